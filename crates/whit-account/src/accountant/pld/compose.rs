@@ -1,0 +1,267 @@
+//! Many steps at once: lattice laws convolved by a tilted Fourier transform, with a proven bound on every error.
+//!
+//! Convolving T-fold and reading a tail of size δ by a plain Fourier transform drowns δ in rounding noise of size
+//! 10^-16. So every law is first *tilted*: multiplied by e^(θ·loss) and normalised, with θ such that the composed tilted
+//! law has its bulk where ε is. There the noise is small *relative to δ*, however small δ is; and a window a few
+//! deviations wide around ε suffices, whatever the range of the loss.
+//!
+//! What a window of N points cannot hold comes back at the other end (the transform is circular). By Chernoff's
+//! inequality both ends are bounded: mass from the left lands e^(−θNh) times smaller than it was; mass from the right is
+//! bounded by e^(K(s) − (s−θ)·B − θ·A) for any s > θ, with K the cumulant function. Both bounds are added to the upper
+//! result and subtracted from the lower one, as is a bound on the rounding of the transform (entry by entry, since each
+//! butterfly errs by at most a multiple of the sum of the sizes that enter it: 8·ε₀·log₂N per unit of ℓ1 norm).
+
+use super::lattice::Lattice;
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex;
+
+/// Laws on one lattice, each with the number of steps that follow it.
+pub(crate) struct Steps<'a> {
+    pub(crate) laws: Vec<(&'a Lattice, u64)>,
+    pub(crate) step: f64,
+}
+
+/// A window of the composed law, tilted.
+pub(crate) struct Window {
+    step: f64,
+    /// The loss of the first point.
+    start: f64,
+    tilted: Vec<f64>,
+    theta: f64,
+    /// K(θ): the untilted mass at loss l is `tilted · e^(K − θ·l)`.
+    cumulant: f64,
+    /// No entry of `tilted` is off by more than this.
+    rounding: f64,
+    /// Mass that the window may have misplaced, as a bound on what it does to any δ.
+    pub(crate) misplaced: f64,
+    infinite: f64,
+}
+
+/// ln Σ mass·e^(θ·loss), and the mean and variance of the loss under the tilted law.
+fn cumulant(points: impl Iterator<Item = (f64, f64)> + Clone, theta: f64) -> (f64, f64, f64) {
+    let peak = points.clone().filter(|point| point.1 > 0.0).map(|(l, p)| theta * l + p.ln()).fold(f64::MIN, f64::max);
+    let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+    for (l, p) in points {
+        let weight = p * (theta * l - peak).exp();
+        sum += weight;
+        first += weight * l;
+        second += weight * l * l;
+    }
+    let mean = first / sum;
+    (peak + sum.ln(), mean, (second / sum - mean * mean).max(0.0))
+}
+
+/// A rough law, for planning: (loss, mass) points with the number of steps that follow it.
+pub(crate) type Sketch = Vec<(Vec<(f64, f64)>, u64)>;
+
+/// K, K′ and K″ of a composed sketch.
+pub(crate) fn sketch_cumulant(sketch: &Sketch, theta: f64) -> (f64, f64, f64) {
+    sketch.iter().fold((0.0, 0.0, 0.0), |sum, (points, times)| {
+        let (k, mean, variance) = cumulant(points.iter().copied(), theta);
+        let t = *times as f64;
+        (sum.0 + t * k, sum.1 + t * mean, sum.2 + t * variance)
+    })
+}
+
+/// Factors of the spectrum below e^-80 are left out and counted as errors.
+const NEGLIGIBLE: f64 = -80.0;
+
+#[derive(Clone, Copy)]
+struct Factor {
+    size: f64,
+    phase: f64,
+    growth: f64,
+}
+
+/// Bounds on what a window of a composed law misplaces, for many windows under one tilt.
+pub(crate) struct Outside {
+    theta: f64,
+    /// ln of all mass.
+    all: f64,
+    /// (s, K(s)) for a few s > θ.
+    tilts: Vec<(f64, f64)>,
+}
+
+impl Outside {
+    /// From the left of [a, b): at most all of the mass, e^(−θ·width) times as large, and again for every further turn.
+    pub(crate) fn left(&self, a: f64, b: f64) -> f64 {
+        (self.all - self.theta * (b - a)).exp() / -(-self.theta * (b - a)).exp_m1()
+    }
+
+    /// From the right of it, and what is missing there.
+    pub(crate) fn right(&self, a: f64, b: f64) -> f64 {
+        let bounds =
+            self.tilts.iter().map(|&(s, k)| (k - (s - self.theta) * b - self.theta * a).exp() + (k - s * b).exp());
+        bounds.filter(|bound| !bound.is_nan()).fold(f64::INFINITY, f64::min)
+    }
+}
+
+impl Steps<'_> {
+    fn points<'b>(&self, law: &'b Lattice) -> impl Iterator<Item = (f64, f64)> + Clone + use<'b> {
+        let step = self.step;
+        law.mass.iter().zip(law.start..).map(move |(&mass, i)| (i as f64 * step + law.offset, mass))
+    }
+
+    fn cumulant(&self, theta: f64) -> f64 {
+        self.laws.iter().map(|(law, times)| cumulant(self.points(law), theta).0 * *times as f64).sum()
+    }
+
+    /// The window [low, low + 2^n·step) of the composed law under the tilt θ > 0.
+    pub(crate) fn window(&self, outside: &Outside, low: f64, high: f64) -> Window {
+        let theta = outside.theta;
+        let points = (((high - low) / self.step).ceil().max(2.0) as usize).next_power_of_two();
+        // The composed law lies on the lattice shifted by the sum of all offsets.
+        let offset: f64 = self.laws.iter().map(|(law, times)| law.offset * *times as f64).sum();
+        let start = ((low - offset) / self.step).floor() as i64;
+        let (fft, inverse) = {
+            let mut planner = FftPlanner::new();
+            (planner.plan_fft_forward(points), planner.plan_fft_inverse(points))
+        };
+        let unit = 8.0 * f64::EPSILON * (points as f64).log2().max(1.0);
+        let mut buffer = vec![Complex::new(0.0, 0.0); points];
+        let mut scratch =
+            vec![Complex::new(0.0, 0.0); fft.get_inplace_scratch_len().max(inverse.get_inplace_scratch_len())];
+        let mut total = 0.0;
+        // The laws are real, so half of the spectrum says all: logarithm of its size, its phase, and how much its size
+        // may grow by errors, as a logarithm.
+        let half = points / 2 + 1;
+        let mut product = vec![Factor { size: 0.0, phase: 0.0, growth: 0.0 }; half];
+        for &(law, times) in &self.laws {
+            let normal = cumulant(self.points(law), theta).0;
+            total += normal * times as f64;
+            buffer.fill(Complex::new(0.0, 0.0));
+            for (&mass, i) in law.mass.iter().zip(law.start..) {
+                if mass > 0.0 {
+                    let at = i.rem_euclid(points as i64) as usize;
+                    buffer[at].re += mass * (theta * (i as f64 * self.step + law.offset) - normal).exp();
+                }
+            }
+            fft.process_with_scratch(&mut buffer, &mut scratch);
+            // The transform's rounding, and that of the tilted masses: an exponential of an argument of size θ·l.
+            let error = unit + 4.0 * f64::EPSILON * (4.0 + theta * law.reach() * self.step);
+            let t = times as f64;
+            for (product, one) in product.iter_mut().zip(&buffer) {
+                if product.size + product.growth < NEGLIGIBLE {
+                    continue; // the other factors cannot bring it back: sizes are at most 1
+                }
+                let size = one.norm_sqr().sqrt();
+                product.size += t * size.ln();
+                product.growth += t * (error / size.max(error * error)).ln_1p();
+                if product.size + product.growth >= NEGLIGIBLE {
+                    product.phase += t * one.arg();
+                }
+            }
+        }
+        // |Π(zᵢ + ηᵢ)^Tᵢ − Π zᵢ^Tᵢ| ≤ Π(|zᵢ| + |ηᵢ|)^Tᵢ − Π|zᵢ|^Tᵢ; entries of the inverse are averages of these errors.
+        let (mut spectrum, mut errors) = (buffer, 0.0);
+        spectrum.fill(Complex::new(0.0, 0.0));
+        for (k, factor) in product.iter().enumerate() {
+            if factor.size + factor.growth < NEGLIGIBLE {
+                errors += 2.0 * NEGLIGIBLE.exp();
+                continue;
+            }
+            let size = factor.size.exp();
+            errors += 2.0 * size * (factor.growth.exp_m1() + unit);
+            spectrum[k] = Complex::from_polar(size, factor.phase);
+            if k > 0 && k < points - k {
+                spectrum[points - k] = spectrum[k].conj();
+            }
+        }
+        let rounding = errors / points as f64;
+        // A circular shift puts the window's first point first.
+        inverse.process_with_scratch(&mut spectrum, &mut scratch);
+        let shift = start.rem_euclid(points as i64) as usize;
+        let scale = 1.0 / points as f64;
+        let tilted = (0..points).map(|k| spectrum[(k + shift) % points].re * scale).collect();
+        let width = points as f64 * self.step;
+        let (a, b) = (start as f64 * self.step + offset, start as f64 * self.step + offset + width);
+        Window {
+            step: self.step,
+            start: a,
+            tilted,
+            theta,
+            cumulant: total,
+            rounding,
+            misplaced: outside.left(a, b) + outside.right(a, b),
+            infinite: self.laws.iter().map(|(law, times)| law.infinite * *times as f64).sum(),
+        }
+    }
+
+    /// What windows under the tilt θ misplace.
+    pub(crate) fn outside(&self, theta: f64) -> Outside {
+        let tilts = [1.02, 1.05, 1.1, 1.2, 1.4, 1.7, 2.2, 3.0, 5.0].map(|factor| theta * factor);
+        Outside { theta, all: self.cumulant(0.0), tilts: tilts.iter().map(|&s| (s, self.cumulant(s))).collect() }
+    }
+}
+
+impl Lattice {
+    /// The largest size of a loss, in steps.
+    fn reach(&self) -> f64 {
+        let last = self.start + self.mass.len() as i64 - 1;
+        self.start.unsigned_abs().max(last.unsigned_abs()) as f64
+    }
+}
+
+/// A tail of the composed law at one lattice point: what δ(ε) is made of.
+#[derive(Clone, Copy)]
+struct Tail {
+    /// Σ p·(1 − e^(ε−l)) over l > ε, for ε at the lattice point.
+    delta: f64,
+    /// Σ p·e^(ε−l) over l > ε.
+    shrunk: f64,
+}
+
+impl Window {
+    /// The smallest ε ≥ 0 in the window with δ(ε) ≤ `delta`; errors go against the caller when `upper`, else for them.
+    /// `None` when ε lies to the left of the window.
+    pub(crate) fn epsilon(&self, delta: f64, upper: bool) -> Option<f64> {
+        let left = delta - self.infinite - if upper { self.misplaced } else { -self.misplaced };
+        if left <= 0.0 {
+            return Some(f64::INFINITY);
+        }
+        // From the right end down: at the last point nothing is above.
+        let mut tail = Tail { delta: 0.0, shrunk: 0.0 };
+        let keep = (-self.step).exp();
+        for k in (0..self.tilted.len()).rev() {
+            // `tail` is at ε = l_k; here is the step from l_k to l_k − h, which adds the mass at l_k.
+            let at = self.start + k as f64 * self.step;
+            if at <= 0.0 {
+                return Some(0.0);
+            }
+            let mass = self.mass(k, upper);
+            // δ at ε in [l_k − h, l_k]: Σ_{l ≥ l_k} p(1 − e^(ε−l)) = S − e^(ε−l_k)·R with S and R the sums at l_k.
+            let sum = tail.delta + tail.shrunk + mass;
+            let shrunk = tail.shrunk + mass;
+            let next = Tail { delta: sum - keep * shrunk, shrunk: keep * shrunk };
+            if next.delta > left {
+                // S − e^x·R = left for x = ε − l_k in [−h, 0].
+                let x = if shrunk > 0.0 && sum > left { ((sum - left) / shrunk).ln() } else { -self.step };
+                return Some((at + x.clamp(-self.step, 0.0)).max(0.0));
+            }
+            tail = next;
+        }
+        None
+    }
+
+    /// δ at an ε inside the window.
+    pub(crate) fn delta(&self, epsilon: f64, upper: bool) -> f64 {
+        let finite: f64 = (0..self.tilted.len())
+            .rev()
+            .map(|k| (k, self.start + k as f64 * self.step))
+            .take_while(|&(_, l)| l > epsilon)
+            .map(|(k, l)| self.mass(k, upper) * -(epsilon - l).exp_m1())
+            .sum();
+        if upper {
+            (finite + self.infinite + self.misplaced).min(1.0)
+        } else {
+            (finite + self.infinite - self.misplaced).max(0.0)
+        }
+    }
+
+    /// The untilted mass at a point, with its rounding error on the safe side.
+    fn mass(&self, k: usize, upper: bool) -> f64 {
+        let error = if upper { self.rounding } else { -self.rounding };
+        let l = self.start + k as f64 * self.step;
+        (self.tilted[k] + error).max(0.0) * (self.cumulant - self.theta * l).exp()
+    }
+}

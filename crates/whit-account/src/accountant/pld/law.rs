@@ -1,0 +1,455 @@
+//! The law of the loss in one step, and in one direction: what P and Q give to where the loss is large.
+//!
+//! The loss is ln dP/dQ of the output. A law is read along a coordinate u in which the loss never falls: the output
+//! itself for mixtures of Gaussians, the loss where there is no better one. Nothing here is discretised yet.
+
+use crate::normal::upper_tail;
+
+/// The mass that P and that Q give to one event.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Masses {
+    pub(crate) p: f64,
+    pub(crate) q: f64,
+}
+
+/// A law whose loss rises continuously with a coordinate; atoms may sit at either end.
+pub(crate) trait Curve {
+    /// What lies above u.
+    fn above(&self, u: f64) -> Masses;
+    /// What lies at or below u.
+    fn below(&self, u: f64) -> Masses;
+    /// The loss at u, never falling.
+    fn loss(&self, u: f64) -> f64;
+    /// The u at which the loss is `loss`; infinite where it never gets there. `near` is where to look first.
+    fn place(&self, loss: f64, near: f64) -> f64;
+    /// Coordinates that hold all but far less than any δ of P; between them the loss is finite.
+    fn span(&self) -> (f64, f64);
+
+    /// Coordinates that follow the law closely enough to plan with.
+    fn knots(&self) -> Vec<f64> {
+        let (low, high) = self.span();
+        (0..=400).map(|i| low + (high - low) * f64::from(i) / 400.0).collect()
+    }
+}
+
+/// A mixture of unit Gaussians against another: Σ wᵢ·N(mᵢ, 1), with the loss non-decreasing above `floor`.
+#[derive(Debug, Clone)]
+pub(crate) struct Mixture {
+    /// (weight, logarithm of the weight, mean), of P.
+    p: Vec<(f64, f64, f64)>,
+    /// The same of Q.
+    q: Vec<(f64, f64, f64)>,
+    /// Where the loss begins to rise.
+    floor: f64,
+    largest: f64,
+}
+
+fn components(parts: &[(f64, f64)]) -> Vec<(f64, f64, f64)> {
+    parts.iter().filter(|part| part.0 > 0.0).map(|&(weight, mean)| (weight, weight.ln(), mean)).collect()
+}
+
+impl Mixture {
+    pub(crate) fn new(p: &[(f64, f64)], q: &[(f64, f64)]) -> Self {
+        let largest = p.iter().chain(q).map(|part| part.1.abs()).fold(0.0, f64::max);
+        Self { p: components(p), q: components(q), floor: f64::NEG_INFINITY, largest }
+    }
+
+    /// (1−q)N(0) + qN(reach) against (1−q)N(0) + qN(reach − apart), in units of the noise. Its loss rises where it is
+    /// positive, and everywhere if apart ≥ reach.
+    pub(crate) fn pair(rate: f64, reach: f64, apart: f64) -> Self {
+        let other = reach - apart;
+        let mut pair = Self::new(&[(1.0 - rate, 0.0), (rate, reach)], &[(1.0 - rate, 0.0), (rate, other)]);
+        if other > 0.0 && rate < 1.0 {
+            pair.floor = pair.lowest(reach - apart / 2.0);
+        }
+        pair
+    }
+
+    /// Mirrored and with P and Q swapped: the other direction.
+    pub(crate) fn reversed(&self) -> Self {
+        let mirror = |parts: &[(f64, f64, f64)]| parts.iter().map(|&(w, ln, m)| (w, ln, -m)).collect();
+        Self { p: mirror(&self.q), q: mirror(&self.p), floor: f64::NEG_INFINITY, largest: self.largest }
+    }
+
+    /// ln Σ wᵢ·exp(mᵢ·u − mᵢ²/2), and the mean of mᵢ under those weights, which is its slope.
+    fn tilt(parts: &[(f64, f64, f64)], u: f64) -> (f64, f64) {
+        if let [(_, _, m)] = parts {
+            return (m * (u - m / 2.0), *m);
+        }
+        let peak = parts.iter().map(|&(_, ln, m)| ln + m * (u - m / 2.0)).fold(f64::NEG_INFINITY, f64::max);
+        let (mut sum, mut slope) = (0.0, 0.0);
+        for &(_, ln, m) in parts {
+            let term = (ln + m * (u - m / 2.0) - peak).exp();
+            sum += term;
+            slope += term * m;
+        }
+        (peak + sum.ln(), slope / sum)
+    }
+
+    fn loss_and_slope(&self, u: f64) -> (f64, f64) {
+        let (p, q) = (Self::tilt(&self.p, u), Self::tilt(&self.q, u));
+        (p.0 - q.0, p.1 - q.1)
+    }
+
+    /// Where the loss is lowest, left of `from`, by bisection on its slope.
+    fn lowest(&self, from: f64) -> f64 {
+        let (mut low, mut high) = (-40.0, from);
+        for _ in 0..80 {
+            let middle = f64::midpoint(low, high);
+            if self.loss_and_slope(middle).1 > 0.0 { high = middle } else { low = middle }
+        }
+        high
+    }
+
+    fn total(parts: &[(f64, f64, f64)], tail: impl Fn(f64) -> f64) -> f64 {
+        parts.iter().map(|&(w, _, m)| w * tail(m)).sum()
+    }
+}
+
+impl Curve for Mixture {
+    fn above(&self, u: f64) -> Masses {
+        Masses { p: Self::total(&self.p, |m| upper_tail(u - m)), q: Self::total(&self.q, |m| upper_tail(u - m)) }
+    }
+
+    fn below(&self, u: f64) -> Masses {
+        Masses { p: Self::total(&self.p, |m| upper_tail(m - u)), q: Self::total(&self.q, |m| upper_tail(m - u)) }
+    }
+
+    fn loss(&self, u: f64) -> f64 {
+        self.loss_and_slope(u).0
+    }
+
+    fn place(&self, loss: f64, near: f64) -> f64 {
+        let (mut low, mut high) = self.span();
+        // From a neighbour Newton's method needs two or three steps; each squares the error.
+        let mut u = near;
+        for _ in 0..6 {
+            let (value, slope) = self.loss_and_slope(u);
+            let step = (loss - value) / slope;
+            u += step;
+            if !(u > low && u < high) {
+                break;
+            }
+            if step.abs() <= 1e-8 {
+                return u;
+            }
+        }
+        if self.loss(high) <= loss {
+            return f64::INFINITY;
+        }
+        if self.loss(low) >= loss {
+            return f64::NEG_INFINITY;
+        }
+        // Newton's method, kept inside a bracket that every step shrinks.
+        let mut u = if near > low && near < high { near } else { f64::midpoint(low, high) };
+        for _ in 0..200 {
+            let (value, slope) = self.loss_and_slope(u);
+            if value < loss {
+                low = u
+            } else {
+                high = u
+            }
+            let next = u + (loss - value) / slope;
+            let next = if next > low && next < high { next } else { f64::midpoint(low, high) };
+            let step = (next - u).abs();
+            u = next;
+            if step <= 1e-15 * u.abs().max(1.0) {
+                break;
+            }
+        }
+        u
+    }
+
+    fn span(&self) -> (f64, f64) {
+        ((-39.0 - self.largest).max(self.floor), 39.0 + self.largest)
+    }
+
+    fn knots(&self) -> Vec<f64> {
+        let (low, high) = self.span();
+        let offsets = (-76..=76).map(|i: i32| f64::from(i) / 2.0).chain((-64..=64).map(|i: i32| f64::from(i) / 8.0));
+        let offsets: Vec<f64> = offsets.collect();
+        // A mixture of very many parts is dense enough with a few of them.
+        let stride = (self.p.len() + self.q.len()).div_ceil(8);
+        let means = self.p.iter().chain(&self.q).step_by(stride).map(|part| part.2);
+        let mut knots: Vec<f64> = means.flat_map(|m| offsets.iter().map(move |o| m + o)).collect();
+        knots.retain(|u| *u > low && *u < high);
+        knots.extend([low, high]);
+        knots.sort_by(f64::total_cmp);
+        knots.dedup_by(|a, b| *a - *b < 1e-3);
+        knots
+    }
+}
+
+/// The pair (0; r, r − d) with r > d: its loss falls from 0 to a lowest point before it rises, so that it is read along
+/// the loss itself; outputs on both sides of the dip have the same loss.
+#[derive(Debug, Clone)]
+pub(crate) struct Dip {
+    pair: Mixture,
+    lowest: f64,
+}
+
+impl Dip {
+    pub(crate) fn new(pair: Mixture) -> Self {
+        let lowest = pair.loss(pair.floor);
+        Self { pair, lowest }
+    }
+
+    /// The outputs between which the loss is below `loss` < 0.
+    fn ends(&self, loss: f64) -> (f64, f64) {
+        let (mut low, mut high) = (-39.0 - self.pair.largest, self.pair.floor);
+        for _ in 0..70 {
+            let middle = f64::midpoint(low, high);
+            if self.pair.loss(middle) > loss { low = middle } else { high = middle }
+        }
+        (low, self.pair.place(loss, f64::NAN).max(self.pair.floor))
+    }
+}
+
+impl Curve for Dip {
+    fn above(&self, u: f64) -> Masses {
+        if u >= 0.0 {
+            let place = self.pair.place(u, f64::NAN);
+            return if place == f64::INFINITY { Masses { p: 0.0, q: 0.0 } } else { self.pair.above(place) };
+        }
+        if u < self.lowest {
+            return Masses { p: 1.0, q: 1.0 };
+        }
+        let (left, right) = self.ends(u);
+        let (a, b) = (self.pair.below(left), self.pair.above(right));
+        Masses { p: a.p + b.p, q: a.q + b.q }
+    }
+
+    fn below(&self, u: f64) -> Masses {
+        if u >= 0.0 {
+            let place = self.pair.place(u, f64::NAN);
+            return if place == f64::INFINITY { Masses { p: 1.0, q: 1.0 } } else { self.pair.below(place) };
+        }
+        if u < self.lowest {
+            return Masses { p: 0.0, q: 0.0 };
+        }
+        let (left, right) = self.ends(u);
+        let (a, b) = (self.pair.above(left), self.pair.above(right));
+        let (c, d) = (self.pair.below(left), self.pair.below(right));
+        // Each difference from the side on which it is the smaller.
+        Masses { p: if a.p < 0.5 { a.p - b.p } else { d.p - c.p }, q: if a.q < 0.5 { a.q - b.q } else { d.q - c.q } }
+    }
+
+    fn loss(&self, u: f64) -> f64 {
+        u
+    }
+
+    fn place(&self, loss: f64, _: f64) -> f64 {
+        loss
+    }
+
+    fn span(&self) -> (f64, f64) {
+        (self.lowest, self.pair.loss(self.pair.span().1))
+    }
+}
+
+/// Laplace noise of scale 1 on a distance ε: atoms at ±ε, and between them a density.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Laplace {
+    pub(crate) epsilon: f64,
+}
+
+impl Curve for Laplace {
+    fn above(&self, u: f64) -> Masses {
+        if u >= self.epsilon {
+            return Masses { p: 0.0, q: 0.0 };
+        }
+        if u < -self.epsilon {
+            return Masses { p: 1.0, q: 1.0 };
+        }
+        // The loss is above u where the noise is below t.
+        let t = (self.epsilon - u) / 2.0;
+        Masses { p: 1.0 - (-t).exp() / 2.0, q: (t - self.epsilon).exp() / 2.0 }
+    }
+
+    fn below(&self, u: f64) -> Masses {
+        if u >= self.epsilon {
+            return Masses { p: 1.0, q: 1.0 };
+        }
+        if u < -self.epsilon {
+            return Masses { p: 0.0, q: 0.0 };
+        }
+        let t = (self.epsilon - u) / 2.0;
+        Masses { p: (-t).exp() / 2.0, q: 1.0 - (t - self.epsilon).exp() / 2.0 }
+    }
+
+    fn loss(&self, u: f64) -> f64 {
+        u
+    }
+
+    fn place(&self, loss: f64, _: f64) -> f64 {
+        loss
+    }
+
+    fn span(&self) -> (f64, f64) {
+        (-self.epsilon, self.epsilon)
+    }
+}
+
+/// The dominating law of all mechanisms of ε-bounded range.
+///
+/// # Why
+/// For losses in [t − ε, t] the worst law has two atoms, and P(t) = (e^ε − e^t)/(e^ε − 1). Its profile at ε′ is
+/// (e^ε − e^t)(1 − e^(ε′−t))/(e^ε − 1), largest at t = (ε + ε′)/2, where it is (1 − e^(−(ε−ε′)/2))²/(1 − e^-ε). This envelope
+/// over all t is the profile of the law with P(L > l) = E(1 − s)/(E − 1) and Q(L > l) = (1/s − 1)/(E − 1), where E = e^ε
+/// and s = e^((l−ε)/2), on [−ε, ε]; so it dominates each of them and may be composed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range {
+    pub(crate) epsilon: f64,
+}
+
+impl Curve for Range {
+    fn above(&self, u: f64) -> Masses {
+        if u >= self.epsilon {
+            return Masses { p: 0.0, q: 0.0 };
+        }
+        if u <= -self.epsilon {
+            return Masses { p: 1.0, q: 1.0 };
+        }
+        // E/(E − 1) = 1/(1 − e^-ε); 1/(E − 1) likewise.
+        let half = (u - self.epsilon) / 2.0;
+        let scale = -(-self.epsilon).exp_m1();
+        Masses { p: -half.exp_m1() / scale, q: (-half).exp_m1() * (-self.epsilon).exp() / scale }
+    }
+
+    fn below(&self, u: f64) -> Masses {
+        let above = self.above(-u); // the law is its own mirror image
+        Masses { p: above.q, q: above.p }
+    }
+
+    fn loss(&self, u: f64) -> f64 {
+        u
+    }
+
+    fn place(&self, loss: f64, _: f64) -> f64 {
+        loss
+    }
+
+    fn span(&self) -> (f64, f64) {
+        (-self.epsilon, self.epsilon)
+    }
+}
+
+/// Gaussian noise at a distance that is revealed: with weight wⱼ the loss is that of N(μⱼ) against N(0).
+#[derive(Debug, Clone)]
+pub(crate) struct Revealed {
+    /// (weight, μ), every μ greater than 0; what is missing from 1 has no loss at all.
+    pub(crate) parts: Vec<(f64, f64)>,
+}
+
+impl Curve for Revealed {
+    fn above(&self, u: f64) -> Masses {
+        let rest = 1.0 - self.parts.iter().map(|part| part.0).sum::<f64>();
+        let still = if u < 0.0 { rest.max(0.0) } else { 0.0 };
+        Masses {
+            p: still + self.parts.iter().map(|&(w, mu)| w * upper_tail(u / mu - mu / 2.0)).sum::<f64>(),
+            q: still + self.parts.iter().map(|&(w, mu)| w * upper_tail(u / mu + mu / 2.0)).sum::<f64>(),
+        }
+    }
+
+    fn below(&self, u: f64) -> Masses {
+        let above = self.above(-u);
+        Masses { p: above.q, q: above.p }
+    }
+
+    fn loss(&self, u: f64) -> f64 {
+        u
+    }
+
+    fn place(&self, loss: f64, _: f64) -> f64 {
+        loss
+    }
+
+    fn span(&self) -> (f64, f64) {
+        let far = self.parts.iter().map(|&(_, mu)| mu * (39.0 + mu / 2.0)).fold(0.0, f64::max);
+        (-far, far)
+    }
+}
+
+/// A law of finitely many losses; what is missing from 1 is an infinite loss.
+#[derive(Debug, Clone)]
+pub(crate) struct Atoms {
+    /// (loss, probability under P), by falling loss. Q has e^-loss times that.
+    pub(crate) atoms: Vec<(f64, f64)>,
+}
+
+impl Atoms {
+    /// Randomised response: the worst law among those that are (ε, δ)-private (Kairouz, Oh, Viswanath 2015).
+    pub(crate) fn response(epsilon: f64, delta: f64) -> Self {
+        let truth = 1.0 / (1.0 + (-epsilon).exp());
+        Self { atoms: vec![(epsilon, (1.0 - delta) * truth), (-epsilon, (1.0 - delta) * (1.0 - truth))] }
+    }
+
+    /// Discrete Laplace noise on one integer that moves by `shift`: the loss is shift/scale for all outputs up to 0,
+    /// (shift − 2z)/scale between, −shift/scale from `shift` on.
+    pub(crate) fn geometric(shift: u64, scale: f64) -> Self {
+        let (a, n) = ((-1.0 / scale).exp(), shift as f64);
+        let point = -(-1.0 / scale).exp_m1() / (1.0 + a); // P(z = 0)
+        let mut atoms = vec![(n / scale, 1.0 / (1.0 + a))];
+        for z in 1..shift {
+            atoms.push(((n - 2.0 * z as f64) / scale, point * (-(z as f64) / scale).exp()));
+        }
+        if shift > 0 {
+            atoms.push((-n / scale, (-n / scale).exp() / (1.0 + a)));
+        } else {
+            atoms[0].1 = 1.0;
+        }
+        Self { atoms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Along every curve Q is what P says it is: dQ = e^-loss·dP, checked cell by cell.
+    fn is_a_law(curve: &dyn Curve) {
+        let (low, high) = curve.span();
+        let (low, high) = (low.max(-12.0), high.min(25.0));
+        let cells = 4000;
+        for i in 0..cells {
+            let at = |i: i32| low + (high - low) * f64::from(i) / f64::from(cells);
+            let (a, b) = (at(i), at(i + 1));
+            let (p, q) = (curve.above(a).p - curve.above(b).p, curve.above(a).q - curve.above(b).q);
+            let (floor, ceiling) = (curve.loss(a), curve.loss(b));
+            assert!(floor <= ceiling + 1e-12, "the loss falls at {a}");
+            assert!(p >= q * floor.exp() - 1e-14 && p <= q * ceiling.exp() + 1e-14, "cell {a}..{b}: {p} and {q}");
+            let both = curve.above(a).p + curve.below(a).p;
+            assert!((both - 1.0).abs() < 1e-14, "at {a} the halves add up to {both}");
+        }
+    }
+
+    #[test]
+    fn curves_give_q_what_the_loss_says() {
+        is_a_law(&Mixture::pair(0.1, 1.0, 2.0));
+        is_a_law(&Mixture::pair(0.01, 0.25, 0.25));
+        is_a_law(&Mixture::pair(0.01, 0.25, 0.25).reversed());
+        is_a_law(&Dip::new(Mixture::pair(0.3, 3.0, 2.0)));
+        is_a_law(&Dip::new(Mixture::pair(0.01, 7.5, 0.5)));
+        is_a_law(&Laplace { epsilon: 0.8 });
+        is_a_law(&Range { epsilon: 1.3 });
+        is_a_law(&Revealed { parts: vec![(0.1, 0.5), (0.01, 1.0)] });
+    }
+
+    #[test]
+    fn a_loss_is_found_where_it_is() {
+        let pair = Mixture::pair(0.01, 0.25, 0.5);
+        for loss in [-0.01, -1e-5, 0.0, 1e-6, 0.003, 0.5, 3.0] {
+            assert!((pair.loss(pair.place(loss, 0.0)) - loss).abs() < 1e-14, "{loss}");
+        }
+        let bounded = Mixture::pair(0.01, 0.25, 0.25).reversed();
+        assert_eq!(bounded.place(0.02, 0.0), f64::INFINITY, "the loss of an addition stays below −ln(1 − q)");
+    }
+
+    #[test]
+    fn atoms_are_probabilities_on_both_sides() {
+        for law in [Atoms::response(1.0, 0.0), Atoms::geometric(1, 1.0), Atoms::geometric(7, 2.5)] {
+            let (p, q) = law.atoms.iter().fold((0.0, 0.0), |(p, q), &(l, w)| (p + w, q + w * (-l).exp()));
+            assert!((p - 1.0_f64).abs() < 1e-14 && (q - 1.0_f64).abs() < 1e-14, "{law:?}");
+        }
+    }
+}

@@ -1,0 +1,584 @@
+//! The privacy loss distribution: the law of the loss itself, composed numerically, from above and from below.
+//!
+//! [`law`] holds the loss of one step exactly, [`lattice`] puts it on a lattice so that it dominates or is dominated,
+//! [`compose`] convolves many steps with a bound on every numerical error, and this file plans: which tilt, which
+//! window, which step of the lattice. The plan affects only how close the two sides come, never that they are bounds.
+//!
+//! The upper ε is a bound for every mechanism that the cost describes. The lower ε is attained by an explicit pair of
+//! neighbours that the cost allows: no accountant can soundly report less for this cost. Where the dominating loss is a
+//! *reflected* one (see [`pair`](super::pair)), there is a true gap between the two.
+
+mod compose;
+mod lattice;
+mod law;
+
+use super::pair::{Dominating, binomial, dominating};
+use super::{DeltaLoss, Name, Unsupported, renyi, word_for, zcdp};
+use crate::normal::{gaussian_delta, gaussian_epsilon_up};
+use compose::{Sketch, Steps, Window, sketch_cumulant};
+use lattice::Lattice;
+use law::{Atoms, Curve, Dip, Laplace, Mixture, Range, Revealed};
+use whit_core::{Cost, Loss};
+
+/// How close the two sides should come, relative to ε (or to δ).
+const CLOSE: f64 = 4e-4;
+/// The most points of a transform: 2^21 complex numbers are 32 MiB.
+const LARGEST_TRANSFORM: f64 = 2_097_152.0;
+
+enum Law {
+    Curve { curve: Box<dyn Curve>, reflect: bool },
+    Atoms(Atoms),
+}
+
+/// One kind of step in one direction: what dominates it, and what it certainly is.
+struct Leg {
+    upper: Law,
+    lower: Law,
+}
+
+struct Leaf {
+    times: u64,
+    /// The direction "unit is there" against "is not", and the other; the same where neighbours may swap.
+    legs: Vec<Leg>,
+    /// Whether the lower law is the upper one, so that the gap closes as the lattice is refined.
+    tight: bool,
+    /// A distance of which all atoms are multiples.
+    anchor: Option<f64>,
+}
+
+/// What is left of a cost when everything with a closed form has been taken out.
+struct Problem {
+    leaves: Vec<Leaf>,
+    /// Total μ² of plain Gaussian noise.
+    squares: f64,
+    /// Total ρ of which nothing but zCDP is known.
+    rho: f64,
+    everything: bool,
+    /// All losses are bounded, and this is the sum of the bounds.
+    bounded: Option<f64>,
+    /// The first leaf that needs δ > 0.
+    unbounded: Option<&'static str>,
+}
+
+fn symmetric(curve: impl Curve + Clone + 'static) -> Leg {
+    let lower = Law::Curve { curve: Box::new(curve.clone()), reflect: false };
+    Leg { upper: Law::Curve { curve: Box::new(curve), reflect: true }, lower }
+}
+
+fn sided(mixture: &Mixture) -> Vec<Leg> {
+    [mixture.clone(), mixture.reversed()]
+        .into_iter()
+        .map(|m| Leg {
+            upper: Law::Curve { curve: Box::new(m.clone()), reflect: false },
+            lower: Law::Curve { curve: Box::new(m), reflect: false },
+        })
+        .collect()
+}
+
+fn atoms(law: Atoms) -> Leg {
+    Leg { upper: Law::Atoms(law.clone()), lower: Law::Atoms(law) }
+}
+
+impl Problem {
+    fn new(cost: &Cost) -> Result<Self, Unsupported> {
+        cost.validate()?;
+        let mut problem =
+            Self { leaves: Vec::new(), squares: 0.0, rho: 0.0, everything: false, bounded: Some(0.0), unbounded: None };
+        for (leaf, times) in cost.leaves() {
+            problem.add(&leaf, times)?;
+        }
+        if problem.squares > 0.0 && !problem.leaves.is_empty() {
+            let mu = problem.squares.sqrt();
+            let leg = symmetric(Mixture::new(&[(1.0, mu)], &[(1.0, 0.0)]));
+            problem.leaves.push(Leaf { times: 1, legs: vec![leg], tight: true, anchor: None });
+            problem.squares = 0.0;
+        }
+        Ok(problem)
+    }
+
+    fn needs_delta(&mut self, word: &'static str) {
+        self.bounded = None;
+        self.unbounded.get_or_insert(word);
+    }
+
+    fn bounded_by(&mut self, epsilon: f64, times: u64) {
+        self.bounded = self.bounded.map(|sum| sum + epsilon * times as f64 * (1.0 + 4.0 * f64::EPSILON));
+    }
+
+    fn add(&mut self, leaf: &Cost, times: u64) -> Result<(), Unsupported> {
+        let t = times as f64;
+        let mut push = |legs: Vec<Leg>, tight: bool, anchor: Option<f64>| {
+            self.leaves.push(Leaf { times, legs, tight, anchor });
+        };
+        match leaf {
+            Cost::Nothing | Cost::Repeat { .. } | Cost::Series(_) => {} // leaves have none of these
+            Cost::Everything => self.everything = true,
+            Cost::Pure { epsilon } | Cost::Approximate { epsilon, .. } | Cost::BoundedRange { epsilon }
+                if epsilon.get() == f64::INFINITY =>
+            {
+                self.everything = true;
+            }
+            Cost::Pure { epsilon } => {
+                if epsilon.get() > 0.0 {
+                    push(vec![atoms(Atoms::response(epsilon.get(), 0.0))], true, Some(epsilon.get()));
+                    self.bounded_by(epsilon.get(), times);
+                }
+            }
+            Cost::Approximate { epsilon, delta } => {
+                let (e, d) = (epsilon.get(), delta.get());
+                if e > 0.0 || d > 0.0 {
+                    push(vec![atoms(Atoms::response(e, d))], true, Some(e).filter(|e| *e > 0.0));
+                    if d > 0.0 {
+                        self.needs_delta(word_for(leaf));
+                    } else {
+                        self.bounded_by(e, times);
+                    }
+                }
+            }
+            Cost::Laplace { scale } => {
+                let epsilon = 1.0 / scale;
+                if epsilon > 0.0 {
+                    let lower = Law::Curve { curve: Box::new(Laplace { epsilon }), reflect: false };
+                    let upper = Law::Curve { curve: Box::new(Laplace { epsilon }), reflect: false };
+                    push(vec![Leg { upper, lower }], true, Some(epsilon));
+                    self.bounded_by(epsilon, times);
+                }
+            }
+            Cost::Geometric { shift, scale } => {
+                let epsilon = *shift as f64 / scale;
+                if epsilon > 0.0 {
+                    // A thousand atoms are close to a continuum; beyond, randomised response dominates just as well.
+                    if *shift <= 1000 {
+                        push(vec![atoms(Atoms::geometric(*shift, *scale))], true, Some(1.0 / scale));
+                    } else {
+                        let lower = Law::Atoms(Atoms::geometric(1, 1.0 / epsilon));
+                        let upper = Law::Atoms(Atoms::response(epsilon, 0.0));
+                        push(vec![Leg { upper, lower }], true, Some(epsilon));
+                    }
+                    self.bounded_by(epsilon, times);
+                }
+            }
+            Cost::BoundedRange { epsilon } => {
+                let epsilon = epsilon.get();
+                if epsilon > 0.0 {
+                    // Randomised response with ε/2 has a range of ε.
+                    let lower = Law::Atoms(Atoms::response(epsilon / 2.0, 0.0));
+                    let upper = Law::Curve { curve: Box::new(Range { epsilon }), reflect: true };
+                    push(vec![Leg { upper, lower }], false, Some(epsilon / 2.0));
+                    self.bounded_by(epsilon, times);
+                }
+            }
+            Cost::Concentrated { rho } => {
+                self.rho += t * rho.get() * (1.0 + 4.0 * f64::EPSILON);
+                if rho.get() > 0.0 {
+                    self.needs_delta(word_for(leaf));
+                }
+            }
+            Cost::Gaussian { noise } => {
+                self.squares += t / (noise * noise) * (1.0 + 4.0 * f64::EPSILON);
+                if *noise < f64::INFINITY {
+                    self.needs_delta(word_for(leaf));
+                }
+            }
+            Cost::Sampled(s) => {
+                let pair = dominating(s)?;
+                if s.rate <= 0.0 || s.noise == f64::INFINITY {
+                    return Ok(());
+                }
+                if s.rate >= 1.0 {
+                    self.squares += t * (pair.distance() / s.noise).powi(2) * (1.0 + 4.0 * f64::EPSILON);
+                } else {
+                    let tight = matches!(pair, Dominating::Sided { .. } | Dominating::Binomial { .. })
+                        || matches!(pair, Dominating::Reflected { reach, apart } if apart == 2.0 * reach);
+                    push(sampled(&pair, s.rate, s.noise), tight, None);
+                }
+                self.needs_delta(word_for(leaf));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sampled(pair: &Dominating, rate: f64, noise: f64) -> Vec<Leg> {
+    match *pair {
+        Dominating::Sided { reach } => sided(&Mixture::pair(rate, reach / noise, reach / noise)),
+        Dominating::Reflected { reach, apart } => {
+            let mixture = Mixture::pair(rate, reach / noise, apart / noise);
+            let upper = Law::Curve { curve: Box::new(mixture.clone()), reflect: true };
+            let lower: Box<dyn Curve> = if apart >= reach { Box::new(mixture) } else { Box::new(Dip::new(mixture)) };
+            vec![Leg { upper, lower: Law::Curve { curve: lower, reflect: false } }]
+        }
+        Dominating::Binomial { holds } => {
+            let parts: Vec<_> = weights(holds, rate).map(|(j, w)| (w, j / noise)).collect();
+            sided(&Mixture::new(&parts, &[(1.0, 0.0)]))
+        }
+        Dominating::Revealed { holds, difference } => {
+            let parts = weights(holds, rate).filter(|part| part.0 > 0.0);
+            let parts: Vec<_> = parts.map(|(j, w)| (w, j * difference / noise)).collect();
+            // Contributions of ±difference/2 are an explicit pair of neighbours.
+            let side = |sign: f64| -> Vec<_> {
+                weights(holds, rate).map(|(j, w)| (w, sign * j * difference / (2.0 * noise))).collect()
+            };
+            let lower = Law::Curve { curve: Box::new(Mixture::new(&side(1.0), &side(-1.0))), reflect: false };
+            vec![Leg { upper: Law::Curve { curve: Box::new(Revealed { parts }), reflect: true }, lower }]
+        }
+    }
+}
+
+/// The binomial weights that matter; what is left out goes to the largest count that is kept, the safe side.
+fn weights(holds: u64, rate: f64) -> impl Iterator<Item = (f64, f64)> {
+    binomial(holds, rate).filter(|part| part.1 > 1e-300)
+}
+
+/// A sketch of a law: (loss, mass) in rough cells.
+fn sketch(law: &Law) -> Vec<(f64, f64)> {
+    match law {
+        Law::Atoms(atoms) => atoms.atoms.clone(),
+        Law::Curve { curve, reflect } => {
+            let mut knots = curve.knots();
+            if *reflect {
+                let zero = curve.place(0.0, f64::NAN);
+                knots.retain(|u| *u > zero);
+                knots.insert(0, zero);
+            }
+            let ends: Vec<_> = knots.iter().map(|&u| lattice::at(&**curve, u)).collect();
+            let cells = ends.windows(2).map(|ends| lattice::cell(ends[0], ends[1]).0);
+            // The average loss of a cell, as far as rounding lets it be seen.
+            let cells =
+                cells.zip(&knots).map(|(c, &u)| (if c.q > 0.0 { (c.p / c.q).ln() } else { curve.loss(u) }, c.p));
+            let mut points: Vec<(f64, f64)> = cells.filter(|cell| cell.1 > 0.0).collect();
+            if let (false, Some(&first)) = (*reflect, knots.first()) {
+                points.push((curve.loss(first), curve.below(first).p));
+            }
+            if *reflect {
+                let mirrored: Vec<_> = points.iter().map(|&(l, p)| (-l, p * (-l).exp())).collect();
+                let rest = 1.0 - points.iter().chain(&mirrored).map(|point| point.1).sum::<f64>();
+                points.extend(mirrored);
+                points.push((0.0, rest.max(0.0)));
+            }
+            points
+        }
+    }
+}
+
+/// Which tilt, and where the window lies.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    theta: f64,
+    low: f64,
+    high: f64,
+    /// The standard deviation of the composed, tilted loss.
+    spread: f64,
+    /// The same without the tilt.
+    calm: f64,
+}
+
+/// Solves `rising(θ) = 0` for θ > 0 by bisection on ln θ.
+fn tilt_where(rising: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (-16.0_f64, 25.0_f64);
+    for _ in 0..48 {
+        let middle = f64::midpoint(low, high);
+        if rising(middle.exp()) < 0.0 { low = middle } else { high = middle }
+    }
+    low.exp()
+}
+
+impl Plan {
+    /// For ε at δ: the tilt of Chernoff's bound, θK′ − K = ln(1/δ), puts the bulk at the bound on ε that it gives.
+    fn for_delta(sketch: &Sketch, delta: f64) -> Self {
+        let aim = (1.0 / delta).ln().max(0.1);
+        let theta = tilt_where(|theta| {
+            let (k, mean, _) = sketch_cumulant(sketch, theta);
+            theta * mean - k - aim
+        });
+        Self::around(sketch, theta, delta)
+    }
+
+    /// For δ at ε: the saddle point K′ = ε.
+    fn for_epsilon(sketch: &Sketch, epsilon: f64) -> Self {
+        let theta = tilt_where(|theta| sketch_cumulant(sketch, theta).1 - epsilon);
+        let (_, _, variance) = sketch_cumulant(sketch, theta);
+        // Never so flat that what wraps around is not damped.
+        let theta = theta.max(0.3 / variance.sqrt().max(1e-12));
+        let (k, _, _) = sketch_cumulant(sketch, theta);
+        let mut plan = Self::around(sketch, theta, (k - theta * epsilon).exp().clamp(1e-300, 1.0));
+        plan.low = plan.low.min(epsilon);
+        plan.high = plan.high.max(epsilon + 4.0 * plan.spread);
+        plan
+    }
+
+    fn around(sketch: &Sketch, theta: f64, delta: f64) -> Self {
+        let (_, mean, variance) = sketch_cumulant(sketch, theta);
+        let spread = variance.sqrt().max(1e-9 * (1.0 + mean.abs()));
+        let _ = delta;
+        let (_, _, calm) = sketch_cumulant(sketch, 0.0);
+        Self { theta, low: mean - 3.0 * spread, high: mean + 4.0 * spread, spread, calm: calm.sqrt() }
+    }
+}
+
+/// All leaves on one lattice, for one direction.
+fn on_lattice(problem: &Problem, leg: usize, step: f64, cut: f64, upper: bool) -> Vec<(Lattice, u64)> {
+    let put = |leaf: &Leaf| {
+        let leg = &leaf.legs[leg.min(leaf.legs.len() - 1)];
+        let lattice = match (if upper { &leg.upper } else { &leg.lower }, upper) {
+            (Law::Curve { curve, reflect }, true) => lattice::dominating(&**curve, step, cut, *reflect),
+            (Law::Curve { curve, .. }, false) => lattice::dominated(&**curve, step, cut),
+            (Law::Atoms(atoms), true) => lattice::dominating_atoms(atoms, step),
+            (Law::Atoms(atoms), false) => lattice::dominated_atoms(atoms, step),
+        };
+        (lattice, leaf.times)
+    };
+    problem.leaves.iter().map(put).collect()
+}
+
+/// Composes in a window that is widened until what it misplaces no longer matters, as far as memory goes.
+fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64) -> Window {
+    let steps = Steps { laws: laws.iter().map(|(law, times)| (law, *times)).collect(), step };
+    let outside = steps.outside(plan.theta);
+    let (mut low, mut high) = (plan.low, plan.high);
+    let fits = |low: f64, high: f64| (high - low) / step <= LARGEST_TRANSFORM;
+    while outside.right(low, high) > 1e-6 * delta && fits(low, high + 0.5 * plan.spread) {
+        high += 0.5 * plan.spread;
+    }
+    while outside.left(low, high) > 1e-6 * delta && fits(low - 0.5 * plan.spread, high) {
+        low -= 0.5 * plan.spread;
+    }
+    if std::env::var("DBG").is_ok() {
+        eprintln!(
+            "plan {plan:?} step {step:e} low {low} high {high} points {:e} cells {}",
+            (high - low) / step,
+            laws.iter().map(|l| l.0.mass.len()).sum::<usize>()
+        );
+    }
+    steps.window(&outside, low, high)
+}
+
+impl Problem {
+    fn steps(&self) -> f64 {
+        self.leaves.iter().map(|leaf| leaf.times as f64).sum()
+    }
+
+    fn tight(&self) -> bool {
+        self.leaves.iter().all(|leaf| leaf.tight)
+    }
+
+    fn directions(&self) -> usize {
+        self.leaves.iter().map(|leaf| leaf.legs.len()).max().unwrap_or(1)
+    }
+
+    fn sketch(&self, leg: usize, upper: bool) -> Sketch {
+        let one = |leaf: &Leaf| {
+            let leg = &leaf.legs[leg.min(leaf.legs.len() - 1)];
+            (sketch(if upper { &leg.upper } else { &leg.lower }), leaf.times)
+        };
+        self.leaves.iter().map(one).collect()
+    }
+
+    /// A lattice step near `wanted` on which the atoms of the first leaf that has some lie exactly.
+    fn aligned(&self, wanted: f64) -> f64 {
+        match self.leaves.iter().find_map(|leaf| leaf.anchor) {
+            Some(anchor) if anchor / wanted < 1e9 => anchor / (anchor / wanted).ceil(),
+            _ => wanted,
+        }
+    }
+
+    /// What placing lattice points, and atoms next to them, may have cost: see [`lattice`].
+    fn slack(&self, step: f64) -> f64 {
+        let atoms = self.leaves.iter().filter(|leaf| leaf.anchor.is_some()).map(|leaf| leaf.times as f64).sum::<f64>();
+        self.steps() * 1e-14 + atoms * 1e-9 * step
+    }
+
+    /// The share of δ that may be given away by cutting off each step's far tail.
+    fn cut(&self, delta: f64) -> f64 {
+        (delta * 1e-6 / self.steps().max(1.0)).max(1e-305)
+    }
+
+    /// Σ T·(total variation of a step): an upper bound on δ at ε = 0.
+    fn variation(&self) -> f64 {
+        let one = |leaf: &Leaf| {
+            let leg = |leg: &Leg| match &leg.upper {
+                Law::Atoms(atoms) => {
+                    let missing = 1.0 - atoms.atoms.iter().map(|atom| atom.1).sum::<f64>();
+                    missing.max(0.0) + atoms.atoms.iter().map(|&(l, p)| p * (-(-l).exp_m1()).max(0.0)).sum::<f64>()
+                }
+                Law::Curve { curve, .. } => {
+                    let above = curve.above(curve.place(0.0, f64::NAN));
+                    above.p - above.q
+                }
+            };
+            leaf.legs.iter().map(leg).fold(0.0, f64::max) * leaf.times as f64
+        };
+        self.leaves.iter().map(one).sum::<f64>() * (1.0 + 1e-9)
+    }
+
+    /// Refines the lattice until both sides are close; `solve` gives (upper, lower) on one lattice.
+    fn refine(&self, plan: &Plan, solve: impl Fn(f64) -> (f64, f64)) -> (f64, f64) {
+        let finest = (plan.high - plan.low) / (LARGEST_TRANSFORM / 8.0);
+        // The error of a lattice is of second order in its step over the deviation of one loss.
+        let single = plan.spread.min(plan.calm.max(plan.spread / 8.0)) / self.steps().sqrt();
+        let mut step = (0.05 * single).max(finest);
+        let mut best = (f64::INFINITY, 0.0_f64);
+        let tight = self.tight();
+        for _ in 0..6 {
+            let aligned = self.aligned(step);
+            let (upper, lower) = solve(aligned);
+            if std::env::var("DBG").is_ok() {
+                eprintln!("step {aligned:e} {upper} {lower}");
+            }
+            best = (best.0.min(upper), best.1.max(lower));
+            let close = best.0 - best.1 <= CLOSE * best.0 || best.0 == f64::INFINITY && best.1 == f64::INFINITY;
+            if close || step <= finest || (!tight && step < 0.04 * single) {
+                break;
+            }
+            step = (step / 2.0).max(finest);
+        }
+        (best.0, best.1.min(best.0))
+    }
+
+    fn epsilon(&self, delta: f64) -> (f64, f64) {
+        if self.variation() <= delta {
+            return (0.0, 0.0);
+        }
+        let plan = |leg: usize, upper: bool| Plan::for_delta(&self.sketch(leg, upper), delta);
+        let plans: Vec<Plan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
+        let main = (0..plans.len()).max_by(|&a, &b| plans[a].high.total_cmp(&plans[b].high)).unwrap_or(0);
+        let below = if self.tight() { plans[main] } else { plan(main, false) };
+        self.refine(&plans[main], |step| {
+            let side = |leg: usize, upper: bool| {
+                let laws = on_lattice(self, leg, step, self.cut(delta), upper);
+                let mut plan = if upper { plans[leg] } else { below };
+                for _ in 0..8 {
+                    if let Some(epsilon) = window(&laws, step, plan, delta).epsilon(delta, upper) {
+                        return epsilon;
+                    }
+                    // ε lies further left: flatten the tilt and look there.
+                    let width = plan.high - plan.low;
+                    plan = Plan { theta: plan.theta * 0.7, low: plan.low - width, ..plan };
+                }
+                if upper { plan.low.max(0.0) } else { 0.0 }
+            };
+            let upper = (0..plans.len()).map(|leg| side(leg, true)).fold(0.0, f64::max);
+            let lower = side(main, false);
+            (upper + self.slack(step), (lower - self.slack(step)).max(0.0))
+        })
+    }
+
+    fn delta(&self, epsilon: f64) -> (f64, f64) {
+        let plan = |leg: usize, upper: bool| Plan::for_epsilon(&self.sketch(leg, upper), epsilon);
+        let plans: Vec<Plan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
+        let sketches: Vec<f64> = (0..self.directions())
+            .map(|leg| {
+                let (k, ..) = sketch_cumulant(&self.sketch(leg, true), plans[leg].theta);
+                (k - plans[leg].theta * epsilon).exp().clamp(1e-290, 1.0)
+            })
+            .collect();
+        let main = (0..plans.len()).max_by(|&a, &b| sketches[a].total_cmp(&sketches[b])).unwrap_or(0);
+        let below = if self.tight() { plans[main] } else { plan(main, false) };
+        self.refine(&plans[main], |step| {
+            let side = |leg: usize, upper: bool| {
+                let size = sketches[leg] * 1e-3; // the bound is off by a prefactor
+                let laws = on_lattice(self, leg, step, self.cut(size), upper);
+                let moved = if upper { epsilon - self.slack(step) } else { epsilon + self.slack(step) };
+                window(&laws, step, if upper { plans[leg] } else { below }, size).delta(moved, upper)
+            };
+            ((0..plans.len()).map(|leg| side(leg, true)).fold(0.0, f64::max), side(main, false))
+        })
+    }
+}
+
+/// ε at δ, from both sides.
+///
+/// # Claim
+/// A mechanism with this cost is (upper, δ)-differentially private for the unit of the cost; some mechanism with this cost
+/// is (lower − η, δ)-private for no η > 0.
+///
+/// # Why
+/// Each step's loss is dominated by the law that [`pair`](super::pair) and [`law`] state, domination survives adaptive
+/// composition (Zhu, Dong, Wang 2022, Theorem 10), the lattice dominates the law, and all numerical errors are added.
+/// From below: binning is post-processing, mass of P left out or given a smaller loss only lowers δ, and errors are
+/// subtracted. It is assumed that the library's `erfc` and `exp` are within four units in the last place.
+///
+/// # Tried by
+/// `the_true_profile_lies_between_the_two_lattices`, the laws in `tests/laws.rs`, and the references in `tests/oracles_pld.rs`.
+pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
+    let problem = Problem::new(cost)?;
+    let loss = |upper: f64, lower: f64| Ok(Loss { upper, lower, delta });
+    if problem.everything {
+        return loss(f64::INFINITY, f64::INFINITY);
+    }
+    if delta >= 1.0 {
+        return loss(0.0, 0.0);
+    }
+    if delta <= 0.0 {
+        return match (problem.bounded, problem.unbounded) {
+            (Some(sum), _) => {
+                loss(sum, if problem.leaves.iter().all(|leaf| leaf.tight) { sum * (1.0 - 1e-12) } else { 0.0 })
+            }
+            (None, word) => Err(Unsupported::NeedsDelta { accountant: Name::Pld, cost: word.unwrap_or("this cost") }),
+        };
+    }
+    if problem.rho > 0.0 {
+        return concentrated(cost, &problem, delta);
+    }
+    if problem.leaves.is_empty() {
+        let mu = problem.squares.sqrt();
+        let upper = if mu > 0.0 { gaussian_epsilon_up(delta, mu) } else { 0.0 };
+        return loss(upper, upper * (1.0 - 1e-9));
+    }
+    let (mut upper, mut lower) = problem.epsilon(delta);
+    if let Some(sum) = problem.bounded {
+        upper = upper.min(sum);
+        lower = lower.min(upper);
+    }
+    loss(upper, lower)
+}
+
+/// Where nothing but zCDP is known of some leaves: Rényi accounting of all, or their (ε, δ/2) beside the others' PLD.
+fn concentrated(cost: &Cost, problem: &Problem, delta: f64) -> Result<Loss, Unsupported> {
+    let others = |replace: bool| {
+        let leaves = cost.leaves().into_iter().filter_map(|(leaf, times)| match leaf {
+            Cost::Concentrated { rho } => {
+                // Gaussian noise with the same ρ is one such mechanism.
+                replace.then(|| Cost::Gaussian { noise: 1.0 / (2.0 * rho.get()).sqrt() }.repeat(times))
+            }
+            other => Some(other.repeat(times)),
+        });
+        Cost::Series(leaves.collect())
+    };
+    let split = zcdp::tight_epsilon(problem.rho, delta / 2.0) + epsilon(&others(false), delta / 2.0)?.upper;
+    let alone = if problem.leaves.is_empty() && problem.squares == 0.0 {
+        zcdp::tight_epsilon(problem.rho, delta)
+    } else {
+        f64::INFINITY
+    };
+    let upper = split.min(alone).min(renyi::epsilon(cost, delta).unwrap_or(f64::INFINITY));
+    Ok(Loss { upper, lower: epsilon(&others(true), delta)?.lower.min(upper), delta })
+}
+
+/// δ at ε, from both sides.
+pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
+    let problem = Problem::new(cost)?;
+    let loss = |upper: f64, lower: f64| Ok(DeltaLoss { upper, lower, epsilon });
+    if problem.everything {
+        return loss(1.0, 1.0);
+    }
+    if problem.bounded.is_some_and(|sum| epsilon >= sum) {
+        return loss(0.0, 0.0);
+    }
+    if epsilon == f64::INFINITY {
+        let infinite = |leaf: &Leaf| match &leaf.legs[0].upper {
+            Law::Atoms(atoms) => (1.0 - atoms.atoms.iter().map(|atom| atom.1).sum::<f64>()).max(0.0),
+            Law::Curve { .. } => 0.0,
+        };
+        return loss(problem.leaves.iter().map(|leaf| infinite(leaf) * leaf.times as f64).sum::<f64>().min(1.0), 0.0);
+    }
+    if problem.rho > 0.0 {
+        return loss(renyi::delta(cost, epsilon)?, 0.0);
+    }
+    if problem.leaves.is_empty() {
+        let exact = if problem.squares > 0.0 { gaussian_delta(epsilon, problem.squares.sqrt()) } else { 0.0 };
+        return loss((exact * (1.0 + 1e-9)).min(1.0), exact * (1.0 - 1e-9));
+    }
+    let (upper, lower) = problem.delta(epsilon);
+    loss(upper, lower.min(upper))
+}

@@ -1,0 +1,14 @@
+//! Accountants: from symbolic costs to numbers that people can promise, and back to the noise that keeps the promise.
+//!
+//! Pure functions, no I/O. [`accountant`] holds one file an accountant; [`calibrate`] runs them backwards;
+//! [`filter`] and [`odometer`] watch over analysts who choose the next question after seeing the last answer.
+
+pub mod accountant;
+pub mod calibrate;
+pub mod filter;
+pub mod group;
+pub mod ledger;
+pub mod normal;
+pub mod odometer;
+
+pub use accountant::{Name, Unsupported, delta, epsilon};

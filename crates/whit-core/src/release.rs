@@ -1,0 +1,300 @@
+//! Seal, reserve, open: the order of things, as types.
+//!
+//! A mechanism returns a [`Sealed`] value, which nobody can read. [`release`] reserves its charge in a [`Ledger`],
+//! lets the mechanism draw its noise, commits the charge, and only then opens the seal.
+
+use crate::cost::Cost;
+use crate::mechanism::{Accuracy, Mechanism, SanitiseError};
+use crate::unit::Rung;
+use whit_noise::{Entropy, Replay, Secret};
+
+/// A sanitised value that nobody may read before it is paid for.
+///
+/// It has no accessor, no `Debug` and no `Clone`; [`release`] opens it.
+///
+/// ```compile_fail
+/// let sealed = whit_core::Sealed::new(7);
+/// let peeked: i32 = sealed.0; // the field is private
+/// ```
+///
+/// ```compile_fail
+/// println!("{:?}", whit_core::Sealed::new(7)); // and it does not print itself
+/// ```
+///
+/// ```compile_fail
+/// let _ = whit_core::Sealed::new(7).clone();
+/// ```
+#[must_use = "a sealed value is opened by `release` only"]
+pub struct Sealed<T>(T);
+
+impl<T> Sealed<T> {
+    /// Seals a value: the last thing that a mechanism does.
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// Looks inside: for the tests and audits of the mechanisms in this crate.
+    #[cfg(test)]
+    pub(crate) fn open(self) -> T {
+        self.0
+    }
+}
+
+/// The costs of one release, rung by rung.
+pub type Charge = Vec<(Rung, Cost)>;
+
+/// A place in a ledger that is spent from now on, whatever happens. It is worth one commit, so it cannot be copied.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "what is reserved is spent, so commit it"]
+pub struct Reservation {
+    number: u64,
+}
+
+impl Reservation {
+    /// The reservation with this number: ledgers make them.
+    pub fn new(number: u64) -> Self {
+        Self { number }
+    }
+
+    /// The number that the ledger gave it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// A budget's "no". Nothing was drawn and nothing was charged.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("this release needs {asked} per {unit}, and {left} of the budget is left")]
+pub struct Refusal {
+    /// What the release would have cost, such as "ε = 1.2 at δ = 1e-6".
+    pub asked: String,
+    /// What the budget has left, in the same words.
+    pub left: String,
+    /// The unit whose budget ran out first.
+    pub unit: String,
+}
+
+/// The list of charges that a release writes to before anything is drawn.
+pub trait Ledger {
+    /// Sets the charge aside, durably: a crash from here on leaves it spent.
+    fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal>;
+
+    /// Notes that the reserved work was done.
+    fn commit(&mut self, reservation: Reservation);
+}
+
+/// Why nothing was released.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ReleaseError {
+    /// A budget said no, and nothing was charged.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// No rung was named, so nobody would have paid. Nothing was charged.
+    #[error("a release names no rung, so it would protect nobody; pass the ladder's rungs, the protected one first")]
+    NoRung,
+    /// The mechanism failed after its charge was reserved; the reservation stays spent until the owner voids it.
+    #[error("{0} (its charge was reserved before and stays spent)")]
+    Sanitise(#[from] SanitiseError),
+}
+
+/// The confidence for which a release states its accuracy.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// A value that left, with what it cost and how far off it may be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Release<T> {
+    /// What was released.
+    pub value: T,
+    /// What it cost, rung by rung.
+    pub charge: Charge,
+    /// How far the value may be from the truth, in lattice steps or scores.
+    pub accuracy: Accuracy,
+    /// Whether the noise can be drawn again from a seed. If so, there is no privacy: whoever knows the seed knows the truth.
+    pub reproducible: bool,
+}
+
+/// Reserves, sanitises, commits, opens: in that order, here and nowhere else.
+///
+/// When the mechanism fails, the reservation stays spent: noise may have been drawn.
+///
+/// ```
+/// use whit_core::mechanism::laplace::Laplace;
+/// use whit_core::{Bound, Change, Charge, Ledger, Rung, Support, Unit, release};
+/// use whit_core::release::{Refusal, Reservation};
+///
+/// #[derive(Default)]
+/// struct Endless { charges: Vec<Charge> }
+/// impl Ledger for Endless {
+///     fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
+///         self.charges.push(charge.clone());
+///         Ok(Reservation::new(self.charges.len() as u64))
+///     }
+///     fn commit(&mut self, _: Reservation) {}
+/// }
+///
+/// let one_row = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::NonNegative };
+/// let count = Laplace::for_epsilon(one_row, Change::AddRemove, "0.1".parse()?)?;
+/// let rungs = [Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false }];
+/// let released = release(&count, &1_234, &rungs, &mut Endless::default(), &mut whit_noise::Os)?;
+/// assert_eq!(released.accuracy.to_string(), "± 30 at 95 %");
+/// assert!(!released.reproducible);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A seed is no secret, so it does not compile:
+///
+/// ```compile_fail,E0277
+/// # use whit_core::{Bound, Ledger, Rung, mechanism::laplace::Laplace};
+/// fn seeded(count: &Laplace, rungs: &[Rung], ledger: &mut dyn Ledger) {
+///     let _ = whit_core::release(count, &1_234, rungs, ledger, &mut whit_noise::Replay::new(7));
+/// }
+/// ```
+pub fn release<M: Mechanism>(
+    mechanism: &M,
+    exact: &M::Exact,
+    rungs: &[Rung],
+    ledger: &mut dyn Ledger,
+    entropy: &mut dyn Secret,
+) -> Result<Release<M::Noisy>, ReleaseError> {
+    reserve_sanitise_commit_open(mechanism, exact, rungs, ledger, entropy, false)
+}
+
+/// The same with noise that comes again with its seed, so that a test or a demonstration prints the same twice.
+///
+/// It charges the ledger as [`release`] does, and protects nobody: whoever knows the seed can subtract the noise.
+/// The release says so.
+pub fn release_reproducibly_without_privacy<M: Mechanism>(
+    mechanism: &M,
+    exact: &M::Exact,
+    rungs: &[Rung],
+    ledger: &mut dyn Ledger,
+    entropy: &mut Replay,
+) -> Result<Release<M::Noisy>, ReleaseError> {
+    reserve_sanitise_commit_open(mechanism, exact, rungs, ledger, entropy, true)
+}
+
+fn reserve_sanitise_commit_open<M: Mechanism>(
+    mechanism: &M,
+    exact: &M::Exact,
+    rungs: &[Rung],
+    ledger: &mut dyn Ledger,
+    entropy: &mut dyn Entropy,
+    reproducible: bool,
+) -> Result<Release<M::Noisy>, ReleaseError> {
+    if rungs.is_empty() {
+        return Err(ReleaseError::NoRung);
+    }
+    let charge: Charge = rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
+    let reservation = ledger.reserve(&charge)?; // a crash from here on leaves it spent
+    let Sealed(value) = mechanism.sanitise(exact, entropy)?;
+    ledger.commit(reservation);
+    Ok(Release { value, charge, accuracy: mechanism.accuracy(CONFIDENCE), reproducible })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::Epsilon;
+    use crate::unit::{Change, Unit};
+    use std::cell::RefCell;
+
+    /// Writes down what happens to it, in the order in which it happens.
+    struct Recorder<'a> {
+        events: &'a RefCell<Vec<String>>,
+        says_no: bool,
+    }
+
+    impl Ledger for Recorder<'_> {
+        fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
+            if self.says_no {
+                return Err(Refusal { asked: "ε = 1".into(), left: "ε = 0.5".into(), unit: "user".into() });
+            }
+            self.events.borrow_mut().push(format!("reserve {}", charge.len()));
+            Ok(Reservation::new(5))
+        }
+
+        fn commit(&mut self, reservation: Reservation) {
+            self.events.borrow_mut().push(format!("commit {}", reservation.number()));
+        }
+    }
+
+    struct Watched<'a> {
+        events: &'a RefCell<Vec<String>>,
+        fails: bool,
+    }
+
+    impl Mechanism for Watched<'_> {
+        type Exact = i64;
+        type Noisy = i64;
+
+        fn cost(&self, _: &Rung) -> Cost {
+            Cost::Pure { epsilon: Epsilon::ZERO }
+        }
+
+        fn sanitise(&self, exact: &i64, entropy: &mut dyn Entropy) -> Result<Sealed<i64>, SanitiseError> {
+            self.events.borrow_mut().push(format!("draw {}", entropy.bits(1) < 2));
+            if self.fails { Err(SanitiseError::Overflow) } else { Ok(Sealed::new(exact + 1)) }
+        }
+
+        fn accuracy(&self, confidence: f64) -> Accuracy {
+            Accuracy { within: 1.0, confidence }
+        }
+    }
+
+    fn rungs() -> Vec<Rung> {
+        vec![
+            Rung { unit: Unit::event(Change::Replace), holds: 1, disjoint: false },
+            Rung { unit: Unit::user("id", Change::Replace), holds: 9, disjoint: false },
+        ]
+    }
+
+    fn run(fails: bool, says_no: bool, rungs: &[Rung]) -> (Result<Release<i64>, ReleaseError>, Vec<String>) {
+        let events = RefCell::new(Vec::new());
+        let (mechanism, mut ledger) = (Watched { events: &events, fails }, Recorder { events: &events, says_no });
+        let result = release(&mechanism, &41, rungs, &mut ledger, &mut whit_noise::Os);
+        (result, events.into_inner())
+    }
+
+    #[test]
+    fn reserve_comes_before_noise_and_commit_after_it() {
+        let (result, events) = run(false, false, &rungs());
+        let released = result.unwrap();
+        assert_eq!((released.value, released.charge.len(), released.reproducible), (42, 2, false));
+        assert_eq!(events, ["reserve 2", "draw true", "commit 5"]);
+    }
+
+    #[test]
+    fn a_refusal_draws_no_noise_and_charges_nothing() {
+        let (result, events) = run(false, true, &rungs());
+        assert_eq!(
+            result.unwrap_err().to_string(),
+            "this release needs ε = 1 per user, and ε = 0.5 of the budget is left"
+        );
+        assert!(events.is_empty());
+    }
+
+    #[test]
+    fn a_mechanism_that_fails_leaves_its_reservation_spent() {
+        let (result, events) = run(true, false, &rungs());
+        assert!(matches!(result, Err(ReleaseError::Sanitise(SanitiseError::Overflow))));
+        assert_eq!(events, ["reserve 2", "draw true"], "no commit, and no way to take the reservation back");
+    }
+
+    #[test]
+    fn without_a_rung_nobody_would_pay_so_nothing_leaves() {
+        let (result, events) = run(false, false, &[]);
+        assert_eq!(result, Err(ReleaseError::NoRung));
+        assert!(events.is_empty());
+    }
+
+    #[test]
+    fn a_release_from_a_seed_says_that_it_is_one() {
+        let events = RefCell::new(Vec::new());
+        let mechanism = Watched { events: &events, fails: false };
+        let mut ledger = Recorder { events: &events, says_no: false };
+        let mut seed = Replay::new(1);
+        let released = release_reproducibly_without_privacy(&mechanism, &1, &rungs(), &mut ledger, &mut seed);
+        assert!(released.unwrap().reproducible);
+        assert_eq!(events.borrow().len(), 3, "it is charged like any other");
+    }
+}
