@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn twice_the_rate_times_epsilon_is_too_small_for_large_epsilon() {
         for (epsilon, rate, printed, right) in [(2.0, 0.1, 0.4, 0.49403), (4.0, 0.01, 0.08, 0.42917)] {
-            assert!((2.0 * rate * epsilon - printed) as f64 <= 1e-12);
+            assert!((2.0_f64 * rate * epsilon - printed).abs() < 1e-12);
             let ours = amplified(epsilon, 0.0, rate).0;
             assert!((ours - right).abs() < 1e-5 && ours > printed);
             // Randomised response attains it, so that nothing smaller is a bound: mix its two answers with the coin.

@@ -162,7 +162,7 @@ mod tests {
         let reported = epsilon(&cost, 1e-5).unwrap();
         assert!(reported >= exact && reported < exact * (1.0 + 1e-9));
         let delta = delta(&cost, exact).unwrap();
-        assert!(delta >= 1e-5 * (1.0 - 1e-12) && delta < 1e-5 * (1.0 + 1e-6), "{delta}");
+        assert!((1e-5 * (1.0 - 1e-12)..1e-5 * (1.0 + 1e-6)).contains(&delta), "{delta}");
     }
 
     #[test]

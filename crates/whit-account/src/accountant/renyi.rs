@@ -71,7 +71,7 @@ pub(crate) fn lowest(guess: f64, mut bound: impl FnMut(f64) -> f64) -> (f64, f64
     let (mut low, mut high) = (seen[best.saturating_sub(1)].0, seen[(best + 1).min(seen.len() - 1)].0);
     let ratio = 0.5 * (5.0_f64.sqrt() - 1.0);
     let (mut left, mut right) = (at(high - ratio * (high - low)), at(low + ratio * (high - low)));
-    while high - low > 1e-4 {
+    while high - low > 1e-3 {
         if left.1 < right.1 {
             high = right.0;
             right = left;

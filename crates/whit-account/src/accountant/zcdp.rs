@@ -46,7 +46,7 @@ pub fn rho(leaf: &Cost) -> Result<(f64, f64), Unsupported> {
             for (inner, times) in leaf.leaves() {
                 let (rho, delta) = rho(&inner)?;
                 sum.0 = sum.0.plus(Rho::new(rho)?.times(times));
-                sum.1 += delta * times as f64;
+                sum.1 += delta * times as f64 * (1.0 + 1e-15);
             }
             (sum.0.get(), sum.1)
         }
@@ -122,13 +122,11 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<f64, Unsupported> {
     check_delta(delta)?;
     let Some(leaves) = runs(cost)? else { return Ok(f64::INFINITY) };
     let (rho, aside) = rho(cost)?;
-    if rho == 0.0 && aside <= delta {
-        return Ok(0.0);
-    }
     match leaves.first() {
-        Some((leaf, _)) if delta == 0.0 => {
+        Some((leaf, _)) if delta == 0.0 && (rho > 0.0 || aside > 0.0) => {
             Err(Unsupported::NeedsDelta { accountant: Name::Zcdp, cost: word_for(leaf) })
         }
+        _ if aside > delta => Ok(f64::INFINITY),
         _ => Ok(tight_epsilon(rho, delta - aside)),
     }
 }
@@ -189,5 +187,8 @@ mod tests {
         let alone = epsilon(&Cost::Pure { epsilon: Epsilon::new(1.0).unwrap() }, 1e-6).unwrap();
         assert!((epsilon(&approximate, 2e-6).unwrap() - alone).abs() < 1e-6);
         assert_eq!(epsilon(&approximate, 1e-6).unwrap(), f64::INFINITY);
+        let only_delta = Cost::Approximate { epsilon: Epsilon::ZERO, delta: Delta::new(1e-3).unwrap() };
+        assert_eq!(epsilon(&only_delta, 1e-6).unwrap(), f64::INFINITY, "a ρ of 0 does not excuse a δ");
+        assert_eq!(epsilon(&only_delta, 2e-3).unwrap(), 0.0);
     }
 }

@@ -183,7 +183,7 @@ impl Steps<'_> {
             cumulant: total,
             rounding,
             misplaced: outside.left(a, b) + outside.right(a, b),
-            infinite: self.laws.iter().map(|(law, times)| law.infinite * *times as f64).sum(),
+            infinite: -self.laws.iter().map(|(law, times)| (-law.infinite).ln_1p() * *times as f64).sum::<f64>().exp_m1(),
         }
     }
 

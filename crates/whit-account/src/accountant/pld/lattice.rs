@@ -21,9 +21,9 @@ pub(crate) struct Lattice {
     pub(crate) infinite: f64,
 }
 
-/// What rounding may have done to a tail: the complementary error function and the sums over it are within eight units
+/// What rounding may have done to a tail: the complementary error function and the sums over it are within sixteen units
 /// in the last place.
-const TAIL_ERROR: f64 = 8.0 * f64::EPSILON;
+const TAIL_ERROR: f64 = 16.0 * f64::EPSILON;
 /// Losses beyond this are not resolved: upwards they count as infinite steps up, downwards they are cut to it.
 const LARGEST: f64 = 600.0;
 
@@ -70,17 +70,22 @@ fn edge(curve: &dyn Curve, cut: f64, upper: bool) -> f64 {
     far
 }
 
-/// The indices of the lattice that cover all but `cut` of P on either side.
-pub(crate) fn indices(curve: &dyn Curve, step: f64, cut: f64) -> (i64, i64) {
-    let low = curve.loss(edge(curve, cut, false)).max(-LARGEST);
-    let high = curve.loss(edge(curve, cut, true)).min(LARGEST);
-    ((low / step).floor() as i64, (high / step).ceil() as i64)
+/// The losses that cover all but `cut` of P on either side.
+fn losses(curve: &dyn Curve, cut: f64) -> (f64, f64) {
+    (curve.loss(edge(curve, cut, false)).max(-LARGEST), curve.loss(edge(curve, cut, true)).min(LARGEST))
+}
+
+/// How far these losses are apart, from 0 too.
+pub(crate) fn range(curve: &dyn Curve, cut: f64) -> f64 {
+    let (low, high) = losses(curve, cut);
+    2.0 * high.abs().max(low.abs())
 }
 
 /// A lattice law that dominates the curve. With `reflect` only its positive losses are read, and the law is completed
 /// so that it is its own mirror image (errata, key lemma).
 pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) -> Lattice {
-    let (first, last) = indices(curve, step, cut);
+    let (low, high) = losses(curve, cut);
+    let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
     let (first, last) = if reflect { (0, last.max(1)) } else { (first, last.max(first + 1)) };
     let mut mass = vec![0.0; (last - first + 1) as usize];
     let shrink = -(-step).exp_m1(); // 1 − e^-h

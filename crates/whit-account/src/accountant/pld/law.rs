@@ -76,6 +76,17 @@ impl Mixture {
         if let [(_, _, m)] = parts {
             return (m * (u - m / 2.0), *m);
         }
+        // The weights add up to 1, so that the logarithm of a sum close to 1 is seen to the last digit.
+        let largest = parts.iter().map(|&(_, _, m)| m * (u - m / 2.0)).fold(f64::NEG_INFINITY, f64::max);
+        if largest < 600.0 {
+            let (mut excess, mut slope) = (0.0, 0.0);
+            for &(w, _, m) in parts {
+                let term = w * (m * (u - m / 2.0)).exp_m1();
+                excess += term;
+                slope += (term + w) * m;
+            }
+            return (excess.ln_1p(), slope / (1.0 + excess));
+        }
         let peak = parts.iter().map(|&(_, ln, m)| ln + m * (u - m / 2.0)).fold(f64::NEG_INFINITY, f64::max);
         let (mut sum, mut slope) = (0.0, 0.0);
         for &(_, ln, m) in parts {

@@ -25,6 +25,11 @@ const CLOSE: f64 = 4e-4;
 /// The most points of a transform: 2^21 complex numbers are 32 MiB.
 const LARGEST_TRANSFORM: f64 = 2_097_152.0;
 
+/// Beyond this e^ε is no longer a number.
+const LARGEST_LOSS: f64 = 700.0;
+/// The most cells of all lattice laws together: 2^21 floats are 16 MiB.
+const MOST_CELLS: f64 = 2_097_152.0;
+
 enum Law {
     Curve { curve: Box<dyn Curve>, reflect: bool },
     Atoms(Atoms),
@@ -247,8 +252,9 @@ fn sketch(law: &Law) -> Vec<(f64, f64)> {
             let cells =
                 cells.zip(&knots).map(|(c, &u)| (if c.q > 0.0 { (c.p / c.q).ln() } else { curve.loss(u) }, c.p));
             let mut points: Vec<(f64, f64)> = cells.filter(|cell| cell.1 > 0.0).collect();
-            if let (false, Some(&first)) = (*reflect, knots.first()) {
-                points.push((curve.loss(first), curve.below(first).p));
+            if let (false, [first, .., last]) = (*reflect, &knots[..]) {
+                points.push((curve.loss(*first), curve.below(*first).p));
+                points.push((curve.loss(*last), curve.above(*last).p));
             }
             if *reflect {
                 let mirrored: Vec<_> = points.iter().map(|&(l, p)| (-l, p * (-l).exp())).collect();
@@ -291,7 +297,13 @@ impl Plan {
             let (k, mean, _) = sketch_cumulant(sketch, theta);
             theta * mean - k - aim
         });
-        Self::around(sketch, theta, delta)
+        Self::around(sketch, theta)
+    }
+
+    /// A bounded loss that is tilted too far is nothing but its largest value: stop where a fifth of the deviation is left.
+    fn steepest(sketch: &Sketch) -> f64 {
+        let (_, _, calm) = sketch_cumulant(sketch, 0.0);
+        tilt_where(|theta| 0.04 * calm - sketch_cumulant(sketch, theta).2)
     }
 
     /// For δ at ε: the saddle point K′ = ε.
@@ -300,17 +312,16 @@ impl Plan {
         let (_, _, variance) = sketch_cumulant(sketch, theta);
         // Never so flat that what wraps around is not damped.
         let theta = theta.max(0.3 / variance.sqrt().max(1e-12));
-        let (k, _, _) = sketch_cumulant(sketch, theta);
-        let mut plan = Self::around(sketch, theta, (k - theta * epsilon).exp().clamp(1e-300, 1.0));
+        let mut plan = Self::around(sketch, theta);
         plan.low = plan.low.min(epsilon);
         plan.high = plan.high.max(epsilon + 4.0 * plan.spread);
         plan
     }
 
-    fn around(sketch: &Sketch, theta: f64, delta: f64) -> Self {
+    fn around(sketch: &Sketch, theta: f64) -> Self {
+        let theta = theta.min(Self::steepest(sketch));
         let (_, mean, variance) = sketch_cumulant(sketch, theta);
         let spread = variance.sqrt().max(1e-9 * (1.0 + mean.abs()));
-        let _ = delta;
         let (_, _, calm) = sketch_cumulant(sketch, 0.0);
         Self { theta, low: mean - 3.0 * spread, high: mean + 4.0 * spread, spread, calm: calm.sqrt() }
     }
@@ -336,19 +347,13 @@ fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64) -> Window 
     let steps = Steps { laws: laws.iter().map(|(law, times)| (law, *times)).collect(), step };
     let outside = steps.outside(plan.theta);
     let (mut low, mut high) = (plan.low, plan.high);
-    let fits = |low: f64, high: f64| (high - low) / step <= LARGEST_TRANSFORM;
-    while outside.right(low, high) > 1e-6 * delta && fits(low, high + 0.5 * plan.spread) {
-        high += 0.5 * plan.spread;
+    let wider = |low: f64, high: f64| (0.5 * plan.spread).max(0.05 * (high - low)).max(step);
+    let fits = |width: f64| width / step <= LARGEST_TRANSFORM;
+    while outside.right(low, high) > 1e-6 * delta && fits(high - low + wider(low, high)) {
+        high += wider(low, high);
     }
-    while outside.left(low, high) > 1e-6 * delta && fits(low - 0.5 * plan.spread, high) {
-        low -= 0.5 * plan.spread;
-    }
-    if std::env::var("DBG").is_ok() {
-        eprintln!(
-            "plan {plan:?} step {step:e} low {low} high {high} points {:e} cells {}",
-            (high - low) / step,
-            laws.iter().map(|l| l.0.mass.len()).sum::<usize>()
-        );
+    while outside.left(low, high) > 1e-6 * delta && fits(high - low + wider(low, high)) {
+        low -= wider(low, high);
     }
     steps.window(&outside, low, high)
 }
@@ -411,26 +416,35 @@ impl Problem {
         self.leaves.iter().map(one).sum::<f64>() * (1.0 + 1e-9)
     }
 
-    /// Refines the lattice until both sides are close; `solve` gives (upper, lower) on one lattice.
-    fn refine(&self, plan: &Plan, solve: impl Fn(f64) -> (f64, f64)) -> (f64, f64) {
-        let finest = (plan.high - plan.low) / (LARGEST_TRANSFORM / 8.0);
+    /// The range of the losses of all laws together: what a lattice has to hold.
+    fn reach(&self, cut: f64) -> f64 {
+        let law = |law: &Law| match law {
+            Law::Atoms(atoms) => atoms.atoms.iter().map(|atom| atom.0.abs()).fold(0.0, f64::max) * 2.0,
+            Law::Curve { curve, .. } => lattice::range(&**curve, cut),
+        };
+        self.leaves.iter().flat_map(|leaf| &leaf.legs).map(|leg| law(&leg.upper).max(law(&leg.lower))).sum()
+    }
+
+    /// The lattice for a plan, halved `finer` times, as far as memory goes; and whether it went that far.
+    fn step(&self, plan: &Plan, cut: f64, finer: i32) -> (f64, bool) {
+        let finest = ((plan.high - plan.low) / (LARGEST_TRANSFORM / 4.0)).max(self.reach(cut) / MOST_CELLS);
         // The error of a lattice is of second order in its step over the deviation of one loss.
         let single = plan.spread.min(plan.calm.max(plan.spread / 8.0)) / self.steps().sqrt();
-        let mut step = (0.05 * single).max(finest);
+        let wanted = 0.05 * single * 0.5_f64.powi(finer);
+        (self.aligned(wanted.max(finest)), wanted > finest)
+    }
+
+    /// Refines the lattice until both sides are close; `solve` gives (upper, lower, whether finer is possible).
+    fn refine(&self, solve: impl Fn(i32) -> (f64, f64, bool)) -> (f64, f64) {
         let mut best = (f64::INFINITY, 0.0_f64);
-        let tight = self.tight();
-        for _ in 0..6 {
-            let aligned = self.aligned(step);
-            let (upper, lower) = solve(aligned);
-            if std::env::var("DBG").is_ok() {
-                eprintln!("step {aligned:e} {upper} {lower}");
-            }
+        // Where the lower law is another one, the gap does not close, and two lattices are enough.
+        for finer in 0..if self.tight() { 6 } else { 2 } {
+            let (upper, lower, more) = solve(finer);
             best = (best.0.min(upper), best.1.max(lower));
-            let close = best.0 - best.1 <= CLOSE * best.0 || best.0 == f64::INFINITY && best.1 == f64::INFINITY;
-            if close || step <= finest || (!tight && step < 0.04 * single) {
+            let close = best.0 - best.1 <= CLOSE * best.0 || best.0 == f64::INFINITY;
+            if close || !more {
                 break;
             }
-            step = (step / 2.0).max(finest);
         }
         (best.0, best.1.min(best.0))
     }
@@ -439,49 +453,114 @@ impl Problem {
         if self.variation() <= delta {
             return (0.0, 0.0);
         }
+        if self.single(0.0).is_some() {
+            return self.invert_single(delta);
+        }
         let plan = |leg: usize, upper: bool| Plan::for_delta(&self.sketch(leg, upper), delta);
         let plans: Vec<Plan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
         let main = (0..plans.len()).max_by(|&a, &b| plans[a].high.total_cmp(&plans[b].high)).unwrap_or(0);
         let below = if self.tight() { plans[main] } else { plan(main, false) };
-        self.refine(&plans[main], |step| {
-            let side = |leg: usize, upper: bool| {
-                let laws = on_lattice(self, leg, step, self.cut(delta), upper);
-                let mut plan = if upper { plans[leg] } else { below };
-                for _ in 0..8 {
-                    if let Some(epsilon) = window(&laws, step, plan, delta).epsilon(delta, upper) {
-                        return epsilon;
-                    }
-                    // ε lies further left: flatten the tilt and look there.
-                    let width = plan.high - plan.low;
-                    plan = Plan { theta: plan.theta * 0.7, low: plan.low - width, ..plan };
+        let cut = self.cut(delta);
+        let side = |leg: usize, plan: &Plan, step: f64, upper: bool| {
+            let laws = on_lattice(self, leg, step, cut, upper);
+            let mut plan = *plan;
+            for _ in 0..8 {
+                if let Some(epsilon) = window(&laws, step, plan, delta).epsilon(delta, upper) {
+                    return epsilon;
                 }
-                if upper { plan.low.max(0.0) } else { 0.0 }
-            };
-            let upper = (0..plans.len()).map(|leg| side(leg, true)).fold(0.0, f64::max);
-            let lower = side(main, false);
-            (upper + self.slack(step), (lower - self.slack(step)).max(0.0))
+                // ε lies further left: flatten the tilt and look there.
+                let width = plan.high - plan.low;
+                plan = Plan { theta: plan.theta * 0.7, low: plan.low - width, ..plan };
+            }
+            if upper { plan.low.max(0.0) } else { 0.0 }
+        };
+        self.refine(|finer| {
+            let (mut upper, mut more): (f64, bool) = (0.0, true);
+            for (leg, plan) in plans.iter().enumerate() {
+                let (step, finer) = self.step(plan, cut, finer);
+                upper = upper.max(side(leg, plan, step, true) + self.slack(step));
+                more &= finer || leg != main;
+            }
+            let (step, _) = self.step(&below, cut, finer);
+            (upper, (side(main, &below, step, false) - self.slack(step)).max(0.0), more)
         })
     }
 
+    /// δ at ε of a single step, without a lattice.
+    fn single(&self, epsilon: f64) -> Option<(f64, f64)> {
+        let [Leaf { times: 1, legs, .. }] = &self.leaves[..] else { return None };
+        let one = |law: &Law| match law {
+            Law::Curve { curve, .. } => {
+                let above = lattice::at(&**curve, curve.place(epsilon, f64::NAN)).0;
+                (above.p - epsilon.exp() * above.q).max(0.0)
+            }
+            Law::Atoms(atoms) => {
+                let missing = (1.0 - atoms.atoms.iter().map(|atom| atom.1).sum::<f64>()).max(0.0);
+                let missing = if missing < 1e-14 { 0.0 } else { missing };
+                missing + atoms.atoms.iter().map(|&(l, p)| p * (-(epsilon - l).exp_m1()).max(0.0)).sum::<f64>()
+            }
+        };
+        let upper = legs.iter().map(|leg| one(&leg.upper)).fold(0.0, f64::max);
+        let lower = legs.iter().map(|leg| one(&leg.lower)).fold(0.0, f64::max);
+        // Both masses are off by a few units in the last place of what lies above ε.
+        let above = |law: &Law| match law {
+            Law::Curve { curve, .. } => lattice::at(&**curve, curve.place(epsilon, f64::NAN)).0.p,
+            Law::Atoms(_) => upper,
+        };
+        let slack = 64.0 * f64::EPSILON * legs.iter().map(|leg| above(&leg.upper)).fold(0.0, f64::max);
+        Some(((upper + slack).min(1.0), (lower - slack).max(0.0)))
+    }
+
+    /// ε at δ of a single step, by bisection.
+    fn invert_single(&self, delta: f64) -> (f64, f64) {
+        let at = |epsilon: f64| self.single(epsilon).unwrap_or((1.0, 0.0));
+        let mut top = 1.0;
+        while at(top).0 > delta {
+            top *= 2.0;
+            if top > LARGEST_LOSS {
+                return (f64::INFINITY, if at(LARGEST_LOSS).1 > delta { LARGEST_LOSS } else { 0.0 });
+            }
+        }
+        let solve = |holds: &dyn Fn(f64) -> bool, keep_upper: bool| {
+            let (mut low, mut high) = (0.0, top);
+            for _ in 0..100 {
+                let middle = f64::midpoint(low, high);
+                if holds(middle) { high = middle } else { low = middle }
+            }
+            if keep_upper { high } else { low }
+        };
+        let upper = solve(&|epsilon| at(epsilon).0 <= delta, true);
+        (upper, solve(&|epsilon| at(epsilon).1 < delta, false).min(upper))
+    }
+
     fn delta(&self, epsilon: f64) -> (f64, f64) {
+        if let Some(exact) = self.single(epsilon) {
+            return exact;
+        }
         let plan = |leg: usize, upper: bool| Plan::for_epsilon(&self.sketch(leg, upper), epsilon);
         let plans: Vec<Plan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
-        let sketches: Vec<f64> = (0..self.directions())
-            .map(|leg| {
-                let (k, ..) = sketch_cumulant(&self.sketch(leg, true), plans[leg].theta);
-                (k - plans[leg].theta * epsilon).exp().clamp(1e-290, 1.0)
-            })
-            .collect();
-        let main = (0..plans.len()).max_by(|&a, &b| sketches[a].total_cmp(&sketches[b])).unwrap_or(0);
+        // Chernoff's bound, which is off by a prefactor, tells which direction matters and what is negligible.
+        let rough = |leg: usize| {
+            let (k, ..) = sketch_cumulant(&self.sketch(leg, true), plans[leg].theta);
+            (k - plans[leg].theta * epsilon).exp().clamp(1e-290, 1.0) * 1e-3
+        };
+        let sizes: Vec<f64> = (0..plans.len()).map(rough).collect();
+        let main = (0..plans.len()).max_by(|&a, &b| sizes[a].total_cmp(&sizes[b])).unwrap_or(0);
         let below = if self.tight() { plans[main] } else { plan(main, false) };
-        self.refine(&plans[main], |step| {
-            let side = |leg: usize, upper: bool| {
-                let size = sketches[leg] * 1e-3; // the bound is off by a prefactor
-                let laws = on_lattice(self, leg, step, self.cut(size), upper);
-                let moved = if upper { epsilon - self.slack(step) } else { epsilon + self.slack(step) };
-                window(&laws, step, if upper { plans[leg] } else { below }, size).delta(moved, upper)
-            };
-            ((0..plans.len()).map(|leg| side(leg, true)).fold(0.0, f64::max), side(main, false))
+        let side = |leg: usize, plan: &Plan, step: f64, upper: bool| {
+            let laws = on_lattice(self, leg, step, self.cut(sizes[leg]), upper);
+            let moved = if upper { epsilon - self.slack(step) } else { epsilon + self.slack(step) };
+            window(&laws, step, *plan, sizes[leg]).delta(moved, upper)
+        };
+        self.refine(|finer| {
+            let (mut upper, mut more): (f64, bool) = (0.0, true);
+            for (leg, plan) in plans.iter().enumerate() {
+                let (step, finer) = self.step(plan, self.cut(sizes[leg]), finer);
+                upper = upper.max(side(leg, plan, step, true));
+                more &= finer || leg != main;
+            }
+            let (step, _) = self.step(&below, self.cut(sizes[main]), finer);
+            (upper, side(main, &below, step, false), more)
         })
     }
 }
@@ -526,6 +605,11 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
         return loss(upper, upper * (1.0 - 1e-9));
     }
     let (mut upper, mut lower) = problem.epsilon(delta);
+    if upper == f64::INFINITY || upper - lower > 0.01 * upper {
+        // So many steps that no lattice is fine enough, or a gap in what is known: Rényi divergences may say less.
+        upper = upper.min(renyi::epsilon(cost, delta).unwrap_or(f64::INFINITY));
+        lower = lower.min(upper);
+    }
     if let Some(sum) = problem.bounded {
         upper = upper.min(sum);
         lower = lower.min(upper);
@@ -579,6 +663,9 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
         let exact = if problem.squares > 0.0 { gaussian_delta(epsilon, problem.squares.sqrt()) } else { 0.0 };
         return loss((exact * (1.0 + 1e-9)).min(1.0), exact * (1.0 - 1e-9));
     }
-    let (upper, lower) = problem.delta(epsilon);
+    let (mut upper, lower) = problem.delta(epsilon);
+    if upper - lower > 0.01 * upper {
+        upper = upper.min(renyi::delta(cost, epsilon).unwrap_or(1.0));
+    }
     loss(upper, lower.min(upper))
 }

@@ -1,0 +1,219 @@
+//! Laws that every accountant obeys for every cost: one suite, run on each.
+
+use proptest::prelude::*;
+use whit_account::{Name, Unsupported, delta, epsilon};
+use whit_core::{Change, Cost, Delta, Draw, Epsilon, Rho, Sampled, Sampling};
+
+fn eps(value: f64) -> Epsilon {
+    Epsilon::new(value).unwrap()
+}
+
+fn sampled(noise: f64, rate: f64, draw: Draw, change: Change) -> Sampled {
+    Sampled { noise, rate, sampling: Sampling::Poisson, draw, change, difference: 2.0, holds: 1 }
+}
+
+/// One of every leaf, with several kinds of drawing.
+fn every_cost() -> Vec<Cost> {
+    let replace = sampled(1.3, 0.05, Draw::Unit, Change::Replace);
+    vec![
+        Cost::Pure { epsilon: eps(0.3) },
+        Cost::Approximate { epsilon: eps(0.2), delta: Delta::new(1e-8).unwrap() },
+        Cost::Concentrated { rho: Rho::new(0.02).unwrap() },
+        Cost::Gaussian { noise: 4.0 },
+        Cost::Laplace { scale: 3.0 },
+        Cost::Geometric { shift: 2, scale: 7.0 },
+        Cost::BoundedRange { epsilon: eps(0.4) },
+        Cost::Sampled(replace),
+        Cost::Sampled(Sampled { difference: 0.5, ..replace }),
+        Cost::Sampled(Sampled { sampling: Sampling::Fixed, ..replace }),
+        Cost::Sampled(Sampled { holds: 3, ..replace }),
+        Cost::Sampled(Sampled { holds: 3, change: Change::AddRemove, ..replace }),
+        Cost::Sampled(sampled(1.3, 0.05, Draw::Unit, Change::AddRemove)),
+        Cost::Sampled(sampled(6.0, 0.05, Draw::User { elements: 4 }, Change::Replace)),
+        Cost::Sampled(Sampled { holds: 4, ..sampled(6.0, 0.05, Draw::User { elements: 4 }, Change::Replace) }),
+        Cost::Sampled(sampled(6.0, 0.05, Draw::User { elements: 4 }, Change::AddRemove)),
+    ]
+}
+
+/// What an accountant says, or nothing where it cannot price the cost.
+fn upper(cost: &Cost, delta: f64, name: Name) -> Option<f64> {
+    match epsilon(cost, delta, name) {
+        Ok(loss) => {
+            assert!(!loss.upper.is_nan() && !loss.lower.is_nan(), "{name}: {loss:?} for {cost:?}");
+            assert!(loss.upper >= loss.lower && loss.lower >= 0.0, "{name}: {loss:?} for {cost:?}");
+            Some(loss.upper)
+        }
+        Err(Unsupported::Cost { .. }) => None,
+        Err(other) => panic!("{name} on {cost:?}: {other}"),
+    }
+}
+
+/// `more` costs at least as much as `less`, up to what two lattices may differ by.
+fn no_less(less: &Cost, more: &Cost, delta: f64, why: &str) {
+    for name in Name::ALL {
+        if let (Some(a), Some(b)) = (upper(less, delta, name), upper(more, delta, name)) {
+            assert!(b >= a * (1.0 - 1e-3), "{name}: {why} brought ε from {a} to {b}\n{less:?}\n{more:?}");
+        }
+    }
+}
+
+#[test]
+fn repeating_a_cost_is_adding_it_again() {
+    for cost in every_cost() {
+        let (repeated, added) = (cost.clone().repeat(7), Cost::Series(vec![cost.clone(); 7]));
+        let nested = Cost::Series(vec![cost.clone().repeat(3), Cost::Series(vec![cost.clone().repeat(2); 2])]);
+        for name in Name::ALL {
+            assert_eq!(upper(&repeated, 1e-5, name), upper(&added, 1e-5, name), "{name}: {cost:?}");
+            assert_eq!(upper(&repeated, 1e-5, name), upper(&nested, 1e-5, name), "{name}: {cost:?}");
+        }
+    }
+}
+
+#[test]
+fn order_does_not_matter() {
+    let mut costs: Vec<Cost> = every_cost().into_iter().filter(|cost| !matches!(cost, Cost::Approximate { .. })).collect();
+    let forwards = Cost::Series(costs.clone());
+    costs.reverse();
+    let backwards = Cost::Series(costs);
+    for name in Name::ALL {
+        assert_eq!(upper(&forwards, 1e-5, name), upper(&backwards, 1e-5, name), "{name}");
+    }
+}
+
+#[test]
+fn more_steps_more_draws_and_less_noise_never_cost_less() {
+    for cost in every_cost() {
+        no_less(&cost.clone().repeat(20), &cost.clone().repeat(21), 1e-5, "one more step");
+        no_less(&cost.clone().repeat(20), &cost.clone().repeat(40), 1e-5, "twice the steps");
+        no_less(&cost.clone().repeat(20), &cost.clone().repeat(20), 1e-6, "the same");
+        if let Cost::Sampled(s) = cost {
+            let with = |s: Sampled| Cost::Sampled(s).repeat(20);
+            no_less(&with(s), &with(Sampled { rate: s.rate * 1.5, ..s }), 1e-5, "a higher rate");
+            no_less(&with(Sampled { rate: 0.9, ..s }), &with(Sampled { rate: 1.0, ..s }), 1e-5, "drawing everybody");
+            no_less(&with(s), &with(Sampled { noise: s.noise / 1.3, ..s }), 1e-5, "less noise");
+            if s.change == Change::Replace {
+                no_less(&with(Sampled { difference: 0.3, ..s }), &with(s), 1e-5, "a larger difference");
+            }
+        }
+        for name in Name::ALL {
+            if let (Some(strict), Some(lax)) = (upper(&cost, 1e-7, name), upper(&cost, 1e-5, name)) {
+                assert!(strict >= lax * (1.0 - 1e-3), "{name}: a smaller δ made ε smaller, {strict} and {lax}: {cost:?}");
+            }
+        }
+    }
+}
+
+/// Under one change, a unit that holds more never costs less.
+#[test]
+fn a_coarser_rung_never_costs_less() {
+    for change in [Change::AddRemove, Change::Replace] {
+        for holds in [1, 2, 5] {
+            let pairs = sampled(3.0, 0.05, Draw::Unit, change);
+            let rung = |holds| Cost::Sampled(Sampled { holds, ..pairs }).repeat(50);
+            no_less(&rung(holds), &rung(holds + 1), 1e-5, "a coarser rung, pairs drawn");
+            let users = sampled(12.0, 0.05, Draw::User { elements: 6 }, change);
+            let rung = |holds| Cost::Sampled(Sampled { holds, ..users }).repeat(50);
+            if change == Change::Replace || holds < 5 {
+                no_less(&rung(holds), &rung(holds + 1), 1e-5, "a coarser rung, users drawn");
+            }
+        }
+        for elements in [1, 2, 8] {
+            let drawn = |elements| Cost::Sampled(sampled(9.0, 0.05, Draw::User { elements }, change)).repeat(50);
+            no_less(&drawn(elements), &drawn(elements + 1), 1e-5, "users with more elements");
+        }
+    }
+}
+
+#[test]
+fn no_protection_is_infinite_loss_and_nothing_is_none() {
+    for name in Name::ALL {
+        for cost in [Cost::Everything, Cost::Series(vec![Cost::Gaussian { noise: 9.0 }, Cost::Everything.repeat(2)])] {
+            assert_eq!(epsilon(&cost, 1e-5, name).unwrap().upper, f64::INFINITY, "{name}");
+            assert_eq!(delta(&cost, 3.0, name).unwrap().upper, 1.0, "{name}");
+        }
+        for cost in [Cost::Nothing, Cost::Nothing.repeat(9), Cost::Gaussian { noise: 1.0 }.repeat(0)] {
+            assert_eq!(epsilon(&cost, 1e-5, name).unwrap().upper, 0.0, "{name}");
+        }
+        let never_drawn = Cost::Sampled(sampled(0.5, 0.0, Draw::Unit, Change::Replace)).repeat(100);
+        if name != Name::Gdp && name != Name::Zcdp {
+            assert_eq!(upper(&never_drawn, 1e-5, name), Some(0.0), "{name}: what is never drawn costs nothing");
+        }
+    }
+}
+
+#[test]
+fn every_accountant_stays_above_what_is_attained() {
+    for cost in every_cost() {
+        for times in [1, 10, 200] {
+            let cost = cost.clone().repeat(times);
+            for d in [1e-3, 1e-5, 1e-9] {
+                let attained = epsilon(&cost, d, Name::Pld).unwrap().lower;
+                for name in Name::ALL {
+                    if let Some(bound) = upper(&cost, d, name) {
+                        assert!(bound >= attained, "{name} reports {bound} at δ = {d}, but {attained} is attained: {cost:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// ε(δ) and δ(ε) tell the same story.
+#[test]
+fn going_there_and_back_loses_little() {
+    for cost in every_cost() {
+        let cost = cost.repeat(30);
+        let there = epsilon(&cost, 1e-5, Name::Pld).unwrap();
+        let back = delta(&cost, there.upper, Name::Pld).unwrap();
+        assert!(back.lower <= 1e-5 * 1.001, "{cost:?}: {there:?} and back {back:?}");
+        if !matches!(cost.leaves()[0].0, Cost::Concentrated { .. }) {
+            assert!(back.upper > 0.9e-5 || there.upper == 0.0, "{cost:?}: {there:?} and back {back:?}");
+            assert!(back.upper < 1.1e-5, "{cost:?}: {there:?} and back {back:?}");
+        }
+    }
+}
+
+/// The whole range that is promised: never a NaN, never a lower bound above an upper one.
+#[test]
+fn no_corner_of_the_parameters_breaks_an_accountant() {
+    for rate in [1e-9, 1e-5, 0.01, 0.5, 0.999, 1.0] {
+        for noise in [0.2, 1.0, 30.0, 1000.0] {
+            for steps in [1, 1000, 100_000_000] {
+                for change in [Change::AddRemove, Change::Replace] {
+                    let cost = Cost::Sampled(sampled(noise, rate, Draw::Unit, change)).repeat(steps);
+                    let best = upper(&cost, 1e-6, Name::Pld).unwrap();
+                    for name in [Name::Rdp, Name::Gdp, Name::Zcdp] {
+                        let other = upper(&cost, 1e-6, name).unwrap();
+                        let at = format!("{name}: rate {rate}, noise {noise}, {steps} steps, {change:?}");
+                        assert!(best <= other * 1.01 + 1e-9, "{at}: PLD says {best}, more than {other}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Random runs: bounds enclose, and the other accountants are above what is attained.
+    #[test]
+    fn random_runs_obey_the_laws(
+        noise in 0.3_f64..20.0, rate in 1e-4_f64..1.0, steps in 1_u64..5000, elements in 1_u64..40,
+        replace: bool, whole_users: bool, exponent in 3.0_f64..10.0,
+    ) {
+        let change = if replace { Change::Replace } else { Change::AddRemove };
+        let draw = if whole_users { Draw::User { elements } } else { Draw::Unit };
+        let d = 10f64.powf(-exponent);
+        let cost = Cost::Sampled(sampled(noise, rate, draw, change)).repeat(steps);
+        let loss = epsilon(&cost, d, Name::Pld).unwrap();
+        prop_assert!(loss.lower <= loss.upper);
+        for name in [Name::Rdp, Name::Gdp, Name::Zcdp, Name::Advanced, Name::Basic] {
+            if let Some(bound) = upper(&cost, d, name) {
+                prop_assert!(bound >= loss.lower, "{} reports {} and {} is attained", name, bound, loss.lower);
+            }
+        }
+        let finer = Cost::Sampled(sampled(noise * 1.1, rate, draw, change)).repeat(steps);
+        prop_assert!(epsilon(&finer, d, Name::Pld).unwrap().lower <= loss.upper);
+    }
+}

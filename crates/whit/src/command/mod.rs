@@ -1,0 +1,196 @@
+//! What can be asked on the command line.
+
+mod account;
+mod demo;
+mod shell;
+
+use crate::number::Wrong;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use serde::Serialize;
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Differential privacy that asks first what one whit is.
+///
+/// Say what you protect (one event, one element, one feature, one label or one user), and every release protects
+/// exactly that, and says what it costs at every coarser unit too.
+#[derive(Parser)]
+#[command(name = "whit", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 refused.")]
+struct Whit {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Price a run: ε, δ, noise, steps or rate, each from the others.
+    #[command(subcommand)]
+    Account(account::Account),
+    /// Show the ladder: one histogram protected at event, element and user level.
+    Demo(demo::Demo),
+    /// Print a completion script for a shell.
+    Completions(shell::Completions),
+    /// Print the manual page, or write all of them into a folder.
+    Man(shell::Man),
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The question cannot be meant, or cannot be answered: exit code 2.
+    #[error("{sentence}")]
+    Asked {
+        /// What is wrong: the option, its value and the range.
+        sentence: String,
+        /// The next step.
+        hint: String,
+    },
+    /// A budget said no: exit code 3.
+    #[error("{0}")]
+    Refused(String),
+    /// Something outside went wrong: exit code 1.
+    #[error("{0}")]
+    Failed(String),
+    /// The reader of our output went away or its disk is full: exit code 1, or 0 where the reader simply had enough.
+    #[error("the output could not be written: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl Error {
+    /// A file that cannot be written.
+    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
+        Self::Failed(format!("`{}` could not be written: {error}", path.display()))
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+            Self::Failed(_) | Self::Output(_) => 1,
+            Self::Asked { .. } => 2,
+            Self::Refused(_) => 3,
+        }
+    }
+
+    fn tell(&self, talk: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Self::Asked { sentence, hint } => writeln!(talk, "error: {sentence}\n  hint: {hint}"),
+            Self::Refused(_) | Self::Failed(_) | Self::Output(_) => writeln!(talk, "error: {self}"),
+        }
+    }
+}
+
+/// Runs one command line; the first argument is the program's name.
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>, out: &mut dyn Write, talk: &mut dyn Write) -> ExitCode {
+    let parsed = definition().try_get_matches_from(arguments).and_then(|matches| Whit::from_arg_matches(&matches));
+    let done = match parsed {
+        Ok(whit) => whit.command.run(out, talk).and_then(|()| Ok(out.flush()?)),
+        Err(error) => {
+            let Some(sentence) = sentence_of(&error) else {
+                // Nothing is left to tell when even this cannot be printed.
+                let _ = error.print();
+                return ExitCode::from(error.exit_code() as u8);
+            };
+            Err(sentence)
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = out.flush();
+            let _ = error.tell(talk);
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+/// The command line as clap knows it.
+fn definition() -> clap::Command {
+    Whit::command()
+}
+
+impl Command {
+    fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        match self {
+            Self::Account(account) => account.run(out, talk),
+            Self::Demo(demo) => demo.run(out, talk),
+            Self::Completions(completions) => completions.run(out),
+            Self::Man(man) => man.run(out, talk),
+        }
+    }
+}
+
+/// Our own sentence for a value that is out of range; everything else clap says well.
+fn sentence_of(error: &clap::Error) -> Option<Error> {
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    let wrong = error.source()?.downcast_ref::<Wrong>()?;
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let option = text(ContextKind::InvalidArg)?.split_whitespace().next()?;
+    let value = text(ContextKind::InvalidValue)?;
+    Some(Error::Asked {
+        sentence: format!("{option} is {value}, but it must be {}", wrong.range),
+        hint: wrong.hint.into(),
+    })
+}
+
+/// Writes what a program reads: indented JSON and a newline.
+pub(crate) fn write_json(view: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
+    serde_json::to_writer_pretty(&mut *out, view).map_err(io::Error::from)?;
+    Ok(writeln!(out)?)
+}
+
+/// Writes a file, with the folders that lead to it, and says so.
+pub(crate) fn write_file(path: PathBuf, content: &str, talk: &mut dyn Write) -> Result<PathBuf, Error> {
+    let write = || {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(&path, content)
+    };
+    write().map_err(|error| Error::file(&path, &error))?;
+    writeln!(talk, "wrote {}", path.display())?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(line: &str) -> (u8, String, String) {
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
+        let code = main(line.split_whitespace().map(OsString::from), &mut out, &mut talk);
+        let code = (0..=3).find(|&n| code == ExitCode::from(n)).unwrap();
+        (code, String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap())
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_number_is_named_with_its_option_and_range() {
+        let (code, out, talk) = ask("whit account epsilon --noise -1 --delta 1e-5");
+        assert_eq!((code, out.as_str()), (2, ""));
+        assert!(talk.starts_with("error: --noise is -1, but it must be a number greater than 0\n  hint: "), "{talk}");
+    }
+
+    #[test]
+    fn exit_codes_tell_what_happened() {
+        let pipe = Error::Output(io::Error::from(io::ErrorKind::BrokenPipe));
+        let full = Error::Output(io::Error::from(io::ErrorKind::StorageFull));
+        let asked = Error::Asked { sentence: String::new(), hint: String::new() };
+        let codes = [pipe, Error::Failed(String::new()), full, asked, Error::Refused(String::new())].map(|e| e.code());
+        assert_eq!(codes, [0, 1, 1, 2, 3]);
+    }
+}

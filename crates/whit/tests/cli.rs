@@ -1,0 +1,361 @@
+//! The `whit` command as people and programs meet it: the real binary, its output, its sentences, its exit codes.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn whit(line: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_whit")).args(line.split_whitespace()).output().expect("the binary was built")
+}
+
+fn stdout(line: &str) -> String {
+    let output = whit(line);
+    assert!(output.status.success(), "`whit {line}` said: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn json(line: &str) -> Value {
+    serde_json::from_str(&stdout(&format!("{line} --json"))).expect("JSON")
+}
+
+fn number(view: &Value, field: &str) -> f64 {
+    view[field].as_f64().unwrap_or_else(|| panic!("`{field}` is no number in {view}"))
+}
+
+/// The exit code and the sentence on standard error; nothing may have been written as data.
+fn complaint(line: &str) -> (Option<i32>, String) {
+    let output = whit(line);
+    assert!(output.stdout.is_empty(), "`whit {line}` complained and still wrote data");
+    (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+}
+
+/// A folder of this test's own, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).expect("our own folder");
+    }
+    folder
+}
+
+const RUN: &str = "--noise 4 --rate 0.01 --steps 40000 --delta 1e-5 --change replace";
+
+#[test]
+fn drawing_units_costs_what_the_pair_of_units_costs() {
+    let view = json(&format!("account epsilon {RUN} --draw unit"));
+    let (lower, upper) = (number(&view, "epsilon_lower"), number(&view, "epsilon_upper"));
+    assert!(lower <= upper && upper - lower < 0.01 * upper, "{lower} to {upper}");
+    assert!((4.37..4.40).contains(&upper), "{upper}");
+    for (field, expected) in [("accountant", "pld"), ("change", "replace"), ("draw", "unit"), ("sampling", "poisson")] {
+        assert_eq!(view[field], expected);
+    }
+    assert_eq!((number(&view, "noise"), number(&view, "delta"), number(&view, "rate")), (4.0, 1e-5, 0.01));
+    assert_eq!((number(&view, "steps"), number(&view, "difference")), (40_000.0, 2.0));
+    assert_eq!(view["rungs"].as_array().map(Vec::len), Some(1));
+    assert_eq!(view["rungs"][0]["unit"], "unit");
+}
+
+#[test]
+fn drawing_whole_users_gives_the_draw_away() {
+    let view = json(&format!("account epsilon {RUN} --draw user --elements-per-user 30"));
+    let (lower, upper) = (number(&view, "epsilon_lower"), number(&view, "epsilon_upper"));
+    assert!(lower >= 93.4 && upper <= 94.4 && lower <= upper, "{lower} to {upper}");
+    assert_eq!((&view["draw"], number(&view, "elements_per_user")), (&Value::from("user"), 30.0));
+    let rungs = view["rungs"].as_array().expect("a list");
+    assert_eq!(rungs.iter().map(|rung| &rung["unit"]).collect::<Vec<_>>(), ["element", "user"]);
+    assert!(rungs.iter().all(|rung| rung["change"] == "replace"));
+    assert!(number(&rungs[1], "epsilon_upper") > number(&rungs[0], "epsilon_lower"), "a coarser rung never costs less");
+}
+
+/// Both accountants read `--noise` as the noise over the clip norm, and know that a replacement moves the sum by two.
+#[test]
+fn two_accountants_read_the_noise_in_one_way() {
+    for noise in ["1", "3", "10"] {
+        let ask = |accountant: &str, change: &str| {
+            let line =
+                format!("account epsilon --noise {noise} --delta 1e-5 --change {change} --accountant {accountant}");
+            number(&json(&line), "epsilon_upper")
+        };
+        let (pld, rdp) = (ask("pld", "replace"), ask("rdp", "replace"));
+        assert!(rdp >= pld * 0.999 && rdp < pld * 1.25, "noise {noise}: pld {pld}, rdp {rdp}");
+        let (pld, rdp) = (pld / ask("pld", "add-remove"), rdp / ask("rdp", "add-remove"));
+        assert!(
+            pld > 1.8 && (rdp / pld - 1.0).abs() < 0.1,
+            "noise {noise}: replacing costs {pld} and {rdp} times as much"
+        );
+    }
+}
+
+#[test]
+fn noise_that_was_looked_for_keeps_the_promise_and_little_less_would_not() {
+    let view = json("account noise --epsilon 3 --delta 1e-5 --rate 0.01 --steps 4000 --change replace --draw unit");
+    let noise = number(&view, "noise");
+    assert_eq!((&view["found"], number(&view, "epsilon_target")), (&Value::from("noise"), 3.0));
+    let ask = |noise: f64| json(&format!("account epsilon --noise {noise} --rate 0.01 --steps 4000 --delta 1e-5"));
+    assert!(number(&ask(noise), "epsilon_upper") <= 3.0);
+    assert!(number(&ask(noise * 0.98), "epsilon_upper") > 3.0);
+}
+
+#[test]
+fn steps_and_rate_that_were_looked_for_keep_the_promise() {
+    let view = json("account steps --epsilon 2 --delta 1e-5 --noise 2 --rate 0.01");
+    let steps = number(&view, "steps");
+    assert!(steps >= 1.0 && steps.fract() == 0.0 && number(&view, "epsilon_upper") <= 2.0);
+    let too_many = (steps * 1.05) as u64 + 1;
+    let more = json(&format!("account epsilon --noise 2 --rate 0.01 --delta 1e-5 --steps {too_many}"));
+    assert!(number(&more, "epsilon_upper") > 2.0, "five per cent more steps are too many");
+    let view = json("account rate --epsilon 2 --delta 1e-5 --noise 2 --steps 1000");
+    assert!((0.0..1.0).contains(&number(&view, "rate")) && number(&view, "epsilon_upper") <= 2.0);
+}
+
+#[test]
+fn delta_and_epsilon_are_two_sides_of_one_curve() {
+    let run = "--noise 2 --rate 0.05 --steps 100";
+    let epsilon = number(&json(&format!("account epsilon {run} --delta 1e-5")), "epsilon_upper");
+    let view = json(&format!("account delta {run} --epsilon {epsilon}"));
+    let (upper, lower) = (number(&view, "delta_upper"), number(&view, "delta_lower"));
+    assert!(upper <= 1.02e-5 && lower > 0.5e-5 && lower <= upper, "{lower} to {upper}");
+    assert_eq!(number(&view, "epsilon_upper"), epsilon);
+}
+
+#[test]
+fn compare_shows_every_accountant_and_never_calls_an_approximation_a_bound() {
+    let line = "account compare --noise 4 --rate 0.01 --steps 4000 --delta 1e-5";
+    let view = json(line);
+    let rows = view["accountants"].as_array().expect("a list");
+    let names: Vec<_> = rows.iter().map(|row| row["accountant"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["pld", "rdp", "gdp", "zcdp", "advanced", "basic"]);
+    let lower = number(&rows[0], "epsilon_lower");
+    for row in rows {
+        match (row["epsilon_upper"].as_f64(), row["unsupported"].as_str()) {
+            (Some(upper), None) => assert!(upper >= lower, "{row}"),
+            (None, why) => {
+                assert!(row["epsilon_upper"] == "Infinity" || why.is_some_and(|why| why.len() > 20), "{row}");
+            }
+            (Some(_), Some(_)) => panic!("an answer and none: {row}"),
+        }
+        if let Some(what) = row["approximation"].as_str() {
+            assert_eq!((what, &row["accountant"]), ("central limit theorem, not a bound", &Value::from("gdp")));
+        }
+    }
+    assert!(rows[2]["epsilon_approximate"].is_f64());
+    let table = stdout(line);
+    for name in names {
+        assert!(table.lines().any(|line| line.starts_with(name)), "{name} is not in\n{table}");
+    }
+    assert!(table.lines().any(|line| line.contains('≈') && line.contains("not a bound")), "{table}");
+}
+
+#[test]
+fn explain_says_in_numbers_and_words_what_an_adversary_gains() {
+    let view = json("account explain --epsilon 1 --delta 1e-6 --prior 0.01,0.5");
+    assert!((number(&view, "odds_factor") - std::f64::consts::E).abs() < 1e-12);
+    assert!((number(&view, "best_guess") - 0.731_059).abs() < 1e-5);
+    let beliefs = view["beliefs"].as_array().expect("a list");
+    assert_eq!(beliefs.len(), 2);
+    let odds = 1.1 * std::f64::consts::E;
+    assert!((number(&beliefs[1], "high") - odds / (1.0 + odds)).abs() < 1e-12);
+    assert!((number(&beliefs[1], "except_with_probability") - 1.1e-5).abs() < 1e-15);
+    assert!(view["trade_off"].as_array().is_some_and(|rows| rows.len() > 4));
+    let words = stdout("account explain --epsilon 1 --delta 1e-6");
+    for part in ["odds", "2.7183", "false alarms", "misses at least", "73.11 %"] {
+        assert!(words.contains(part), "`{part}` is not in\n{words}");
+    }
+}
+
+#[test]
+fn explain_draws_the_trade_off_of_a_promise_and_of_a_run() {
+    let folder = folder("explain");
+    let promise = folder.join("promise.svg");
+    stdout(&format!("account explain --epsilon 1 --delta 1e-6 --plot {}", promise.display()));
+    let picture = std::fs::read_to_string(promise).expect("the picture was written");
+    assert_well_formed(&picture);
+    assert_eq!(picture.matches("class=\"curve\"").count(), 2);
+    let run = folder.join("run.svg");
+    let line = format!("account explain --noise 2 --steps 4 --delta 1e-6 --plot {}", run.display());
+    let view = json(&line);
+    assert_eq!(std::fs::read_to_string(run).expect("the picture was written").matches("class=\"curve\"").count(), 3);
+    for row in view["trade_off"].as_array().expect("a list") {
+        let (promised, own) =
+            (number(row, "false_negatives_at_least"), number(row, "false_negatives_of_the_run_at_least"));
+        assert!(own >= promised - 1e-12, "the run keeps its own promise: {row}");
+    }
+}
+
+#[test]
+fn a_wrong_question_gets_a_sentence_with_option_value_and_range() {
+    let run = "--rate 0.1 --steps 10";
+    let cases = [
+        (
+            format!("account epsilon --noise 0 --delta 1e-5 {run}"),
+            "--noise is 0, but it must be a number greater than 0",
+        ),
+        (
+            format!("account epsilon --noise -1 --delta 1e-5 {run}"),
+            "--noise is -1, but it must be a number greater than 0",
+        ),
+        (format!("account epsilon --noise NaN --delta 1e-5 {run}"), "--noise is NaN, but"),
+        (
+            "account epsilon --noise 1 --delta 1e-5 --rate 1.5".into(),
+            "--rate is 1.5, but it must be a number from 0 to 1",
+        ),
+        (
+            "account epsilon --noise 1 --delta 1e-5 --rate -0.1".into(),
+            "--rate is -0.1, but it must be a number from 0 to 1",
+        ),
+        (
+            format!("account epsilon --noise 1 --delta 0 {run}"),
+            "--delta is 0, but it must be a number greater than 0 and less than 1",
+        ),
+        (format!("account epsilon --noise 1 --delta 1 {run}"), "--delta is 1, but"),
+        (
+            "account epsilon --noise 1 --delta 1e-5 --steps 0".into(),
+            "--steps is 0, but it must be a whole number, at least 1",
+        ),
+        (
+            format!("account noise --epsilon -1 --delta 1e-5 {run}"),
+            "--epsilon is -1, but it must be a number that is at least 0",
+        ),
+        (format!("account delta --noise 1 --epsilon nan {run}"), "--epsilon is nan, but"),
+        (
+            "account epsilon --noise 1 --delta 1e-5 --difference 3".into(),
+            "--difference is 3, but it must be a number greater than 0 and at most 2",
+        ),
+        (
+            "account epsilon --noise 1 --delta 1e-5 --difference 1 --change add-remove".into(),
+            "--difference is 1, but it must be left out unless --change is replace",
+        ),
+        (
+            "account epsilon --noise 1 --delta 1e-5 --draw user".into(),
+            "--draw is user, but --elements-per-user is missing",
+        ),
+        ("account epsilon --noise 1 --delta 1e-5 --elements-per-user 0".into(), "--elements-per-user is 0, but"),
+        (
+            "account explain --epsilon 1 --delta 1.5".into(),
+            "--delta is 1.5, but it must be a number that is at least 0",
+        ),
+        ("account explain --noise 1 --delta 0".into(), "--delta is 0, but it must be a number greater than 0"),
+        ("account explain --epsilon 1 --delta 0 --prior 0.5,1".into(), "--prior is 1, but it must be probabilities"),
+        (
+            "account steps --epsilon 0.001 --delta 1e-9 --noise 0.3".into(),
+            "--epsilon is 0.001, but no number of steps keeps",
+        ),
+        (
+            "account noise --epsilon 1 --delta 1e-9 --rate 0".into(),
+            "--rate is 0, but it must be greater than 0 for this question",
+        ),
+        ("demo --epsilon 0".into(), "--epsilon is 0, but it must be a number from 0.001 to 1000"),
+    ];
+    for (line, sentence) in cases {
+        let (code, said) = complaint(&line);
+        assert_eq!(code, Some(2), "`whit {line}` said {said}");
+        assert!(said.starts_with(&format!("error: {sentence}")), "`whit {line}` said {said}");
+        assert!(said.contains("\n  hint: "), "`whit {line}` has no hint: {said}");
+    }
+}
+
+#[test]
+fn words_that_are_no_options_are_answered_with_those_that_are() {
+    let (code, said) = complaint("account epsilon --noise 1 --delta 1e-5 --change swap");
+    assert!(code == Some(2) && said.contains("--change") && said.contains("add-remove, replace"), "{said}");
+    let (code, said) = complaint("acount");
+    assert!(code == Some(2) && said.contains("account"), "{said}");
+    let (code, said) = complaint("account epsilon --noise 1");
+    assert!(code == Some(2) && said.contains("--delta"), "{said}");
+    assert_eq!(complaint("account").0, Some(2));
+    assert_eq!(complaint("account explain --delta 1e-6").0, Some(2));
+}
+
+#[test]
+fn a_run_that_no_accountant_can_price_is_a_wrong_question_and_a_rung_that_none_can_has_a_reason() {
+    let view = json("account epsilon --noise 2 --rate 0.1 --sampling fixed --delta 1e-5 --elements-per-user 3");
+    assert!(number(&view, "epsilon_upper") > 0.0);
+    assert!(view["rungs"][1]["epsilon_upper"].is_null());
+    assert!(view["rungs"][1]["unsupported"].as_str().is_some_and(|why| why.len() > 20));
+}
+
+#[test]
+fn no_protection_is_told_as_infinity_and_nothing_read_as_zero() {
+    let nothing = json("account epsilon --noise 1 --rate 0 --delta 1e-5");
+    assert_eq!(number(&nothing, "epsilon_upper"), 0.0);
+    let view = json("account explain --epsilon 1000 --delta 0");
+    assert_eq!(view["odds_factor"], "Infinity");
+}
+
+#[test]
+fn completions_and_manual_pages_are_generated() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(stdout(&format!("completions {shell}")).contains("whit"), "{shell}");
+    }
+    assert!(stdout("man").contains(".TH whit 1"));
+    let folder = folder("man");
+    stdout(&format!("man --dir {}", folder.display()));
+    for page in ["whit.1", "whit-account.1", "whit-account-epsilon.1", "whit-demo.1"] {
+        assert!(folder.join(page).is_file(), "{page}");
+    }
+}
+
+#[test]
+fn the_demo_shows_the_ladder_as_tables_and_as_a_picture() {
+    let folder = folder("demo");
+    let line = format!("demo --out {}", folder.display());
+    let table = stdout(&line);
+    let view = json(&line);
+    let sites: Vec<_> = view["sites"].as_array().expect("a list").iter().map(|s| s.as_str().expect("a name")).collect();
+    assert_eq!(sites.len(), 8);
+    for site in &sites {
+        let row =
+            table.lines().find(|line| line.starts_with(site)).unwrap_or_else(|| panic!("{site} is not in\n{table}"));
+        assert_eq!(row.matches('±').count(), 3);
+    }
+    let picture = std::fs::read_to_string(folder.join("demo.svg")).expect("the picture was written");
+    assert_well_formed(&picture);
+    assert_eq!(picture.matches("class=\"error-bar\"").count(), 3 * sites.len());
+
+    let releases = view["releases"].as_array().expect("a list");
+    let levels: Vec<_> = releases.iter().map(|level| level["unit"].as_str().expect("a name")).collect();
+    assert_eq!(levels, ["event", "element", "user"]);
+    let errors: Vec<_> = releases.iter().map(|level| number(level, "error")).collect();
+    assert!(errors.is_sorted_by(|a, b| a < b), "what protects more is less exact: {errors:?}");
+    for (i, level) in releases.iter().enumerate() {
+        let costs: Vec<_> =
+            level["costs"].as_array().expect("a list").iter().map(|cost| number(cost, "epsilon_upper")).collect();
+        assert!((costs[i] - 1.0).abs() < 1e-9, "the protected unit loses what was asked for: {costs:?}");
+        assert!(costs.is_sorted(), "a coarser rung never costs less: {costs:?}");
+    }
+}
+
+/// Each of 480 bars is off by more than its error bar with probability at most 5 %, so more than 66 are less than once in
+/// 10⁹ runs (Chernoff); noise of twice the stated scale would leave 107 of them in the mean, and be caught.
+#[test]
+fn the_demos_error_bars_hold() {
+    let line = format!("demo --epsilon 0.5 --out {}", folder("demo-errors").display());
+    let mut outside = 0;
+    for _ in 0..20 {
+        let view = json(&line);
+        let kept: Vec<f64> = view["kept"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
+        for level in view["releases"].as_array().expect("a list") {
+            let values = level["values"].as_array().expect("a list").iter().filter_map(Value::as_f64);
+            outside +=
+                values.zip(&kept).filter(|(value, kept)| (value - **kept).abs() > number(level, "error")).count();
+        }
+    }
+    assert!((1..=66).contains(&outside), "{outside} of 480 bars are off by more than they say");
+}
+
+/// Every element is closed in the order in which it was opened, and nothing follows the root.
+fn assert_well_formed(svg: &str) {
+    assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+    let mut open = Vec::new();
+    for tag in svg.split('<').skip(1) {
+        let (tag, text) = tag.split_once('>').expect("a tag ends");
+        assert!(!text.contains('&') || text.contains(';'), "a bare ampersand in {text}");
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(tag.split_whitespace().next().expect("a name"));
+        }
+        assert_eq!(tag.matches('"').count() % 2, 0, "an open quotation mark in {tag}");
+    }
+    assert!(open.is_empty(), "still open: {open:?}");
+}
