@@ -88,6 +88,13 @@ def milliseconds(seconds):
     return f"{seconds * 1e3:,.1f} ms"
 
 
+def digits(ratio):
+    """Three digits that count."""
+    if ratio is None:
+        return ""
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.3g}"
+
+
 class Report:
     """Rows of: question, whit, peer, ratio, what is asked for, whether it is met."""
 
@@ -103,8 +110,8 @@ class Report:
         verdict = {True: "yes", False: "NO", None: ""}
         cells = [["question", "whit", "peer", "ratio", "required", "met"]]
         for row in self.rows:
-            ratio = "" if row["ratio"] is None else f"{row['ratio']:,.2f}"
-            cells.append([row["question"], row["whit"], row["peer"], ratio, row["required"], verdict[row["met"]]])
+            words = row["question"], row["whit"], row["peer"], digits(row["ratio"]), row["required"]
+            cells.append([*words, verdict[row["met"]]])
         widths = [max(map(len, column)) for column in zip(*cells)]
         cells.insert(1, ["─" * width for width in widths])
         for row in cells:
@@ -119,7 +126,7 @@ def noise_rows(report, noise):
 
     ours = {"rounded": "rounded Gaussian", "laplace": "discrete Laplace", "discrete": "discrete Gaussian"}
     inexact = "rand_distr, normal in f64 (inexact)"
-    exact = {sampler: f"opendp, {'discrete Laplace' if sampler == 'laplace' else 'discrete Gaussian'}" for sampler in ours}
+    exact = {"rounded": "discrete Gaussian", "laplace": "discrete Laplace", "discrete": "discrete Gaussian"}
     faster = {"rounded": 150, "laplace": 60}
     for ratios in noise["ratios"]:
         sampler, against = ratios["id"].split("/")
@@ -128,7 +135,7 @@ def noise_rows(report, noise):
             whit, name = nanoseconds(ours[sampler], 1, at), f"{ours[sampler]}, scale {scale:,}"
             if against == "opendp":
                 required, met = (f"≥ {faster[sampler]}", ratio >= faster[sampler]) if asked else ("", None)
-                peer = nanoseconds(exact[sampler], 1, at)
+                peer = nanoseconds(f"opendp, {exact[sampler]}", 1, at)
                 report.add(f"{name}: speed over opendp", whit, peer, ratio, required, met)
             elif against == "rand_distr":
                 required, met = ("≤ 4", ratio <= 4) if asked else ("", None)
@@ -140,7 +147,8 @@ def noise_rows(report, noise):
     few, many = noise["memory"]
     used = f"{few['mebibytes']:.2f} → {many['mebibytes']:.2f} MiB"
     constant = many["mebibytes"] < few["mebibytes"] + 1
-    report.add(f"memory beyond the output, {few['draws']:,} → {many['draws']:,} draws", used, "", None, "constant", constant)
+    question = f"memory beyond the output, {few['draws']:,} → {many['draws']:,} draws"
+    report.add(question, used, "", None, "constant", constant)
 
 
 def account_rows(report, account):
@@ -161,8 +169,8 @@ def account_rows(report, account):
         report.add("  its answer; (upper − lower) / upper", answer, f"≤ {upper:.4f}", gap, "< 0.01", gap < 0.01)
         lower, more = timed(lambda relation=relation: steps_lower(relation))
         report.add("  with a lower bound too: peer's answer", answer, f"{lower:.4f} … {upper:.4f}")
-        times = (seconds + more) / ours["seconds"]
-        report.add("  with a lower bound too: speed over dp-accounting", milliseconds(ours["seconds"]), milliseconds(seconds + more), times)
+        both, times = milliseconds(seconds + more), (seconds + more) / ours["seconds"]
+        report.add("  with a lower bound too: speed over dp-accounting", milliseconds(ours["seconds"]), both, times)
 
     epsilon, seconds = timed(different)
     ours = row["different"]
@@ -176,7 +184,8 @@ def account_rows(report, account):
     half, whole = filtered(1_000), filtered(2_000)
     ours = row["pure-2000"]["seconds"]
     report.add("filter, 2,000 charges, pure: speed over opendp", milliseconds(ours), milliseconds(whole), whole / ours)
-    report.add("  opendp: 2,000 over 1,000 charges (linear is 2)", "", f"{milliseconds(half)} → {milliseconds(whole)}", whole / half)
+    growth = f"{milliseconds(half)} → {milliseconds(whole)}"
+    report.add("  opendp: 2,000 over 1,000 charges (linear is 2)", "", growth, whole / half)
     kinds = {
         "pure": "pure",
         "gaussian": "Gaussian",
@@ -186,7 +195,9 @@ def account_rows(report, account):
     for kind, words in kinds.items():
         ten, twenty = row[f"{kind}-10000"]["seconds"], row[f"{kind}-20000"]["seconds"]
         report.add(f"filter, 10,000 charges, {words}", milliseconds(ten), "", None, "< 1,000 ms", ten < 1)
-        report.add("  20,000 over 10,000 charges (linear is 2)", milliseconds(twenty), "", twenty / ten, "≤ 2.5", twenty / ten <= 2.5)
+        growth = twenty / ten
+        question = "  20,000 over 10,000 charges (linear is 2)"
+        report.add(question, milliseconds(twenty), "", growth, "≤ 2.5", growth <= 2.5)
     for peak in account["memory"]:
         used = peak["mebibytes"]
         report.add(f"peak memory at {peak['question']}", f"{used:,.1f} MiB", "", None, "< 500 MiB", used < 500)

@@ -88,9 +88,9 @@ pub(crate) fn race() -> Result<Account, Box<dyn Error>> {
         let question = format!("filter, {charges} charges, {}", kind.what);
         rows.push(ask(format!("{}-{charges}", kind.id), question, || kind.run(charges).map(|()| None))?);
     }
-    let peak = |(epsilon, noise): (f64, f64)| {
-        let question = format!("ε = {epsilon} (noise {noise}, {STEPS} steps, replace)");
-        memory::peak_of(&format!("epsilon-{epsilon}")).map(|mebibytes| Peak { question, mebibytes })
+    let peak = |(epsilon, noise)| {
+        let question = format!("ε = {epsilon} (noise {noise}, replace)");
+        memory::peak_of(&task_of((epsilon, noise))).map(|mebibytes| Peak { question, mebibytes })
     };
     let memory = PEAKS.into_iter().map(peak).collect::<Result<_, _>>()?;
     Ok(Account { rows, memory })
@@ -144,9 +144,14 @@ impl Kind {
     }
 }
 
+/// What a child is called by.
+fn task_of((epsilon, _): (f64, f64)) -> String {
+    format!("epsilon-{epsilon}")
+}
+
 /// What a child does while its memory is watched.
-pub(crate) fn price_at(target: f64) -> Result<(), Box<dyn Error>> {
-    let (_, noise) = PEAKS.into_iter().find(|&(epsilon, _)| epsilon == target).ok_or("no noise is known for this ε")?;
+pub(crate) fn price_at(task: &str) -> Result<(), Box<dyn Error>> {
+    let (target, noise) = PEAKS.into_iter().find(|&peak| task_of(peak) == task).ok_or("no such task")?;
     let loss = epsilon(&Cost::Sampled(step(noise, Change::Replace)).repeat(STEPS), DELTA, Name::Pld)?;
     if (loss.upper / target - 1.0).abs() > 0.01 {
         return Err(format!("ε is {} at noise {noise}, not {target}", loss.upper).into());

@@ -22,7 +22,7 @@ pub(crate) fn peak(task: &str) -> Result<f64, Box<dyn Error>> {
         noise::fill_all(&mut out)?;
         return Ok((status("VmHWM")? - before).max(0.0));
     }
-    account::price_at(task.strip_prefix("epsilon-").ok_or("no such task")?.parse()?)?;
+    account::price_at(task)?;
     status("VmHWM")
 }
 

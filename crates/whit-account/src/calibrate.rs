@@ -262,7 +262,10 @@ mod tests {
     fn what_cannot_be_reached_is_said() {
         let target = Target { epsilon: 0.001, delta: 1e-9 };
         let message = steps(&step(0.3, 0.5), target, Name::Pld).unwrap_err().to_string();
-        assert!(message.starts_with("no number of steps keeps ε at 0.001") && message.contains("even one step"), "{message}");
+        assert!(
+            message.starts_with("no number of steps keeps ε at 0.001") && message.contains("even one step"),
+            "{message}"
+        );
         assert!(matches!(noise(&step(1.0, 0.0), 10, target, Name::Pld), Err(CalibrateError::Unlimited { .. })));
         assert!(noise(&step(1.0, 0.1), 10, Target { epsilon: -1.0, delta: 1e-6 }, Name::Pld).is_err());
     }

@@ -3,6 +3,8 @@
 //! The closed-form errata (E2, E5, E6, E13, C4, T1, T2) are tried in `oracles_closed_form.rs`; sensitivities (E7, E8) and
 //! mechanisms (E14, C1, C2, C3, C5, T3, T5) in `whit-core`. Here are those that need composition.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its reference has failed")]
+
 use whit_account::{Name, epsilon};
 use whit_core::{Change, Cost, Draw, Loss, Sampled, Sampling};
 
@@ -87,7 +89,10 @@ fn a_small_difference_does_not_amplify_like_a_small_gradient() {
     ];
     for (difference, steps, attained, sound, printed) in rows {
         let right = run(Sampled { difference, ..step(1.0, 0.0625) }, steps, 1e-5);
-        assert!(near(right.upper, sound) && near(right.lower, attained), "L_f = {difference}, {steps} steps: {right:?}");
+        assert!(
+            near(right.upper, sound) && near(right.lower, attained),
+            "L_f = {difference}, {steps} steps: {right:?}"
+        );
         // The paper's accounting: add-remove with noise s/L_f.
         let paper = run(Sampled { change: Change::AddRemove, ..step(1.0 / difference, 0.0625) }, steps, 1e-5);
         assert!(near(paper.upper, printed), "L_f = {difference}: {paper:?}");
@@ -107,7 +112,10 @@ fn accountants_read_the_noise_in_the_same_way() {
         let exact = epsilon(&Cost::Gaussian { noise: 5.0 / distance }.repeat(10), 1e-6, Name::Gdp).unwrap().upper;
         for name in [Name::Pld, Name::Gdp, Name::Rdp, Name::Zcdp] {
             let answer = epsilon(&cost, 1e-6, name).unwrap().upper;
-            assert!(answer >= exact * (1.0 - 1e-9) && answer < exact * 1.1, "{name}, {change:?}: {answer}, not {exact}");
+            assert!(
+                answer >= exact * (1.0 - 1e-9) && answer < exact * 1.1,
+                "{name}, {change:?}: {answer}, not {exact}"
+            );
         }
     }
     // With subsampling, where a factor of two in the noise would be a factor of two or more in ε.

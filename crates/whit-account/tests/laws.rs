@@ -1,5 +1,7 @@
 //! Laws that every accountant obeys for every cost: one suite, run on each.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its reference has failed")]
+
 use proptest::prelude::*;
 use whit_account::{Name, Unsupported, delta, epsilon};
 use whit_core::{Change, Cost, Delta, Draw, Epsilon, Rho, Sampled, Sampling};
@@ -71,7 +73,8 @@ fn repeating_a_cost_is_adding_it_again() {
 
 #[test]
 fn order_does_not_matter() {
-    let mut costs: Vec<Cost> = every_cost().into_iter().filter(|cost| !matches!(cost, Cost::Approximate { .. })).collect();
+    let mut costs: Vec<Cost> =
+        every_cost().into_iter().filter(|cost| !matches!(cost, Cost::Approximate { .. })).collect();
     let forwards = Cost::Series(costs.clone());
     costs.reverse();
     let backwards = Cost::Series(costs);
@@ -97,7 +100,10 @@ fn more_steps_more_draws_and_less_noise_never_cost_less() {
         }
         for name in Name::ALL {
             if let (Some(strict), Some(lax)) = (upper(&cost, 1e-7, name), upper(&cost, 1e-5, name)) {
-                assert!(strict >= lax * (1.0 - 1e-3), "{name}: a smaller δ made ε smaller, {strict} and {lax}: {cost:?}");
+                assert!(
+                    strict >= lax * (1.0 - 1e-3),
+                    "{name}: a smaller δ made ε smaller, {strict} and {lax}: {cost:?}"
+                );
             }
         }
     }
@@ -150,7 +156,10 @@ fn every_accountant_stays_above_what_is_attained() {
                 let attained = epsilon(&cost, d, Name::Pld).unwrap().lower;
                 for name in Name::ALL {
                     if let Some(bound) = upper(&cost, d, name) {
-                        assert!(bound >= attained, "{name} reports {bound} at δ = {d}, but {attained} is attained: {cost:?}");
+                        assert!(
+                            bound >= attained,
+                            "{name} reports {bound} at δ = {d}, but {attained} is attained: {cost:?}"
+                        );
                     }
                 }
             }

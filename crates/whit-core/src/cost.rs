@@ -133,7 +133,7 @@ impl Cost {
     pub fn leaves(&self) -> Vec<(Cost, u64)> {
         let mut found = Vec::new();
         self.collect(1, &mut found);
-        found.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
+        found.sort_by_key(|(leaf, _)| leaf.rank());
         let mut merged: Vec<(Cost, u64)> = Vec::new();
         for (cost, times) in found {
             match merged.last_mut() {
@@ -228,15 +228,15 @@ impl Cost {
             if value > 0.0 { Ok(()) } else { Err(OutOfRange { name, value, range: "greater than 0" }) }
         }
         match self {
-            Self::Nothing
-            | Self::Everything
-            | Self::Pure { .. }
-            | Self::Concentrated { .. }
-            | Self::BoundedRange { .. } => Ok(()),
             Self::Approximate { delta, .. } if delta.get() > 1.0 => {
                 Err(OutOfRange { name: "δ", value: delta.get(), range: "at most 1" })
             }
-            Self::Approximate { .. } => Ok(()),
+            Self::Nothing
+            | Self::Everything
+            | Self::Pure { .. }
+            | Self::Approximate { .. }
+            | Self::Concentrated { .. }
+            | Self::BoundedRange { .. } => Ok(()),
             Self::Gaussian { noise } => positive("noise", *noise),
             Self::Laplace { scale } | Self::Geometric { scale, .. } => positive("scale", *scale),
             Self::Sampled(s) => s.validate(),
@@ -294,7 +294,8 @@ mod tests {
     #[test]
     fn nesting_and_order_leave_no_trace_in_the_leaves() {
         let (a, b) = (pure(0.5), Cost::Gaussian { noise: 3.0 });
-        let nested = Cost::Series(vec![a.clone().repeat(2), Cost::Series(vec![b.clone(), Cost::Nothing]).repeat(3), a.clone()]);
+        let nested =
+            Cost::Series(vec![a.clone().repeat(2), Cost::Series(vec![b.clone(), Cost::Nothing]).repeat(3), a.clone()]);
         let flat = Cost::Series(vec![b.clone(), a.clone(), b.clone(), a.clone(), b.clone(), a.clone()]);
         assert_eq!(nested.leaves(), flat.leaves());
         assert_eq!(nested.leaves(), vec![(a, 3), (b, 3)]);

@@ -1,6 +1,6 @@
 //! Units of privacy, the bounds on what one unit contributes, the language of costs, and every mechanism.
 //!
-//! Data walks one way: a [`unit`] is declared, what it contributes is [`bound`]ed, the bounded statistic is put on a
+//! Data walks one way: a [`unit`](mod@unit) is declared, what it contributes is [`bound`](mod@bound)ed, the bounded statistic is put on a
 //! [`lattice`] of integers, a [`mechanism`] sanitises it, its [`cost`] is charged, and a [`release`](mod@release) leaves.
 //! Nothing here does I/O, reads a clock or keeps a global: entropy and ledger are arguments.
 
@@ -13,11 +13,11 @@ pub mod partition;
 pub mod release;
 pub mod unit;
 
-pub use bound::{Bound, Sensitivity, Support};
+pub use bound::{Bound, Clusters, HeavyHitters, Sensitivity, Support};
 pub use cost::{Cost, Draw, Sampled, Sampling};
 pub use lattice::Lattice;
 pub use loss::{Delta, Epsilon, Loss, Mu, OutOfRange, Rho};
 pub use mechanism::{Accuracy, Mechanism};
 pub use partition::Partition;
 pub use release::{Charge, Ledger, Refusal, Release, Sealed, release};
-pub use unit::{Change, Ladder, Rung, Unit};
+pub use unit::{Caps, Change, Kind, Ladder, Rung, Unit};

@@ -225,6 +225,9 @@ fn root_of_two_pi(precision: usize) -> Ball {
 ///
 /// Q(x) = 1/2 − e^(−x²/2)/√(2π) · Σ x^(2n+1)/(1·3·5···(2n+1)), a series of positive terms. Its sum is as large as
 /// e^(x²/2), so that many more bits are carried. After the terms have begun to halve, what is left is below the last.
+///
+/// # Panics
+/// Never: the exponent that is converted was compared with the precision first.
 pub fn normal_tail(numerator: &IBig, denominator: &IBig, precision: usize) -> Ball {
     let (square, square_denominator) = (numerator * numerator, (denominator * denominator) << 1); // x²/2
     let y: IBig = &square / &square_denominator;

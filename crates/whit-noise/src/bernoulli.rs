@@ -98,7 +98,8 @@ mod tests {
             assert!(yes <= p + 1e-15 && p <= yes + open + 1e-15, "{n}/{d}: {yes} + {open}");
             assert!(open <= 2f64.powi(-39), "{open}");
         }
-        let (wrong, open) = Tree::new(40).probability(|entropy| bernoulli(&ratio(1, 3), entropy) || entropy.bits(12) == 0);
+        let (wrong, open) =
+            Tree::new(40).probability(|entropy| bernoulli(&ratio(1, 3), entropy) || entropy.bits(12) == 0);
         assert!(wrong > 1.0 / 3.0 + 1e-4 && open < 1e-7, "a bias of one in 4,096 would be seen");
     }
 
@@ -147,7 +148,9 @@ mod tests {
             self.first.take().unwrap_or_else(|| self.rest.bits(count))
         }
         fn fill(&mut self, words: &mut [u64]) {
-            words.iter_mut().for_each(|word| *word = self.bits(64));
+            for word in words {
+                *word = self.bits(64);
+            }
         }
     }
 }

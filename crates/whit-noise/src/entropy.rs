@@ -48,7 +48,10 @@ fn watch_forks() {
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        #[expect(unsafe_code, reason = "pthread_atfork is how a library learns of a fork; the handler only adds to an atomic")]
+        #[expect(
+            unsafe_code,
+            reason = "pthread_atfork is how a library learns of a fork; the handler only adds to an atomic"
+        )]
         // SAFETY: the handler is an `extern "C"` function without captured state, and it is async-signal-safe.
         let status = unsafe { libc::pthread_atfork(None, None, Some(child)) };
         assert!(status == 0, "cannot watch for forks (pthread_atfork: {status}), so random bits might be shared");
@@ -72,7 +75,13 @@ struct Generator {
 impl Generator {
     fn new() -> Self {
         watch_forks();
-        Self { chacha: keyed(), left: WORDS_PER_KEY, forks: FORKS.load(Ordering::Relaxed), buffer: [0; BUFFER], at: BUFFER }
+        Self {
+            chacha: keyed(),
+            left: WORDS_PER_KEY,
+            forks: FORKS.load(Ordering::Relaxed),
+            buffer: [0; BUFFER],
+            at: BUFFER,
+        }
     }
 
     /// Drops all that a parent process may know too.

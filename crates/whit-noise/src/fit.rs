@@ -94,7 +94,9 @@ impl Entropy for Path<'_> {
     }
 
     fn fill(&mut self, words: &mut [u64]) {
-        words.iter_mut().for_each(|word| *word = self.bits(64));
+        for word in words {
+            *word = self.bits(64);
+        }
     }
 }
 

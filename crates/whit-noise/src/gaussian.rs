@@ -73,7 +73,8 @@ impl RoundedGaussian {
         let denominator = IBig::from(self.sigma.numerator()) << 1;
         search(guess, |k| {
             let numerator = (IBig::from(k) * IBig::from(2) - IBig::ONE) * IBig::from(self.sigma.denominator());
-            let threshold = |precision| ball::normal_tail(&numerator, &denominator, precision + 1).doubled(1).at(precision);
+            let threshold =
+                |precision| ball::normal_tail(&numerator, &denominator, precision + 1).doubled(1).at(precision);
             v.compare(entropy, threshold) == Ordering::Less
         })
     }

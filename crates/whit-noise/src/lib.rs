@@ -37,6 +37,6 @@ fn fill_in_parallel(
     std::thread::scope(|scope| {
         let fill = &fill;
         let parts: Vec<_> = out.chunks_mut(share).map(|part| scope.spawn(move || fill(part))).collect();
-        parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        parts.into_iter().try_for_each(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }

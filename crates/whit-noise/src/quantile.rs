@@ -104,9 +104,9 @@ pub(crate) fn log_table() -> &'static [Cell; CELLS] {
 /// With w = 1/φ(z): z⁽ⁿ⁾(v) = (−w)ⁿ·Pₙ(z), where P₁ = 1 and Pₙ₊₁ = Pₙ′ + n·z·Pₙ. All coefficients of Pₙ are
 /// non-negative, so every derivative is largest in size at the cell's smaller end, which bounds the remainder.
 pub(crate) fn normal_table() -> &'static [[Cell; CELLS]; NORMAL_BINADES] {
-    static TABLE: OnceLock<Box<[[Cell; CELLS]; NORMAL_BINADES]>> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let mut table = Box::new([[[0.0; 8]; CELLS]; NORMAL_BINADES]);
+    static TABLE: OnceLock<Vec<[Cell; CELLS]>> = OnceLock::new();
+    let table = TABLE.get_or_init(|| {
+        let mut table = vec![[[0.0; 8]; CELLS]; NORMAL_BINADES];
         for (binade, cells) in table.iter_mut().enumerate() {
             for (cell, coefficients) in cells.iter_mut().enumerate() {
                 let (m, half) = middle(cell);
@@ -115,7 +115,8 @@ pub(crate) fn normal_table() -> &'static [[Cell; CELLS]; NORMAL_BINADES] {
             }
         }
         table
-    })
+    });
+    table.as_slice().try_into().expect("the table has as many binades as it was made with")
 }
 
 fn normal_cell(z: f64, half: f64) -> Cell {
@@ -123,9 +124,9 @@ fn normal_cell(z: f64, half: f64) -> Cell {
     let mut coefficients = [z, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
     let mut polynomial = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]; // P₁, lowest power first
     let mut power = 1.0;
-    for n in 1..8 {
+    for (n, coefficient) in coefficients.iter_mut().enumerate().skip(1) {
         power *= step / n as f64; // (−w h)ⁿ/n!
-        coefficients[n] = power * polynomial.iter().rev().fold(0.0, |sum, c| sum * z + c);
+        *coefficient = power * polynomial.iter().rev().fold(0.0, |sum, c| sum * z + c);
         let mut next = [0.0; 8];
         for k in 0..7 {
             next[k] += (k + 1) as f64 * polynomial[k + 1];

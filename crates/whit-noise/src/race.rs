@@ -52,7 +52,12 @@ fn run(scores: &[i64], factor: &Ratio, keep: usize, noise: Noise, entropy: &mut 
             let bits = entropy.bits(63);
             let lost = behind as f64 * slope;
             let (drawn, error) = near(bits, noise);
-            Runner { behind, noise: Unknown::new(bits, 63), key: drawn - lost, error: error + (lost + drawn.abs()) * 2f64.powi(-48) }
+            Runner {
+                behind,
+                noise: Unknown::new(bits, 63),
+                key: drawn - lost,
+                error: error + (lost + drawn.abs()) * 2f64.powi(-48),
+            }
         })
         .collect();
     let mut order: Vec<usize> = (0..scores.len()).collect();

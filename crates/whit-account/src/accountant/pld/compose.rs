@@ -66,11 +66,31 @@ pub(crate) fn sketch_cumulant(sketch: &Sketch, theta: f64) -> (f64, f64, f64) {
 /// Factors of the spectrum below e^-80 are left out and counted as errors.
 const NEGLIGIBLE: f64 = -80.0;
 
+/// Memory and tables that every window of one question needs again.
+#[derive(Default)]
+pub(crate) struct Workspace {
+    planner: Option<FftPlanner<f64>>,
+    buffer: Vec<Complex<f64>>,
+    scratch: Vec<Complex<f64>>,
+    product: Vec<Factor>,
+    tilted: Vec<f64>,
+}
+
+impl Workspace {
+    /// Takes a window's memory back.
+    pub(crate) fn recycle(&mut self, window: Window) {
+        self.tilted = window.tilted;
+    }
+}
+
+/// One entry of the composed spectrum.
 #[derive(Clone, Copy)]
 struct Factor {
+    /// The logarithm of its size as computed.
     size: f64,
     phase: f64,
-    growth: f64,
+    /// The logarithm of the largest size that it can have, errors included.
+    limit: f64,
 }
 
 /// Bounds on what a window of a composed law misplaces, for many windows under one tilt.
@@ -107,25 +127,21 @@ impl Steps<'_> {
     }
 
     /// The window [low, low + 2^n·step) of the composed law under the tilt θ > 0.
-    pub(crate) fn window(&self, outside: &Outside, low: f64, high: f64) -> Window {
+    pub(crate) fn window(&self, outside: &Outside, low: f64, high: f64, workspace: &mut Workspace) -> Window {
         let theta = outside.theta;
         let points = (((high - low) / self.step).ceil().max(2.0) as usize).next_power_of_two();
         // The composed law lies on the lattice shifted by the sum of all offsets.
         let offset: f64 = self.laws.iter().map(|(law, times)| law.offset * *times as f64).sum();
         let start = ((low - offset) / self.step).floor() as i64;
-        let (fft, inverse) = {
-            let mut planner = FftPlanner::new();
-            (planner.plan_fft_forward(points), planner.plan_fft_inverse(points))
-        };
+        let fft = workspace.planner.get_or_insert_with(FftPlanner::new).plan_fft_forward(points);
         let unit = 8.0 * f64::EPSILON * (points as f64).log2().max(1.0);
-        let mut buffer = vec![Complex::new(0.0, 0.0); points];
-        let mut scratch =
-            vec![Complex::new(0.0, 0.0); fft.get_inplace_scratch_len().max(inverse.get_inplace_scratch_len())];
+        let Workspace { buffer, scratch, product, tilted, .. } = workspace;
+        buffer.resize(points, Complex::new(0.0, 0.0));
+        scratch.resize(fft.get_inplace_scratch_len(), Complex::new(0.0, 0.0));
         let mut total = 0.0;
-        // The laws are real, so half of the spectrum says all: logarithm of its size, its phase, and how much its size
-        // may grow by errors, as a logarithm.
-        let half = points / 2 + 1;
-        let mut product = vec![Factor { size: 0.0, phase: 0.0, growth: 0.0 }; half];
+        // The laws are real, so half of the spectrum says all.
+        product.clear();
+        product.resize(points / 2 + 1, Factor { size: 0.0, phase: 0.0, limit: 0.0 });
         for &(law, times) in &self.laws {
             let normal = cumulant(self.points(law), theta).0;
             total += normal * times as f64;
@@ -136,43 +152,46 @@ impl Steps<'_> {
                     buffer[at].re += mass * (theta * (i as f64 * self.step + law.offset) - normal).exp();
                 }
             }
-            fft.process_with_scratch(&mut buffer, &mut scratch);
+            fft.process_with_scratch(buffer, scratch);
             // The transform's rounding, and that of the tilted masses: an exponential of an argument of size θ·l.
             let error = unit + 4.0 * f64::EPSILON * (4.0 + theta * law.reach() * self.step);
             let t = times as f64;
-            for (product, one) in product.iter_mut().zip(&buffer) {
-                if product.size + product.growth < NEGLIGIBLE {
+            for (product, one) in product.iter_mut().zip(&*buffer) {
+                if product.limit < NEGLIGIBLE {
                     continue; // the other factors cannot bring it back: sizes are at most 1
                 }
                 let size = one.norm_sqr().sqrt();
-                product.size += t * size.ln();
-                product.growth += t * (error / size.max(error * error)).ln_1p();
-                if product.size + product.growth >= NEGLIGIBLE {
+                product.limit += t * (size + error).ln();
+                if product.limit >= NEGLIGIBLE {
+                    product.size += t * size.ln();
                     product.phase += t * one.arg();
                 }
             }
         }
         // |Π(zᵢ + ηᵢ)^Tᵢ − Π zᵢ^Tᵢ| ≤ Π(|zᵢ| + |ηᵢ|)^Tᵢ − Π|zᵢ|^Tᵢ; entries of the inverse are averages of these errors.
-        let (mut spectrum, mut errors) = (buffer, 0.0);
+        // The inverse transform is the forward one of the conjugate spectrum, since the result is real.
+        let (spectrum, mut errors) = (buffer, 0.0);
         spectrum.fill(Complex::new(0.0, 0.0));
         for (k, factor) in product.iter().enumerate() {
-            if factor.size + factor.growth < NEGLIGIBLE {
+            if factor.limit < NEGLIGIBLE {
                 errors += 2.0 * NEGLIGIBLE.exp();
                 continue;
             }
             let size = factor.size.exp();
-            errors += 2.0 * size * (factor.growth.exp_m1() + unit);
-            spectrum[k] = Complex::from_polar(size, factor.phase);
+            errors += 2.0 * (factor.limit.exp() - size).max(0.0) + 2.0 * size * unit;
+            spectrum[k] = Complex::from_polar(size, -factor.phase);
             if k > 0 && k < points - k {
                 spectrum[points - k] = spectrum[k].conj();
             }
         }
         let rounding = errors / points as f64;
         // A circular shift puts the window's first point first.
-        inverse.process_with_scratch(&mut spectrum, &mut scratch);
+        fft.process_with_scratch(spectrum, scratch);
         let shift = start.rem_euclid(points as i64) as usize;
         let scale = 1.0 / points as f64;
-        let tilted = (0..points).map(|k| spectrum[(k + shift) % points].re * scale).collect();
+        let mut tilted = std::mem::take(tilted);
+        tilted.clear();
+        tilted.extend(spectrum[shift..].iter().chain(&spectrum[..shift]).map(|z| z.re * scale));
         let width = points as f64 * self.step;
         let (a, b) = (start as f64 * self.step + offset, start as f64 * self.step + offset + width);
         Window {
@@ -183,7 +202,12 @@ impl Steps<'_> {
             cumulant: total,
             rounding,
             misplaced: outside.left(a, b) + outside.right(a, b),
-            infinite: -self.laws.iter().map(|(law, times)| (-law.infinite).ln_1p() * *times as f64).sum::<f64>().exp_m1(),
+            infinite: -self
+                .laws
+                .iter()
+                .map(|(law, times)| (-law.infinite).ln_1p() * *times as f64)
+                .sum::<f64>()
+                .exp_m1(),
         }
     }
 

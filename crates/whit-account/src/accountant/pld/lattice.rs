@@ -132,7 +132,8 @@ pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
     let (low, high) = (curve.loss(bottom), curve.loss(top));
     let has_atom = curve.below(bottom).p > 2.0 * cut + 1e-5 || curve.above(end).p > 2.0 * cut + 1e-5;
     // Where atoms sit at the ends, the driver has laid the lattice on them.
-    let (left, right) = if has_atom { (curve.place(0.0, f64::NAN), None) } else { heaviest(curve, step, low, high, bottom, end) };
+    let (left, right) =
+        if has_atom { (curve.place(0.0, f64::NAN), None) } else { heaviest(curve, step, low, high, bottom, end) };
     let middle = right.map(|right| cell(at(curve, left), at(curve, right)).0);
     let loss = middle.map_or(0.0, |m| (m.p / m.q).ln());
     let offset = loss - (loss / step).round() * step;
@@ -181,7 +182,11 @@ pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
             }
         }
         // What is left at this end, an atom apart, is rounded down.
-        let rest = if upwards { [cell(here, at(curve, end)).0, at(curve, end).0] } else { [here.1, Masses { p: 0.0, q: 0.0 }] };
+        let rest = if upwards {
+            [cell(here, at(curve, end)).0, at(curve, end).0]
+        } else {
+            [here.1, Masses { p: 0.0, q: 0.0 }]
+        };
         for part in rest {
             if part.p > 0.0 && part.q > 0.0 {
                 give((part.p / part.q).ln(), part.p);
@@ -237,15 +242,20 @@ fn balance(
         (inner, inside) = (next, trial);
         reach *= 1.05;
     };
-    // Regula falsi with the Illinois rule.
+    // Regula falsi with the Illinois rule, in the square of the distance from the centre: there the excess is nearly
+    // a straight line.
     let (mut a, mut b) = (inside.0, outside.0);
+    let square = |u: f64| (u - centre) * (u - centre);
     for _ in 0..12 {
         if (outer - inner).abs() < 1e-5 * width {
             break;
         }
-        let next = outer - b * (outer - inner) / (b - a);
-        let between = (next - inner) * sign > 0.0 && (outer - next) * sign > 0.0;
-        let next = if between { next } else { f64::midpoint(inner, outer) };
+        let (near, far) = (square(inner), square(outer));
+        let root = centre + sign * (far - b * (far - near) / (b - a)).max(0.0).sqrt();
+        // A little to the side of the end that is further away, so that it moves too.
+        let aim = root + if (root - inner).abs() < (outer - root).abs() { sign } else { -sign } * 2e-6 * width;
+        let between = (aim - inner) * sign > 0.0 && (outer - aim) * sign > 0.0;
+        let next = if between { aim } else { f64::midpoint(inner, outer) };
         let trial = excess(next);
         if turned(trial.0) {
             (outer, outside, b) = (next, trial, trial.0);

@@ -39,6 +39,8 @@ pub(crate) struct Mixture {
     p: Vec<(f64, f64, f64)>,
     /// The same of Q.
     q: Vec<(f64, f64, f64)>,
+    /// Every mean, with its weight in P and in Q.
+    means: Vec<(f64, f64, f64)>,
     /// Where the loss begins to rise.
     floor: f64,
     largest: f64,
@@ -51,7 +53,18 @@ fn components(parts: &[(f64, f64)]) -> Vec<(f64, f64, f64)> {
 impl Mixture {
     pub(crate) fn new(p: &[(f64, f64)], q: &[(f64, f64)]) -> Self {
         let largest = p.iter().chain(q).map(|part| part.1.abs()).fold(0.0, f64::max);
-        Self { p: components(p), q: components(q), floor: f64::NEG_INFINITY, largest }
+        let (p, q) = (components(p), components(q));
+        let means = Self::means(&p, &q);
+        Self { p, q, means, floor: f64::NEG_INFINITY, largest }
+    }
+
+    fn means(p: &[(f64, f64, f64)], q: &[(f64, f64, f64)]) -> Vec<(f64, f64, f64)> {
+        let mut means: Vec<f64> = p.iter().chain(q).map(|part| part.2).collect();
+        means.sort_by(f64::total_cmp);
+        means.dedup();
+        let weight =
+            |parts: &[(f64, f64, f64)], m: f64| parts.iter().filter(|part| part.2 == m).map(|part| part.0).sum();
+        means.into_iter().map(|m| (m, weight(p, m), weight(q, m))).collect()
     }
 
     /// (1−q)N(0) + qN(reach) against (1−q)N(0) + qN(reach − apart), in units of the noise. Its loss rises where it is
@@ -67,8 +80,11 @@ impl Mixture {
 
     /// Mirrored and with P and Q swapped: the other direction.
     pub(crate) fn reversed(&self) -> Self {
-        let mirror = |parts: &[(f64, f64, f64)]| parts.iter().map(|&(w, ln, m)| (w, ln, -m)).collect();
-        Self { p: mirror(&self.q), q: mirror(&self.p), floor: f64::NEG_INFINITY, largest: self.largest }
+        // `0 − m`, so that a mean of 0 stays the same 0.
+        let mirror = |parts: &[(f64, f64, f64)]| parts.iter().map(|&(w, ln, m)| (w, ln, 0.0 - m)).collect::<Vec<_>>();
+        let (p, q) = (mirror(&self.q), mirror(&self.p));
+        let means = Self::means(&p, &q);
+        Self { p, q, means, floor: f64::NEG_INFINITY, largest: self.largest }
     }
 
     /// ln Σ wᵢ·exp(mᵢ·u − mᵢ²/2), and the mean of mᵢ under those weights, which is its slope.
@@ -112,18 +128,21 @@ impl Mixture {
         high
     }
 
-    fn total(parts: &[(f64, f64, f64)], tail: impl Fn(f64) -> f64) -> f64 {
-        parts.iter().map(|&(w, _, m)| w * tail(m)).sum()
+    fn total(&self, tail: impl Fn(f64) -> f64) -> Masses {
+        self.means.iter().fold(Masses { p: 0.0, q: 0.0 }, |sum, &(m, p, q)| {
+            let tail = tail(m);
+            Masses { p: sum.p + p * tail, q: sum.q + q * tail }
+        })
     }
 }
 
 impl Curve for Mixture {
     fn above(&self, u: f64) -> Masses {
-        Masses { p: Self::total(&self.p, |m| upper_tail(u - m)), q: Self::total(&self.q, |m| upper_tail(u - m)) }
+        self.total(|m| upper_tail(u - m))
     }
 
     fn below(&self, u: f64) -> Masses {
-        Masses { p: Self::total(&self.p, |m| upper_tail(m - u)), q: Self::total(&self.q, |m| upper_tail(m - u)) }
+        self.total(|m| upper_tail(m - u))
     }
 
     fn loss(&self, u: f64) -> f64 {
@@ -156,9 +175,9 @@ impl Curve for Mixture {
         for _ in 0..200 {
             let (value, slope) = self.loss_and_slope(u);
             if value < loss {
-                low = u
+                low = u;
             } else {
-                high = u
+                high = u;
             }
             let next = u + (loss - value) / slope;
             let next = if next > low && next < high { next } else { f64::midpoint(low, high) };

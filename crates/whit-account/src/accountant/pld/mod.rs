@@ -1,7 +1,7 @@
 //! The privacy loss distribution: the law of the loss itself, composed numerically, from above and from below.
 //!
-//! [`law`] holds the loss of one step exactly, [`lattice`] puts it on a lattice so that it dominates or is dominated,
-//! [`compose`] convolves many steps with a bound on every numerical error, and this file plans: which tilt, which
+//! `law` holds the loss of one step exactly, `lattice` puts it on a lattice so that it dominates or is dominated,
+//! `compose` convolves many steps with a bound on every numerical error, and this file plans: which tilt, which
 //! window, which step of the lattice. The plan affects only how close the two sides come, never that they are bounds.
 //!
 //! The upper ε is a bound for every mechanism that the cost describes. The lower ε is attained by an explicit pair of
@@ -15,9 +15,10 @@ mod law;
 use super::pair::{Dominating, binomial, dominating};
 use super::{DeltaLoss, Name, Unsupported, renyi, word_for, zcdp};
 use crate::normal::{gaussian_delta, gaussian_epsilon_up};
-use compose::{Sketch, Steps, Window, sketch_cumulant};
+use compose::{Sketch, Steps, Window, Workspace, sketch_cumulant};
 use lattice::Lattice;
 use law::{Atoms, Curve, Dip, Laplace, Mixture, Range, Revealed};
+use std::cell::RefCell;
 use whit_core::{Cost, Loss};
 
 /// How close the two sides should come, relative to ε (or to δ).
@@ -282,7 +283,7 @@ struct Plan {
 /// Solves `rising(θ) = 0` for θ > 0 by bisection on ln θ.
 fn tilt_where(rising: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (-16.0_f64, 25.0_f64);
-    for _ in 0..48 {
+    for _ in 0..32 {
         let middle = f64::midpoint(low, high);
         if rising(middle.exp()) < 0.0 { low = middle } else { high = middle }
     }
@@ -300,10 +301,12 @@ impl Plan {
         Self::around(sketch, theta)
     }
 
-    /// A bounded loss that is tilted too far is nothing but its largest value: stop where a fifth of the deviation is left.
-    fn steepest(sketch: &Sketch) -> f64 {
+    /// A bounded loss that is tilted too far is nothing but its largest value: at most to where a fifth of the
+    /// deviation is left.
+    fn not_too_steep(sketch: &Sketch, theta: f64) -> f64 {
         let (_, _, calm) = sketch_cumulant(sketch, 0.0);
-        tilt_where(|theta| 0.04 * calm - sketch_cumulant(sketch, theta).2)
+        let spare = |theta: f64| 0.04 * calm - sketch_cumulant(sketch, theta).2;
+        if spare(theta) <= 0.0 { theta } else { theta.min(tilt_where(spare)) }
     }
 
     /// For δ at ε: the saddle point K′ = ε.
@@ -319,7 +322,7 @@ impl Plan {
     }
 
     fn around(sketch: &Sketch, theta: f64) -> Self {
-        let theta = theta.min(Self::steepest(sketch));
+        let theta = Self::not_too_steep(sketch, theta);
         let (_, mean, variance) = sketch_cumulant(sketch, theta);
         let spread = variance.sqrt().max(1e-9 * (1.0 + mean.abs()));
         let (_, _, calm) = sketch_cumulant(sketch, 0.0);
@@ -343,7 +346,7 @@ fn on_lattice(problem: &Problem, leg: usize, step: f64, cut: f64, upper: bool) -
 }
 
 /// Composes in a window that is widened until what it misplaces no longer matters, as far as memory goes.
-fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64) -> Window {
+fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64, workspace: &mut Workspace) -> Window {
     let steps = Steps { laws: laws.iter().map(|(law, times)| (law, *times)).collect(), step };
     let outside = steps.outside(plan.theta);
     let (mut low, mut high) = (plan.low, plan.high);
@@ -355,7 +358,7 @@ fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64) -> Window 
     while outside.left(low, high) > 1e-6 * delta && fits(high - low + wider(low, high)) {
         low -= wider(low, high);
     }
-    steps.window(&outside, low, high)
+    steps.window(&outside, low, high, workspace)
 }
 
 impl Problem {
@@ -461,11 +464,15 @@ impl Problem {
         let main = (0..plans.len()).max_by(|&a, &b| plans[a].high.total_cmp(&plans[b].high)).unwrap_or(0);
         let below = if self.tight() { plans[main] } else { plan(main, false) };
         let cut = self.cut(delta);
+        let workspace = RefCell::new(Workspace::default());
         let side = |leg: usize, plan: &Plan, step: f64, upper: bool| {
             let laws = on_lattice(self, leg, step, cut, upper);
             let mut plan = *plan;
             for _ in 0..8 {
-                if let Some(epsilon) = window(&laws, step, plan, delta).epsilon(delta, upper) {
+                let found = window(&laws, step, plan, delta, &mut workspace.borrow_mut());
+                let epsilon = found.epsilon(delta, upper);
+                workspace.borrow_mut().recycle(found);
+                if let Some(epsilon) = epsilon {
                     return epsilon;
                 }
                 // ε lies further left: flatten the tilt and look there.
@@ -547,10 +554,11 @@ impl Problem {
         let sizes: Vec<f64> = (0..plans.len()).map(rough).collect();
         let main = (0..plans.len()).max_by(|&a, &b| sizes[a].total_cmp(&sizes[b])).unwrap_or(0);
         let below = if self.tight() { plans[main] } else { plan(main, false) };
+        let workspace = RefCell::new(Workspace::default());
         let side = |leg: usize, plan: &Plan, step: f64, upper: bool| {
             let laws = on_lattice(self, leg, step, self.cut(sizes[leg]), upper);
             let moved = if upper { epsilon - self.slack(step) } else { epsilon + self.slack(step) };
-            window(&laws, step, *plan, sizes[leg]).delta(moved, upper)
+            window(&laws, step, *plan, sizes[leg], &mut workspace.borrow_mut()).delta(moved, upper)
         };
         self.refine(|finer| {
             let (mut upper, mut more): (f64, bool) = (0.0, true);
@@ -572,7 +580,7 @@ impl Problem {
 /// is (lower − η, δ)-private for no η > 0.
 ///
 /// # Why
-/// Each step's loss is dominated by the law that [`pair`](super::pair) and [`law`] state, domination survives adaptive
+/// Each step's loss is dominated by the law that [`pair`](super::pair) and `law` state, domination survives adaptive
 /// composition (Zhu, Dong, Wang 2022, Theorem 10), the lattice dominates the law, and all numerical errors are added.
 /// From below: binning is post-processing, mass of P left out or given a smaller loss only lowers δ, and errors are
 /// subtracted. It is assumed that the library's `erfc` and `exp` are within four units in the last place.
