@@ -49,7 +49,12 @@ impl Currency {
     /// nothing is known beforehand.
     pub fn renyi(epsilon: f64, delta: f64) -> Self {
         let best = gaussian_order(epsilon, delta) - 1.0;
-        Self::Renyi { orders: (-5..=4).map(|k| 1.0 + best * 1.3_f64.powi(k)).collect() }
+        // Whole orders are cheaper to price.
+        let order = |k: i32| 1.0 + best * 1.3_f64.powi(k);
+        let mut orders: Vec<f64> =
+            (-5..=4).map(order).map(|alpha| if alpha > 2.0 { alpha.round() } else { alpha }).collect();
+        orders.dedup();
+        Self::Renyi { orders }
     }
 
     /// Three Rényi orders around the one at which most runs like `typical` fit into the budget. What is really charged

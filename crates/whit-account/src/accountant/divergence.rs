@@ -112,6 +112,27 @@ pub fn any_elements(alpha: f64, rate: f64, mu: f64) -> f64 {
     from_ln_excess(rate.ln() + ln_expm1(0.5 * alpha * (alpha - 1.0) * mu * mu) + 1e-15, alpha)
 }
 
+/// Up to this order a sum is cheaper than an integral.
+const LARGEST_SUM: f64 = 1024.0;
+
+/// D_α of (1−q)N(0) + qN(r) against N(0) for a whole α, in closed form (Mironov, Talwar, Zhang 2019, §3.3): exp((α−1)D) is
+/// Σ over j of binom(α, j)·(1−q)^(α−j)·q^j·exp(j(j−1)r²/2). Without the exponential the terms add up to 1, so
+/// what is above 1 is the same sum with exp(…) − 1: positive terms, of which the first two vanish.
+fn whole_order(alpha: f64, q: f64, r: f64) -> f64 {
+    let (undrawn, odds) = ((-q).ln_1p(), q.ln() - (-q).ln_1p());
+    let mut ln_weight = alpha * undrawn;
+    let mut ln_excess = f64::NEG_INFINITY;
+    for j in 1..=alpha as u32 {
+        let j = f64::from(j);
+        ln_weight += ((alpha - j + 1.0) / j).ln() + odds;
+        if j > 1.0 {
+            ln_excess = ln_add(ln_excess, ln_weight + ln_expm1(0.5 * j * (j - 1.0) * r * r));
+        }
+    }
+    // Every term carries the rounding of up to 3α logarithms.
+    from_ln_excess(ln_excess + INFLATION, alpha)
+}
+
 /// D_α of the pair that dominates one step, the worse of its directions; an upper bound, a little above the integral.
 pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
     if rate <= 0.0 {
@@ -137,6 +158,9 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
     }
     let found = match *pair {
         // D(P‖N(0)) is the larger direction (Mironov, Talwar, Zhang 2019, Theorem 5); a test compares the two.
+        Dominating::Sided { reach } if alpha.fract() == 0.0 && alpha <= LARGEST_SUM => {
+            whole_order(alpha, rate, reach / sigma)
+        }
         Dominating::Sided { reach } => sided(alpha, rate, reach / sigma, Direction::Away),
         Dominating::Reflected { reach, apart } => reflected(alpha, rate, reach / sigma, apart / sigma),
         Dominating::Binomial { holds } if holds > MOST_MIXED => revealed(holds, 1.0),
@@ -178,6 +202,16 @@ pub fn run_divergence_up(leaf: &Cost, alpha: f64) -> Result<f64, Unsupported> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_order_is_a_sum_and_an_integral() {
+        for (alpha, q, r) in
+            [(2.0, 0.01, 1.0), (3.0, 1e-9, 5.0), (17.0, 0.3, 0.25), (256.0, 1e-3, 0.3), (64.0, 0.999, 2.0)]
+        {
+            let (sum, integral) = (whole_order(alpha, q, r), sided(alpha, q, r, Direction::Away));
+            assert!((sum / integral - 1.0).abs() < 1e-8, "α = {alpha}, q = {q}, r = {r}: {sum} and {integral}");
+        }
+    }
 
     #[test]
     fn a_binomial_mixture_of_one_is_the_plain_step_and_stays_below_the_revealed_one() {

@@ -256,6 +256,10 @@ fn ln_integral_up(f: impl Fn(f64) -> f64, alpha: f64, means: &[f64], turns: &[(f
         }
         let middle = 0.5 * (from + to);
         let ends = f(from).max(f(to)).max(f(middle)) + (to - from).ln();
+        if value.max(ends) < rough - 60.0 {
+            total = ln_add(total, value.max(ends)); // e^-60 of the whole, whatever its halves say
+            continue;
+        }
         let (left, right) = (rule(from, middle), rule(middle, to));
         let halves = ln_add(left, right);
         let largest = halves.max(value);

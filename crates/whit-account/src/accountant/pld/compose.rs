@@ -63,6 +63,15 @@ pub(crate) fn sketch_cumulant(sketch: &Sketch, theta: f64) -> (f64, f64, f64) {
     })
 }
 
+/// The smallest even number of at least `least` without prime factors above 5: a length that is fast to transform.
+fn even_and_smooth(least: usize) -> usize {
+    let powers = |base: usize| {
+        std::iter::successors(Some(1), move |power| Some(power * base)).take_while(move |power| *power < 2 * least)
+    };
+    let odd = powers(3).flat_map(|three| powers(5).map(move |five| three * five));
+    odd.map(|odd| odd * 2 * least.div_ceil(2 * odd).next_power_of_two()).min().unwrap_or(least.next_power_of_two())
+}
+
 /// Factors of the spectrum below e^-80 are left out and counted as errors.
 const NEGLIGIBLE: f64 = -80.0;
 
@@ -129,7 +138,7 @@ impl Steps<'_> {
     /// The window [low, low + 2^n·step) of the composed law under the tilt θ > 0.
     pub(crate) fn window(&self, outside: &Outside, low: f64, high: f64, workspace: &mut Workspace) -> Window {
         let theta = outside.theta;
-        let points = (((high - low) / self.step).ceil().max(2.0) as usize).next_power_of_two();
+        let points = even_and_smooth(((high - low) / self.step).ceil().max(2.0) as usize);
         // The composed law lies on the lattice shifted by the sum of all offsets.
         let offset: f64 = self.laws.iter().map(|(law, times)| law.offset * *times as f64).sum();
         let start = ((low - offset) / self.step).floor() as i64;
@@ -213,7 +222,7 @@ impl Steps<'_> {
 
     /// What windows under the tilt θ misplace.
     pub(crate) fn outside(&self, theta: f64) -> Outside {
-        let tilts = [1.02, 1.05, 1.1, 1.2, 1.4, 1.7, 2.2, 3.0, 5.0].map(|factor| theta * factor);
+        let tilts = [1.02, 1.05, 1.1, 1.2, 1.4, 1.7, 2.2, 3.0, 5.0, 15.0, 60.0].map(|factor| theta * factor);
         Outside { theta, all: self.cumulant(0.0), tilts: tilts.iter().map(|&s| (s, self.cumulant(s))).collect() }
     }
 }
@@ -245,18 +254,22 @@ impl Window {
         }
         // From the right end down: at the last point nothing is above.
         let mut tail = Tail { delta: 0.0, shrunk: 0.0 };
-        let keep = (-self.step).exp();
+        let (keep, drop) = ((-self.step).exp(), -(-self.step).exp_m1());
+        // Mass is untilted by a factor that grows by the same ratio from point to point; it is set anew now and then.
+        let (mut weight, ratio) = (0.0, (self.theta * self.step).exp());
         for k in (0..self.tilted.len()).rev() {
             // `tail` is at ε = l_k; here is the step from l_k to l_k − h, which adds the mass at l_k.
             let at = self.start + k as f64 * self.step;
             if at <= 0.0 {
                 return Some(0.0);
             }
-            let mass = self.mass(k, upper);
+            weight =
+                if k % 64 == 0 || weight == 0.0 { (self.cumulant - self.theta * at).exp() } else { weight * ratio };
+            let mass = self.tilted(k, upper) * weight * if upper { 1.0 + 1e-13 } else { 1.0 - 1e-13 };
             // δ at ε in [l_k − h, l_k]: Σ_{l ≥ l_k} p(1 − e^(ε−l)) = S − e^(ε−l_k)·R with S and R the sums at l_k.
-            let sum = tail.delta + tail.shrunk + mass;
             let shrunk = tail.shrunk + mass;
-            let next = Tail { delta: sum - keep * shrunk, shrunk: keep * shrunk };
+            let sum = tail.delta + shrunk;
+            let next = Tail { delta: tail.delta + drop * shrunk, shrunk: keep * shrunk };
             if next.delta > left {
                 // S − e^x·R = left for x = ε − l_k in [−h, 0].
                 let x = if shrunk > 0.0 && sum > left { ((sum - left) / shrunk).ln() } else { -self.step };
@@ -282,10 +295,64 @@ impl Window {
         }
     }
 
-    /// The untilted mass at a point, with its rounding error on the safe side.
+    /// The tilted mass at a point, with its rounding error on the safe side.
+    fn tilted(&self, k: usize, upper: bool) -> f64 {
+        (self.tilted[k] + if upper { self.rounding } else { -self.rounding }).max(0.0)
+    }
+
+    /// The untilted mass at a point, likewise.
     fn mass(&self, k: usize, upper: bool) -> f64 {
-        let error = if upper { self.rounding } else { -self.rounding };
         let l = self.start + k as f64 * self.step;
-        (self.tilted[k] + error).max(0.0) * (self.cumulant - self.theta * l).exp()
+        self.tilted(k, upper) * (self.cumulant - self.theta * l).exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_even_smooth_and_not_much_longer_than_asked() {
+        for least in [2, 3, 7, 100, 1000, 40_001, 65_537, 1_000_000] {
+            let mut rest = even_and_smooth(least);
+            assert!(rest >= least && rest % 2 == 0 && rest <= least + least / 8 + 2, "{least}: {rest}");
+            for prime in [2, 3, 5] {
+                while rest % prime == 0 {
+                    rest /= prime;
+                }
+            }
+            assert_eq!(rest, 1, "{least}");
+        }
+    }
+
+    /// A law of two atoms, composed a thousand times, is a binomial law: every tail of the window is right to the
+    /// last digits that its own error bound leaves, far below what a transform without a tilt could see.
+    #[test]
+    fn a_composed_law_of_two_atoms_is_binomial() {
+        let (step, times, up) = (0.125, 1000_u64, 0.6);
+        let law = Lattice { start: -1, offset: 0.0, mass: vec![1.0 - up, 0.0, up], infinite: 0.0 };
+        let steps = Steps { laws: vec![(&law, times)], step };
+        let mut workspace = Workspace::default();
+        let (theta, low, high) = (4.0, -60.0, 130.0); // the bulk of the tilted law is at 803 wins
+        let window = steps.window(&steps.outside(theta), low, high, &mut workspace);
+        for wins in [780_u32, 800, 820] {
+            let epsilon = (2.0 * f64::from(wins) - 1000.0) * step;
+            // Σ over more wins than that of binom(T, w)·p^w·(1−p)^(T−w)·(1 − e^(ε − l)), in logarithms.
+            let ln_binomial = |w: f64| libm::lgamma(1001.0) - libm::lgamma(w + 1.0) - libm::lgamma(1001.0 - w);
+            let term = |w: u32| {
+                let w = f64::from(w);
+                let l = (2.0 * w - 1000.0) * step;
+                (ln_binomial(w) + w * up.ln() + (1000.0 - w) * (1.0 - up).ln()).exp() * -(epsilon - l).exp_m1()
+            };
+            let exact: f64 = (wins + 1..=1000).map(term).sum();
+            let (upper, lower) = (window.delta(epsilon, true), window.delta(epsilon, false));
+            assert!(
+                lower <= exact * (1.0 + 1e-9) && exact <= upper * (1.0 + 1e-9),
+                "{wins}: {lower:e}, {exact:e}, {upper:e}"
+            );
+            assert!(upper - lower < 1e-4 * exact, "{wins}: {lower:e} and {upper:e} around {exact:e}");
+            let found = window.epsilon(exact, true).unwrap();
+            assert!((found - epsilon).abs() < 1e-3, "{wins}: ε is {found}, not {epsilon}");
+        }
     }
 }

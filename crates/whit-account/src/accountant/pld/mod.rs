@@ -22,7 +22,7 @@ use std::cell::RefCell;
 use whit_core::{Cost, Loss};
 
 /// How close the two sides should come, relative to ε (or to δ).
-const CLOSE: f64 = 4e-4;
+const CLOSE: f64 = 6e-4;
 /// The most points of a transform: 2^21 complex numbers are 32 MiB.
 const LARGEST_TRANSFORM: f64 = 2_097_152.0;
 
@@ -433,7 +433,7 @@ impl Problem {
         let finest = ((plan.high - plan.low) / (LARGEST_TRANSFORM / 4.0)).max(self.reach(cut) / MOST_CELLS);
         // The error of a lattice is of second order in its step over the deviation of one loss.
         let single = plan.spread.min(plan.calm.max(plan.spread / 8.0)) / self.steps().sqrt();
-        let wanted = 0.05 * single * 0.5_f64.powi(finer);
+        let wanted = 0.06 * single * 0.5_f64.powi(finer);
         (self.aligned(wanted.max(finest)), wanted > finest)
     }
 
@@ -481,12 +481,16 @@ impl Problem {
             }
             if upper { plan.low.max(0.0) } else { 0.0 }
         };
+        let above = |leg: usize, finer: i32| {
+            let (step, more) = self.step(&plans[leg], cut, finer);
+            (side(leg, &plans[leg], step, true) + self.slack(step), more)
+        };
         self.refine(|finer| {
-            let (mut upper, mut more): (f64, bool) = (0.0, true);
-            for (leg, plan) in plans.iter().enumerate() {
-                let (step, finer) = self.step(plan, cut, finer);
-                upper = upper.max(side(leg, plan, step, true) + self.slack(step));
-                more &= finer || leg != main;
+            let (mut upper, more) = above(main, finer);
+            for leg in (0..plans.len()).filter(|leg| *leg != main) {
+                // The direction that costs less need only be shown to cost less, which a coarser lattice may do.
+                let rough = above(leg, finer - 1).0;
+                upper = upper.max(if rough <= upper { rough } else { above(leg, finer).0 });
             }
             let (step, _) = self.step(&below, cut, finer);
             (upper, (side(main, &below, step, false) - self.slack(step)).max(0.0), more)
