@@ -315,9 +315,9 @@ mod tests {
     fn lengths_are_even_smooth_and_not_much_longer_than_asked() {
         for least in [2, 3, 7, 100, 1000, 40_001, 65_537, 1_000_000] {
             let mut rest = even_and_smooth(least);
-            assert!(rest >= least && rest % 2 == 0 && rest <= least + least / 8 + 2, "{least}: {rest}");
+            assert!(rest >= least && rest.is_multiple_of(2) && rest <= least + least / 8 + 2, "{least}: {rest}");
             for prime in [2, 3, 5] {
-                while rest % prime == 0 {
+                while rest.is_multiple_of(prime) {
                     rest /= prime;
                 }
             }

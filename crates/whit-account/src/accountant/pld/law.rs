@@ -414,6 +414,14 @@ impl Atoms {
         Self { atoms: vec![(epsilon, (1.0 - delta) * truth), (-epsilon, (1.0 - delta) * (1.0 - truth))] }
     }
 
+    /// The same as [`geometric`](Self::geometric) when only three things are told apart: outputs up to 0, from `shift`
+    /// on, and between; those between are as likely under P as under Q.
+    pub(crate) fn three_bins(shift: u64, scale: f64) -> Self {
+        let (end, epsilon) = (1.0 / (1.0 + (-1.0 / scale).exp()), shift as f64 / scale);
+        let far = (-epsilon).exp() * end;
+        Self { atoms: vec![(epsilon, end), (0.0, 1.0 - end - far), (-epsilon, far)] }
+    }
+
     /// Discrete Laplace noise on one integer that moves by `shift`: the loss is shift/scale for all outputs up to 0,
     /// (shift − 2z)/scale between, −shift/scale from `shift` on.
     pub(crate) fn geometric(shift: u64, scale: f64) -> Self {
@@ -477,7 +485,9 @@ mod tests {
 
     #[test]
     fn atoms_are_probabilities_on_both_sides() {
-        for law in [Atoms::response(1.0, 0.0), Atoms::geometric(1, 1.0), Atoms::geometric(7, 2.5)] {
+        let laws =
+            [Atoms::response(1.0, 0.0), Atoms::geometric(1, 1.0), Atoms::geometric(7, 2.5), Atoms::three_bins(7, 2.5)];
+        for law in laws {
             let (p, q) = law.atoms.iter().fold((0.0, 0.0), |(p, q), &(l, w)| (p + w, q + w * (-l).exp()));
             assert!((p - 1.0_f64).abs() < 1e-14 && (q - 1.0_f64).abs() < 1e-14, "{law:?}");
         }

@@ -26,6 +26,8 @@ const CLOSE: f64 = 6e-4;
 /// The most points of a transform: 2^21 complex numbers are 32 MiB.
 const LARGEST_TRANSFORM: f64 = 2_097_152.0;
 
+/// The most atoms of one law.
+const MOST_ATOMS: u64 = 1000;
 /// Beyond this e^ε is no longer a number.
 const LARGEST_LOSS: f64 = 700.0;
 /// The most cells of all lattice laws together: 2^21 floats are 16 MiB.
@@ -153,13 +155,13 @@ impl Problem {
             Cost::Geometric { shift, scale } => {
                 let epsilon = *shift as f64 / scale;
                 if epsilon > 0.0 {
-                    // A thousand atoms are close to a continuum; beyond, randomised response dominates just as well.
-                    if *shift <= 1000 {
+                    if *shift <= MOST_ATOMS {
                         push(vec![atoms(Atoms::geometric(*shift, *scale))], true, Some(1.0 / scale));
                     } else {
-                        let lower = Law::Atoms(Atoms::geometric(1, 1.0 / epsilon));
+                        // Too many atoms: randomised response dominates them, and three bins of them are dominated.
+                        let lower = Law::Atoms(Atoms::three_bins(*shift, *scale));
                         let upper = Law::Atoms(Atoms::response(epsilon, 0.0));
-                        push(vec![Leg { upper, lower }], true, Some(epsilon));
+                        push(vec![Leg { upper, lower }], false, Some(epsilon));
                     }
                     self.bounded_by(epsilon, times);
                 }
@@ -503,7 +505,7 @@ impl Problem {
         let one = |law: &Law| match law {
             Law::Curve { curve, .. } => {
                 let above = lattice::at(&**curve, curve.place(epsilon, f64::NAN)).0;
-                (above.p - epsilon.exp() * above.q).max(0.0)
+                if epsilon > LARGEST_LOSS { above.p } else { (above.p - epsilon.exp() * above.q).max(0.0) }
             }
             Law::Atoms(atoms) => {
                 let missing = (1.0 - atoms.atoms.iter().map(|atom| atom.1).sum::<f64>()).max(0.0);
@@ -513,6 +515,7 @@ impl Problem {
         };
         let upper = legs.iter().map(|leg| one(&leg.upper)).fold(0.0, f64::max);
         let lower = legs.iter().map(|leg| one(&leg.lower)).fold(0.0, f64::max);
+        let lower = if epsilon > LARGEST_LOSS { 0.0 } else { lower };
         // Both masses are off by a few units in the last place of what lies above ε.
         let above = |law: &Law| match law {
             Law::Curve { curve, .. } => lattice::at(&**curve, curve.place(epsilon, f64::NAN)).0.p,
