@@ -3,11 +3,11 @@
 use crate::ball;
 use crate::bernoulli::accept;
 use crate::entropy::{Entropy, Os};
-use crate::geometric::{BLOCK, DiscreteLaplace, search, signed};
+use crate::geometric::{DiscreteLaplace, search, signed};
 use crate::quantile::{NORMAL_BINADES, normal, normal_error, normal_table};
 use crate::ratio::{BadRatio, Ratio};
 use crate::uniform::Unknown;
-use crate::{Overflow, fill_in_parallel};
+use crate::{Overflow, bulk};
 use dashu_int::IBig;
 use std::cmp::Ordering;
 
@@ -88,20 +88,12 @@ impl RoundedGaussian {
     /// Fills a slice with independent draws. After an error the slice holds nothing of use.
     pub fn fill(&self, out: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
         let table = normal_table();
-        let mut words = [0; BLOCK];
-        for block in out.chunks_mut(BLOCK) {
-            let words = &mut words[..block.len()];
-            entropy.fill(words);
-            for (out, &word) in block.iter_mut().zip(&*words) {
-                *out = signed(self.decide(table, word >> 1, entropy)?, word)?;
-            }
-        }
-        Ok(())
+        bulk::by_word(out, entropy, |word, entropy| signed(self.decide(table, word >> 1, entropy)?, word))
     }
 
     /// [`fill`](Self::fill) on several threads, each with its own generator.
     pub fn fill_parallel(&self, out: &mut [i64], threads: usize) -> Result<(), Overflow> {
-        fill_in_parallel(out, threads, |part| self.fill(part, &mut Os))
+        bulk::in_parallel(out, threads, |part| self.fill(part, &mut Os))
     }
 }
 
@@ -180,7 +172,7 @@ impl DiscreteGaussian {
 
     /// Fills a slice with independent draws. After an error the slice holds nothing of use.
     pub fn fill(&self, out: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
-        let mut ahead = Ahead { entropy, words: [0; BLOCK], at: BLOCK };
+        let mut ahead = bulk::Ahead::new(entropy);
         for out in out {
             *out = self.draw(&mut ahead)?;
         }
@@ -189,28 +181,6 @@ impl DiscreteGaussian {
 
     /// [`fill`](Self::fill) on several threads, each with its own generator.
     pub fn fill_parallel(&self, out: &mut [i64], threads: usize) -> Result<(), Overflow> {
-        fill_in_parallel(out, threads, |part| self.fill(part, &mut Os))
-    }
-}
-
-/// Takes words from another source by the block.
-struct Ahead<'a> {
-    entropy: &'a mut dyn Entropy,
-    words: [u64; BLOCK],
-    at: usize,
-}
-
-impl Entropy for Ahead<'_> {
-    fn bits(&mut self, count: u32) -> u64 {
-        if self.at == BLOCK {
-            self.entropy.fill(&mut self.words);
-            self.at = 0;
-        }
-        self.at += 1;
-        self.words[self.at - 1] >> (64 - count)
-    }
-
-    fn fill(&mut self, words: &mut [u64]) {
-        self.entropy.fill(words);
+        bulk::in_parallel(out, threads, |part| self.fill(part, &mut Os))
     }
 }

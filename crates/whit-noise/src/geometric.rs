@@ -5,12 +5,9 @@ use crate::entropy::{Entropy, Os};
 use crate::quantile::{LOG_BINADES, log_error, log_table, minus_ln};
 use crate::ratio::{BadRatio, Ratio};
 use crate::uniform::Unknown;
-use crate::{Overflow, fill_in_parallel};
+use crate::{Overflow, bulk};
 use dashu_int::IBig;
 use std::cmp::Ordering;
-
-/// Words that are drawn at once when many samples are wanted.
-pub(crate) const BLOCK: usize = 512;
 
 /// P(k) = (1 − a)·aᵏ for k = 0, 1, 2, …, with a = e^(−1/scale).
 ///
@@ -193,19 +190,11 @@ impl DiscreteLaplace {
     /// Fills a slice with independent draws. After an error the slice holds nothing of use.
     pub fn fill(&self, out: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
         let table = log_table();
-        let mut words = [0; BLOCK];
-        for block in out.chunks_mut(BLOCK) {
-            let words = &mut words[..block.len()];
-            entropy.fill(words);
-            for (out, &word) in block.iter_mut().zip(&*words) {
-                *out = signed(self.0.decide(table, word >> 1, entropy)?, word)?;
-            }
-        }
-        Ok(())
+        bulk::by_word(out, entropy, |word, entropy| signed(self.0.decide(table, word >> 1, entropy)?, word))
     }
 
     /// [`fill`](Self::fill) on several threads, each with its own generator.
     pub fn fill_parallel(&self, out: &mut [i64], threads: usize) -> Result<(), Overflow> {
-        fill_in_parallel(out, threads, |part| self.fill(part, &mut Os))
+        bulk::in_parallel(out, threads, |part| self.fill(part, &mut Os))
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod ball;
 pub mod bernoulli;
+mod bulk;
 pub mod entropy;
 pub mod fit;
 pub mod gaussian;
@@ -26,17 +27,3 @@ pub use uniform::below;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the noisy value does not fit into 64 bits; use a coarser lattice or a smaller scale")]
 pub struct Overflow;
-
-/// Cuts a slice into one part a thread and fills each; the first error is reported after all have ended.
-fn fill_in_parallel(
-    out: &mut [i64],
-    threads: usize,
-    fill: impl Fn(&mut [i64]) -> Result<(), Overflow> + Sync,
-) -> Result<(), Overflow> {
-    let share = out.len().div_ceil(threads.max(1)).max(1);
-    std::thread::scope(|scope| {
-        let fill = &fill;
-        let parts: Vec<_> = out.chunks_mut(share).map(|part| scope.spawn(move || fill(part))).collect();
-        parts.into_iter().try_for_each(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
-}
