@@ -354,11 +354,14 @@ fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64, workspace:
     let (mut low, mut high) = (plan.low, plan.high);
     let wider = |low: f64, high: f64| (0.5 * plan.spread).max(0.05 * (high - low)).max(step);
     let fits = |width: f64| width / step <= LARGEST_TRANSFORM;
-    while outside.right(low, high) > 1e-6 * delta && fits(high - low + wider(low, high)) {
-        high += wider(low, high);
-    }
-    while outside.left(low, high) > 1e-6 * delta && fits(high - low + wider(low, high)) {
-        low -= wider(low, high);
+    while fits(high - low + wider(low, high)) {
+        if outside.right(low, high) > 1e-6 * delta {
+            high += wider(low, high);
+        } else if outside.left(low, high) > 1e-6 * delta {
+            low -= wider(low, high);
+        } else {
+            break;
+        }
     }
     steps.window(&outside, low, high, workspace)
 }
@@ -442,14 +445,17 @@ impl Problem {
     /// Refines the lattice until both sides are close; `solve` gives (upper, lower, whether finer is possible).
     fn refine(&self, solve: impl Fn(i32) -> (f64, f64, bool)) -> (f64, f64) {
         let mut best = (f64::INFINITY, 0.0_f64);
+        let mut finer = 0;
         // Where the lower law is another one, the gap does not close, and two lattices are enough.
-        for finer in 0..if self.tight() { 6 } else { 2 } {
+        for _ in 0..if self.tight() { 6 } else { 2 } {
             let (upper, lower, more) = solve(finer);
             best = (best.0.min(upper), best.1.max(lower));
-            let close = best.0 - best.1 <= CLOSE * best.0 || best.0 == f64::INFINITY;
-            if close || !more {
+            let gap = (best.0 - best.1) / best.0;
+            if gap <= CLOSE || !more || best.0 == 0.0 || best.0 == f64::INFINITY {
                 break;
             }
+            // The gap falls with the square of the step, at best.
+            finer += if self.tight() { (0.5 * (gap / CLOSE).log2()).ceil().clamp(1.0, 4.0) as i32 } else { 1 };
         }
         (best.0, best.1.min(best.0))
     }
@@ -463,7 +469,12 @@ impl Problem {
         }
         let plan = |leg: usize, upper: bool| Plan::for_delta(&self.sketch(leg, upper), delta);
         let plans: Vec<Plan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
-        let main = (0..plans.len()).max_by(|&a, &b| plans[a].high.total_cmp(&plans[b].high)).unwrap_or(0);
+        // Chernoff's bound tells which direction costs more.
+        let chernoff = |leg: usize| {
+            let theta = plans[leg].theta;
+            (sketch_cumulant(&self.sketch(leg, true), theta).0 - delta.ln()) / theta
+        };
+        let main = (0..plans.len()).max_by(|&a, &b| chernoff(a).total_cmp(&chernoff(b))).unwrap_or(0);
         let below = if self.tight() { plans[main] } else { plan(main, false) };
         let cut = self.cut(delta);
         let workspace = RefCell::new(Workspace::default());
