@@ -201,6 +201,71 @@ fn no_corner_of_the_parameters_breaks_an_accountant() {
     }
 }
 
+/// Losses so large that e^ε is hardly a number: never a small answer, never a panic.
+#[test]
+fn what_reveals_nearly_everything_is_never_priced_low() {
+    let pure = |e: f64| Cost::Pure { epsilon: eps(e) };
+    for (e, times, d) in
+        [(40.0, 2_u32, 0.01), (35.0, 3, 1e-4), (36.0, 2, 1e-4), (49.0, 2, 1e-9), (60.0, 2, 0.01), (1300.0, 5, 1e-6)]
+    {
+        let all = e * f64::from(times);
+        let loss = epsilon(&pure(e).repeat(times.into()), d, Name::Pld).unwrap();
+        assert!(loss.upper >= all - 0.1 && loss.upper <= all * (1.0 + 1e-9), "{times} × {e}: {loss:?}");
+        let loss = epsilon(&Cost::BoundedRange { epsilon: eps(e) }.repeat(times.into()), d, Name::Pld).unwrap();
+        assert!(loss.upper >= all / 2.0 - 0.1 && loss.upper <= all * (1.0 + 1e-9), "range, {times} × {e}: {loss:?}");
+    }
+    let geometric = epsilon(&Cost::Geometric { shift: 1, scale: 1e-3 }.repeat(2), 0.01, Name::Pld).unwrap();
+    assert!(geometric.upper >= 1999.9, "{geometric:?}");
+    let step = Cost::Sampled(sampled(1.0, 0.1, Draw::Unit, Change::Replace));
+    let extreme = [
+        Cost::Laplace { scale: 1e-310 },
+        Cost::Geometric { shift: 3, scale: 1e-310 }.repeat(2),
+        Cost::Series(vec![Cost::Gaussian { noise: 1e-160 }, pure(1.0)]),
+        Cost::Laplace { scale: 1.0 / 700.0 }.repeat(2),
+        Cost::Laplace { scale: 1e-3 }.repeat(2),
+        Cost::Series(vec![Cost::Gaussian { noise: 1e-3 }, step.clone()]),
+        Cost::Series(vec![pure(200.0), step.clone()]),
+        pure(1e-19).repeat(1 << 40).repeat(1 << 40),
+    ];
+    for cost in extreme {
+        let loss = epsilon(&cost, 1e-6, Name::Pld).unwrap();
+        assert!(loss.upper > 190.0 && loss.lower <= loss.upper, "{cost:?}: {loss:?}");
+        assert!(delta(&cost, 1.0, Name::Pld).unwrap().upper > 0.2, "{cost:?}");
+    }
+    // A tiny step beside a large one is no reason for a lattice as fine as the tiny one.
+    let mixed = epsilon(&Cost::Series(vec![pure(1e-6), pure(1.0)]).repeat(100), 1e-6, Name::Pld).unwrap();
+    assert!(mixed.upper - mixed.lower < 0.01 * mixed.upper, "{mixed:?}");
+}
+
+/// A δ that a run brings along is never lost to rounding, however small it is.
+#[test]
+fn the_delta_of_a_run_is_kept_to_the_last_digit() {
+    let run = |e: f64, d: f64| Cost::Approximate { epsilon: eps(e), delta: Delta::new(d).unwrap() };
+    for (cost, d) in [
+        (run(1.0, 5e-15), 1e-15),
+        (run(1e-4, 1e-15).repeat(100_000_000), 1e-8),
+        (run(1e-3, 9e-15).repeat(1_000_000), 1e-9),
+        (run(1.0, 5e-14), 4.999e-14),
+        (run(80.0, 1e-9), 1e-10),
+    ] {
+        for name in [Name::Pld, Name::Basic, Name::Advanced, Name::Rdp, Name::Zcdp] {
+            assert_eq!(epsilon(&cost, d, name).unwrap().upper, f64::INFINITY, "{name}: {cost:?} at δ = {d}");
+        }
+    }
+    assert!(delta(&run(1.0, 5e-15), 2.0, Name::Pld).unwrap().upper >= 5e-15);
+}
+
+/// Wide discrete Laplace noise is not randomised response: what is said to be attained must be.
+#[test]
+fn wide_discrete_noise_attains_no_more_than_others_prove() {
+    let cost = Cost::Geometric { shift: 2000, scale: 2000.0 };
+    for (times, d) in [(1, 0.1), (100, 1e-6)] {
+        let cost = cost.clone().repeat(times);
+        let (pld, rdp) = (epsilon(&cost, d, Name::Pld).unwrap(), epsilon(&cost, d, Name::Rdp).unwrap());
+        assert!(pld.lower <= rdp.upper && pld.upper <= rdp.upper, "{pld:?} and {rdp:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

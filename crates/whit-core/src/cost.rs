@@ -129,7 +129,7 @@ impl Cost {
     ///
     /// Two trees that describe the same runs, in whatever order and nesting, have the same leaves. Every accountant
     /// starts from here, so none can forget to multiply and none can depend on the order.
-    /// Counts saturate, which can only overstate what composition costs when they are not reached in earnest.
+    /// What is repeated more often than can be counted protects nothing: it becomes `Everything`.
     pub fn leaves(&self) -> Vec<(Cost, u64)> {
         let mut found = Vec::new();
         self.collect(1, &mut found);
@@ -137,7 +137,10 @@ impl Cost {
         let mut merged: Vec<(Cost, u64)> = Vec::new();
         for (cost, times) in found {
             match merged.last_mut() {
-                Some((last, count)) if last.rank() == cost.rank() => *count = count.saturating_add(times),
+                Some((last, count)) if last.rank() == cost.rank() => match count.checked_add(times) {
+                    Some(sum) => *count = sum,
+                    None => *last = Self::Everything,
+                },
                 _ => merged.push((cost, times)),
             }
         }
@@ -150,7 +153,10 @@ impl Cost {
         }
         match self {
             Self::Nothing => {}
-            Self::Repeat { times: inner, cost } => cost.collect(times.saturating_mul(*inner), found),
+            Self::Repeat { times: inner, cost } => match times.checked_mul(*inner) {
+                Some(times) => cost.collect(times, found),
+                None => found.push((Self::Everything, 1)),
+            },
             Self::Series(costs) => costs.iter().for_each(|cost| cost.collect(times, found)),
             Self::Everything
             | Self::Pure { .. }
@@ -300,6 +306,15 @@ mod tests {
         assert_eq!(nested.leaves(), flat.leaves());
         assert_eq!(nested.leaves(), vec![(a, 3), (b, 3)]);
         assert!(Cost::Everything.repeat(0).leaves().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_counted_protects_nothing() {
+        let often = pure(1e-19).repeat(1 << 40).repeat(1 << 40);
+        assert_eq!(often.leaves(), vec![(Cost::Everything, 1)]);
+        let twice = Cost::Series(vec![pure(1e-19).repeat(u64::MAX), pure(1e-19)]);
+        assert!(twice.leaves().iter().any(|leaf| leaf.0 == Cost::Everything));
+        assert!(pure(1.0).repeat(1 << 40).repeat(0).leaves().is_empty());
     }
 
     #[test]

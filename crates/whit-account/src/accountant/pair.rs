@@ -98,7 +98,9 @@ pub fn dominating(s: &Sampled) -> Result<Dominating, Unsupported> {
             Dominating::Sided { reach: reach(elements) }
         }
         (Draw::User { elements }, Change::AddRemove) => {
-            Dominating::Reflected { reach: reach(elements), apart: s.holds as f64 }
+            // In a batch of fixed size, a user all of whose units go leaves the pool, and another one takes the place.
+            let other = if s.sampling == Sampling::Fixed { elements } else { 0 };
+            Dominating::Reflected { reach: reach(elements), apart: (s.holds + other) as f64 }
         }
         (Draw::User { elements }, Change::Replace) => {
             // A coarser change also moves what `difference` takes as fixed, so only the clip norm bounds it.

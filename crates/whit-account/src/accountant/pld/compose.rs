@@ -32,23 +32,20 @@ pub(crate) struct Window {
     cumulant: f64,
     /// No entry of `tilted` is off by more than this.
     rounding: f64,
+    /// By how much e^(K − θ·l) may be off, relatively: its argument is a difference of large numbers.
+    blur: f64,
     /// Mass that the window may have misplaced, as a bound on what it does to any δ.
     pub(crate) misplaced: f64,
     infinite: f64,
 }
 
-/// ln Σ mass·e^(θ·loss), and the mean and variance of the loss under the tilted law.
-fn cumulant(points: impl Iterator<Item = (f64, f64)> + Clone, theta: f64) -> (f64, f64, f64) {
-    let peak = points.clone().filter(|point| point.1 > 0.0).map(|(l, p)| theta * l + p.ln()).fold(f64::MIN, f64::max);
-    let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
-    for (l, p) in points {
-        let weight = p * (theta * l - peak).exp();
-        sum += weight;
-        first += weight * l;
-        second += weight * l * l;
-    }
-    let mean = first / sum;
-    (peak + sum.ln(), mean, (second / sum - mean * mean).max(0.0))
+/// The exponents θ·loss + ln mass, and the logarithm of the sum of their exponentials, ln Σ mass·e^(θ·loss).
+/// Nothing overflows before the sum itself does: the smallest mass may meet the largest loss.
+fn exponents(points: impl Iterator<Item = (f64, f64)>, theta: f64) -> (Vec<f64>, f64) {
+    let all: Vec<f64> = points.map(|(l, p)| theta * l + p.ln()).collect();
+    let peak = all.iter().copied().fold(f64::MIN, f64::max);
+    let sum: f64 = all.iter().map(|exponent| (exponent - peak).exp()).sum();
+    (all, peak + sum.ln())
 }
 
 /// A rough law, for planning: (loss, mass) points with the number of steps that follow it.
@@ -57,7 +54,11 @@ pub(crate) type Sketch = Vec<(Vec<(f64, f64)>, u64)>;
 /// K, K′ and K″ of a composed sketch.
 pub(crate) fn sketch_cumulant(sketch: &Sketch, theta: f64) -> (f64, f64, f64) {
     sketch.iter().fold((0.0, 0.0, 0.0), |sum, (points, times)| {
-        let (k, mean, variance) = cumulant(points.iter().copied(), theta);
+        let (exponents, k) = exponents(points.iter().copied(), theta);
+        let weights: Vec<f64> = exponents.iter().map(|exponent| (exponent - k).exp()).collect();
+        let mean: f64 = points.iter().zip(&weights).map(|(point, weight)| weight * point.0).sum();
+        // In a second pass, so that nothing cancels.
+        let variance: f64 = points.iter().zip(&weights).map(|(point, weight)| weight * (point.0 - mean).powi(2)).sum();
         let t = *times as f64;
         (sum.0 + t * k, sum.1 + t * mean, sum.2 + t * variance)
     })
@@ -132,7 +133,7 @@ impl Steps<'_> {
     }
 
     fn cumulant(&self, theta: f64) -> f64 {
-        self.laws.iter().map(|(law, times)| cumulant(self.points(law), theta).0 * *times as f64).sum()
+        self.laws.iter().map(|(law, times)| exponents(self.points(law), theta).1 * *times as f64).sum()
     }
 
     /// The window [low, low + 2^n·step) of the composed law under the tilt θ > 0.
@@ -152,7 +153,7 @@ impl Steps<'_> {
         product.clear();
         product.resize(points / 2 + 1, Factor { size: 0.0, phase: 0.0, limit: 0.0 });
         for &(law, times) in &self.laws {
-            let normal = cumulant(self.points(law), theta).0;
+            let normal = exponents(self.points(law), theta).1;
             total += normal * times as f64;
             buffer.fill(Complex::new(0.0, 0.0));
             for (&mass, i) in law.mass.iter().zip(law.start..) {
@@ -210,6 +211,7 @@ impl Steps<'_> {
             theta,
             cumulant: total,
             rounding,
+            blur: 1e-13 + 4.0 * f64::EPSILON * (total.abs() + theta * a.abs().max(b.abs())),
             misplaced: outside.left(a, b) + outside.right(a, b),
             infinite: -self
                 .laws
@@ -249,6 +251,9 @@ impl Window {
     /// `None` when ε lies to the left of the window.
     pub(crate) fn epsilon(&self, delta: f64, upper: bool) -> Option<f64> {
         let left = delta - self.infinite - if upper { self.misplaced } else { -self.misplaced };
+        if left.is_nan() {
+            return Some(if upper { f64::INFINITY } else { 0.0 });
+        }
         if left <= 0.0 {
             return Some(f64::INFINITY);
         }
@@ -273,7 +278,8 @@ impl Window {
             if next.delta > left {
                 // S − e^x·R = left for x = ε − l_k in [−h, 0].
                 let x = if shrunk > 0.0 && sum > left { ((sum - left) / shrunk).ln() } else { -self.step };
-                return Some((at + x.clamp(-self.step, 0.0)).max(0.0));
+                let x = if x.is_nan() { if upper { 0.0 } else { -self.step } } else { x.clamp(-self.step, 0.0) };
+                return Some((at + x).max(0.0));
             }
             tail = next;
         }
@@ -289,7 +295,8 @@ impl Window {
             .map(|(k, l)| self.mass(k, upper) * -(epsilon - l).exp_m1())
             .sum();
         if upper {
-            (finite + self.infinite + self.misplaced).min(1.0)
+            let delta = finite + self.infinite + self.misplaced;
+            if delta < 1.0 { delta } else { 1.0 } // and 1 for what is no number
         } else {
             (finite + self.infinite - self.misplaced).max(0.0)
         }
@@ -303,7 +310,17 @@ impl Window {
     /// The untilted mass at a point, likewise.
     fn mass(&self, k: usize, upper: bool) -> f64 {
         let l = self.start + k as f64 * self.step;
-        self.tilted(k, upper) * (self.cumulant - self.theta * l).exp()
+        self.tilted(k, upper) * (self.cumulant - self.theta * l).exp() * self.factor(upper)
+    }
+
+    /// What makes up for the blur, on the safe side.
+    fn factor(&self, upper: bool) -> f64 {
+        if upper { 1.0 + self.blur } else { (1.0 - self.blur).max(0.0) }
+    }
+
+    /// The loss of the window's first point: where `epsilon` finds nothing, δ is small enough here.
+    pub(crate) fn start(&self) -> f64 {
+        self.start
     }
 }
 

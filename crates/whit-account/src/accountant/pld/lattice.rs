@@ -21,9 +21,14 @@ pub(crate) struct Lattice {
     pub(crate) infinite: f64,
 }
 
-/// What rounding may have done to a tail: the complementary error function and the sums over it are within sixteen units
-/// in the last place.
-const TAIL_ERROR: f64 = 16.0 * f64::EPSILON;
+/// What rounding may have done to a tail of a curve: an error of the argument x counts x² times in e^(−x²/2), and x² is at
+/// most twice the logarithm of one over the tail.
+pub(crate) fn blur(curve: &dyn Curve, tail: f64) -> f64 {
+    curve.rounding() * tail * (1.0 - 2.0 * tail.clamp(1e-305, 1.0).ln())
+}
+
+/// The most cells of one law; a plan that asks for more is answered with no protection, or with no attack.
+const MOST_CELLS: f64 = 8_388_608.0;
 /// Losses beyond this are not resolved: upwards they count as infinite steps up, downwards they are cut to it.
 const LARGEST: f64 = 600.0;
 
@@ -85,6 +90,9 @@ pub(crate) fn range(curve: &dyn Curve, cut: f64) -> f64 {
 /// so that it is its own mirror image (errata, key lemma).
 pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) -> Lattice {
     let (low, high) = losses(curve, cut);
+    if !((high - low).max(high) / step < MOST_CELLS) {
+        return Lattice { start: 0, offset: 0.0, mass: vec![1.0], infinite: 1.0 };
+    }
     let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
     let (first, last) = if reflect { (0, last.max(1)) } else { (first, last.max(first + 1)) };
     let mut mass = vec![0.0; (last - first + 1) as usize];
@@ -99,7 +107,7 @@ pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) 
         let high = at(curve, place);
         let (c, scale) = cell(low, high);
         let loss = i as f64 * step;
-        let slack = scale * TAIL_ERROR / shrink;
+        let slack = blur(curve, scale) / shrink;
         // P = u + v and Q = u·e^-l + v·e^-(l+h) for shares u and v at the cell's ends.
         let v = if loss.abs() > LARGEST { c.p } else { ((c.p - loss.exp() * c.q) / shrink).clamp(0.0, c.p) };
         let at = (i - first) as usize;
@@ -107,7 +115,7 @@ pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) 
         mass[at + 1] += v + slack.min(c.p);
         low = high;
     }
-    let infinite = low.0.p * (1.0 + TAIL_ERROR);
+    let infinite = (low.0.p + blur(curve, low.0.p)).min(1.0);
     if !reflect {
         return Lattice { start: first, offset: 0.0, mass, infinite };
     }
@@ -130,6 +138,9 @@ pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
     let (bottom, top) = (edge(curve, cut, false), edge(curve, cut, true).min(curve.place(LARGEST, f64::NAN)));
     let end = top.next_down(); // an atom at the top is a bin of its own
     let (low, high) = (curve.loss(bottom), curve.loss(top));
+    if !((high - low) / step < MOST_CELLS) {
+        return Lattice { start: 0, offset: 0.0, mass: vec![0.0], infinite: 0.0 };
+    }
     let has_atom = curve.below(bottom).p > 2.0 * cut + 1e-5 || curve.above(end).p > 2.0 * cut + 1e-5;
     // Where atoms sit at the ends, the driver has laid the lattice on them.
     let (left, right) =
@@ -144,7 +155,7 @@ pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
         let i = index(loss.min(LARGEST)) - first;
         if i >= 0 {
             let i = (i as usize).min(mass.len() - 1);
-            mass[i] += p * (1.0 - TAIL_ERROR);
+            mass[i] += p * (1.0 - 1e-12);
         }
     };
     if let Some(middle) = middle {
@@ -170,7 +181,7 @@ pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
             let excess = |u: f64| {
                 let there = at(curve, u);
                 let (c, scale) = if upwards { cell(here, there) } else { cell(there, here) };
-                (c.p - ratio * c.q - 2.0 * TAIL_ERROR * scale, c.p, there)
+                (c.p - ratio * c.q - 2.0 * blur(curve, scale), c.p, there)
             };
             if let Some((to, p, there)) = balance(excess, from, centre, if upwards { end } else { bottom }) {
                 give(loss, p);
@@ -288,12 +299,10 @@ pub(crate) fn dominating_atoms(law: &Atoms, step: f64) -> Lattice {
             mass[at + 1] += p * share;
         }
     }
-    let infinite = (1.0 - law.atoms.iter().map(|atom| atom.1).sum::<f64>()).max(0.0);
-    let infinite = if infinite < 1e-14 { 0.0 } else { infinite };
     for m in &mut mass {
         *m *= 1.0 + 4.0 * f64::EPSILON;
     }
-    Lattice { start: first, offset: 0.0, mass, infinite }
+    Lattice { start: first, offset: 0.0, mass, infinite: law.infinite }
 }
 
 /// A lattice law that finitely many atoms dominate: each is given the lattice loss below it.
@@ -305,8 +314,7 @@ pub(crate) fn dominated_atoms(law: &Atoms, step: f64) -> Lattice {
     for &(loss, p) in &law.atoms {
         mass[(place(loss) - first) as usize] += p * (1.0 - 4.0 * f64::EPSILON);
     }
-    let infinite = (1.0 - law.atoms.iter().map(|atom| atom.1).sum::<f64>()).max(0.0);
-    Lattice { start: first, offset: 0.0, mass, infinite: if infinite < 1e-14 { 0.0 } else { infinite } }
+    Lattice { start: first, offset: 0.0, mass, infinite: law.infinite }
 }
 
 #[cfg(test)]

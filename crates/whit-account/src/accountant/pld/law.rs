@@ -25,6 +25,11 @@ pub(crate) trait Curve {
     /// Coordinates that hold all but far less than any δ of P; between them the loss is finite.
     fn span(&self) -> (f64, f64);
 
+    /// By how much a tail of size 1 may be off, relatively: the complementary error function and a few products.
+    fn rounding(&self) -> f64 {
+        16.0 * f64::EPSILON
+    }
+
     /// Coordinates that follow the law closely enough to plan with.
     fn knots(&self) -> Vec<f64> {
         let (low, high) = self.span();
@@ -192,6 +197,11 @@ impl Curve for Mixture {
 
     fn span(&self) -> (f64, f64) {
         ((-39.0 - self.largest).max(self.floor), 39.0 + self.largest)
+    }
+
+    /// Weights of many parts come from a recurrence of three roundings a part.
+    fn rounding(&self) -> f64 {
+        (16.0 + 8.0 * self.means.len() as f64) * f64::EPSILON
     }
 
     fn knots(&self) -> Vec<f64> {
@@ -372,6 +382,10 @@ pub(crate) struct Revealed {
 }
 
 impl Curve for Revealed {
+    fn rounding(&self) -> f64 {
+        (16.0 + 8.0 * self.parts.len() as f64) * f64::EPSILON
+    }
+
     fn above(&self, u: f64) -> Masses {
         let rest = 1.0 - self.parts.iter().map(|part| part.0).sum::<f64>();
         let still = if u < 0.0 { rest.max(0.0) } else { 0.0 };
@@ -400,18 +414,21 @@ impl Curve for Revealed {
     }
 }
 
-/// A law of finitely many losses; what is missing from 1 is an infinite loss.
+/// A law of finitely many losses.
 #[derive(Debug, Clone)]
 pub(crate) struct Atoms {
     /// (loss, probability under P), by falling loss. Q has e^-loss times that.
     pub(crate) atoms: Vec<(f64, f64)>,
+    /// The probability under P of an infinite loss: given, never the difference of the others from 1.
+    pub(crate) infinite: f64,
 }
 
 impl Atoms {
     /// Randomised response: the worst law among those that are (ε, δ)-private (Kairouz, Oh, Viswanath 2015).
     pub(crate) fn response(epsilon: f64, delta: f64) -> Self {
         let truth = 1.0 / (1.0 + (-epsilon).exp());
-        Self { atoms: vec![(epsilon, (1.0 - delta) * truth), (-epsilon, (1.0 - delta) * (1.0 - truth))] }
+        let lie = 1.0 / (1.0 + epsilon.exp());
+        Self { atoms: vec![(epsilon, (1.0 - delta) * truth), (-epsilon, (1.0 - delta) * lie)], infinite: delta }
     }
 
     /// The same as [`geometric`](Self::geometric) when only three things are told apart: outputs up to 0, from `shift`
@@ -419,7 +436,7 @@ impl Atoms {
     pub(crate) fn three_bins(shift: u64, scale: f64) -> Self {
         let (end, epsilon) = (1.0 / (1.0 + (-1.0 / scale).exp()), shift as f64 / scale);
         let far = (-epsilon).exp() * end;
-        Self { atoms: vec![(epsilon, end), (0.0, 1.0 - end - far), (-epsilon, far)] }
+        Self { atoms: vec![(epsilon, end), (0.0, 1.0 - end - far), (-epsilon, far)], infinite: 0.0 }
     }
 
     /// Discrete Laplace noise on one integer that moves by `shift`: the loss is shift/scale for all outputs up to 0,
@@ -436,7 +453,7 @@ impl Atoms {
         } else {
             atoms[0].1 = 1.0;
         }
-        Self { atoms }
+        Self { atoms, infinite: 0.0 }
     }
 }
 

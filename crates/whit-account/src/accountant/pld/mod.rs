@@ -19,13 +19,15 @@ use compose::{Sketch, Steps, Window, Workspace, sketch_cumulant};
 use lattice::Lattice;
 use law::{Atoms, Curve, Dip, Laplace, Mixture, Range, Revealed};
 use std::cell::RefCell;
-use whit_core::{Cost, Loss};
+use whit_core::{Cost, Epsilon, Loss};
 
 /// How close the two sides should come, relative to ε (or to δ).
 const CLOSE: f64 = 6e-4;
 /// The most points of a transform: 2^21 complex numbers are 32 MiB.
 const LARGEST_TRANSFORM: f64 = 2_097_152.0;
 
+/// A step with a larger ε is beyond all amplification by composition: it is simply added.
+const LARGEST_STEP: f64 = 50.0;
 /// The most atoms of one law.
 const MOST_ATOMS: u64 = 1000;
 /// Beyond this e^ε is no longer a number.
@@ -62,6 +64,10 @@ struct Problem {
     /// Total ρ of which nothing but zCDP is known.
     rho: f64,
     everything: bool,
+    /// Losses too large for a lattice, added up: they are lost for sure, as far as anybody can tell.
+    surely: f64,
+    /// The part of them that randomised response does lose, but for a chance of e^-50 a step.
+    surely_lower: f64,
     /// All losses are bounded, and this is the sum of the bounds.
     bounded: Option<f64>,
     /// The first leaf that needs δ > 0.
@@ -90,10 +96,21 @@ fn atoms(law: Atoms) -> Leg {
 impl Problem {
     fn new(cost: &Cost) -> Result<Self, Unsupported> {
         cost.validate()?;
-        let mut problem =
-            Self { leaves: Vec::new(), squares: 0.0, rho: 0.0, everything: false, bounded: Some(0.0), unbounded: None };
+        let mut problem = Self {
+            leaves: Vec::new(),
+            squares: 0.0,
+            rho: 0.0,
+            everything: false,
+            surely: 0.0,
+            surely_lower: 0.0,
+            bounded: Some(0.0),
+            unbounded: None,
+        };
         for (leaf, times) in cost.leaves() {
             problem.add(&leaf, times)?;
+        }
+        if problem.squares == f64::INFINITY || problem.rho == f64::INFINITY {
+            problem.everything = true;
         }
         if problem.squares > 0.0 && !problem.leaves.is_empty() {
             let mu = problem.squares.sqrt();
@@ -104,78 +121,89 @@ impl Problem {
         Ok(problem)
     }
 
+    /// The cost without the leaves that are lost for sure.
+    fn without_sure(&self, cost: &Cost) -> Cost {
+        let rest = cost.leaves().into_iter().filter_map(|(leaf, times)| match leaf {
+            Cost::Pure { epsilon } | Cost::BoundedRange { epsilon } if epsilon.get() > LARGEST_STEP => None,
+            Cost::Approximate { epsilon, delta } if epsilon.get() > LARGEST_STEP => {
+                Some(Cost::Approximate { epsilon: Epsilon::ZERO, delta }.repeat(times))
+            }
+            Cost::Laplace { scale } if 1.0 / scale > LARGEST_STEP => None,
+            Cost::Geometric { shift, scale } if shift as f64 / scale > LARGEST_STEP => None,
+            other => Some(other.repeat(times)),
+        });
+        Cost::Series(rest.collect())
+    }
+
     fn needs_delta(&mut self, word: &'static str) {
         self.bounded = None;
         self.unbounded.get_or_insert(word);
     }
 
-    fn bounded_by(&mut self, epsilon: f64, times: u64) {
-        self.bounded = self.bounded.map(|sum| sum + epsilon * times as f64 * (1.0 + 4.0 * f64::EPSILON));
+    /// Adds a leaf whose loss is at most ε: as a law while that is small, for sure where it is large.
+    fn add_bounded(
+        &mut self,
+        epsilon: f64,
+        times: u64,
+        surely: bool,
+        law: impl FnOnce(f64) -> (Leg, bool, Option<f64>),
+    ) {
+        let all = epsilon * times as f64 * (1.0 + 4.0 * f64::EPSILON);
+        if !all.is_finite() {
+            self.everything = true;
+        } else if epsilon > LARGEST_STEP {
+            self.surely += all;
+            self.surely_lower += if surely { all * (1.0 - 1e-9) } else { 0.0 };
+        } else if epsilon > 0.0 {
+            let (leg, tight, anchor) = law(epsilon);
+            self.leaves.push(Leaf { times, legs: vec![leg], tight, anchor });
+        }
+        self.bounded = self.bounded.map(|sum| (sum + all) * (1.0 + 4.0 * f64::EPSILON));
     }
 
     fn add(&mut self, leaf: &Cost, times: u64) -> Result<(), Unsupported> {
         let t = times as f64;
-        let mut push = |legs: Vec<Leg>, tight: bool, anchor: Option<f64>| {
-            self.leaves.push(Leaf { times, legs, tight, anchor });
-        };
         match leaf {
             Cost::Nothing | Cost::Repeat { .. } | Cost::Series(_) => {} // leaves have none of these
             Cost::Everything => self.everything = true,
-            Cost::Pure { epsilon } | Cost::Approximate { epsilon, .. } | Cost::BoundedRange { epsilon }
-                if epsilon.get() == f64::INFINITY =>
-            {
-                self.everything = true;
-            }
             Cost::Pure { epsilon } => {
-                if epsilon.get() > 0.0 {
-                    push(vec![atoms(Atoms::response(epsilon.get(), 0.0))], true, Some(epsilon.get()));
-                    self.bounded_by(epsilon.get(), times);
-                }
+                self.add_bounded(epsilon.get(), times, true, |e| (atoms(Atoms::response(e, 0.0)), true, Some(e)))
             }
             Cost::Approximate { epsilon, delta } => {
-                let (e, d) = (epsilon.get(), delta.get());
-                if e > 0.0 || d > 0.0 {
-                    push(vec![atoms(Atoms::response(e, d))], true, Some(e).filter(|e| *e > 0.0));
-                    if d > 0.0 {
-                        self.needs_delta(word_for(leaf));
+                let d = delta.get();
+                self.add_bounded(epsilon.get(), times, false, |e| (atoms(Atoms::response(e, 0.0)), true, Some(e)));
+                if d > 0.0 && !self.everything {
+                    // (ε, δ) is ε and, beside it, nothing but the δ.
+                    if let Some(leaf) =
+                        self.leaves.last_mut().filter(|_| epsilon.get() > 0.0 && epsilon.get() <= LARGEST_STEP)
+                    {
+                        leaf.legs = vec![atoms(Atoms::response(epsilon.get(), d))];
                     } else {
-                        self.bounded_by(e, times);
+                        let legs = vec![atoms(Atoms::response(0.0, d))];
+                        self.leaves.push(Leaf { times, legs, tight: true, anchor: None });
                     }
+                    self.needs_delta(word_for(leaf));
                 }
             }
-            Cost::Laplace { scale } => {
-                let epsilon = 1.0 / scale;
-                if epsilon > 0.0 {
-                    let lower = Law::Curve { curve: Box::new(Laplace { epsilon }), reflect: false };
-                    let upper = Law::Curve { curve: Box::new(Laplace { epsilon }), reflect: false };
-                    push(vec![Leg { upper, lower }], true, Some(epsilon));
-                    self.bounded_by(epsilon, times);
+            Cost::Laplace { scale } => self.add_bounded(1.0 / scale, times, false, |epsilon| {
+                let law = || Law::Curve { curve: Box::new(Laplace { epsilon }), reflect: false };
+                (Leg { upper: law(), lower: law() }, true, Some(epsilon))
+            }),
+            Cost::Geometric { shift, scale } => self.add_bounded(*shift as f64 / scale, times, false, |epsilon| {
+                if *shift <= MOST_ATOMS {
+                    return (atoms(Atoms::geometric(*shift, *scale)), true, Some(1.0 / scale));
                 }
-            }
-            Cost::Geometric { shift, scale } => {
-                let epsilon = *shift as f64 / scale;
-                if epsilon > 0.0 {
-                    if *shift <= MOST_ATOMS {
-                        push(vec![atoms(Atoms::geometric(*shift, *scale))], true, Some(1.0 / scale));
-                    } else {
-                        // Too many atoms: randomised response dominates them, and three bins of them are dominated.
-                        let lower = Law::Atoms(Atoms::three_bins(*shift, *scale));
-                        let upper = Law::Atoms(Atoms::response(epsilon, 0.0));
-                        push(vec![Leg { upper, lower }], false, Some(epsilon));
-                    }
-                    self.bounded_by(epsilon, times);
-                }
-            }
-            Cost::BoundedRange { epsilon } => {
-                let epsilon = epsilon.get();
-                if epsilon > 0.0 {
-                    // Randomised response with ε/2 has a range of ε.
-                    let lower = Law::Atoms(Atoms::response(epsilon / 2.0, 0.0));
-                    let upper = Law::Curve { curve: Box::new(Range { epsilon }), reflect: true };
-                    push(vec![Leg { upper, lower }], false, Some(epsilon / 2.0));
-                    self.bounded_by(epsilon, times);
-                }
-            }
+                // Too many atoms: randomised response dominates them, and three bins of them are dominated.
+                let lower = Law::Atoms(Atoms::three_bins(*shift, *scale));
+                let upper = Law::Atoms(Atoms::response(epsilon, 0.0));
+                (Leg { upper, lower }, false, Some(epsilon))
+            }),
+            Cost::BoundedRange { epsilon } => self.add_bounded(epsilon.get(), times, false, |epsilon| {
+                // Randomised response with ε/2 has a range of ε.
+                let lower = Law::Atoms(Atoms::response(epsilon / 2.0, 0.0));
+                let upper = Law::Curve { curve: Box::new(Range { epsilon }), reflect: true };
+                (Leg { upper, lower }, false, Some(epsilon / 2.0))
+            }),
             Cost::Concentrated { rho } => {
                 self.rho += t * rho.get() * (1.0 + 4.0 * f64::EPSILON);
                 if rho.get() > 0.0 {
@@ -198,7 +226,7 @@ impl Problem {
                 } else {
                     let tight = matches!(pair, Dominating::Sided { .. } | Dominating::Binomial { .. })
                         || matches!(pair, Dominating::Reflected { reach, apart } if apart == 2.0 * reach);
-                    push(sampled(&pair, s.rate, s.noise), tight, None);
+                    self.leaves.push(Leaf { times, legs: sampled(&pair, s.rate, s.noise), tight, anchor: None });
                 }
                 self.needs_delta(word_for(leaf));
             }
@@ -390,15 +418,14 @@ impl Problem {
     /// A lattice step near `wanted` on which the atoms of the first leaf that has some lie exactly.
     fn aligned(&self, wanted: f64) -> f64 {
         match self.leaves.iter().find_map(|leaf| leaf.anchor) {
-            Some(anchor) if anchor / wanted < 1e9 => anchor / (anchor / wanted).ceil(),
+            Some(anchor) if anchor >= wanted && anchor / wanted < 1e9 => anchor / (anchor / wanted).ceil(),
             _ => wanted,
         }
     }
 
-    /// What placing lattice points, and atoms next to them, may have cost: see [`lattice`].
+    /// What placing lattice points, and losses a billionth of a step beside them, may have cost: see [`lattice`].
     fn slack(&self, step: f64) -> f64 {
-        let atoms = self.leaves.iter().filter(|leaf| leaf.anchor.is_some()).map(|leaf| leaf.times as f64).sum::<f64>();
-        self.steps() * 1e-14 + atoms * 1e-9 * step
+        self.steps() * (1e-14 + 1e-9 * step)
     }
 
     /// The share of δ that may be given away by cutting off each step's far tail.
@@ -411,15 +438,16 @@ impl Problem {
         let one = |leaf: &Leaf| {
             let leg = |leg: &Leg| match &leg.upper {
                 Law::Atoms(atoms) => {
-                    let missing = 1.0 - atoms.atoms.iter().map(|atom| atom.1).sum::<f64>();
-                    missing.max(0.0) + atoms.atoms.iter().map(|&(l, p)| p * (-(-l).exp_m1()).max(0.0)).sum::<f64>()
+                    atoms.infinite + atoms.atoms.iter().map(|&(l, p)| p * (-(-l).exp_m1()).max(0.0)).sum::<f64>()
                 }
                 Law::Curve { curve, .. } => {
                     let above = curve.above(curve.place(0.0, f64::NAN));
-                    above.p - above.q
+                    above.p - above.q + 64.0 * curve.rounding() * above.p
                 }
             };
-            leaf.legs.iter().map(leg).fold(0.0, f64::max) * leaf.times as f64
+            // Not a number is as bad as 1.
+            let worst = leaf.legs.iter().map(leg).fold(0.0, |a: f64, b| if b <= 1.0 { a.max(b) } else { 1.0 });
+            worst * leaf.times as f64
         };
         self.leaves.iter().map(one).sum::<f64>() * (1.0 + 1e-9)
     }
@@ -481,9 +509,11 @@ impl Problem {
         let side = |leg: usize, plan: &Plan, step: f64, upper: bool| {
             let laws = on_lattice(self, leg, step, cut, upper);
             let mut plan = *plan;
+            let mut examined = f64::INFINITY;
             for _ in 0..8 {
                 let found = window(&laws, step, plan, delta, &mut workspace.borrow_mut());
                 let epsilon = found.epsilon(delta, upper);
+                examined = examined.min(found.start());
                 workspace.borrow_mut().recycle(found);
                 if let Some(epsilon) = epsilon {
                     return epsilon;
@@ -492,7 +522,7 @@ impl Problem {
                 let width = plan.high - plan.low;
                 plan = Plan { theta: plan.theta * 0.7, low: plan.low - width, ..plan };
             }
-            if upper { plan.low.max(0.0) } else { 0.0 }
+            if upper { examined.max(0.0) } else { 0.0 }
         };
         let above = |leg: usize, finer: i32| {
             let (step, more) = self.step(&plans[leg], cut, finer);
@@ -519,9 +549,7 @@ impl Problem {
                 if epsilon > LARGEST_LOSS { above.p } else { (above.p - epsilon.exp() * above.q).max(0.0) }
             }
             Law::Atoms(atoms) => {
-                let missing = (1.0 - atoms.atoms.iter().map(|atom| atom.1).sum::<f64>()).max(0.0);
-                let missing = if missing < 1e-14 { 0.0 } else { missing };
-                missing + atoms.atoms.iter().map(|&(l, p)| p * (-(epsilon - l).exp_m1()).max(0.0)).sum::<f64>()
+                atoms.infinite + atoms.atoms.iter().map(|&(l, p)| p * (-(epsilon - l).exp_m1()).max(0.0)).sum::<f64>()
             }
         };
         let upper = legs.iter().map(|leg| one(&leg.upper)).fold(0.0, f64::max);
@@ -529,10 +557,12 @@ impl Problem {
         let lower = if epsilon > LARGEST_LOSS { 0.0 } else { lower };
         // Both masses are off by a few units in the last place of what lies above ε.
         let above = |law: &Law| match law {
-            Law::Curve { curve, .. } => lattice::at(&**curve, curve.place(epsilon, f64::NAN)).0.p,
-            Law::Atoms(_) => upper,
+            Law::Curve { curve, .. } => {
+                4.0 * lattice::blur(&**curve, lattice::at(&**curve, curve.place(epsilon, f64::NAN)).0.p)
+            }
+            Law::Atoms(_) => 64.0 * f64::EPSILON * upper,
         };
-        let slack = 64.0 * f64::EPSILON * legs.iter().map(|leg| above(&leg.upper)).fold(0.0, f64::max);
+        let slack = legs.iter().map(|leg| above(&leg.upper).max(above(&leg.lower))).fold(0.0, f64::max);
         Some(((upper + slack).min(1.0), (lower - slack).max(0.0)))
     }
 
@@ -614,6 +644,11 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
     if delta >= 1.0 {
         return loss(0.0, 0.0);
     }
+    if problem.surely > 0.0 && delta > 0.0 {
+        // (ε₁, 0) and (ε₂, δ) compose to (ε₁ + ε₂, δ).
+        let rest = epsilon(&problem.without_sure(cost), delta)?;
+        return loss((problem.surely + rest.upper) * (1.0 + 4.0 * f64::EPSILON), problem.surely_lower);
+    }
     if delta <= 0.0 {
         return match (problem.bounded, problem.unbounded) {
             (Some(sum), _) => {
@@ -677,13 +712,21 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
     }
     if epsilon == f64::INFINITY {
         let infinite = |leaf: &Leaf| match &leaf.legs[0].upper {
-            Law::Atoms(atoms) => (1.0 - atoms.atoms.iter().map(|atom| atom.1).sum::<f64>()).max(0.0),
+            Law::Atoms(atoms) => atoms.infinite,
             Law::Curve { .. } => 0.0,
         };
         return loss(problem.leaves.iter().map(|leaf| infinite(leaf) * leaf.times as f64).sum::<f64>().min(1.0), 0.0);
     }
     if problem.rho > 0.0 {
         return loss(renyi::delta(cost, epsilon)?, 0.0);
+    }
+    if problem.surely > 0.0 {
+        return if epsilon > problem.surely {
+            let rest = delta(&problem.without_sure(cost), epsilon - problem.surely)?;
+            loss(rest.upper, 0.0)
+        } else {
+            loss(1.0, 0.0)
+        };
     }
     if problem.leaves.is_empty() {
         let exact = if problem.squares > 0.0 { gaussian_delta(epsilon, problem.squares.sqrt()) } else { 0.0 };
