@@ -38,7 +38,9 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// `count` candidates with whole scores, each of which one protected unit moves by at most `sensitivity`.
+    /// `count` candidates with whole scores, each of which one protected unit moves by at most `sensitivity`: for general
+    /// scores under every change of the rungs that will be charged (so, if one of them is `replace`, the figure for
+    /// `replace`), for monotone scores when a unit is added or removed.
     ///
     /// The choice costs ε: for general scores under any change, for monotone scores when units are added or removed.
     /// (Replacing one is a removal and an addition, scores then move both ways, and monotone scores cost 2ε.)

@@ -90,7 +90,7 @@ pub(crate) fn range(curve: &dyn Curve, cut: f64) -> f64 {
 /// so that it is its own mirror image (errata, key lemma).
 pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) -> Lattice {
     let (low, high) = losses(curve, cut);
-    if !((high - low).max(high) / step < MOST_CELLS) {
+    if !(high >= low && (high - low).max(high) / step < MOST_CELLS) {
         return Lattice { start: 0, offset: 0.0, mass: vec![1.0], infinite: 1.0 };
     }
     let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
@@ -138,7 +138,7 @@ pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
     let (bottom, top) = (edge(curve, cut, false), edge(curve, cut, true).min(curve.place(LARGEST, f64::NAN)));
     let end = top.next_down(); // an atom at the top is a bin of its own
     let (low, high) = (curve.loss(bottom), curve.loss(top));
-    if !((high - low) / step < MOST_CELLS) {
+    if !(high >= low && (high - low) / step < MOST_CELLS) {
         return Lattice { start: 0, offset: 0.0, mass: vec![0.0], infinite: 0.0 };
     }
     let has_atom = curve.below(bottom).p > 2.0 * cut + 1e-5 || curve.above(end).p > 2.0 * cut + 1e-5;

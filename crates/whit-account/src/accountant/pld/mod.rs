@@ -1,8 +1,9 @@
 //! The privacy loss distribution: the law of the loss itself, composed numerically, from above and from below.
 //!
-//! `law` holds the loss of one step exactly, `lattice` puts it on a lattice so that it dominates or is dominated,
-//! `compose` convolves many steps with a bound on every numerical error, and this file plans: which tilt, which
-//! window, which step of the lattice. The plan affects only how close the two sides come, never that they are bounds.
+//! `problem` reads a cost as laws, `law` holds the loss of one step exactly, `plan` chooses a tilt and a window,
+//! `lattice` puts laws on a lattice so that they dominate or are dominated, `compose` convolves many steps with a bound
+//! on every numerical error, and this file refines the lattice until both sides are close. Choices affect only how
+//! close the two sides come, never that they are bounds.
 //!
 //! The upper ε is a bound for every mechanism that the cost describes. The lower ε is attained by an explicit pair of
 //! neighbours that the cost allows: no accountant can soundly report less for this cost. Where the dominating loss is a
@@ -11,13 +12,15 @@
 mod compose;
 mod lattice;
 mod law;
+mod plan;
+mod problem;
 
-use super::pair::{Dominating, binomial, dominating};
-use super::{DeltaLoss, Name, Unsupported, renyi, word_for, zcdp};
+use super::{DeltaLoss, Name, Unsupported, renyi, zcdp};
 use crate::normal::{gaussian_delta, gaussian_epsilon_up};
 use compose::{Sketch, Steps, Window, Workspace, sketch_cumulant};
 use lattice::Lattice;
-use law::{Atoms, Curve, Dip, Laplace, Mixture, Range, Revealed};
+use plan::{Plan, sketch};
+use problem::{LARGEST_STEP, Law, Leaf, Leg, Problem};
 use std::cell::RefCell;
 use whit_core::{Cost, Epsilon, Loss};
 
@@ -26,339 +29,10 @@ const CLOSE: f64 = 6e-4;
 /// The most points of a transform: 2^21 complex numbers are 32 MiB.
 const LARGEST_TRANSFORM: f64 = 2_097_152.0;
 
-/// A step with a larger ε is beyond all amplification by composition: it is simply added.
-const LARGEST_STEP: f64 = 50.0;
-/// The most atoms of one law.
-const MOST_ATOMS: u64 = 1000;
 /// Beyond this e^ε is no longer a number.
 const LARGEST_LOSS: f64 = 700.0;
 /// The most cells of all lattice laws together: 2^21 floats are 16 MiB.
 const MOST_CELLS: f64 = 2_097_152.0;
-
-enum Law {
-    Curve { curve: Box<dyn Curve>, reflect: bool },
-    Atoms(Atoms),
-}
-
-/// One kind of step in one direction: what dominates it, and what it certainly is.
-struct Leg {
-    upper: Law,
-    lower: Law,
-}
-
-struct Leaf {
-    times: u64,
-    /// The direction "unit is there" against "is not", and the other; the same where neighbours may swap.
-    legs: Vec<Leg>,
-    /// Whether the lower law is the upper one, so that the gap closes as the lattice is refined.
-    tight: bool,
-    /// A distance of which all atoms are multiples.
-    anchor: Option<f64>,
-}
-
-/// What is left of a cost when everything with a closed form has been taken out.
-struct Problem {
-    leaves: Vec<Leaf>,
-    /// Total μ² of plain Gaussian noise.
-    squares: f64,
-    /// Total ρ of which nothing but zCDP is known.
-    rho: f64,
-    everything: bool,
-    /// Losses too large for a lattice, added up: they are lost for sure, as far as anybody can tell.
-    surely: f64,
-    /// The part of them that randomised response does lose, but for a chance of e^-50 a step.
-    surely_lower: f64,
-    /// All losses are bounded, and this is the sum of the bounds.
-    bounded: Option<f64>,
-    /// The first leaf that needs δ > 0.
-    unbounded: Option<&'static str>,
-}
-
-fn symmetric(curve: impl Curve + Clone + 'static) -> Leg {
-    let lower = Law::Curve { curve: Box::new(curve.clone()), reflect: false };
-    Leg { upper: Law::Curve { curve: Box::new(curve), reflect: true }, lower }
-}
-
-fn sided(mixture: &Mixture) -> Vec<Leg> {
-    [mixture.clone(), mixture.reversed()]
-        .into_iter()
-        .map(|m| Leg {
-            upper: Law::Curve { curve: Box::new(m.clone()), reflect: false },
-            lower: Law::Curve { curve: Box::new(m), reflect: false },
-        })
-        .collect()
-}
-
-fn atoms(law: Atoms) -> Leg {
-    Leg { upper: Law::Atoms(law.clone()), lower: Law::Atoms(law) }
-}
-
-impl Problem {
-    fn new(cost: &Cost) -> Result<Self, Unsupported> {
-        cost.validate()?;
-        let mut problem = Self {
-            leaves: Vec::new(),
-            squares: 0.0,
-            rho: 0.0,
-            everything: false,
-            surely: 0.0,
-            surely_lower: 0.0,
-            bounded: Some(0.0),
-            unbounded: None,
-        };
-        for (leaf, times) in cost.leaves() {
-            problem.add(&leaf, times)?;
-        }
-        if problem.squares == f64::INFINITY || problem.rho == f64::INFINITY {
-            problem.everything = true;
-        }
-        if problem.squares > 0.0 && !problem.leaves.is_empty() {
-            let mu = problem.squares.sqrt();
-            let leg = symmetric(Mixture::new(&[(1.0, mu)], &[(1.0, 0.0)]));
-            problem.leaves.push(Leaf { times: 1, legs: vec![leg], tight: true, anchor: None });
-            problem.squares = 0.0;
-        }
-        Ok(problem)
-    }
-
-    /// The cost without the leaves that are lost for sure.
-    fn without_sure(&self, cost: &Cost) -> Cost {
-        let rest = cost.leaves().into_iter().filter_map(|(leaf, times)| match leaf {
-            Cost::Pure { epsilon } | Cost::BoundedRange { epsilon } if epsilon.get() > LARGEST_STEP => None,
-            Cost::Approximate { epsilon, delta } if epsilon.get() > LARGEST_STEP => {
-                Some(Cost::Approximate { epsilon: Epsilon::ZERO, delta }.repeat(times))
-            }
-            Cost::Laplace { scale } if 1.0 / scale > LARGEST_STEP => None,
-            Cost::Geometric { shift, scale } if shift as f64 / scale > LARGEST_STEP => None,
-            other => Some(other.repeat(times)),
-        });
-        Cost::Series(rest.collect())
-    }
-
-    fn needs_delta(&mut self, word: &'static str) {
-        self.bounded = None;
-        self.unbounded.get_or_insert(word);
-    }
-
-    /// Adds a leaf whose loss is at most ε: as a law while that is small, for sure where it is large.
-    fn add_bounded(
-        &mut self,
-        epsilon: f64,
-        times: u64,
-        surely: bool,
-        law: impl FnOnce(f64) -> (Leg, bool, Option<f64>),
-    ) {
-        let all = epsilon * times as f64 * (1.0 + 4.0 * f64::EPSILON);
-        if !all.is_finite() {
-            self.everything = true;
-        } else if epsilon > LARGEST_STEP {
-            self.surely += all;
-            self.surely_lower += if surely { all * (1.0 - 1e-9) } else { 0.0 };
-        } else if epsilon > 0.0 {
-            let (leg, tight, anchor) = law(epsilon);
-            self.leaves.push(Leaf { times, legs: vec![leg], tight, anchor });
-        }
-        self.bounded = self.bounded.map(|sum| (sum + all) * (1.0 + 4.0 * f64::EPSILON));
-    }
-
-    fn add(&mut self, leaf: &Cost, times: u64) -> Result<(), Unsupported> {
-        let t = times as f64;
-        match leaf {
-            Cost::Nothing | Cost::Repeat { .. } | Cost::Series(_) => {} // leaves have none of these
-            Cost::Everything => self.everything = true,
-            Cost::Pure { epsilon } => {
-                self.add_bounded(epsilon.get(), times, true, |e| (atoms(Atoms::response(e, 0.0)), true, Some(e)))
-            }
-            Cost::Approximate { epsilon, delta } => {
-                let d = delta.get();
-                self.add_bounded(epsilon.get(), times, false, |e| (atoms(Atoms::response(e, 0.0)), true, Some(e)));
-                if d > 0.0 && !self.everything {
-                    // (ε, δ) is ε and, beside it, nothing but the δ.
-                    if let Some(leaf) =
-                        self.leaves.last_mut().filter(|_| epsilon.get() > 0.0 && epsilon.get() <= LARGEST_STEP)
-                    {
-                        leaf.legs = vec![atoms(Atoms::response(epsilon.get(), d))];
-                    } else {
-                        let legs = vec![atoms(Atoms::response(0.0, d))];
-                        self.leaves.push(Leaf { times, legs, tight: true, anchor: None });
-                    }
-                    self.needs_delta(word_for(leaf));
-                }
-            }
-            Cost::Laplace { scale } => self.add_bounded(1.0 / scale, times, false, |epsilon| {
-                let law = || Law::Curve { curve: Box::new(Laplace { epsilon }), reflect: false };
-                (Leg { upper: law(), lower: law() }, true, Some(epsilon))
-            }),
-            Cost::Geometric { shift, scale } => self.add_bounded(*shift as f64 / scale, times, false, |epsilon| {
-                if *shift <= MOST_ATOMS {
-                    return (atoms(Atoms::geometric(*shift, *scale)), true, Some(1.0 / scale));
-                }
-                // Too many atoms: randomised response dominates them, and three bins of them are dominated.
-                let lower = Law::Atoms(Atoms::three_bins(*shift, *scale));
-                let upper = Law::Atoms(Atoms::response(epsilon, 0.0));
-                (Leg { upper, lower }, false, Some(epsilon))
-            }),
-            Cost::BoundedRange { epsilon } => self.add_bounded(epsilon.get(), times, false, |epsilon| {
-                // Randomised response with ε/2 has a range of ε.
-                let lower = Law::Atoms(Atoms::response(epsilon / 2.0, 0.0));
-                let upper = Law::Curve { curve: Box::new(Range { epsilon }), reflect: true };
-                (Leg { upper, lower }, false, Some(epsilon / 2.0))
-            }),
-            Cost::Concentrated { rho } => {
-                self.rho += t * rho.get() * (1.0 + 4.0 * f64::EPSILON);
-                if rho.get() > 0.0 {
-                    self.needs_delta(word_for(leaf));
-                }
-            }
-            Cost::Gaussian { noise } => {
-                self.squares += t / (noise * noise) * (1.0 + 4.0 * f64::EPSILON);
-                if *noise < f64::INFINITY {
-                    self.needs_delta(word_for(leaf));
-                }
-            }
-            Cost::Sampled(s) => {
-                let pair = dominating(s)?;
-                if s.rate <= 0.0 || s.noise == f64::INFINITY {
-                    return Ok(());
-                }
-                if s.rate >= 1.0 {
-                    self.squares += t * (pair.distance() / s.noise).powi(2) * (1.0 + 4.0 * f64::EPSILON);
-                } else {
-                    let tight = matches!(pair, Dominating::Sided { .. } | Dominating::Binomial { .. })
-                        || matches!(pair, Dominating::Reflected { reach, apart } if apart == 2.0 * reach);
-                    self.leaves.push(Leaf { times, legs: sampled(&pair, s.rate, s.noise), tight, anchor: None });
-                }
-                self.needs_delta(word_for(leaf));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn sampled(pair: &Dominating, rate: f64, noise: f64) -> Vec<Leg> {
-    match *pair {
-        Dominating::Sided { reach } => sided(&Mixture::pair(rate, reach / noise, reach / noise)),
-        Dominating::Reflected { reach, apart } => {
-            let mixture = Mixture::pair(rate, reach / noise, apart / noise);
-            let upper = Law::Curve { curve: Box::new(mixture.clone()), reflect: true };
-            let lower: Box<dyn Curve> = if apart >= reach { Box::new(mixture) } else { Box::new(Dip::new(mixture)) };
-            vec![Leg { upper, lower: Law::Curve { curve: lower, reflect: false } }]
-        }
-        Dominating::Binomial { holds } => {
-            let parts: Vec<_> = weights(holds, rate).map(|(j, w)| (w, j / noise)).collect();
-            sided(&Mixture::new(&parts, &[(1.0, 0.0)]))
-        }
-        Dominating::Revealed { holds, difference } => {
-            let parts = weights(holds, rate).filter(|part| part.0 > 0.0);
-            let parts: Vec<_> = parts.map(|(j, w)| (w, j * difference / noise)).collect();
-            // Contributions of ±difference/2 are an explicit pair of neighbours.
-            let side = |sign: f64| -> Vec<_> {
-                weights(holds, rate).map(|(j, w)| (w, sign * j * difference / (2.0 * noise))).collect()
-            };
-            let lower = Law::Curve { curve: Box::new(Mixture::new(&side(1.0), &side(-1.0))), reflect: false };
-            vec![Leg { upper: Law::Curve { curve: Box::new(Revealed { parts }), reflect: true }, lower }]
-        }
-    }
-}
-
-/// The binomial weights that matter; what is left out goes to the largest count that is kept, the safe side.
-fn weights(holds: u64, rate: f64) -> impl Iterator<Item = (f64, f64)> {
-    binomial(holds, rate).filter(|part| part.1 > 1e-300)
-}
-
-/// A sketch of a law: (loss, mass) in rough cells.
-fn sketch(law: &Law) -> Vec<(f64, f64)> {
-    match law {
-        Law::Atoms(atoms) => atoms.atoms.clone(),
-        Law::Curve { curve, reflect } => {
-            let mut knots = curve.knots();
-            if *reflect {
-                let zero = curve.place(0.0, f64::NAN);
-                knots.retain(|u| *u > zero);
-                knots.insert(0, zero);
-            }
-            let ends: Vec<_> = knots.iter().map(|&u| lattice::at(&**curve, u)).collect();
-            let cells = ends.windows(2).map(|ends| lattice::cell(ends[0], ends[1]).0);
-            // The average loss of a cell, as far as rounding lets it be seen.
-            let cells =
-                cells.zip(&knots).map(|(c, &u)| (if c.q > 0.0 { (c.p / c.q).ln() } else { curve.loss(u) }, c.p));
-            let mut points: Vec<(f64, f64)> = cells.filter(|cell| cell.1 > 0.0).collect();
-            if let (false, [first, .., last]) = (*reflect, &knots[..]) {
-                points.push((curve.loss(*first), curve.below(*first).p));
-                points.push((curve.loss(*last), curve.above(*last).p));
-            }
-            if *reflect {
-                let mirrored: Vec<_> = points.iter().map(|&(l, p)| (-l, p * (-l).exp())).collect();
-                let rest = 1.0 - points.iter().chain(&mirrored).map(|point| point.1).sum::<f64>();
-                points.extend(mirrored);
-                points.push((0.0, rest.max(0.0)));
-            }
-            points
-        }
-    }
-}
-
-/// Which tilt, and where the window lies.
-#[derive(Debug, Clone, Copy)]
-struct Plan {
-    theta: f64,
-    low: f64,
-    high: f64,
-    /// The standard deviation of the composed, tilted loss.
-    spread: f64,
-    /// The same without the tilt.
-    calm: f64,
-}
-
-/// Solves `rising(θ) = 0` for θ > 0 by bisection on ln θ.
-fn tilt_where(rising: impl Fn(f64) -> f64) -> f64 {
-    let (mut low, mut high) = (-16.0_f64, 25.0_f64);
-    for _ in 0..32 {
-        let middle = f64::midpoint(low, high);
-        if rising(middle.exp()) < 0.0 { low = middle } else { high = middle }
-    }
-    low.exp()
-}
-
-impl Plan {
-    /// For ε at δ: the tilt of Chernoff's bound, θK′ − K = ln(1/δ), puts the bulk at the bound on ε that it gives.
-    fn for_delta(sketch: &Sketch, delta: f64) -> Self {
-        let aim = (1.0 / delta).ln().max(0.1);
-        let theta = tilt_where(|theta| {
-            let (k, mean, _) = sketch_cumulant(sketch, theta);
-            theta * mean - k - aim
-        });
-        Self::around(sketch, theta)
-    }
-
-    /// A bounded loss that is tilted too far is nothing but its largest value: at most to where a fifth of the
-    /// deviation is left.
-    fn not_too_steep(sketch: &Sketch, theta: f64) -> f64 {
-        let (_, _, calm) = sketch_cumulant(sketch, 0.0);
-        let spare = |theta: f64| 0.04 * calm - sketch_cumulant(sketch, theta).2;
-        if spare(theta) <= 0.0 { theta } else { theta.min(tilt_where(spare)) }
-    }
-
-    /// For δ at ε: the saddle point K′ = ε.
-    fn for_epsilon(sketch: &Sketch, epsilon: f64) -> Self {
-        let theta = tilt_where(|theta| sketch_cumulant(sketch, theta).1 - epsilon);
-        let (_, _, variance) = sketch_cumulant(sketch, theta);
-        // Never so flat that what wraps around is not damped.
-        let theta = theta.max(0.3 / variance.sqrt().max(1e-12));
-        let mut plan = Self::around(sketch, theta);
-        plan.low = plan.low.min(epsilon);
-        plan.high = plan.high.max(epsilon + 4.0 * plan.spread);
-        plan
-    }
-
-    fn around(sketch: &Sketch, theta: f64) -> Self {
-        let theta = Self::not_too_steep(sketch, theta);
-        let (_, mean, variance) = sketch_cumulant(sketch, theta);
-        let spread = variance.sqrt().max(1e-9 * (1.0 + mean.abs()));
-        let (_, _, calm) = sketch_cumulant(sketch, 0.0);
-        Self { theta, low: mean - 3.0 * spread, high: mean + 4.0 * spread, spread, calm: calm.sqrt() }
-    }
-}
 
 /// All leaves on one lattice, for one direction.
 fn on_lattice(problem: &Problem, leg: usize, step: f64, cut: f64, upper: bool) -> Vec<(Lattice, u64)> {
@@ -621,6 +295,20 @@ impl Problem {
     }
 }
 
+/// The cost without the leaves that are lost for sure.
+fn without_sure(cost: &Cost) -> Cost {
+    let rest = cost.leaves().into_iter().filter_map(|(leaf, times)| match leaf {
+        Cost::Pure { epsilon } | Cost::BoundedRange { epsilon } if epsilon.get() > LARGEST_STEP => None,
+        Cost::Approximate { epsilon, delta } if epsilon.get() > LARGEST_STEP => {
+            Some(Cost::Approximate { epsilon: Epsilon::ZERO, delta }.repeat(times))
+        }
+        Cost::Laplace { scale } if 1.0 / scale > LARGEST_STEP => None,
+        Cost::Geometric { shift, scale } if shift as f64 / scale > LARGEST_STEP => None,
+        other => Some(other.repeat(times)),
+    });
+    Cost::Series(rest.collect())
+}
+
 /// ε at δ, from both sides.
 ///
 /// # Claim
@@ -646,7 +334,7 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
     }
     if problem.surely > 0.0 && delta > 0.0 {
         // (ε₁, 0) and (ε₂, δ) compose to (ε₁ + ε₂, δ).
-        let rest = epsilon(&problem.without_sure(cost), delta)?;
+        let rest = epsilon(&without_sure(cost), delta)?;
         return loss((problem.surely + rest.upper) * (1.0 + 4.0 * f64::EPSILON), problem.surely_lower);
     }
     if delta <= 0.0 {
@@ -722,7 +410,7 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
     }
     if problem.surely > 0.0 {
         return if epsilon > problem.surely {
-            let rest = delta(&problem.without_sure(cost), epsilon - problem.surely)?;
+            let rest = delta(&without_sure(cost), epsilon - problem.surely)?;
             loss(rest.upper, 0.0)
         } else {
             loss(1.0, 0.0)

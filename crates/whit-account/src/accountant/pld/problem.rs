@@ -1,0 +1,229 @@
+//! A cost as laws: for every kind of step, and for each direction, what dominates it and what it certainly is.
+
+use super::law::{Atoms, Curve, Dip, Laplace, Mixture, Range, Revealed};
+use crate::accountant::pair::{Dominating, binomial, dominating};
+use crate::accountant::{Unsupported, word_for};
+use whit_core::Cost;
+
+/// A step with a larger ε is beyond all amplification by composition: it is simply added.
+pub(super) const LARGEST_STEP: f64 = 50.0;
+/// The most atoms of one law.
+const MOST_ATOMS: u64 = 1000;
+
+pub(super) enum Law {
+    Curve { curve: Box<dyn Curve>, reflect: bool },
+    Atoms(Atoms),
+}
+
+/// One kind of step in one direction: what dominates it, and what it certainly is.
+pub(super) struct Leg {
+    pub(super) upper: Law,
+    pub(super) lower: Law,
+}
+
+pub(super) struct Leaf {
+    pub(super) times: u64,
+    /// The direction "unit is there" against "is not", and the other; the same where neighbours may swap.
+    pub(super) legs: Vec<Leg>,
+    /// Whether the lower law is the upper one, so that the gap closes as the lattice is refined.
+    pub(super) tight: bool,
+    /// A distance of which all atoms are multiples.
+    pub(super) anchor: Option<f64>,
+}
+
+/// What is left of a cost when everything with a closed form has been taken out.
+pub(super) struct Problem {
+    pub(super) leaves: Vec<Leaf>,
+    /// Total μ² of plain Gaussian noise.
+    pub(super) squares: f64,
+    /// Total ρ of which nothing but zCDP is known.
+    pub(super) rho: f64,
+    pub(super) everything: bool,
+    /// Losses too large for a lattice, added up: they are lost for sure, as far as anybody can tell.
+    pub(super) surely: f64,
+    /// The part of them that randomised response does lose, but for a chance of e^-50 a step.
+    pub(super) surely_lower: f64,
+    /// All losses are bounded, and this is the sum of the bounds.
+    pub(super) bounded: Option<f64>,
+    /// The first leaf that needs δ > 0.
+    pub(super) unbounded: Option<&'static str>,
+}
+
+fn symmetric(curve: impl Curve + Clone + 'static) -> Leg {
+    let lower = Law::Curve { curve: Box::new(curve.clone()), reflect: false };
+    Leg { upper: Law::Curve { curve: Box::new(curve), reflect: true }, lower }
+}
+
+fn sided(mixture: &Mixture) -> Vec<Leg> {
+    [mixture.clone(), mixture.reversed()]
+        .into_iter()
+        .map(|m| Leg {
+            upper: Law::Curve { curve: Box::new(m.clone()), reflect: false },
+            lower: Law::Curve { curve: Box::new(m), reflect: false },
+        })
+        .collect()
+}
+
+fn atoms(law: Atoms) -> Leg {
+    Leg { upper: Law::Atoms(law.clone()), lower: Law::Atoms(law) }
+}
+
+impl Problem {
+    pub(super) fn new(cost: &Cost) -> Result<Self, Unsupported> {
+        cost.validate()?;
+        let mut problem = Self {
+            leaves: Vec::new(),
+            squares: 0.0,
+            rho: 0.0,
+            everything: false,
+            surely: 0.0,
+            surely_lower: 0.0,
+            bounded: Some(0.0),
+            unbounded: None,
+        };
+        for (leaf, times) in cost.leaves() {
+            problem.add(&leaf, times)?;
+        }
+        problem.squares *= 1.0 + 1e-15 * cost.leaves().len() as f64; // what adding up may have lost
+        if problem.squares == f64::INFINITY || problem.rho == f64::INFINITY {
+            problem.everything = true;
+        }
+        if problem.squares > 0.0 && !problem.leaves.is_empty() {
+            let mu = problem.squares.sqrt();
+            let leg = symmetric(Mixture::new(&[(1.0, mu)], &[(1.0, 0.0)]));
+            problem.leaves.push(Leaf { times: 1, legs: vec![leg], tight: true, anchor: None });
+            problem.squares = 0.0;
+        }
+        Ok(problem)
+    }
+
+    fn needs_delta(&mut self, word: &'static str) {
+        self.bounded = None;
+        self.unbounded.get_or_insert(word);
+    }
+
+    /// Adds a leaf whose loss is at most ε: as a law while that is small, for sure where it is large.
+    fn add_bounded(
+        &mut self,
+        epsilon: f64,
+        times: u64,
+        surely: bool,
+        law: impl FnOnce(f64) -> (Leg, bool, Option<f64>),
+    ) {
+        let all = epsilon * times as f64 * (1.0 + 4.0 * f64::EPSILON);
+        if !all.is_finite() {
+            self.everything = true;
+        } else if epsilon > LARGEST_STEP {
+            self.surely += all;
+            self.surely_lower += if surely { all * (1.0 - 1e-9) } else { 0.0 };
+        } else if epsilon > 0.0 {
+            let (leg, tight, anchor) = law(epsilon);
+            self.leaves.push(Leaf { times, legs: vec![leg], tight, anchor });
+        }
+        self.bounded = self.bounded.map(|sum| (sum + all) * (1.0 + 4.0 * f64::EPSILON));
+    }
+
+    fn add(&mut self, leaf: &Cost, times: u64) -> Result<(), Unsupported> {
+        let t = times as f64;
+        match leaf {
+            Cost::Nothing | Cost::Repeat { .. } | Cost::Series(_) => {} // leaves have none of these
+            Cost::Everything => self.everything = true,
+            Cost::Pure { epsilon } => {
+                self.add_bounded(epsilon.get(), times, true, |e| (atoms(Atoms::response(e, 0.0)), true, Some(e)));
+            }
+            Cost::Approximate { epsilon, delta } => {
+                let d = delta.get();
+                self.add_bounded(epsilon.get(), times, false, |e| (atoms(Atoms::response(e, 0.0)), true, Some(e)));
+                if d > 0.0 && !self.everything {
+                    // (ε, δ) is ε and, beside it, nothing but the δ.
+                    if let Some(leaf) =
+                        self.leaves.last_mut().filter(|_| epsilon.get() > 0.0 && epsilon.get() <= LARGEST_STEP)
+                    {
+                        leaf.legs = vec![atoms(Atoms::response(epsilon.get(), d))];
+                    } else {
+                        let legs = vec![atoms(Atoms::response(0.0, d))];
+                        self.leaves.push(Leaf { times, legs, tight: true, anchor: None });
+                    }
+                    self.needs_delta(word_for(leaf));
+                }
+            }
+            Cost::Laplace { scale } => self.add_bounded(1.0 / scale, times, false, |epsilon| {
+                let law = || Law::Curve { curve: Box::new(Laplace { epsilon }), reflect: false };
+                (Leg { upper: law(), lower: law() }, true, Some(epsilon))
+            }),
+            Cost::Geometric { shift, scale } => self.add_bounded(*shift as f64 / scale, times, false, |epsilon| {
+                if *shift <= MOST_ATOMS {
+                    return (atoms(Atoms::geometric(*shift, *scale)), true, Some(1.0 / scale));
+                }
+                // Too many atoms: randomised response dominates them, and three bins of them are dominated.
+                let lower = Law::Atoms(Atoms::three_bins(*shift, *scale));
+                let upper = Law::Atoms(Atoms::response(epsilon, 0.0));
+                (Leg { upper, lower }, false, Some(epsilon))
+            }),
+            Cost::BoundedRange { epsilon } => self.add_bounded(epsilon.get(), times, false, |epsilon| {
+                // Randomised response with ε/2 has a range of ε.
+                let lower = Law::Atoms(Atoms::response(epsilon / 2.0, 0.0));
+                let upper = Law::Curve { curve: Box::new(Range { epsilon }), reflect: true };
+                (Leg { upper, lower }, false, Some(epsilon / 2.0))
+            }),
+            Cost::Concentrated { rho } => {
+                self.rho += t * rho.get() * (1.0 + 4.0 * f64::EPSILON);
+                if rho.get() > 0.0 {
+                    self.needs_delta(word_for(leaf));
+                }
+            }
+            Cost::Gaussian { noise } => {
+                self.squares += t / (noise * noise) * (1.0 + 4.0 * f64::EPSILON);
+                if *noise < f64::INFINITY {
+                    self.needs_delta(word_for(leaf));
+                }
+            }
+            Cost::Sampled(s) => {
+                let pair = dominating(s)?;
+                if s.rate <= 0.0 || s.noise == f64::INFINITY {
+                    return Ok(());
+                }
+                if s.rate >= 1.0 {
+                    self.squares += t * (pair.distance() / s.noise).powi(2) * (1.0 + 4.0 * f64::EPSILON);
+                } else {
+                    let tight = matches!(pair, Dominating::Sided { .. } | Dominating::Binomial { .. })
+                        || matches!(pair, Dominating::Reflected { reach, apart } if apart == 2.0 * reach);
+                    self.leaves.push(Leaf { times, legs: sampled(&pair, s.rate, s.noise), tight, anchor: None });
+                }
+                self.needs_delta(word_for(leaf));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sampled(pair: &Dominating, rate: f64, noise: f64) -> Vec<Leg> {
+    match *pair {
+        Dominating::Sided { reach } => sided(&Mixture::pair(rate, reach / noise, reach / noise)),
+        Dominating::Reflected { reach, apart } => {
+            let mixture = Mixture::pair(rate, reach / noise, apart / noise);
+            let upper = Law::Curve { curve: Box::new(mixture.clone()), reflect: true };
+            let lower: Box<dyn Curve> = if apart >= reach { Box::new(mixture) } else { Box::new(Dip::new(mixture)) };
+            vec![Leg { upper, lower: Law::Curve { curve: lower, reflect: false } }]
+        }
+        Dominating::Binomial { holds } => {
+            let parts: Vec<_> = weights(holds, rate).map(|(j, w)| (w, j / noise)).collect();
+            sided(&Mixture::new(&parts, &[(1.0, 0.0)]))
+        }
+        Dominating::Revealed { holds, difference } => {
+            let parts = weights(holds, rate).filter(|part| part.0 > 0.0);
+            let parts: Vec<_> = parts.map(|(j, w)| (w, j * difference / noise)).collect();
+            // Contributions of ±difference/2 are an explicit pair of neighbours.
+            let side = |sign: f64| -> Vec<_> {
+                weights(holds, rate).map(|(j, w)| (w, sign * j * difference / (2.0 * noise))).collect()
+            };
+            let lower = Law::Curve { curve: Box::new(Mixture::new(&side(1.0), &side(-1.0))), reflect: false };
+            vec![Leg { upper: Law::Curve { curve: Box::new(Revealed { parts }), reflect: true }, lower }]
+        }
+    }
+}
+
+/// The binomial weights that are numbers at all; what is left out is below 1e-290.
+fn weights(holds: u64, rate: f64) -> impl Iterator<Item = (f64, f64)> {
+    binomial(holds, rate).filter(|part| part.1 > 1e-300)
+}
