@@ -2,6 +2,7 @@
 
 use crate::Overflow;
 use crate::entropy::Entropy;
+use std::sync::{Mutex, PoisonError};
 
 /// Words that are drawn at once.
 const BLOCK: usize = 512;
@@ -23,17 +24,32 @@ pub(crate) fn by_word(
     Ok(())
 }
 
-/// Cuts a slice into one part a thread and fills each; the first error is reported after all have ended.
+/// What one thread takes at a time: small enough that none waits long for another at the end.
+const SHARE: usize = 1 << 16;
+
+/// Fills a slice on several threads, each taking the next share as soon as it is done with one. Stops at the first error.
 pub(crate) fn in_parallel(
     out: &mut [i64],
     threads: usize,
     fill: impl Fn(&mut [i64]) -> Result<(), Overflow> + Sync,
 ) -> Result<(), Overflow> {
-    let share = out.len().div_ceil(threads.max(1)).max(1);
+    let shares = Mutex::new(out.chunks_mut(SHARE));
+    let work = || -> Result<(), Overflow> {
+        loop {
+            let share = shares.lock().unwrap_or_else(PoisonError::into_inner).next();
+            match share {
+                Some(share) => fill(share)?,
+                None => return Ok(()),
+            }
+        }
+    };
     std::thread::scope(|scope| {
-        let fill = &fill;
-        let parts: Vec<_> = out.chunks_mut(share).map(|part| scope.spawn(move || fill(part))).collect();
-        parts.into_iter().try_for_each(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let others: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        let mine = work();
+        let join = |other: std::thread::ScopedJoinHandle<'_, _>| {
+            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        others.into_iter().map(join).fold(mine, Result::and)
     })
 }
 

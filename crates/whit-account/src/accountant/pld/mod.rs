@@ -206,8 +206,9 @@ impl Problem {
             let (mut upper, more) = above(main, finer);
             for leg in (0..plans.len()).filter(|leg| *leg != main) {
                 // The direction that costs less need only be shown to cost less, which a coarser lattice may do.
-                let rough = above(leg, finer - 1).0;
-                upper = upper.max(if rough <= upper { rough } else { above(leg, finer).0 });
+                let rough =
+                    [finer - 2, finer - 1].into_iter().map(|finer| above(leg, finer).0).find(|rough| *rough <= upper);
+                upper = upper.max(rough.unwrap_or_else(|| above(leg, finer).0));
             }
             let (step, _) = self.step(&below, cut, finer);
             (upper, (side(main, &below, step, false) - self.slack(step)).max(0.0), more)

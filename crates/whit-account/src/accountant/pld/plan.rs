@@ -48,10 +48,10 @@ pub(super) struct Plan {
     pub(super) calm: f64,
 }
 
-/// Solves `rising(θ) = 0` for θ > 0 by bisection on ln θ.
+/// Solves `rising(θ) = 0` for θ > 0 by bisection on ln θ, to less than a hundredth: a plan needs no more.
 fn tilt_where(rising: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (-16.0_f64, 25.0_f64);
-    for _ in 0..32 {
+    for _ in 0..16 {
         let middle = f64::midpoint(low, high);
         if rising(middle.exp()) < 0.0 { low = middle } else { high = middle }
     }
@@ -94,6 +94,6 @@ impl Plan {
         let (_, mean, variance) = sketch_cumulant(sketch, theta);
         let spread = variance.sqrt().max(1e-9 * (1.0 + mean.abs()));
         let (_, _, calm) = sketch_cumulant(sketch, 0.0);
-        Self { theta, low: mean - 3.0 * spread, high: mean + 4.0 * spread, spread, calm: calm.sqrt() }
+        Self { theta, low: mean - 1.5 * spread, high: mean + 4.0 * spread, spread, calm: calm.sqrt() }
     }
 }
