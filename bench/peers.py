@@ -213,7 +213,7 @@ def main():
     if "--json" in sys.argv:
         return print(json.dumps({"rows": report.rows, "noise": noise, "account": account}, ensure_ascii=False))
     peers = ", ".join(f"{name} {version(name)}" for name in ("dp-accounting", "opendp"))
-    print(f"{platform.machine()}, Python {platform.python_version()}, {peers}; times are medians, in this one run\n")
+    print(f"{platform.machine()}, Python {platform.python_version()}, {peers}; fastest laps of noise and median answers of accounts, in this one run\n")
     report.write(sys.stdout)
     missed = sum(row["met"] is False for row in report.rows)
     print(f"\n{sum(row['met'] is True for row in report.rows)} requirements met, {missed} missed")
