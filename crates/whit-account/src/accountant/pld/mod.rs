@@ -15,7 +15,7 @@ mod law;
 mod plan;
 mod problem;
 
-use super::{DeltaLoss, Name, Unsupported, renyi, zcdp};
+use super::{DeltaLoss, Name, Unsupported, advanced, renyi, zcdp};
 use crate::normal::{gaussian_delta, gaussian_epsilon_up};
 use compose::{Sketch, Steps, Window, Workspace, sketch_cumulant};
 use lattice::Lattice;
@@ -336,7 +336,11 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
     if problem.surely > 0.0 && delta > 0.0 {
         // (ε₁, 0) and (ε₂, δ) compose to (ε₁ + ε₂, δ).
         let rest = epsilon(&without_sure(cost), delta)?;
-        return loss((problem.surely + rest.upper) * (1.0 + 4.0 * f64::EPSILON), problem.surely_lower);
+        let sum = (problem.surely + rest.upper) * (1.0 + 4.0 * f64::EPSILON);
+        let upper = sum.min(renyi::epsilon(cost, delta).unwrap_or(f64::INFINITY));
+        // All of it is lost but with a chance of δ that e^(ε − all) makes up for: δ(ε) = 1 − e^(ε − all).
+        let lower = (problem.surely_lower * (1.0 - 1e-9) + (-delta).ln_1p()).max(0.0);
+        return loss(upper, lower.min(upper));
     }
     if delta <= 0.0 {
         return match (problem.bounded, problem.unbounded) {
@@ -356,8 +360,9 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
     }
     let (mut upper, mut lower) = problem.epsilon(delta);
     if upper == f64::INFINITY || upper - lower > 0.01 * upper {
-        // So many steps that no lattice is fine enough, or a gap in what is known: Rényi divergences may say less.
-        upper = upper.min(renyi::epsilon(cost, delta).unwrap_or(f64::INFINITY));
+        // So many steps that no lattice is fine enough, or a gap in what is known: others may prove less.
+        let others = [renyi::epsilon(cost, delta), advanced::epsilon(cost, delta)];
+        upper = others.into_iter().flatten().fold(upper, f64::min);
         lower = lower.min(upper);
     }
     if let Some(sum) = problem.bounded {

@@ -115,7 +115,7 @@ impl Problem {
             self.everything = true;
         } else if epsilon > LARGEST_STEP {
             self.surely += all;
-            self.surely_lower += if surely { all * (1.0 - 1e-9) } else { 0.0 };
+            self.surely_lower += if surely { all } else { 0.0 };
         } else if epsilon > 0.0 {
             let (leg, tight, anchor) = law(epsilon);
             self.leaves.push(Leaf { times, legs: vec![leg], tight, anchor });
