@@ -263,6 +263,17 @@ fn the_delta_of_a_run_is_kept_to_the_last_digit() {
     assert!(delta(&run(1.0, 5e-15), 2.0, Name::Pld).unwrap().upper >= 5e-15);
 }
 
+/// A user of 30 elements, drawn pair by pair: revealing the coins gives 2,220, leaving and coming 600, and 568 is attained.
+#[test]
+fn a_replaced_user_is_one_who_leaves_and_one_who_comes() {
+    let user = Sampled { holds: 30, ..sampled(4.0, 0.01, Draw::Unit, Change::Replace) };
+    let loss = epsilon(&Cost::Sampled(user).repeat(40_000), 1e-5, Name::Pld).unwrap();
+    assert!(loss.lower > 560.0 && loss.upper < 610.0, "{loss:?}");
+    let removed = Sampled { change: Change::AddRemove, ..user };
+    let removed = epsilon(&Cost::Sampled(removed).repeat(40_000), 1e-5, Name::Pld).unwrap();
+    assert!(removed.upper < loss.lower, "who is replaced loses more than who leaves: {removed:?}");
+}
+
 /// Wide discrete Laplace noise is not randomised response: what is said to be attained must be.
 #[test]
 fn wide_discrete_noise_attains_no_more_than_others_prove() {

@@ -22,7 +22,7 @@ use lattice::Lattice;
 use plan::{Plan, sketch};
 use problem::{LARGEST_STEP, Law, Leaf, Leg, Problem};
 use std::cell::RefCell;
-use whit_core::{Cost, Epsilon, Loss};
+use whit_core::{Change, Cost, Draw, Epsilon, Loss, Sampled, Sampling};
 
 /// How close the two sides should come, relative to ε (or to δ).
 const CLOSE: f64 = 6e-4;
@@ -362,7 +362,7 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
     if upper == f64::INFINITY || upper - lower > 0.01 * upper {
         // So many steps that no lattice is fine enough, or a gap in what is known: others may prove less.
         let others = [renyi::epsilon(cost, delta), advanced::epsilon(cost, delta)];
-        upper = others.into_iter().flatten().fold(upper, f64::min);
+        upper = others.into_iter().flatten().chain(through_removal(cost, delta)).fold(upper, f64::min);
         lower = lower.min(upper);
     }
     if let Some(sum) = problem.bounded {
@@ -370,6 +370,23 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
         lower = lower.min(upper);
     }
     loss(upper, lower)
+}
+
+/// ε for a unit that is replaced when what it holds is drawn piece by piece: it leaves, and another one comes.
+///
+/// With (ε₁, δ₁) for leaving and (ε₂, δ₂) for coming, P(S) ≤ e^ε₁·(e^ε₂·Q(S) + δ₂) + δ₁, so (ε₁ + ε₂, δ₁ + e^ε₁·δ₂) for both.
+/// Where many pieces change at once this is far below what revealing the coins gives.
+fn through_removal(cost: &Cost, delta: f64) -> Option<f64> {
+    let removal = |(leaf, times): (Cost, u64)| {
+        let Cost::Sampled(s) = leaf else { return None };
+        let piece_by_piece = (s.change, s.draw, s.sampling) == (Change::Replace, Draw::Unit, Sampling::Poisson);
+        let removed = Sampled { change: Change::AddRemove, difference: 2.0, ..s };
+        piece_by_piece.then(|| Cost::Sampled(removed).repeat(times))
+    };
+    let removal = Cost::Series(cost.leaves().into_iter().map(removal).collect::<Option<_>>()?);
+    let leaving = epsilon(&removal, 0.9 * delta).ok()?.upper;
+    let coming = epsilon(&removal, 0.1 * delta * (-leaving).exp()).ok()?.upper;
+    Some((leaving + coming) * (1.0 + 4.0 * f64::EPSILON))
 }
 
 /// Where nothing but zCDP is known of some leaves: Rényi accounting of all, or their (ε, δ/2) beside the others' PLD.
@@ -429,6 +446,17 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
     let (mut upper, lower) = problem.delta(epsilon);
     if upper - lower > 0.01 * upper {
         upper = upper.min(renyi::delta(cost, epsilon).unwrap_or(1.0));
+        // The smallest δ at which leaving and coming cost no more than ε, by bisection on its logarithm.
+        let (mut low, mut high) = (-600.0_f64, upper.ln());
+        while through_removal(cost, high.exp()).is_some_and(|both| both <= epsilon) && high - low > 0.01 {
+            let middle = f64::midpoint(low, high);
+            if through_removal(cost, middle.exp()).is_some_and(|both| both <= epsilon) {
+                high = middle
+            } else {
+                low = middle
+            }
+        }
+        upper = upper.min(high.exp());
     }
     loss(upper, lower.min(upper))
 }
