@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 use whit_account::{Name, Unsupported, delta, epsilon};
 use whit_core::{Change, Cost, Delta, Draw, Epsilon, Rho, Sampled, Sampling};
+use whit_noise::{Entropy, Replay};
 
 fn eps(value: f64) -> Epsilon {
     Epsilon::new(value).unwrap()
@@ -282,6 +283,58 @@ fn wide_discrete_noise_attains_no_more_than_others_prove() {
         let cost = cost.clone().repeat(times);
         let (pld, rdp) = (epsilon(&cost, d, Name::Pld).unwrap(), epsilon(&cost, d, Name::Rdp).unwrap());
         assert!(pld.lower <= rdp.upper && pld.upper <= rdp.upper, "{pld:?} and {rdp:?}");
+    }
+}
+
+/// A cost of up to three kinds of leaves with parameters from tiny to huge.
+fn any_cost(seed: u64) -> (Cost, f64) {
+    let mut bits = Replay::new(seed);
+    let mut uniform = || bits.bits(52) as f64 / (1_u64 << 52) as f64;
+    let kinds = 1 + (uniform() * 3.0) as usize;
+    let mut costs = Vec::new();
+    for _ in 0..kinds {
+        let times = 10f64.powf(5.0 * uniform()) as u64;
+        let e = 10f64.powf(5.0 * uniform() - 3.0);
+        let noise = 10f64.powf(3.0 * uniform() - 0.7);
+        let elements = 1 + (20.0 * uniform()) as u64;
+        let change = if uniform() < 0.5 { Change::AddRemove } else { Change::Replace };
+        let draw = if uniform() < 0.4 { Draw::User { elements } } else { Draw::Unit };
+        let leaf = match (8.0 * uniform()) as u32 {
+            0 => Cost::Pure { epsilon: eps(e) },
+            1 => Cost::Approximate { epsilon: eps(e), delta: Delta::new(10f64.powf(12.0 * uniform() - 16.0)).unwrap() },
+            2 => Cost::Gaussian { noise },
+            3 => Cost::Laplace { scale: 1.0 / e },
+            4 => Cost::Geometric { shift: 1 + (40.0 * uniform()) as u64, scale: noise },
+            5 => Cost::BoundedRange { epsilon: eps(e) },
+            _ => {
+                let sampling = if uniform() < 0.3 { Sampling::Fixed } else { Sampling::Poisson };
+                let holds = if draw == Draw::Unit || uniform() < 0.5 { 1 } else { elements };
+                let rate = 10f64.powf(-5.0 * uniform());
+                Cost::Sampled(Sampled { noise, rate, sampling, draw, change, difference: 2.0, holds })
+            }
+        };
+        costs.push(leaf.repeat(times));
+    }
+    (Cost::Series(costs), 10f64.powf(-1.0 - 11.0 * uniform()))
+}
+
+/// Whatever is added up with whatever: no NaN, no bound below what is attained, and no way back that contradicts.
+#[test]
+fn any_mixture_of_costs_obeys_the_laws() {
+    for seed in 1..=40 {
+        let (cost, d) = any_cost(seed);
+        let loss = epsilon(&cost, d, Name::Pld).unwrap();
+        assert!(loss.lower <= loss.upper, "seed {seed}: {loss:?} for {cost:?}");
+        for name in Name::ALL {
+            if let Some(bound) = upper(&cost, d, name) {
+                let attained = loss.lower * (1.0 - 1e-9);
+                assert!(bound >= attained, "seed {seed}: {name} reports {bound}, {loss:?} is attained: {cost:?}");
+            }
+        }
+        if loss.upper < f64::INFINITY {
+            let back = delta(&cost, loss.upper, Name::Pld).unwrap();
+            assert!(back.lower <= d * (1.0 + 1e-6), "seed {seed}: {loss:?} and back {back:?}: {cost:?}");
+        }
     }
 }
 

@@ -451,9 +451,9 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
         while through_removal(cost, high.exp()).is_some_and(|both| both <= epsilon) && high - low > 0.01 {
             let middle = f64::midpoint(low, high);
             if through_removal(cost, middle.exp()).is_some_and(|both| both <= epsilon) {
-                high = middle
+                high = middle;
             } else {
-                low = middle
+                low = middle;
             }
         }
         upper = upper.min(high.exp());
