@@ -363,6 +363,7 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
         // So many steps that no lattice is fine enough, or a gap in what is known: others may prove less.
         let others = [renyi::epsilon(cost, delta), advanced::epsilon(cost, delta)];
         upper = others.into_iter().flatten().chain(through_removal(cost, delta)).fold(upper, f64::min);
+        debug_assert!(lower <= upper * (1.0 + 1e-6), "{lower} is attained, and somebody proves {upper}: {cost:?}");
         lower = lower.min(upper);
     }
     if let Some(sum) = problem.bounded {
