@@ -91,6 +91,33 @@ fn the_discrete_laplace_law_turns_at_exactly_its_tail() {
     }
 }
 
+/// The reference probabilities of the discrete Laplace law to all their ten digits, read off the sampler itself: where
+/// its magnitude turns from k − 1 to k is P(|X| ≥ k), to 63 bits.
+#[test]
+fn the_discrete_laplace_sampler_has_the_reference_probabilities() {
+    let mut checked = 0;
+    for entry in oracle()["entries"].as_array().unwrap() {
+        let kind = entry["kind"].as_str().unwrap();
+        if !matches!(kind, "discrete_laplace_pmf" | "discrete_laplace_cdf") {
+            continue;
+        }
+        let noise = DiscreteLaplace::new(entry["inputs"]["scale"].as_str().unwrap().parse().unwrap()).unwrap();
+        let magnitude = |prefix: u64| noise.draw(&mut Script::new(prefix << 1)).unwrap().unsigned_abs();
+        let tail = |k: u64| if k == 0 { 1.0 } else { turning_point(k, magnitude) as f64 / (1_u64 << 63) as f64 };
+        let x = entry["inputs"]["x"].as_i64().unwrap();
+        let (k, expected) = (x.unsigned_abs(), entry["expected"].as_f64().unwrap());
+        let found = match (kind, x) {
+            ("discrete_laplace_pmf", 0) => 1.0 - tail(1),
+            ("discrete_laplace_pmf", _) => (tail(k) - tail(k + 1)) / 2.0,
+            (_, 0..) => 1.0 - tail(k + 1) / 2.0,
+            _ => tail(k) / 2.0,
+        };
+        assert!((found / expected - 1.0).abs() <= 1e-10, "{}: {found} is not {expected}", entry["id"]);
+        checked += 1;
+    }
+    assert_eq!(checked, 32);
+}
+
 #[test]
 fn the_geometric_law_turns_at_exactly_its_tail() {
     for scale in ["1", "7/3", "5000"] {
@@ -152,6 +179,16 @@ fn follows(kind: &str, parameter: &str, value: &str, draws: &[i64]) -> Result<()
                 return Err(format!("the variance is {second}, not {expected}"));
             }
             checked += 1;
+        } else if entry["kind"] == format!("{kind}_pmf") {
+            // A probability is the difference of two values of the distribution function, each within the tolerance.
+            let x = entry["inputs"]["x"].as_i64().unwrap();
+            let seen = draws.iter().filter(|&&draw| draw == x).count() as f64 / n;
+            if (seen - expected).abs() > 2.0 * tolerance {
+                return Err(format!("P(X = {x}) is {seen}, not {expected}"));
+            }
+            checked += 1;
+        } else {
+            return Err(format!("{} is a kind that nobody checks", entry["kind"]));
         }
     }
     if checked == 0 { Err(format!("no reference for {kind} with {parameter} {value}")) } else { Ok(()) }

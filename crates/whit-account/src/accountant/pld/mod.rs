@@ -448,13 +448,16 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
     if upper - lower > 0.01 * upper {
         upper = upper.min(renyi::delta(cost, epsilon).unwrap_or(1.0));
         // The smallest δ at which leaving and coming cost no more than ε, by bisection on its logarithm.
+        let keeps = |ln_delta: f64| through_removal(cost, ln_delta.exp()).is_some_and(|both| both <= epsilon);
         let (mut low, mut high) = (-600.0_f64, upper.ln());
-        while through_removal(cost, high.exp()).is_some_and(|both| both <= epsilon) && high - low > 0.01 {
-            let middle = f64::midpoint(low, high);
-            if through_removal(cost, middle.exp()).is_some_and(|both| both <= epsilon) {
-                high = middle;
-            } else {
-                low = middle;
+        if keeps(high) {
+            while high - low > 0.01 {
+                let middle = f64::midpoint(low, high);
+                if keeps(middle) {
+                    high = middle;
+                } else {
+                    low = middle;
+                }
             }
         }
         upper = upper.min(high.exp());
