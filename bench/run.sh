@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # Races whit against its peers on this machine, in one run, and prints the ratios beside what is required of them.
-# `--json` prints everything for programs. It is a report, not a test: it fails only when something broke.
+# `tables` as the first word races queries over tables instead of noise and accounts; `--json` prints everything for programs.
+# It is a report, not a test: it fails only when something broke.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-venv=.venv
-if ! cmp -s requirements.txt "$venv/installed.txt"; then
-    echo "installing the peers into bench/$venv" >&2
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r requirements.txt >&2
-    cp requirements.txt "$venv/installed.txt"
+if [ "${1:-}" = tables ]; then
+    exec tables/run.sh "${@:2}"
 fi
+
+source ./venv.sh
 cargo build --release --quiet
 bench="${CARGO_TARGET_DIR:-target}/release/whit-bench"
 

@@ -13,7 +13,7 @@
 use std::io::Write;
 use whit::core::mechanism::laplace::LaplaceVector;
 use whit::core::mechanism::select::{Candidates, Exponential, PermuteAndFlip, Scores};
-use whit::core::release::Reservation;
+use whit::core::release::{CommitError, Reservation};
 use whit::{Bound, Change, Charge, Cost, Ledger, Os, Ratio, Refusal, Rung, Support, Unit, release};
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -35,7 +35,9 @@ impl Ledger for Notebook {
         Ok(Reservation::new(self.charges.len() as u64))
     }
 
-    fn commit(&mut self, _: Reservation) {}
+    fn commit(&mut self, _: Reservation, _: &[u8]) -> Result<(), CommitError> {
+        Ok(())
+    }
 }
 
 /// How many people can come on each day. On a closed day nobody can.

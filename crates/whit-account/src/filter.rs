@@ -14,19 +14,29 @@
 //!   *any* order is within its budget. δ = E[(1 − e^{ε−L})₊] splits over which order, the first in the list, is within its
 //!   budget at the end. Where it is α, that order was within its budget all along, since costs only grow; so the transcript
 //!   is the same as that of the filter which watches α alone, for which the expectation is at most δ/m. The m parts add up to δ.
-//! - **The plain sum besides.** While all runs are pure (or approximate, their δ being set aside), L ≤ Σε along every path. So filters in ρ and at
+//! - **The plain sum besides.** While all runs are pure (or approximate, their δ being set aside), L ≤ Σε along every path. So filters in ρ, in μ and at
 //!   Rényi orders also go on while Σε is within ε: the part of δ that belongs to such an end is 0, so it takes no share.
-//! - **Gaussian.** A Gaussian run with parameter μᵢ is what a Brownian motion with drift 0 or 1 does during a time of μᵢ². How long the
+//! - **Gaussian.** Fix two neighbours. A Gaussian run with parameter μᵢ is what a Brownian motion with drift 0 or 1 does during a time of μᵢ². How long the
 //!   next run lasts may depend on the path so far: all runs together are a function of one path up to time μ², which
-//!   is exactly as telling as N(0, 1) against N(μ, 1) (Smith and Thakurta 2022).
+//!   is exactly as telling as N(0, 1) against N(μ, 1). *Any* run that is μᵢ-GDP given the answers so far will do: by Blackwell's theorem it is
+//!   what some random map, which may depend on those answers, makes of such a stretch of the path (Dong, Roth, Su 2022, Theorem 2.10), so the
+//!   transcript is still a function of the path and of coins that know nothing of the data. That runs with Σμᵢ² ≤ μ² are μ-GDP together however
+//!   they are chosen is the theorem of Smith and Thakurta (2022), "Fully adaptive composition for Gaussian differential privacy"; Koskela, Tobaben and Honkela
+//!   (2023), "Individual privacy accounting with Gaussian differential privacy", have it for each individual. A pure ε is μ-GDP with
+//!   μ = 2Φ⁻¹(e^ε/(1+e^ε)): [`pure_mu`](crate::accountant::gdp::pure_mu) says why, [`mu`](crate::accountant::gdp::mu) what the other runs are.
+//! - **The part of δ set aside.** An (ε, δ) run is, by a coin that shows "fails" with probability δ under both neighbours, either something arbitrary or
+//!   an ε-private run (Kairouz, Oh, Viswanath 2015). Let the filter end at the first failure without a word. That transcript costs what the
+//!   filter says, and differs from the true one only where something failed, which has probability at most the expectation
+//!   of Σδ, at most what was set aside.
 
 use crate::accountant::divergence::run_divergence_up;
+use crate::accountant::gdp;
 use crate::accountant::renyi::{self, cks_epsilon, lowest};
 use crate::accountant::zcdp::{self, rho_down, tight_epsilon};
 use crate::accountant::{Name, Unsupported, runs, word_for};
 use crate::normal::{gaussian_epsilon_up, gaussian_mu_down};
 use std::collections::BTreeMap;
-use whit_core::{Cost, OutOfRange};
+use whit_core::{Cost, Epsilon, OutOfRange, Rho, Sampled};
 
 /// What a filter adds up.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +50,7 @@ pub enum Currency {
         /// The orders; δ is divided among them.
         orders: Vec<f64>,
     },
-    /// μ²: exact, for Gaussian noise alone.
+    /// μ²: exact for Gaussian noise, good for pure runs among it; sampling is not rewarded, and a ρ has no price.
     Gaussian,
 }
 
@@ -125,7 +135,7 @@ pub struct Filter {
     epsilon: f64,
     delta: f64,
     currency: Currency,
-    /// What may be spent: one number for each order, or one in all; after it Σε, except for `Sum` and `Gaussian`.
+    /// What may be spent: one number for each order, or one in all; after it Σε, except for `Sum`.
     budget: Vec<f64>,
     spent: Vec<f64>,
     aside: f64,
@@ -166,7 +176,7 @@ impl Filter {
             Currency::Gaussian => {
                 needs(Name::Gdp)?;
                 let mu = gaussian_mu_down(epsilon, left);
-                vec![(mu * mu).next_down()]
+                vec![(mu * mu).next_down(), tolerated(epsilon)]
             }
             Currency::Renyi { orders } => {
                 needs(Name::Rdp)?;
@@ -220,6 +230,39 @@ impl Filter {
             .fold(0.0, f64::max)
     }
 
+    /// ε of the largest cost of this kind that would still fit: the same runs with more noise, each by the same factor. An ε at
+    /// the budget's δ, as [`Refused::Short`] tells it; nothing where more noise does not help, because δ itself does not fit.
+    ///
+    /// ```
+    /// use whit_account::filter::{Currency, Filter};
+    /// use whit_core::{Cost, Epsilon};
+    /// let mut filter = Filter::new(1.0, 1e-6, Currency::Gaussian)?;
+    /// filter.charge(&Cost::Pure { epsilon: Epsilon::new(0.75)? })?;
+    /// let available = filter.available(&Cost::Pure { epsilon: Epsilon::new(3.0)? }).unwrap();
+    /// assert!((0.249..=0.250_000_01).contains(&available));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn available(&self, cost: &Cost) -> Option<f64> {
+        let fitting = |share: f64| {
+            let price = self.work_out(&with_more_noise(cost, share)?).ok()?;
+            self.fits(&price).ok().map(|()| self.best(|i| Some(self.in_epsilon(i, price.amounts[i]))))
+        };
+        if let Some(all) = fitting(1.0) {
+            return Some(all);
+        }
+        // Below a billionth nothing worth asking for is left.
+        let mut best = fitting(1e-9)?;
+        let (mut fits, mut fails) = (1e-9_f64.ln(), 0.0_f64);
+        while fails - fits > 1e-6 {
+            let middle = 0.5 * (fits + fails);
+            match fitting(middle.exp()) {
+                Some(epsilon) => (fits, best) = (middle, epsilon),
+                None => fails = middle,
+            }
+        }
+        Some(best)
+    }
+
     fn best(&self, value: impl Fn(usize) -> Option<f64>) -> f64 {
         (0..self.budget.len()).filter_map(value).fold(f64::INFINITY, f64::min)
     }
@@ -233,7 +276,7 @@ impl Filter {
         match &self.currency {
             Currency::Sum => amount,
             Currency::Concentrated => [tight_epsilon(amount, left), amount][i],
-            Currency::Gaussian => gaussian_epsilon_up(left, amount.sqrt()),
+            Currency::Gaussian => [gaussian_epsilon_up(left, amount.sqrt()), amount][i],
             Currency::Renyi { orders } => {
                 orders.get(i).map_or(amount, |&alpha| cks_epsilon(alpha, amount, left / orders.len() as f64))
             }
@@ -287,28 +330,29 @@ impl Filter {
                 Ok(epsilon)
             }
             Currency::Concentrated if i == 0 => Ok(zcdp::rho(leaf)?.0),
-            Currency::Concentrated => run_divergence_up(leaf, f64::INFINITY),
             Currency::Renyi { orders } => run_divergence_up(leaf, orders.get(i).copied().unwrap_or(f64::INFINITY)),
-            Currency::Gaussian => match leaf {
-                Cost::Gaussian { noise } => {
-                    let mu = (1.0 / noise).next_up();
-                    Ok((mu * mu).next_up())
-                }
-                Cost::Nothing
-                | Cost::Everything
-                | Cost::Pure { .. }
-                | Cost::Approximate { .. }
-                | Cost::Concentrated { .. }
-                | Cost::Laplace { .. }
-                | Cost::Geometric { .. }
-                | Cost::BoundedRange { .. }
-                | Cost::Sampled(_)
-                | Cost::Repeat { .. }
-                | Cost::Series(_) => {
-                    let instead = "a filter in μ takes Gaussian noise only; use one in ρ or at Rényi orders";
-                    Err(Unsupported::Cost { accountant: Name::Gdp, cost: word_for(leaf), instead })
-                }
-            },
+            Currency::Gaussian if i == 0 => {
+                let mu = match leaf {
+                    Cost::Approximate { epsilon, .. } => gdp::pure_mu(epsilon.get()), // its δ goes to the part set aside
+                    Cost::Concentrated { .. } => {
+                        let instead =
+                            "a ρ alone does not bound a trade-off curve; use a filter in ρ or at Rényi orders";
+                        return Err(Unsupported::Cost { accountant: Name::Gdp, cost: word_for(leaf), instead });
+                    }
+                    Cost::Nothing
+                    | Cost::Everything
+                    | Cost::Pure { .. }
+                    | Cost::Gaussian { .. }
+                    | Cost::Laplace { .. }
+                    | Cost::Geometric { .. }
+                    | Cost::BoundedRange { .. }
+                    | Cost::Sampled(_)
+                    | Cost::Repeat { .. }
+                    | Cost::Series(_) => gdp::mu(leaf)?,
+                };
+                Ok(if mu == 0.0 { 0.0 } else { (mu * mu).next_up() })
+            }
+            Currency::Concentrated | Currency::Gaussian => run_divergence_up(leaf, f64::INFINITY),
         }
     }
 
@@ -357,6 +401,27 @@ fn tolerated(budget: f64) -> f64 {
 
 fn sum_up(sum: f64, amount: f64) -> f64 {
     if amount == 0.0 { sum } else { (sum + amount).next_up() }
+}
+
+/// The same runs with noise larger by 1/`share`: an ε shrinks by the share, a ρ by its square, and a δ stays. Nothing for what has no noise.
+fn with_more_noise(cost: &Cost, share: f64) -> Option<Cost> {
+    let less = |epsilon: &Epsilon| Epsilon::new(epsilon.get() * share).ok();
+    Some(match cost {
+        Cost::Nothing => Cost::Nothing,
+        Cost::Everything => return None,
+        Cost::Pure { epsilon } => Cost::Pure { epsilon: less(epsilon)? },
+        Cost::Approximate { epsilon, delta } => Cost::Approximate { epsilon: less(epsilon)?, delta: *delta },
+        Cost::Concentrated { rho } => Cost::Concentrated { rho: Rho::new(rho.get() * share * share).ok()? },
+        Cost::Gaussian { noise } => Cost::Gaussian { noise: noise / share },
+        Cost::Laplace { scale } => Cost::Laplace { scale: scale / share },
+        Cost::Geometric { shift, scale } => Cost::Geometric { shift: *shift, scale: scale / share },
+        Cost::BoundedRange { epsilon } => Cost::BoundedRange { epsilon: less(epsilon)? },
+        Cost::Sampled(step) => Cost::Sampled(Sampled { noise: step.noise / share, ..*step }),
+        Cost::Repeat { times, cost } => with_more_noise(cost, share)?.repeat(*times),
+        Cost::Series(costs) => {
+            Cost::Series(costs.iter().map(|cost| with_more_noise(cost, share)).collect::<Option<_>>()?)
+        }
+    })
 }
 
 /// The order that is best for a budget which is spent on Gaussian noise.
@@ -472,6 +537,93 @@ mod tests {
         let refused = filter.charge(&Cost::Gaussian { noise: 9.0 }).unwrap_err();
         assert!(refused.to_string().contains("Gaussian noise"), "{refused}");
         assert!(filter.charge(&pure(0.5)).is_ok());
+    }
+
+    #[test]
+    fn a_filter_in_mu_prices_pure_runs_by_the_curve_that_touches_theirs() {
+        for epsilon in [1e-6, 1e-3, 0.1, 0.7, 1.0, 3.0, 12.0] {
+            let filter = Filter::new(1.0, 1e-6, Currency::Gaussian).unwrap();
+            let mu = filter.work_out(&pure(epsilon)).unwrap().amounts[0].sqrt();
+            // Nowhere is the Gaussian curve above that of ε: on a grid of errors, and close to both ends of it.
+            let middle = (0..=2000).map(|k| f64::from(k) / 2000.0);
+            let ends = (1..=300).map(|k| 0.93_f64.powi(k));
+            for alpha in middle.chain(ends.clone()).chain(ends.map(|end| 1.0 - end)) {
+                let exact = gdp::approximate_curve(epsilon, 0.0, alpha);
+                let bound = gdp::gaussian_curve(mu, alpha);
+                assert!(bound <= exact + 1e-14, "ε {epsilon}, α {alpha}: {bound} above {exact}");
+            }
+            // A μ smaller by a thousandth is above it at the corner, so the grid would have told.
+            let corner = 1.0 / (1.0 + epsilon.exp());
+            assert!(gdp::gaussian_curve(mu * 0.999, corner) > corner, "ε {epsilon}");
+        }
+    }
+
+    #[test]
+    fn pure_and_gaussian_runs_together_stay_within_what_the_loss_distribution_says() {
+        let mut filter = Filter::new(2.0, 1e-6, Currency::Gaussian).unwrap();
+        let mut charged = Vec::new();
+        for k in 0_u32.. {
+            let cost = match k % 4 {
+                0 => pure(0.05),
+                1 => Cost::Gaussian { noise: 25.0 },
+                2 => Cost::Geometric { shift: 1, scale: 20.0 },
+                _ => Cost::BoundedRange { epsilon: Epsilon::new(0.08).unwrap() },
+            };
+            if filter.charge(&cost).is_err() {
+                break;
+            }
+            charged.push(cost);
+        }
+        let loss = epsilon(&Cost::Series(charged), 1e-6, Name::Pld).unwrap();
+        assert!(loss.upper <= 2.0 && loss.lower > 1.0, "{loss:?}");
+    }
+
+    #[test]
+    fn a_filter_in_mu_also_goes_on_while_the_plain_sum_is_within_the_budget() {
+        let mut filter = Filter::with_aside(1.0, 1e-6, 5e-7, Currency::Gaussian).unwrap();
+        filter.charge(&pure(1.0)).unwrap();
+        assert!((filter.spent() - 1.0).abs() < 1e-9 && filter.charge(&pure(0.01)).is_err());
+        // Once Gaussian noise is among them, the sum says nothing.
+        let mut mixed = Filter::with_aside(1.0, 1e-6, 5e-7, Currency::Gaussian).unwrap();
+        mixed.charge(&Cost::Gaussian { noise: 1e4 }).unwrap();
+        assert!(mixed.charge(&pure(0.99)).is_err());
+    }
+
+    #[test]
+    fn in_mu_the_delta_of_an_approximate_run_is_set_aside_and_its_epsilon_is_pure() {
+        let approximate = |epsilon: f64, delta: f64| Cost::Approximate {
+            epsilon: Epsilon::new(epsilon).unwrap(),
+            delta: Delta::new(delta).unwrap(),
+        };
+        let mut filter = Filter::with_aside(1.0, 1e-6, 5e-7, Currency::Gaussian).unwrap();
+        let price = filter.price(&approximate(0.1, 2e-7)).unwrap();
+        assert_eq!(price.amounts, filter.price(&pure(0.1)).unwrap().amounts);
+        assert!((2e-7..2.000_001e-7).contains(&price.aside));
+        filter.charge(&approximate(0.0, 4e-7)).unwrap();
+        assert_eq!(filter.spent(), 0.0, "a run that only sometimes fails costs δ and nothing besides");
+        let refused = filter.charge(&approximate(0.0, 2e-7)).unwrap_err();
+        assert!(matches!(refused, Refused::Aside { left, .. } if (left / 1e-7 - 1.0).abs() < 1e-6), "{refused}");
+        assert!(filter.charge(&Cost::Concentrated { rho: Rho::new(0.01).unwrap() }).is_err(), "a ρ has no μ");
+        assert_eq!(filter.available(&approximate(0.1, 2e-7)), None, "more noise does not make a δ smaller");
+    }
+
+    #[test]
+    fn what_is_said_to_be_available_fits_and_a_little_more_does_not() {
+        let budget = || Filter::with_aside(1.0, 1e-6, 5e-7, Currency::Gaussian).unwrap();
+        let mut pures = budget();
+        pures.charge(&pure(0.4)).unwrap();
+        let available = pures.available(&pure(5.0)).unwrap();
+        assert!(available <= 0.6 && available > 0.599, "{available}");
+        assert!(pures.clone().charge(&pure(available)).is_ok() && pures.charge(&pure(available * 1.001)).is_err());
+
+        let mut gaussians = budget();
+        gaussians.charge(&Cost::Gaussian { noise: 7.0 }).unwrap();
+        let available = gaussians.available(&Cost::Gaussian { noise: 0.1 }.repeat(3)).unwrap();
+        let noise = |epsilon: f64| Cost::Gaussian { noise: 1.0 / gaussian_mu_down(epsilon, 5e-7) };
+        assert!(gaussians.clone().charge(&noise(available * (1.0 - 1e-6))).is_ok());
+        assert!(gaussians.charge(&noise(available * 1.001)).is_err());
+        assert_eq!(budget().available(&Cost::Everything), None);
+        assert!((budget().available(&pure(0.25)).unwrap() - 0.25).abs() < 1e-9, "what fits anyway is all available");
     }
 
     /// Ten thousand charges, chosen as they come, take the same time each.

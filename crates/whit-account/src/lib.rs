@@ -7,6 +7,7 @@ pub mod accountant;
 pub mod calibrate;
 pub mod filter;
 pub mod group;
+pub mod keys;
 pub mod ledger;
 pub mod normal;
 pub mod odometer;

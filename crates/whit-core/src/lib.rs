@@ -6,10 +6,12 @@
 
 pub mod bound;
 pub mod cost;
+pub mod declare;
 pub mod lattice;
 pub mod loss;
 pub mod mechanism;
 pub mod partition;
+pub mod persist;
 pub mod release;
 pub mod unit;
 
@@ -19,5 +21,6 @@ pub use lattice::Lattice;
 pub use loss::{Delta, Epsilon, Loss, Mu, OutOfRange, Rho};
 pub use mechanism::{Accuracy, Mechanism};
 pub use partition::Partition;
+pub use persist::Persist;
 pub use release::{Charge, Ledger, Refusal, Release, Sealed, release};
 pub use unit::{Caps, Change, Kind, Ladder, Rung, Unit};

@@ -1,7 +1,9 @@
 //! Seal, reserve, open: the order of things, as types.
 //!
 //! A mechanism returns a [`Sealed`] value, which nobody can read. [`release`] reserves its charge in a [`Ledger`],
-//! lets the mechanism draw its noise, commits the charge, and only then opens the seal.
+//! lets the mechanism draw its noise, commits the value, and only then opens the seal.
+
+pub use crate::persist::Persist;
 
 use crate::cost::Cost;
 use crate::mechanism::{Accuracy, Mechanism, SanitiseError};
@@ -63,6 +65,12 @@ impl Reservation {
 }
 
 /// A budget's "no". Nothing was drawn and nothing was charged.
+///
+/// ```
+/// use whit_core::Refusal;
+/// let no = Refusal { asked: "ε = 2".into(), left: "ε = 0.5".into(), unit: "user (id), replace".into(), available: Some(0.49) };
+/// assert_eq!(no.to_string(), "this release needs ε = 2 per user (id), replace, and ε = 0.5 of the budget is left");
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("this release needs {asked} per {unit}, and {left} of the budget is left")]
 pub struct Refusal {
@@ -72,15 +80,35 @@ pub struct Refusal {
     pub left: String,
     /// The unit whose budget ran out first.
     pub unit: String,
+    /// The largest ε of this kind of cost that would have fitted, where the ledger can tell.
+    pub available: Option<f64>,
 }
+
+/// Why a ledger could neither say yes nor no: it cannot be read or written. The messages speak of files, never of data.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{sentence}")]
+pub struct LedgerFailure {
+    /// What went wrong.
+    pub sentence: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// A ledger that could not note that work was done.
+pub type CommitError = LedgerFailure;
 
 /// The list of charges that a release writes to before anything is drawn.
 pub trait Ledger {
     /// Sets the charge aside, durably: a crash from here on leaves it spent.
     fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal>;
 
-    /// Notes that the reserved work was done.
-    fn commit(&mut self, reservation: Reservation);
+    /// Notes, durably, that the reserved work was done and what came of it, so that asking again is free.
+    fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError>;
+
+    /// Whether the last refusal was none of a budget's: why the ledger itself could not be read or written.
+    fn failure(&self) -> Option<LedgerFailure> {
+        None
+    }
 }
 
 /// Why nothing was released.
@@ -95,6 +123,22 @@ pub enum ReleaseError {
     /// The mechanism failed after its charge was reserved; the reservation stays spent until the owner voids it.
     #[error("{0} (its charge was reserved before and stays spent)")]
     Sanitise(#[from] SanitiseError),
+    /// The ledger could not be read or written, so nothing was drawn.
+    #[error("{0} (nothing was drawn)")]
+    Ledger(LedgerFailure),
+    /// The value was drawn and could not be written down, so it stays sealed for good; the reservation stays spent.
+    #[error("{0} (the value was not opened; its charge was reserved before and stays spent)")]
+    Commit(CommitError),
+}
+
+impl ReleaseError {
+    /// What to do about it, where somebody knows.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Ledger(failure) | Self::Commit(failure) => failure.hint.as_deref(),
+            Self::Refused(_) | Self::NoRung | Self::Sanitise(_) => None,
+        }
+    }
 }
 
 /// The confidence for which a release states its accuracy.
@@ -115,12 +159,13 @@ pub struct Release<T> {
 
 /// Reserves, sanitises, commits, opens: in that order, here and nowhere else.
 ///
-/// When the mechanism fails, the reservation stays spent: noise may have been drawn.
+/// When the mechanism fails, the reservation stays spent: noise may have been drawn. When the commit fails, the value is
+/// dropped unread, since asking again would draw another: the average of many tells more than one.
 ///
 /// ```
 /// use whit_core::mechanism::laplace::Laplace;
 /// use whit_core::{Bound, Change, Charge, Ledger, Rung, Support, Unit, release};
-/// use whit_core::release::{Refusal, Reservation};
+/// use whit_core::release::{CommitError, Refusal, Reservation};
 ///
 /// #[derive(Default)]
 /// struct Endless { charges: Vec<Charge> }
@@ -129,7 +174,7 @@ pub struct Release<T> {
 ///         self.charges.push(charge.clone());
 ///         Ok(Reservation::new(self.charges.len() as u64))
 ///     }
-///     fn commit(&mut self, _: Reservation) {}
+///     fn commit(&mut self, _: Reservation, _: &[u8]) -> Result<(), CommitError> { Ok(()) }
 /// }
 ///
 /// let one_row = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::NonNegative };
@@ -155,7 +200,10 @@ pub fn release<M: Mechanism>(
     rungs: &[Rung],
     ledger: &mut dyn Ledger,
     entropy: &mut dyn Secret,
-) -> Result<Release<M::Noisy>, ReleaseError> {
+) -> Result<Release<M::Noisy>, ReleaseError>
+where
+    M::Noisy: Persist,
+{
     reserve_sanitise_commit_open(mechanism, exact, rungs, ledger, entropy, false)
 }
 
@@ -169,7 +217,10 @@ pub fn release_reproducibly_without_privacy<M: Mechanism>(
     rungs: &[Rung],
     ledger: &mut dyn Ledger,
     entropy: &mut Replay,
-) -> Result<Release<M::Noisy>, ReleaseError> {
+) -> Result<Release<M::Noisy>, ReleaseError>
+where
+    M::Noisy: Persist,
+{
     reserve_sanitise_commit_open(mechanism, exact, rungs, ledger, entropy, true)
 }
 
@@ -180,14 +231,20 @@ fn reserve_sanitise_commit_open<M: Mechanism>(
     ledger: &mut dyn Ledger,
     entropy: &mut dyn Entropy,
     reproducible: bool,
-) -> Result<Release<M::Noisy>, ReleaseError> {
+) -> Result<Release<M::Noisy>, ReleaseError>
+where
+    M::Noisy: Persist,
+{
     if rungs.is_empty() {
         return Err(ReleaseError::NoRung);
     }
     let charge: Charge = rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
-    let reservation = ledger.reserve(&charge)?; // a crash from here on leaves it spent
+    let reservation = match ledger.reserve(&charge) {
+        Ok(reservation) => reservation, // a crash from here on leaves it spent
+        Err(refusal) => return Err(ledger.failure().map_or(ReleaseError::Refused(refusal), ReleaseError::Ledger)),
+    };
     let Sealed(value) = mechanism.sanitise(exact, entropy)?;
-    ledger.commit(reservation);
+    ledger.commit(reservation, &value.to_bytes()).map_err(ReleaseError::Commit)?;
     Ok(Release { value, charge, accuracy: mechanism.accuracy(CONFIDENCE), reproducible })
 }
 
@@ -201,20 +258,38 @@ mod tests {
     /// Writes down what happens to it, in the order in which it happens.
     struct Recorder<'a> {
         events: &'a RefCell<Vec<String>>,
-        says_no: bool,
+        mood: Mood,
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mood {
+        Willing,
+        SaysNo,
+        CannotRead,
+        CannotCommit,
+    }
+
+    fn full_disk() -> LedgerFailure {
+        LedgerFailure { sentence: "the disk is full".into(), hint: Some("make room".into()) }
     }
 
     impl Ledger for Recorder<'_> {
         fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
-            if self.says_no {
-                return Err(Refusal { asked: "ε = 1".into(), left: "ε = 0.5".into(), unit: "user".into() });
+            if matches!(self.mood, Mood::SaysNo | Mood::CannotRead) {
+                let (asked, left) = ("ε = 1".into(), "ε = 0.5".into());
+                return Err(Refusal { asked, left, unit: "user".into(), available: None });
             }
             self.events.borrow_mut().push(format!("reserve {}", charge.len()));
             Ok(Reservation::new(5))
         }
 
-        fn commit(&mut self, reservation: Reservation) {
-            self.events.borrow_mut().push(format!("commit {}", reservation.number()));
+        fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError> {
+            self.events.borrow_mut().push(format!("commit {} {}", reservation.number(), value[0]));
+            if self.mood == Mood::CannotCommit { Err(full_disk()) } else { Ok(()) }
+        }
+
+        fn failure(&self) -> Option<LedgerFailure> {
+            (self.mood == Mood::CannotRead).then(full_disk)
         }
     }
 
@@ -248,24 +323,24 @@ mod tests {
         ]
     }
 
-    fn run(fails: bool, says_no: bool, rungs: &[Rung]) -> (Result<Release<i64>, ReleaseError>, Vec<String>) {
+    fn run(fails: bool, mood: Mood, rungs: &[Rung]) -> (Result<Release<i64>, ReleaseError>, Vec<String>) {
         let events = RefCell::new(Vec::new());
-        let (mechanism, mut ledger) = (Watched { events: &events, fails }, Recorder { events: &events, says_no });
+        let (mechanism, mut ledger) = (Watched { events: &events, fails }, Recorder { events: &events, mood });
         let result = release(&mechanism, &41, rungs, &mut ledger, &mut whit_noise::Os);
         (result, events.into_inner())
     }
 
     #[test]
     fn reserve_comes_before_noise_and_commit_after_it() {
-        let (result, events) = run(false, false, &rungs());
+        let (result, events) = run(false, Mood::Willing, &rungs());
         let released = result.unwrap();
         assert_eq!((released.value, released.charge.len(), released.reproducible), (42, 2, false));
-        assert_eq!(events, ["reserve 2", "draw true", "commit 5"]);
+        assert_eq!(events, ["reserve 2", "draw true", "commit 5 42"]);
     }
 
     #[test]
     fn a_refusal_draws_no_noise_and_charges_nothing() {
-        let (result, events) = run(false, true, &rungs());
+        let (result, events) = run(false, Mood::SaysNo, &rungs());
         assert_eq!(
             result.unwrap_err().to_string(),
             "this release needs ε = 1 per user, and ε = 0.5 of the budget is left"
@@ -275,14 +350,30 @@ mod tests {
 
     #[test]
     fn a_mechanism_that_fails_leaves_its_reservation_spent() {
-        let (result, events) = run(true, false, &rungs());
+        let (result, events) = run(true, Mood::Willing, &rungs());
         assert!(matches!(result, Err(ReleaseError::Sanitise(SanitiseError::Overflow))));
         assert_eq!(events, ["reserve 2", "draw true"], "no commit, and no way to take the reservation back");
     }
 
     #[test]
+    fn a_value_that_cannot_be_written_down_is_not_opened() {
+        let (result, events) = run(false, Mood::CannotCommit, &rungs());
+        let error = result.unwrap_err();
+        assert_eq!(error, ReleaseError::Commit(full_disk()));
+        assert!(error.to_string().contains("was not opened") && error.hint() == Some("make room"), "{error}");
+        assert_eq!(events, ["reserve 2", "draw true", "commit 5 42"]);
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_read_is_no_refusal() {
+        let (result, events) = run(false, Mood::CannotRead, &rungs());
+        assert_eq!(result.unwrap_err(), ReleaseError::Ledger(full_disk()));
+        assert!(events.is_empty(), "nothing was drawn");
+    }
+
+    #[test]
     fn without_a_rung_nobody_would_pay_so_nothing_leaves() {
-        let (result, events) = run(false, false, &[]);
+        let (result, events) = run(false, Mood::Willing, &[]);
         assert_eq!(result, Err(ReleaseError::NoRung));
         assert!(events.is_empty());
     }
@@ -291,7 +382,7 @@ mod tests {
     fn a_release_from_a_seed_says_that_it_is_one() {
         let events = RefCell::new(Vec::new());
         let mechanism = Watched { events: &events, fails: false };
-        let mut ledger = Recorder { events: &events, says_no: false };
+        let mut ledger = Recorder { events: &events, mood: Mood::Willing };
         let mut seed = Replay::new(1);
         let released = release_reproducibly_without_privacy(&mechanism, &1, &rungs(), &mut ledger, &mut seed);
         assert!(released.unwrap().reproducible);

@@ -209,6 +209,20 @@ fn shorten(value: f64, significant: usize, toward: Toward) -> String {
     }
 }
 
+/// A plain decimal number with its digits in groups of three: `-1234567.25` becomes `-1,234,567.25`.
+pub(crate) fn grouped(plain: &str) -> String {
+    let digits = plain.trim_start_matches('-');
+    let whole = &digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())];
+    let mut text = plain[..plain.len() - digits.len()].to_owned();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + &digits[whole.len()..]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,6 +279,12 @@ mod tests {
         assert_eq!((percent(0.5), percent(0.07)), ("50 %".into(), "7 %".into()));
         assert_eq!((percent_up(0.123_412), percent_down(0.123_412)), ("12.35 %".into(), "12.34 %".into()));
         assert_eq!((percent_up(1.0), percent_down(0.0)), ("100 %".into(), "0 %".into()));
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        let shown = ["0", "-12", "999", "1000", "-1234567.25", "1.5", "12345e9"].map(grouped);
+        assert_eq!(shown, ["0", "-12", "999", "1,000", "-1,234,567.25", "1.5", "12,345e9"]);
     }
 
     #[test]

@@ -20,12 +20,22 @@ pub(crate) struct Table {
 impl Table {
     /// An empty table with these headings.
     pub(crate) fn new<T: Into<String>>(columns: impl IntoIterator<Item = (T, Side)>) -> Self {
-        Self { columns: columns.into_iter().map(|(name, side)| (name.into(), side)).collect(), rows: Vec::new() }
+        Self { columns: columns.into_iter().map(|(name, side)| (visible(name.into()), side)).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row; cells that are missing at the end stay empty.
+    /// The headings, and on which side their columns stand.
+    pub(crate) fn columns(&self) -> &[(String, Side)] {
+        &self.columns
+    }
+
+    /// The rows, one cell a column.
+    pub(crate) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
+    /// Adds a row; cells that are missing at the end stay empty. What would move a terminal's cursor is spelt out.
     pub(crate) fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        let mut cells: Vec<String> = cells.into_iter().map(Into::into).collect();
+        let mut cells: Vec<String> = cells.into_iter().map(|cell| visible(cell.into())).collect();
         debug_assert!(cells.len() <= self.columns.len(), "a cell without a heading");
         cells.resize(self.columns.len(), String::new());
         self.rows.push(cells);
@@ -56,8 +66,40 @@ impl Table {
     }
 }
 
+/// The text with what a terminal would obey, or what would turn the line around, spelt out as `\u{1b}`.
+fn visible(text: String) -> String {
+    let obeyed = |c: char| {
+        c.is_control() || matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(obeyed) {
+        return text;
+    }
+    let spell = |c: char| match c {
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        c if obeyed(c) => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(spell).collect()
+}
+
+/// The text, or as much of its beginning as fits into so many columns of a terminal with an ellipsis.
+pub(crate) fn fit(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        if width(&kept) + width(c.encode_utf8(&mut [0; 4])) + 1 > columns {
+            break;
+        }
+        kept.push(c);
+    }
+    kept + "…"
+}
+
 /// The columns that a text takes on a terminal: none for a combining mark, two for East Asian wide characters.
-fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     text.chars()
         .map(|c| match u32::from(c) {
             0x0300..=0x036F | 0x200B..=0x200F | 0xFE00..=0xFE0F => 0,
@@ -91,6 +133,20 @@ mod tests {
             written(&table),
             "unit        ε  note\n───────  ────  ───────\nelement     1  a bound\nuser     12.5\n"
         );
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_spelt_out() {
+        let mut table = Table::new([("key", Side::Left)]);
+        table.row(["a\u{1b}[31m\r\nb\u{202E}c"]);
+        assert_eq!(table.rows()[0][0], "a\\u{1b}[31m\\u{d}\\nb\\u{202e}c");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_and_says_so() {
+        assert_eq!(fit("registrable.example", 8), "registr…");
+        assert_eq!(fit("単位単位", 5), "単位…");
+        assert_eq!(fit("short", 5), "short");
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn root_up(square: f64) -> f64 {
 }
 
 /// A float that is not above the quotient of two positive floats.
-fn quotient_down(above: f64, below: f64) -> f64 {
+pub(super) fn quotient_down(above: f64, below: f64) -> f64 {
     let quotient = above / below;
     if quotient.mul_add(below, -above) > 0.0 { quotient.next_down() } else { quotient }
 }

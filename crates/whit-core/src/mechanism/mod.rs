@@ -10,13 +10,19 @@
 //! | [`response`] | one unit's own answer, true only with a stated probability | pure ε |
 //! | [`unary`] | one unit's own value as noisy bits (optimised unary encoding, RAPPOR) | pure ε |
 //! | [`threshold`] | which of many queries is the first above a threshold | pure ε |
+//! | [`keys`] | which group keys may be named | approximate (ε, δ), or Gaussian and a δ |
+//! | [`quantile`] | quantiles and extremes, from a tree of counts that [`gaussian`] sanitises | Gaussian |
+//! | [`range`] | a range for values that nobody declared one for, from counts that [`gaussian`] sanitises | Gaussian |
 //!
 //! A cost reads parameters alone, never data. Statistics arrive as integers on a [`Lattice`](crate::Lattice) and noise
 //! is drawn exactly, so each claim is about the very numbers that leave, not about an idealised version of them.
 
 pub mod gaussian;
+pub mod keys;
 pub mod laplace;
 pub mod noisy_max;
+pub mod quantile;
+pub mod range;
 pub mod response;
 pub mod select;
 pub mod threshold;
@@ -71,6 +77,9 @@ pub enum SanitiseError {
         /// How many values the domain has.
         size: u64,
     },
+    /// What computes the exact statistic failed. The sentence is the engine's, and speaks of plans and files, never of rows.
+    #[error("{0}")]
+    Engine(String),
 }
 
 impl From<Overflow> for SanitiseError {
@@ -293,6 +302,15 @@ pub(crate) mod trial {
         let draws: u64 = counts.iter().sum();
         let expected: Vec<f64> = probabilities.iter().map(|p| p * draws as f64).collect();
         chi_square_p_value(counts, &expected)
+    }
+
+    /// Whether so many misses of so many trials are what chance allows, if each trial misses with probability at most
+    /// `rate`: a correct procedure fails this once in 10⁹ seeds.
+    pub(crate) fn within_chance(misses: u64, trials: u64, rate: f64) -> bool {
+        let factorial = |n: u64| libm::lgamma(n as f64 + 1.0);
+        let ways = |k: u64| factorial(trials) - factorial(k) - factorial(trials - k);
+        let at = |k: u64| (ways(k) + k as f64 * rate.ln() + (trials - k) as f64 * (1.0 - rate).ln()).exp();
+        (misses..=trials).map(at).sum::<f64>() > 1e-9
     }
 
     /// How often each of `0..size` comes up in `draws` draws.

@@ -123,6 +123,13 @@ pub struct Watch {
     halted: bool,
 }
 
+impl crate::Persist for Watch {
+    /// Nothing: the noisy threshold is nobody's to see, and a run cannot be taken up again.
+    fn to_bytes(&self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
 impl Watch {
     /// Whether the next query, whose exact answer this is, is above the threshold; nothing once one has been.
     pub fn answer(&mut self, exact: i64, entropy: &mut dyn Secret) -> Result<Option<bool>, SanitiseError> {

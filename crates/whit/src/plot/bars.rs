@@ -1,6 +1,89 @@
-//! Groups of bars with error bars.
+//! Groups of bars with error bars, upright where their names fit and lying where they do not.
 
-use super::{Anchor, Svg, ticks};
+use super::letters::width;
+use super::{EDGE, Picture, WIDTH, columns, rows, ticks};
+use crate::measure::Measure;
+
+/// One bar a group, all in one colour.
+pub(crate) struct BarSeries {
+    /// What the legend calls it.
+    pub(crate) name: String,
+    /// The second line of the legend; may be empty.
+    pub(crate) note: String,
+    /// Any SVG colour.
+    pub(crate) colour: &'static str,
+    /// What each bar shows, in the order of the groups; nothing where there is no number.
+    pub(crate) values: Vec<Option<Measure>>,
+}
+
+/// Marks beside the groups for values that are known exactly.
+pub(crate) struct Exact {
+    /// What the legend calls them.
+    pub(crate) name: String,
+    /// The second line of the legend; may be empty.
+    pub(crate) note: String,
+    /// Where each stands, in the order of the groups.
+    pub(crate) values: Vec<f64>,
+}
+
+/// A picture of groups of bars.
+pub(crate) struct BarChart {
+    /// The headline.
+    pub(crate) title: String,
+    /// The lines under it.
+    pub(crate) subtitle: String,
+    /// What the bars measure.
+    pub(crate) axis: String,
+    /// The names of the groups.
+    pub(crate) groups: Vec<String>,
+    /// The bars, in the order in which they stand inside each group.
+    pub(crate) series: Vec<BarSeries>,
+    /// The exact values, where they may be shown.
+    pub(crate) exact: Option<Exact>,
+    /// What the picture leaves out; may be empty.
+    pub(crate) note: String,
+}
+
+/// The most groups of bars that stand upright.
+const UPRIGHT: usize = 16;
+
+impl BarChart {
+    /// Draws the picture.
+    pub(crate) fn draw(&self) -> Picture {
+        let room = (WIDTH - 110.0 - EDGE) / self.groups.len().max(1) as f64;
+        let fits = self.groups.iter().all(|name| width(name, 13.0) + 8.0 <= room);
+        let thick = room / self.series.len().max(1) as f64 >= 12.0;
+        let few = self.groups.len() > 2 || self.series.len() > 1;
+        if fits && thick && few && self.groups.len() <= UPRIGHT { columns::draw(self) } else { rows::draw(self) }
+    }
+
+    /// The range that the axis has to cover: all ends of intervals, all marks, and zero.
+    pub(super) fn range(&self) -> (f64, f64) {
+        let ends = self.series.iter().flat_map(|series| series.values.iter().flatten()).flat_map(Measure::reach);
+        let marks = self.exact.iter().flat_map(|exact| exact.values.iter().copied());
+        let finite = ends.chain(marks).filter(|value| value.is_finite());
+        let (low, high) = finite.fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
+        if low == high { (0.0, 1.0) } else { (low, high) }
+    }
+
+    /// What one bar stands for, in words.
+    pub(super) fn tip(&self, group: usize, series: &BarSeries, measure: &Measure) -> String {
+        let shown = measure.shown().line();
+        let name = if self.series.len() > 1 { format!(", {}", series.name) } else { String::new() };
+        match self.groups[group].as_str() {
+            "" => format!("{}: {shown}", series.name),
+            group => format!("{group}{name}: {shown}"),
+        }
+    }
+}
+
+/// Where an axis starts and ends, with a little air, and its ticks inside.
+pub(super) fn scale((low, high): (f64, f64), wanted: u32) -> (f64, f64, Vec<f64>) {
+    let air = 0.03 * (high - low);
+    let (start, end) = (if low < 0.0 { low - air } else { 0.0 }, if high > 0.0 { high + air } else { 0.0 });
+    let inside = |tick: &f64| *tick >= start && *tick <= end;
+    (start, end, ticks(low, high, wanted).into_iter().filter(inside).collect())
+}
 
 /// One bar a group, all in one colour and with one error.
 pub(crate) struct Series {
@@ -16,7 +99,7 @@ pub(crate) struct Series {
     pub(crate) error: f64,
 }
 
-/// A picture of groups of bars.
+/// A picture of groups of upright bars beside marks for the exact values, each series with one error.
 pub(crate) struct Bars {
     /// The headline.
     pub(crate) title: String,
@@ -34,83 +117,25 @@ pub(crate) struct Bars {
     pub(crate) marked: (String, String),
 }
 
-const WIDTH: f64 = 980.0;
-const HEIGHT: f64 = 500.0;
-const LEFT: f64 = 78.0;
-const RIGHT: f64 = 24.0;
-const TOP: f64 = 136.0;
-const BOTTOM: f64 = 44.0;
-/// The share of a group's room that its bars take.
-const FILLED: f64 = 0.8;
-
 impl Bars {
     /// Draws the picture.
-    pub(crate) fn draw(&self) -> String {
-        let reach =
-            |series: &Series, side: f64| series.values.iter().map(|v| v + side * series.error).collect::<Vec<_>>();
-        let ends = self.series.iter().flat_map(|s| [reach(s, 1.0), reach(s, -1.0)]).flatten();
-        let (low, high) = ends
-            .chain(self.marks.iter().copied())
-            .fold((0.0, 1.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-        let ticks = ticks(low, high, 8);
-        let air = 0.03 * (high - low);
-        let (bottom, top) = (if low < 0.0 { low - air } else { 0.0 }, high + air);
-        let y = |value: f64| TOP + (HEIGHT - TOP - BOTTOM) * (top - value) / (top - bottom);
-
-        let mut svg = Svg::new(WIDTH, HEIGHT, &self.title, &self.subtitle);
-        svg.text("title", (LEFT - 54.0, 34.0), Anchor::Start, &self.title);
-        svg.text("subtitle", (LEFT - 54.0, 56.0), Anchor::Start, &self.subtitle);
-        self.legend(&mut svg);
-        for &tick in ticks.iter().filter(|&&tick| tick >= bottom && tick <= top) {
-            svg.line("grid", (LEFT, y(tick)), (WIDTH - RIGHT, y(tick)));
-            svg.text("tick", (LEFT - 8.0, y(tick) + 4.0), Anchor::End, &tick.to_string().replace('-', "−"));
-        }
-        svg.text_upwards("label", (24.0, f64::midpoint(TOP, HEIGHT - BOTTOM)), &self.axis);
-
-        let room = (WIDTH - LEFT - RIGHT) / self.groups.len().max(1) as f64;
-        let wide = room * FILLED / self.series.len().max(1) as f64;
-        for (g, group) in self.groups.iter().enumerate() {
-            let start = LEFT + room * (g as f64 + (1.0 - FILLED) / 2.0);
-            for (s, series) in self.series.iter().enumerate() {
-                let x = start + wide * s as f64;
-                let (from, to) = (y(series.values[g].max(0.0)), y(series.values[g].min(0.0)));
-                svg.bar((x + 1.0, from), wide - 2.0, to - from, series.colour);
-            }
-            let (mark, end) = (y(self.marks[g]), start + room * FILLED);
-            svg.line("exact", (start - 9.0, mark), (start - 1.0, mark));
-            svg.line("exact", (end + 1.0, mark), (end + 9.0, mark));
-            for (s, series) in self.series.iter().enumerate() {
-                let x = start + wide * (s as f64 + 0.5);
-                let (above, below) = (y(series.values[g] + series.error), y(series.values[g] - series.error));
-                let cap = wide.mul_add(0.2, 1.0);
-                let data = format!(
-                    "M{:.1} {above:.1}H{:.1}M{x:.1} {above:.1}V{below:.1}M{:.1} {below:.1}H{:.1}",
-                    x - cap,
-                    x + cap,
-                    x - cap,
-                    x + cap
-                );
-                svg.path(&data, "class=\"error-bar\"");
-            }
-            svg.text("label", (start + room * FILLED / 2.0, HEIGHT - BOTTOM + 24.0), Anchor::Middle, group);
-        }
-        svg.line("axis", (LEFT, y(0.0)), (WIDTH - RIGHT, y(0.0)));
-        svg.finish()
-    }
-
-    fn legend(&self, svg: &mut Svg) {
-        let start = LEFT - 54.0;
-        let room = (WIDTH - start - RIGHT) / (self.series.len() + 1) as f64;
-        for (i, series) in self.series.iter().enumerate() {
-            let x = room.mul_add(i as f64, start);
-            svg.bar((x, 79.0), 14.0, 30.0, series.colour);
-            svg.text("strong", (x + 23.0, 91.0), Anchor::Start, &series.name);
-            svg.text("tick", (x + 23.0, 108.0), Anchor::Start, &series.note);
-        }
-        let x = room.mul_add(self.series.len() as f64, start);
-        svg.line("exact", (x, 87.0), (x + 14.0, 87.0));
-        svg.text("strong", (x + 23.0, 91.0), Anchor::Start, &self.marked.0);
-        svg.text("tick", (x + 23.0, 108.0), Anchor::Start, &self.marked.1);
+    pub(crate) fn draw(self) -> String {
+        let series = self.series.into_iter().map(|series| BarSeries {
+            name: series.name,
+            note: series.note,
+            colour: series.colour,
+            values: series.values.iter().map(|&value| Some(Measure::around(value, series.error))).collect(),
+        });
+        let chart = BarChart {
+            title: self.title,
+            subtitle: self.subtitle,
+            axis: self.axis,
+            groups: self.groups,
+            series: series.collect(),
+            exact: Some(Exact { name: self.marked.0, note: self.marked.1, values: self.marks }),
+            note: String::new(),
+        };
+        columns::draw(&chart).svg
     }
 }
 
@@ -137,8 +162,56 @@ mod tests {
         assert_eq!(picture.matches("fill=\"red\"").count(), 3, "two bars and the legend");
         for number in picture.split("y1=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
             let y: f64 = number.parse().unwrap();
-            assert!((0.0..=HEIGHT).contains(&y));
+            assert!((0.0..=600.0).contains(&y));
         }
         assert!(!picture.contains("NaN") && !picture.contains("height=\"-"));
+    }
+
+    fn chart(groups: Vec<String>, value: Measure) -> BarChart {
+        let values = vec![Some(value); groups.len()];
+        BarChart {
+            title: "visits by site".into(),
+            subtitle: "s".into(),
+            axis: "visits".into(),
+            groups,
+            series: vec![BarSeries { name: "visits".into(), note: String::new(), colour: "red", values }],
+            exact: None,
+            note: String::new(),
+        }
+    }
+
+    #[test]
+    fn bars_lie_down_where_names_are_long_or_many() {
+        let upright = |groups: Vec<String>| chart(groups, Measure::around(5.0, 1.0)).draw().svg.contains("rotate(-90)");
+        assert!(upright(vec!["a".into(), "b".into(), "c".into()]));
+        assert!(!upright(vec!["a".into(); 17]));
+        assert!(!upright(vec!["a".into(), "b".into(), "long ".repeat(20)]));
+    }
+
+    #[test]
+    fn odd_values_stay_inside_the_picture() {
+        let odd = |value, low, high| Measure { value, low, high, whole: false };
+        let measures = [
+            odd(5.0, Some(f64::NEG_INFINITY), Some(f64::INFINITY)),
+            odd(f64::NAN, Some(1.0), Some(2.0)),
+            odd(f64::INFINITY, None, None),
+            odd(-5.0, Some(-9.0), None),
+            odd(0.0, Some(0.0), Some(0.0)),
+            odd(1e300, Some(-1e300), Some(1.5e300)),
+            odd(3.0, Some(f64::NAN), Some(4.0)),
+        ];
+        for measure in measures {
+            for count in [3, 20] {
+                let names = (0..count).map(|i| format!("g{i}")).collect();
+                let svg = chart(names, measure).draw().svg;
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{measure:?}\n{svg}");
+                assert!(!svg.contains("height=\"-") && !svg.contains("width=\"-"), "{measure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_groups_at_all_is_an_empty_picture() {
+        assert!(chart(Vec::new(), Measure::exactly(1.0)).draw().svg.ends_with("</svg>\n"));
     }
 }

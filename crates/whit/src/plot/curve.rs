@@ -41,7 +41,7 @@ impl Curve {
     /// Draws the picture.
     pub(crate) fn draw(&self) -> String {
         let place = |(x, y): (f64, f64)| (SIDE.mul_add(x, LEFT), SIDE.mul_add(1.0 - y, TOP));
-        let mut svg = Svg::new(WIDTH, HEIGHT, &self.title, &self.subtitle);
+        let mut svg = Svg::new(&self.title, &self.subtitle);
         svg.text("title", (24.0, 34.0), Anchor::Start, &self.title);
         svg.text("subtitle", (24.0, 56.0), Anchor::Start, &self.subtitle);
         let trace = |points: &[(f64, f64)]| {
@@ -76,7 +76,7 @@ impl Curve {
             svg.path(&trace(&line.points), &attributes);
         }
         self.legend(&mut svg);
-        svg.finish()
+        svg.finish(WIDTH, HEIGHT).svg
     }
 
     /// In the upper right corner, where a test would do worse than a coin.

@@ -2,9 +2,10 @@
 //!
 //! It lasts as long as the process does, so it is for tests, demonstrations and programs that keep their own books.
 
-use crate::filter::{Filter, Refused};
+use super::refusal;
+use crate::filter::Filter;
 use std::collections::BTreeMap;
-use whit_core::release::Reservation;
+use whit_core::release::{CommitError, Reservation};
 use whit_core::{Charge, Ledger, Refusal, Unit};
 
 /// One charge, and whether its work was done.
@@ -74,42 +75,17 @@ impl Memory {
     fn charge_all(&mut self, charge: &Charge) -> Result<(), Refusal> {
         for (rung, cost) in charge {
             let Some(filter) = self.budgets.get_mut(&rung.unit) else { continue };
-            filter.charge(cost).map_err(|refused| {
-                let unit = rung.unit.to_string();
-                match refused {
-                    Refused::Short { asked, left, delta } => {
-                        Refusal { asked: told(asked, delta), left: told(left, delta), unit }
-                    }
-                    Refused::Aside { asked, left } => {
-                        Refusal {
-                            asked: format!("δ = {asked:.3e} of its own"), left: format!("δ = {left:.3e}"), unit
-                        }
-                    }
-                    Refused::Unsupported(why) => {
-                        let left = told(filter.left(), filter.delta());
-                        Refusal { asked: format!("what this budget cannot count ({why})"), left, unit }
-                    }
-                }
-            })?;
+            filter.charge(cost).map_err(|refused| refusal(refused, rung.unit.to_string(), filter, cost))?;
         }
         Ok(())
     }
-}
-
-/// ε at δ in words, short enough to read.
-fn told(epsilon: f64, delta: f64) -> String {
-    let digits =
-        if epsilon.is_finite() && epsilon != 0.0 { (3 - epsilon.abs().log10().floor() as i32).clamp(0, 12) } else { 0 };
-    let text = format!("{epsilon:.*}", digits as usize);
-    let epsilon = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    if delta == 0.0 { format!("ε = {epsilon}") } else { format!("ε = {epsilon} at δ = {delta:e}") }
 }
 
 impl Ledger for Memory {
     fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
         if !charge.iter().any(|(rung, _)| self.budgets.contains_key(&rung.unit)) {
             let unit = charge.first().map_or_else(|| "unit".to_owned(), |(rung, _)| rung.unit.to_string());
-            return Err(Refusal { asked: "a budget".to_owned(), left: "none".to_owned(), unit });
+            return Err(Refusal { asked: "a budget".to_owned(), left: "none".to_owned(), unit, available: None });
         }
         let marks: Vec<_> = self.budgets.values().map(Filter::mark).collect();
         if let Err(refusal) = self.charge_all(charge) {
@@ -120,10 +96,11 @@ impl Ledger for Memory {
         Ok(Reservation::new(self.entries.len() as u64 - 1))
     }
 
-    fn commit(&mut self, reservation: Reservation) {
+    fn commit(&mut self, reservation: Reservation, _: &[u8]) -> Result<(), CommitError> {
         if let Some(entry) = self.entries.get_mut(reservation.number() as usize) {
             entry.committed = true;
         }
+        Ok(())
     }
 }
 
@@ -164,7 +141,7 @@ mod tests {
         assert!(!ledger.entries()[0].committed);
         assert!(ledger.reserve(&charge(0.6, 0.1)).is_err(), "0.6 of 1 is gone");
         let kept = ledger.reserve(&charge(0.3, 0.1)).unwrap();
-        ledger.commit(kept);
+        ledger.commit(kept, b"").unwrap();
         assert!(ledger.entries()[1].committed && !ledger.entries()[0].committed);
     }
 
@@ -195,13 +172,5 @@ mod tests {
         let refused = Memory::new().reserve(&charge(0.1, 0.1)).unwrap_err();
         assert!(refused.to_string().contains("needs a budget"), "{refused}");
         assert!(ledger().reserve(&Vec::new()).is_err());
-    }
-
-    #[test]
-    fn a_refusal_speaks_in_short_numbers() {
-        assert_eq!(told(0.100_000_000_000_01, 0.0), "ε = 0.1");
-        assert_eq!(told(1.234_567, 1e-6), "ε = 1.235 at δ = 1e-6");
-        assert_eq!(told(f64::INFINITY, 1e-6), "ε = inf at δ = 1e-6");
-        assert_eq!(told(120.0, 0.0), "ε = 120");
     }
 }

@@ -1,0 +1,190 @@
+//! The entries of a ledger, as the chain of events tells them.
+
+use super::budget::Budget;
+use super::chain::{Event, Fault, Head, Kind, RESERVED, Stop, check_head, read_head, walk};
+use super::format::{hex, read_budgets, read_charge};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use whit_core::Charge;
+
+/// What became of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It is paid for, and nothing came of it yet, or ever will: a crash leaves it so.
+    Reserved,
+    /// Its result was written down and left.
+    Committed {
+        /// When, in milliseconds since 1970.
+        time: i64,
+    },
+    /// Its owner took it back.
+    Void {
+        /// When, in milliseconds since 1970.
+        time: i64,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl State {
+    /// The state in one word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Reserved => "reserved",
+            Self::Committed { .. } => "committed",
+            Self::Void { .. } => "void",
+        }
+    }
+}
+
+/// One release in the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its number, from 1.
+    pub number: u64,
+    /// When it was reserved, in milliseconds since 1970.
+    pub time: i64,
+    /// The data set.
+    pub dataset: String,
+    /// Who asked.
+    pub analyst: String,
+    /// The question as it was asked.
+    pub question: String,
+    /// The hash of its meaning, in hexadecimal.
+    pub meaning: String,
+    /// The fingerprint of the data.
+    pub fingerprint: String,
+    /// The hash of the partition, where there is one.
+    pub partition: Option<String>,
+    /// What it cost, rung by rung.
+    pub charge: Arc<Charge>,
+    /// The budgets that were in force and applied to it.
+    pub budgets: Arc<Vec<Budget>>,
+    /// What became of it.
+    pub state: State,
+}
+
+impl Entry {
+    /// Whether it counts: all do but those that were voided.
+    pub fn counts(&self) -> bool {
+        !matches!(self.state, State::Void { .. })
+    }
+}
+
+/// Everything that a walk has seen, entry by entry.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) head: Head,
+    pub(super) entries: Vec<Entry>,
+    /// How often something was voided, after which sums must be made anew.
+    pub(super) voids: u64,
+    charges: Once<Charge>,
+    budgets: Once<Vec<Budget>>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { head: Head::start(), entries: Vec::new(), voids: 0, charges: Once::default(), budgets: Once::default() }
+    }
+}
+
+impl Seen {
+    /// Reads what was appended since. Where the file is not a continuation of what was seen, starts over.
+    pub(super) fn catch_up(&mut self, connection: &Connection) -> Result<(), Stop> {
+        let says = read_head(connection)?.ok_or_else(|| Fault::file("has no head".to_owned()))?;
+        if self.head.events > 0 {
+            let sql = "SELECT hash FROM events WHERE sequence = ?1";
+            let kept: Option<Vec<u8>> =
+                connection.query_row(sql, [self.head.events as i64], |row| row.get(0)).optional()?;
+            if kept.as_deref() != Some(self.head.hash().as_bytes()) {
+                *self = Self { voids: self.voids + 1, ..Self::default() };
+            }
+        }
+        let head = walk(connection, self.head, false, |event| Ok(self.take(event)?))?;
+        check_head(head, says)?;
+        Ok(())
+    }
+
+    /// Takes in one event that was read and checked.
+    pub(super) fn take(&mut self, event: Event) -> Result<(), Fault> {
+        let Event { head, kind, entry, time, values } = event;
+        let fault = |field: &str, what: String| Fault {
+            event: Some(head.events),
+            entry: Some(entry),
+            field: field.to_owned(),
+            what,
+        };
+        if kind == Kind::Reserve {
+            if entry != self.entries.len() as u64 + 1 {
+                return Err(fault("entry", format!("should be {}", self.entries.len() + 1)));
+            }
+            let new = self.entry(entry, time, values).map_err(|(field, what)| fault(field, what))?;
+            self.entries.push(new);
+        } else {
+            let place = entry.checked_sub(1).and_then(|place| self.entries.get_mut(place as usize));
+            let Some(open) = place.filter(|open| open.state == State::Reserved) else {
+                return Err(fault("entry", format!("names no open entry to {}", kind.word())));
+            };
+            open.state = match values.into_iter().next() {
+                Some(Value::Text(reason)) if kind == Kind::Void => State::Void { time, reason },
+                _ if kind == Kind::Commit => State::Committed { time },
+                _ => return Err(fault("reason", "is no text".to_owned())),
+            };
+            self.voids += u64::from(kind == Kind::Void);
+        }
+        self.head = head;
+        Ok(())
+    }
+
+    fn entry(&mut self, number: u64, time: i64, values: Vec<Value>) -> Result<Entry, (&'static str, String)> {
+        let mut fields = RESERVED.into_iter().zip(values);
+        let mut text = || match fields.next() {
+            Some((_, Value::Text(text))) => Ok(Some(text)),
+            Some((_, Value::Blob(bytes))) => Ok(Some(hex(&bytes))),
+            Some((_, Value::Null)) => Ok(None),
+            Some((name, _)) => Err((name, "is no text".to_owned())),
+            None => Err(("digests", "is too short".to_owned())),
+        };
+        let (dataset, analyst, question, meaning) = (text()?, text()?, text()?, text()?);
+        let (fingerprint, partition, charge, budgets) = (text()?, text()?, text()?, text()?);
+        let (charge, budgets) = (charge.unwrap_or_default(), budgets.unwrap_or_default());
+        let charge = self.charges.get(charge, read_charge).map_err(|what| ("charge", what))?;
+        let budgets = self.budgets.get(budgets, read_budgets).map_err(|what| ("budgets", what))?;
+        Ok(Entry {
+            number,
+            time,
+            dataset: dataset.unwrap_or_default(),
+            analyst: analyst.unwrap_or_default(),
+            question: question.unwrap_or_default(),
+            meaning: meaning.unwrap_or_default(),
+            fingerprint: fingerprint.unwrap_or_default(),
+            partition,
+            charge,
+            budgets,
+            state: State::Reserved,
+        })
+    }
+}
+
+/// Texts that were read. Many entries have the same charge and the same budgets: each is read, and kept, once.
+#[derive(Debug, Clone)]
+struct Once<T>(BTreeMap<String, Arc<T>>);
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> Once<T> {
+    fn get(&mut self, text: String, read: impl FnOnce(&str) -> Result<T, String>) -> Result<Arc<T>, String> {
+        if let Some(known) = self.0.get(&text) {
+            return Ok(Arc::clone(known));
+        }
+        let value = Arc::new(read(&text).map_err(|what| format!("cannot be read: {what}"))?);
+        self.0.insert(text, Arc::clone(&value));
+        Ok(value)
+    }
+}

@@ -1,0 +1,200 @@
+//! What goes wrong with a ledger that is a file, in sentences.
+
+use super::chain::Fault;
+use crate::accountant::Unsupported;
+use rusqlite::ErrorCode;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use whit_core::Kind;
+use whit_core::release::LedgerFailure;
+
+/// Why a ledger did not do what it was asked. [`LedgerError::hint`] offers the next step.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LedgerError {
+    /// There is no such file.
+    #[error("there is no ledger at `{}`", .0.display())]
+    Missing(PathBuf),
+    /// The folder or the file cannot be written.
+    #[error("the ledger `{}` cannot be opened for writing: {why}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// Another process holds it.
+    #[error("another process has held the ledger `{}` for more than {} s", path.display(), waited.as_secs_f64())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// How long we waited.
+        waited: Duration,
+    },
+    /// A file that some other program made.
+    #[error("`{}` is no ledger of whit: {what}", path.display())]
+    NotALedger {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        what: &'static str,
+    },
+    /// A format that this version does not know.
+    #[error("the ledger `{}` has format {found}, and this whit reads formats up to {known}", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The newest that is known here.
+        known: i64,
+    },
+    /// Something in it cannot be read any more.
+    #[error("the ledger `{}` is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// A record is not as it was written.
+    #[error("the ledger was changed: {0}")]
+    Changed(#[from] Fault),
+    /// The disk is full, or failed.
+    #[error("the ledger `{}` could not be written: {why}", path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// There is no entry of this number.
+    #[error("the ledger has no entry {number}; its last one is {last}")]
+    NoEntry {
+        /// The number asked for.
+        number: u64,
+        /// The highest there is.
+        last: u64,
+    },
+    /// The entry is not open any more.
+    #[error("entry {number} is {state} already")]
+    Closed {
+        /// Its number.
+        number: u64,
+        /// "committed" or "void".
+        state: &'static str,
+    },
+    /// A void without a reason.
+    #[error("an entry is voided for a reason that is kept, and none was given")]
+    NoReason,
+    /// No rung of a charge has a budget.
+    #[error("no budget of `{dataset}` watches over this release, which is charged per {units}")]
+    NoBudget {
+        /// The data set.
+        dataset: String,
+        /// The units of the charge, in words.
+        units: String,
+        /// The kind of the finest of them.
+        kind: Kind,
+    },
+    /// A budget for a unit of which a charge says nothing.
+    #[error(
+        "`{dataset}` has a budget per {unit}, and what this release costs there is not known: it is charged per {units}"
+    )]
+    Silent {
+        /// The data set.
+        dataset: String,
+        /// The budget's unit.
+        unit: String,
+        /// The units of the charge.
+        units: String,
+    },
+    /// A budget for a unit of which an earlier charge says nothing.
+    #[error("no budget per {unit} can be kept for `{dataset}`: entry {number} was charged per {units} only")]
+    Unknown {
+        /// The data set.
+        dataset: String,
+        /// The budget's unit.
+        unit: String,
+        /// The earlier entry.
+        number: u64,
+        /// The units of its charge.
+        units: String,
+    },
+    /// A budget in a currency that does not fit it, or that has no price for an earlier entry.
+    #[error("the budget of `{dataset}` per {unit} cannot be kept in this currency: {why}")]
+    Currency {
+        /// The data set.
+        dataset: String,
+        /// The budget's unit.
+        unit: String,
+        /// What the filter says.
+        why: Unsupported,
+    },
+    /// A charge that cannot be written down.
+    #[error("the charge cannot be written down: {0}")]
+    Charge(String),
+    /// A line that cannot be read when a ledger is rebuilt.
+    #[error("line {line} of the export: {what}")]
+    Line {
+        /// Which line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl LedgerError {
+    /// The next step.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Missing(_) => "a first release makes one; or name another file with `--ledger`".to_owned(),
+            Self::Unwritable { path, .. } => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                Some(folder) if !folder.is_dir() => format!("make the folder `{}` first", folder.display()),
+                _ => "check who may write the file and its folder: two more files stand beside a ledger while it is open".to_owned(),
+            },
+            Self::Locked { .. } => "wait for the other process, or end it; what it reserved stays spent".to_owned(),
+            Self::NotALedger { .. } => "name another file: nothing in this one was changed".to_owned(),
+            Self::Newer { .. } => "use the whit that wrote it, or a later one; nothing was changed".to_owned(),
+            Self::Damaged { .. } => "run `whit ledger verify` to see how far it can be read, and take the file from a backup".to_owned(),
+            Self::Changed(_) => {
+                "nothing more is released by it: take the file from a backup, or find out who changed it with `whit ledger verify`".to_owned()
+            }
+            Self::Disk { .. } => "make room and ask again; what was reserved stays spent".to_owned(),
+            Self::NoEntry { .. } => "`whit ledger` lists them".to_owned(),
+            Self::Closed { state: "committed", .. } => "what was released cannot be taken back; only a reservation without a result can be voided".to_owned(),
+            Self::Closed { .. } => "ask anew: a void entry is over".to_owned(),
+            Self::NoReason => "say why no value left, such as `--reason \"the disk was full before anything was drawn\"`".to_owned(),
+            Self::NoBudget { dataset, kind, .. } => {
+                format!("declare one under [dataset.{dataset}] in whit.toml: `budget.{kind} = {{ epsilon = 1.0, delta = 1e-6 }}`")
+            }
+            Self::Silent { unit, .. } => format!(
+                "protect {unit} or what lies within it, declare the caps that link the two, or take that budget out of whit.toml"
+            ),
+            Self::Unknown { .. } => "take that budget out of whit.toml, or begin a new ledger where the data is new".to_owned(),
+            Self::Currency { .. } => "choose another: `currency = \"concentrated\"` counts every kind of run, `\"sum\"` is for δ = 0".to_owned(),
+            Self::Charge(_) | Self::Line { .. } => return None,
+        })
+    }
+
+    /// The sentence for what SQLite says.
+    pub(super) fn from_sqlite(error: &rusqlite::Error, path: &Path, waited: Duration) -> Self {
+        let path = path.to_owned();
+        let why = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path, waited },
+            Some(ErrorCode::NotADatabase) => Self::NotALedger { path, what: "it is not even a database" },
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+                Self::Unwritable { path, why }
+            }
+            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => Self::Disk { path, why },
+            // A constraint or a wrong type cannot come from our own statements, so a hand was at the tables.
+            Some(_) | None => Self::Damaged { path, what: why },
+        }
+    }
+}
+
+impl From<LedgerError> for LedgerFailure {
+    fn from(error: LedgerError) -> Self {
+        Self { sentence: error.to_string(), hint: error.hint() }
+    }
+}

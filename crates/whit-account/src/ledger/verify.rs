@@ -1,0 +1,136 @@
+//! Walking the whole chain again, and adding everything up anew.
+
+use super::budget::costs_for;
+use super::chain::{Fault, Head, Kind, Stop, check_head, read_head, walk};
+use super::entry::{Entry, Seen};
+use super::report::{Account, accounts};
+use super::sqlite::Books;
+use super::watch::Watches;
+use rusqlite::Connection;
+
+/// What a ledger that is as it was written says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// How many events the chain has.
+    pub events: u64,
+    /// How many entries there are.
+    pub entries: u64,
+    /// How far the chain goes: a short text to keep elsewhere.
+    pub head: Head,
+    /// What was spent, recomputed from the stored costs.
+    pub accounts: Vec<Account>,
+}
+
+impl Books {
+    /// Recomputes every hash and every total. The fault names the entry and the field of the first thing that is not as it was written.
+    ///
+    /// Besides the chain it checks that each charge fitted into the budgets that were in force when it was reserved, by
+    /// today's accounting. What it cannot find is said in the [module's documentation](super).
+    pub fn verify(&self) -> Result<Verified, Fault> {
+        self.verify_from(None)
+    }
+
+    /// The same, and that the chain leads through a head that was kept elsewhere: so nothing before it was changed,
+    /// not even by somebody who wrote all hashes anew.
+    pub fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
+        self.verify_from(Some(kept))
+    }
+
+    fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, Fault> {
+        let unreadable = |error: &rusqlite::Error| Fault::file(format!("cannot be read: {}", self.explain(error)));
+        let transaction = self.connection.unchecked_transaction().map_err(|error| unreadable(&error))?;
+        let seen = replay(&transaction, kept).map_err(|stop| match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Sqlite(error) => unreadable(&error),
+        })?;
+        let strays = strays(&transaction).map_err(|error| unreadable(&error))?;
+        if let Some(fault) = strays {
+            return Err(fault);
+        }
+        let sound: String = transaction
+            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+            .map_err(|error| unreadable(&error))?;
+        if sound != "ok" {
+            return Err(Fault::file(format!("is damaged: {sound}")));
+        }
+        let accounts = accounts(&seen, &super::report::in_force(&seen.entries));
+        let accounts = accounts.map_err(|error| Fault::file(format!("cannot be added up: {error}")))?;
+        Ok(Verified { events: seen.head.events, entries: seen.entries.len() as u64, head: seen.head, accounts })
+    }
+}
+
+fn replay(connection: &Connection, kept: Option<&Head>) -> Result<Seen, Stop> {
+    let (mut seen, mut watches) = (Seen::default(), Watches::default());
+    let mut through = kept.is_none_or(|kept| kept.events == 0 && *kept == Head::start());
+    let head = walk(connection, Head::start(), true, |event| {
+        if let Some(kept) = kept.filter(|kept| kept.events == event.head.events) {
+            if *kept != event.head {
+                let what = format!("is not the one that was kept, {kept}: something up to here was written anew");
+                let (event, entry) = (Some(kept.events), Some(event.entry));
+                return Err(Fault { event, entry, field: "hash".to_owned(), what }.into());
+            }
+            through = true;
+        }
+        let reserved = event.kind == Kind::Reserve;
+        let before = seen.entries.len();
+        seen.take(event)?;
+        if reserved {
+            check_fit(&mut watches, &seen.entries[before], &seen.entries[..before], &seen)?;
+        }
+        Ok(())
+    })?;
+    let says = read_head(connection)?.ok_or_else(|| Fault::file("has no head".to_owned()))?;
+    check_head(head, says)?;
+    if let (Some(kept), false) = (kept, through) {
+        let what = format!("ends at event {}, before the one that was kept, {}", head.events, kept.events);
+        return Err(Fault { event: Some(head.events), entry: None, field: "head".to_owned(), what }.into());
+    }
+    Ok(seen)
+}
+
+/// Whether an entry fitted into what the entries before it had left.
+fn check_fit(watches: &mut Watches, entry: &Entry, before: &[Entry], seen: &Seen) -> Result<(), Fault> {
+    let fault = |field: &str, what: String| Fault {
+        event: Some(seen.head.events),
+        entry: Some(entry.number),
+        field: field.to_owned(),
+        what,
+    };
+    for budget in entry.budgets.iter() {
+        let filter = watches
+            .filter(budget, before, seen.voids)
+            .map_err(|error| fault("budgets", format!("cannot be kept: {error}")))?;
+        let mark = filter.mark();
+        let refused = costs_for(&budget.unit, &entry.charge).into_iter().find_map(|cost| filter.charge(cost).err());
+        filter.restore(mark);
+        if let Some(refused) = refused {
+            let what = format!("does not fit into the budget per {} that was in force: {refused}", budget.unit);
+            return Err(fault("charge", what));
+        }
+    }
+    Ok(())
+}
+
+/// Rows that no event speaks of.
+fn strays(connection: &Connection) -> rusqlite::Result<Option<Fault>> {
+    let questions = [
+        (
+            "number",
+            "entry",
+            "SELECT min(number) FROM entries WHERE number NOT IN (SELECT entry FROM events WHERE kind = 'reserve')",
+        ),
+        (
+            "value",
+            "result",
+            "SELECT min(entry) FROM results WHERE entry NOT IN (SELECT entry FROM events WHERE kind = 'commit')",
+        ),
+    ];
+    for (field, what, sql) in questions {
+        let stray: Option<i64> = connection.query_row(sql, [], |row| row.get(0))?;
+        if let Some(number) = stray {
+            let what = format!("belongs to an {what} that no event speaks of").replace("an result", "a result");
+            return Ok(Some(Fault { event: None, entry: Some(number as u64), field: field.to_owned(), what }));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,71 @@
+//! Thirty-two processes on one ledger: what they are granted never exceeds the budget, and all that fits is granted.
+
+mod ledger;
+
+use ledger::{budgets, charge, folder, question, reserve};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use whit_account::ledger::{Books, Which};
+use whit_core::Ledger;
+
+const ROLE: &str = "WHIT_TEST_LEDGER_CLIENT";
+/// A power of two, so that sums are exact and it is known to the last one how many fit.
+const EACH: f64 = 1.0 / 256.0;
+
+/// What each of the processes does: asks until it is refused.
+#[test]
+fn client() {
+    let Some(path) = std::env::var_os(ROLE) else { return };
+    let mut books = Books::open_with(Path::new(&path), Duration::from_secs(120)).unwrap();
+    let (budget, pid) = (budgets(1.0), std::process::id());
+    for k in 0.. {
+        let value = format!("{pid} {k}");
+        let mut booking = books.booking(question(&value), &budget);
+        match booking.reserve(&charge(EACH)) {
+            Ok(reservation) => booking.commit(reservation, value.as_bytes()).unwrap(),
+            Err(refusal) => {
+                assert!(booking.failure().is_none(), "{:?}", booking.failure());
+                assert!(refusal.left.starts_with("ε = 0"), "{refusal}");
+                println!("\ngranted {k}");
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn thirty_two_processes_spend_a_budget_exactly_once() {
+    let path = folder("concurrent").join("whit.ledger");
+    // None of them finds a ledger: making it is a part of the race.
+    let clients: Vec<_> = (0..32)
+        .map(|_| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "client", "--nocapture", "--test-threads=1"])
+                .env(ROLE, &path)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let mut granted = Vec::new();
+    for client in clients {
+        let output = client.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("granted ")).unwrap();
+        granted.push(line.parse::<u64>().unwrap());
+    }
+    println!("granted {granted:?}");
+    assert_eq!(granted.iter().sum::<u64>(), 256, "no more than fits, and no less");
+    let mut books = Books::open(&path).unwrap();
+    assert!(reserve(&mut books, "one more", EACH).is_err());
+    let verified = books.verify().unwrap();
+    assert_eq!((verified.entries, verified.events), (256, 512));
+    assert!((verified.accounts[0].spent - 1.0).abs() < 1e-9);
+    for entry in books.entries(&Which::default()).unwrap() {
+        let value = entry.question.strip_prefix("SELECT ").unwrap();
+        assert_eq!(books.stored(&question(value)).unwrap().unwrap().value, value.as_bytes());
+    }
+}

@@ -1,0 +1,201 @@
+//! Processes that are killed at every step of a release: no budget is exceeded, no committed release is lost, no reservation is forgotten.
+//!
+//! The test starts itself again as a child, which releases in a loop and says aloud what it has been promised. The parent kills it
+//! (SIGKILL, as the kernel does when memory runs out) at a named step, or at any moment, opens the ledger and compares.
+
+mod ledger;
+
+use ledger::{budgets, charge, folder, question, reserve, user};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use whit_account::ledger::{Books, State, Step, Which};
+use whit_core::mechanism::{Accuracy, SanitiseError};
+use whit_core::{Cost, Mechanism, Rung, Sealed, release};
+use whit_noise::Entropy;
+
+const ROLE: &str = "WHIT_TEST_LEDGER_CHILD";
+const STEP: &str = "WHIT_TEST_LEDGER_STEP";
+/// Each release costs so much of a budget of 1.
+const EACH: f64 = 1.0 / 4096.0;
+
+/// Where the child is killed: before anything, inside both transactions, between them, after the noise is drawn, and after all.
+const STEPS: [&str; 6] = ["BeforeReserve", "InReserve", "AfterReserve", "AfterSanitise", "InCommit", "AfterCommit"];
+
+/// Says a line to the parent; it is through the pipe when this returns.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n{line}").and_then(|()| out.flush()).unwrap();
+}
+
+/// Tells the parent where we are, and stays there until we are killed.
+fn wait_for_the_end() -> ! {
+    say("here");
+    loop {
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
+/// Releases its argument, and stops after the draw where it is told to.
+struct Traced<'a> {
+    stops: &'a dyn Fn(&str),
+}
+
+impl Mechanism for Traced<'_> {
+    type Exact = u64;
+    type Noisy = u64;
+
+    fn cost(&self, _: &Rung) -> Cost {
+        charge(EACH).remove(0).1
+    }
+
+    fn sanitise(&self, exact: &u64, _: &mut dyn Entropy) -> Result<Sealed<u64>, SanitiseError> {
+        (self.stops)("AfterSanitise");
+        Ok(Sealed::new(*exact))
+    }
+
+    fn accuracy(&self, confidence: f64) -> Accuracy {
+        Accuracy { within: 0.0, confidence }
+    }
+}
+
+/// What the child does: releases after releases, until its turn at the step has come or it is killed.
+#[test]
+fn child() {
+    let Some(path) = std::env::var_os(ROLE) else { return };
+    // "InReserve 3": the third time that this step is reached.
+    let step = std::env::var(STEP).unwrap_or_default();
+    let (name, turn) =
+        step.split_once(' ').map_or((String::new(), 0), |(name, turn)| (name.to_owned(), turn.parse().unwrap()));
+    let reached = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let stops = move |at: &str| {
+        if at == name && reached.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 == turn {
+            wait_for_the_end();
+        }
+    };
+    let mut books = Books::open(Path::new(&path)).unwrap();
+    let hooked = stops.clone();
+    books.watch_steps(move |step: Step| hooked(&format!("{step:?}")));
+    let rungs = [Rung { unit: user(), holds: 1, disjoint: false }];
+    let budget = budgets(1.0);
+    let pid = u64::from(std::process::id());
+    for k in 0_u64.. {
+        let value = pid << 32 | k;
+        let meaning = format!("{value}");
+        let stops = |at: &str| {
+            if at == "AfterSanitise" {
+                say(&format!("reserved {value}"));
+            }
+            stops(at);
+        };
+        let mut booking = books.booking(question(&meaning), &budget);
+        release(&Traced { stops: &stops }, &value, &rungs, &mut booking, &mut whit_noise::Os).unwrap();
+        say(&format!("committed {value}"));
+    }
+}
+
+fn start(path: &Path, step: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .env(ROLE, path)
+        .env(STEP, step)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// What all children so far were promised.
+#[derive(Default)]
+struct Promised {
+    reserved: BTreeSet<u64>,
+    committed: BTreeSet<u64>,
+    children: BTreeMap<u64, u64>,
+}
+
+impl Promised {
+    fn hear(&mut self, line: &str) {
+        let number = |text: &str| text.trim().parse::<u64>().ok();
+        if let Some(value) = line.strip_prefix("reserved ").and_then(number) {
+            self.reserved.insert(value);
+        }
+        if let Some(value) = line.strip_prefix("committed ").and_then(number) {
+            self.committed.insert(value);
+            *self.children.entry(value >> 32).or_default() += 1;
+        }
+    }
+
+    /// Everything that was promised is there, and nothing is there twice.
+    fn check(&self, path: &Path, entries: &mut u64) {
+        let books = Books::open(path).unwrap();
+        let verified = books.verify().unwrap_or_else(|fault| panic!("{fault}"));
+        assert!(verified.entries >= *entries, "entries are never fewer than before");
+        *entries = verified.entries;
+        let mut meanings = BTreeMap::new();
+        for entry in books.entries(&Which::default()).unwrap() {
+            let value: u64 = entry.question.strip_prefix("SELECT ").unwrap().parse().unwrap();
+            assert!(meanings.insert(value, entry).is_none(), "{value} was reserved once");
+        }
+        for value in &self.reserved {
+            assert!(meanings.contains_key(value), "the reservation of {value} was forgotten");
+        }
+        for value in &self.committed {
+            let stored = books.stored(&question(&format!("{value}"))).unwrap();
+            let stored = stored.unwrap_or_else(|| panic!("the release {value} was lost"));
+            assert_eq!(stored.value, value.to_le_bytes());
+        }
+        // Spent is what was reserved, whatever became of it, and it never exceeds the budget.
+        let spent = verified.accounts.first().map_or(0.0, |account| account.spent);
+        assert!((spent - EACH * verified.entries as f64).abs() < 1e-9 && spent <= 1.0, "{spent}");
+    }
+}
+
+#[test]
+fn five_hundred_killed_processes_lose_nothing_and_forget_nothing() {
+    let path = folder("crash").join("whit.ledger");
+    let (mut promised, mut entries, mut kills, mut state) = (Promised::default(), 0, 0_u32, 1_u64);
+    let mut at_steps: BTreeMap<&str, u32> = BTreeMap::new();
+    while kills < 520 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let pick = (state >> 33) as u32;
+        if kills % 8 < 6 {
+            // At a named step of the first, second or third release of this child.
+            let step = STEPS[(kills % 8) as usize];
+            let mut child = start(&path, &format!("{step} {}", pick % 3 + 1));
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let here = lines.by_ref().map(Result::unwrap).find(|line| {
+                promised.hear(line);
+                line == "here"
+            });
+            assert!(here.is_some(), "the child never came to {step}");
+            child.kill().unwrap();
+            child.wait().unwrap();
+            *at_steps.entry(step).or_default() += 1;
+        } else {
+            // At any moment, from the very start to some releases later.
+            let mut child = start(&path, "");
+            std::thread::sleep(Duration::from_micros(u64::from(pick % 25_000)));
+            child.kill().unwrap();
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            lines.map_while(Result::ok).for_each(|line| promised.hear(&line));
+            child.wait().unwrap();
+            *at_steps.entry("any").or_default() += 1;
+        }
+        kills += 1;
+        promised.check(&path, &mut entries);
+    }
+    println!("{kills} kills {at_steps:?}, {entries} entries, {} committed", promised.committed.len());
+    assert!(promised.committed.len() > 200 && entries > promised.committed.len() as u64, "{entries}");
+    assert_eq!(at_steps.len(), 7);
+
+    // What crashes left behind is spent: the rest of the budget is what remains, to the last release.
+    let mut books = Books::open(&path).unwrap();
+    let open = books.entries(&Which::default()).unwrap().iter().filter(|entry| entry.state == State::Reserved).count();
+    assert!(open > 100, "{open} reservations were left open by crashes");
+    let left = 1.0 - EACH * entries as f64;
+    assert!(reserve(&mut books, "too much", left + EACH).is_err());
+    let _ = reserve(&mut books, "the rest", left).unwrap();
+    assert!(reserve(&mut books, "one more", EACH).is_err());
+}

@@ -1,0 +1,213 @@
+//! What must agree within a declaration: the protected rung and its columns, budgets and rungs, tables and keys.
+
+use super::value::{Entries, Value};
+use super::{Dataset, Declaration, DeclareError, Keys, UnitDeclaration, UserKey};
+use crate::unit::{Change, Kind, LadderError};
+
+type Check = Result<(), DeclareError>;
+
+/// A table has a unit, or is public; never both, never neither.
+pub(super) fn unit_or_public(table: &Entries<'_>, public: bool) -> Check {
+    if !public {
+        return match table.get("unit") {
+            Some(_) => Ok(()),
+            None => Err(table.place().wrong(
+                "{key} has no unit, so it is not known what one whit of it is",
+                "add unit.user and unit.protect = \"user\", or public = true if the whole table is public",
+            )),
+        };
+    }
+    for (name, what) in [("unit", "a unit"), ("budget", "budgets")] {
+        if let Some(value) = table.get(name) {
+            return Err(value.wrong(
+                &format!("{{key}} gives {what} to a table that is public, so nothing of it would be protected"),
+                format!("leave out `public = true` to protect the table, or leave out `{name}`"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The protected rung has the columns that it needs, and nothing is declared that would be ignored.
+pub(super) fn unit(dataset: &str, unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
+    let missing = |name: &str, why: &str, hint: &str| {
+        let sentence = format!("{{key}} is missing, and {why}");
+        Err(table.place().below(name).wrong(&sentence, hint))
+    };
+    let user_hint = "name the column that says whose a row is: unit.user = \"user_id\"";
+    let element_hint =
+        "name what parts a user's rows: unit.element = \"date_trunc('day', at)\", or protect another rung";
+    match unit.protect {
+        Kind::Element if unit.user.is_none() => {
+            return missing("user", "`unit.protect` is `element`: a user's rows in one element", user_hint);
+        }
+        Kind::Element if unit.element.is_none() => {
+            return missing("element", "`unit.protect` is `element`: a user's rows in one element", element_hint);
+        }
+        Kind::User if unit.user.is_none() => return missing("user", "`unit.protect` is `user`", user_hint),
+        Kind::Feature if unit.public.is_empty() => {
+            let hint = "list what is known anyway, unit.public = [\"education\"], or protect = \"event\"";
+            return missing("public", "`unit.protect` is `feature`: all columns but the public ones", hint);
+        }
+        Kind::Label if unit.label.is_none() => {
+            let hint = "name the one private column: unit.label = \"clicked\"";
+            return missing("label", "`unit.protect` is `label`", hint);
+        }
+        Kind::Event | Kind::Element | Kind::Feature | Kind::Label | Kind::User => {}
+    }
+    if unit.user.is_none() && unit.element.is_some() {
+        return missing("user", "an element is the rows of one user in one part of the data", user_hint);
+    }
+    idle(unit, table)?;
+    public_columns(unit, table)?;
+    caps(unit, table)?;
+    // Caps whose product does not fit, and the like.
+    unit.ladder().map(|_| ()).map_err(|error| {
+        let sentence = format!("`dataset.{dataset}` has no ladder that stands: {error}");
+        table.place().wrong(&sentence, error.hint())
+    })
+}
+
+/// Refuses what would be read and then have no effect.
+fn idle(unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
+    let (protect, of_columns) = (unit.protect, matches!(unit.protect, Kind::Feature | Kind::Label));
+    let refuse = |name: &str, why: &str, hint: &str| match table.get(name) {
+        Some(value) => {
+            Err(value.wrong(&format!("{{key}} has no meaning where `unit.protect` is `{protect}`{why}"), hint))
+        }
+        None => Ok(()),
+    };
+    if protect != Kind::Label {
+        refuse("label", "", "leave it out, or write unit.protect = \"label\"")?;
+    }
+    if of_columns {
+        refuse("element", ", whose units are rows or users", "leave it out, or write unit.protect = \"element\"")?;
+    }
+    if of_columns && unit.change == Some(Change::AddRemove) {
+        refuse("change", ": such units are replaced by definition", "leave it out")?;
+    }
+    Ok(())
+}
+
+fn public_columns(unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
+    let Some(value) = table.get("public") else { return Ok(()) };
+    if let Some(label) = unit.label.as_ref().filter(|label| unit.public.contains(label)) {
+        return Err(value.wrong(
+            &format!("{{key}} lists `{label}`, which is the label, and so private"),
+            "leave it out: all columns but the label are public anyway",
+        ));
+    }
+    let user = unit.user.as_ref().map(UserKey::column);
+    let whose = user.filter(|user| unit.public.iter().any(|column| column == user));
+    match (whose, unit.protect) {
+        (Some(user), Kind::Event | Kind::Element | Kind::User) => Err(value.wrong(
+            &format!("{{key}} lists `{user}`, the user column, but who a user is may change between neighbours"),
+            "leave it out",
+        )),
+        (Some(_), Kind::Feature | Kind::Label) | (None, _) => Ok(()),
+    }
+}
+
+fn caps(unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
+    let Some(value) = table.get("caps") else { return Ok(()) };
+    let caps = &unit.caps;
+    let refuse = |name: &str, what: &str, hint: &str| {
+        Err(value.place().below(name).wrong(&format!("{{key}} caps {what}, and none is declared"), hint))
+    };
+    if unit.element.is_none() {
+        let hint = "add unit.element, or cap the user's rows: rows_per_user = 50";
+        for (name, cap) in [("elements_per_user", caps.elements_per_user), ("rows_per_element", caps.rows_per_element)]
+        {
+            if cap.is_some() {
+                return refuse(name, "elements", hint);
+            }
+        }
+    }
+    if unit.user.is_none() && caps.rows_per_user.is_some() {
+        return refuse("rows_per_user", "users", "add unit.user, or leave the cap out");
+    }
+    Ok(())
+}
+
+/// A budget names a rung that is on the ladder, so that it is charged.
+pub(super) fn budget_rung(kind: Kind, unit: &UnitDeclaration, value: &Value<'_>) -> Check {
+    let Ok(ladder) = unit.ladder() else { return Ok(()) }; // said already
+    if ladder.rung(kind).is_some() {
+        return Ok(());
+    }
+    let on: Vec<String> = ladder.rungs().iter().map(|rung| format!("budget.{}", rung.unit.kind())).collect();
+    let on = format!("budgets can be given for {}", on.join(", "));
+    match unit.missing(kind) {
+        Some(LadderError::NoCap { cap, .. }) => {
+            // Without an element the whole user is one, and the cap goes by another name.
+            let cap = if unit.element.is_none() { "rows_per_user" } else { cap };
+            Err(value.wrong(
+                &format!("{{key}} cannot be kept: without `{cap}` one {kind} may hold any number of {}s", unit.protect),
+                format!("declare unit.caps.{cap}; what a user has beyond it is left out. Else {on}"),
+            ))
+        }
+        Some(LadderError::Order { .. }) => Err(value.wrong(
+            &format!(
+                "{{key}} names a rung below the protected one, `{}`, which hides all that moves within it",
+                unit.protect
+            ),
+            format!("leave it out, or write unit.protect = \"{kind}\"; {on}"),
+        )),
+        _ => Err(value.wrong("{key} names a rung that is not declared", on)),
+    }
+}
+
+/// What one data set says of another holds.
+pub(super) fn references(declaration: &Declaration, dataset: &Dataset, table: &Entries<'_>) -> Check {
+    through(declaration, dataset, table)?;
+    let Some(columns) = table.get("columns") else { return Ok(()) };
+    let columns = columns.names("")?;
+    for (name, value) in columns.iter() {
+        let Some(Keys::FromTable { table: other, column }) = dataset.keys(name) else { continue };
+        let place = value.place().below("keys");
+        match declaration.dataset(other) {
+            Err(error) => {
+                return Err(
+                    place.wrong(&format!("{{key}} are taken from `{other}.{column}`, but {error}"), error.hint())
+                );
+            }
+            Ok(found) if !found.public => {
+                return Err(place.wrong(
+                    &format!("{{key}} are taken from `{other}`, which is private, so its keys are not known"),
+                    format!(
+                        "write public = true under [dataset.{other}] if the whole of it is public, or list the keys"
+                    ),
+                ));
+            }
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A key to another table leads to that table's users; else one person would be two.
+fn through(declaration: &Declaration, dataset: &Dataset, table: &Entries<'_>) -> Check {
+    let user = dataset.unit.as_ref().and_then(|unit| unit.user.as_ref());
+    let Some(UserKey::Through { column, other_table, other_column, .. }) = user else { return Ok(()) };
+    let place = match table.get("unit") {
+        Some(unit) => unit.place().below("user"),
+        None => table.place().clone(),
+    };
+    let other = declaration
+        .dataset(other_table)
+        .map_err(|error| place.wrong(&format!("{{key}} leads to `{other_table}`, but {error}"), error.hint()))?;
+    let there = other.unit.as_ref().and_then(|unit| unit.user.as_ref()).map(UserKey::column);
+    match there {
+        Some(found) if found == other_column => Ok(()),
+        Some(found) => Err(place.wrong(
+            &format!(
+                "{{key}} leads to `{other_table}.{other_column}`, but the users of `{other_table}` are in `{found}`"
+            ),
+            format!("lead to `{other_table}.{found}`, or make `{other_column}` the user of `{other_table}`"),
+        )),
+        None => Err(place.wrong(
+            &format!("{{key}} leads to `{other_table}`, which has no users"),
+            format!("name the column alone, unit.user = \"{column}\", or give `{other_table}` a unit.user"),
+        )),
+    }
+}

@@ -1,0 +1,363 @@
+//! Data sets as they are declared: source, unit, caps, bounds, budgets. Reads the text of `whit.toml`, never files.
+//!
+//! ```
+//! use whit_core::Kind;
+//! use whit_core::declare::{Bounds, Declaration};
+//! let declaration = Declaration::parse(r#"
+//!     [dataset.visits]
+//!     source = "visits/*.parquet"
+//!     unit.user = "user_id"
+//!     unit.element = "registrable_domain(url)"
+//!     unit.public = ["country"]
+//!     unit.protect = "element"
+//!     unit.caps = { elements_per_user = 400, rows_per_element = 50 }
+//!     columns.seconds = { bounds = [0, 600] }
+//!     budget.element = { epsilon = 3.0, delta = 1e-6 }
+//!     budget.user    = { epsilon = 30.0, delta = 1e-6 }
+//! "#)?;
+//! let visits = declaration.dataset("visits")?;
+//! assert_eq!(visits.columns["seconds"].bounds, Some(Bounds::Declared { low: 0.0, high: 600.0 }));
+//!
+//! let ladder = visits.unit.as_ref().unwrap().ladder().unwrap();
+//! assert_eq!(ladder.protected().unit.to_string(), "element (user_id, registrable_domain(url)), replace");
+//! assert_eq!(ladder.rung(Kind::User).map(|rung| rung.holds), Some(800)); // 400 elements go, and 400 others come
+//! # Ok::<(), whit_core::declare::DeclareError>(())
+//! ```
+//!
+//! There is no default unit. A table has one, or says `public = true`.
+
+mod check;
+mod error;
+pub mod nearest;
+mod read;
+mod unit;
+mod value;
+
+pub use error::DeclareError;
+pub use nearest::nearest;
+
+use crate::unit::{Change, Kind};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Everything that one `whit.toml` declares.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Declaration {
+    /// The data sets, by name.
+    pub datasets: BTreeMap<String, Dataset>,
+    /// Where the ledger is, relative to `whit.toml`; `whit.ledger` beside it where this is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<String>,
+}
+
+impl Declaration {
+    /// Reads the text of a `whit.toml`, and checks all that can be checked without looking at data.
+    ///
+    /// ```
+    /// use whit_core::declare::Declaration;
+    /// let wrong = Declaration::parse("[dataset.visits]\nsource = 'v.csv'\nunit.usr = 'id'\nunit.protect = 'user'").unwrap_err();
+    /// assert_eq!(wrong.to_string(), "line 3: `dataset.visits.unit.usr` is not a key that is known here");
+    /// assert_eq!(wrong.hint(), "did you mean `user`? Known here: user, element, public, label, protect, change, caps");
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, DeclareError> {
+        read::declaration(text)
+    }
+
+    /// The data set of a name; where there is none, the error names the nearest.
+    pub fn dataset(&self, name: &str) -> Result<&Dataset, DeclareError> {
+        self.datasets.get(name).ok_or_else(|| {
+            let names = self.datasets.keys().map(String::as_str);
+            let hint = match nearest(name, names.clone()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if self.datasets.is_empty() => "declare one: `whit init PATH` writes a draft".to_owned(),
+                None => format!("declared are: {}", names.collect::<Vec<_>>().join(", ")),
+            };
+            DeclareError::new(format!("no data set is called `{name}`"), hint)
+        })
+    }
+
+    /// The budgets of a data set; none where there is no such data set.
+    pub fn budgets_of(&self, dataset: &str) -> &[BudgetDeclaration] {
+        self.datasets.get(dataset).map_or(&[], |dataset| &dataset.budgets)
+    }
+}
+
+/// One table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Dataset {
+    /// Its name: lower-case letters, digits and underscores, as SQL has it without quotes.
+    pub name: String,
+    /// Files, globs and folders, relative to `whit.toml`.
+    pub source: Vec<String>,
+    /// How the files are written; by their extension where this is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// Whether the whole table is public: it joins freely and has no unit.
+    pub public: bool,
+    /// What one whit is; there unless the table is public.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<UnitDeclaration>,
+    /// What is said of columns.
+    pub columns: BTreeMap<String, ColumnDeclaration>,
+    /// What an owner allows: those for everybody first, fine to coarse, then those of analysts by name.
+    pub budgets: Vec<BudgetDeclaration>,
+    /// What a question gets that does not say otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<QueryDefaults>,
+}
+
+impl Dataset {
+    /// The declared bounds of a column.
+    pub fn bounds(&self, column: &str) -> Option<Bounds> {
+        self.columns.get(column).and_then(|declared| declared.bounds)
+    }
+
+    /// The declared keys of a column.
+    pub fn keys(&self, column: &str) -> Option<&Keys> {
+        self.columns.get(column).and_then(|declared| declared.keys.as_ref())
+    }
+}
+
+/// How files are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Apache Parquet.
+    Parquet,
+    /// Values with commas between them, under a line of names.
+    Csv,
+    /// One JSON object a line.
+    Ndjson,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 3] = [Self::Parquet, Self::Csv, Self::Ndjson];
+
+    /// The format that an extension stands for, in any case.
+    ///
+    /// ```
+    /// use whit_core::declare::Format;
+    /// assert_eq!(Format::of_extension("jsonl"), Some(Format::Ndjson));
+    /// assert_eq!(Format::of_extension("xlsx"), None);
+    /// ```
+    pub fn of_extension(extension: &str) -> Option<Self> {
+        let extension = extension.to_ascii_lowercase();
+        Self::ALL.into_iter().find(|format| format.extensions().contains(&extension.as_str()))
+    }
+
+    /// The extensions that stand for it, without the dot.
+    pub fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Parquet => &["parquet", "pq"],
+            Self::Csv => &["csv"],
+            Self::Ndjson => &["ndjson", "jsonl"],
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.extensions()[0])
+    }
+}
+
+/// What one whit of a table is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnitDeclaration {
+    /// Which column says whose a row is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserKey>,
+    /// Which element of a partition a row falls into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element: Option<ElementSource>,
+    /// Columns that never change between neighbours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub public: Vec<String>,
+    /// The one private column of a label unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The rung that every release protects.
+    pub protect: Kind,
+    /// How neighbours differ on the event and user rungs; `replace` where absent, so that all rungs compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+    /// Limits on what one unit contributes. Data is bounded so that they hold.
+    pub caps: CapsDeclaration,
+}
+
+/// Which column says whose a row is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UserKey {
+    /// A column of the table.
+    Column(String),
+    /// A column of the table whose values are the users of another: `orders.customer_id -> customers.id`.
+    Through {
+        /// The table itself.
+        table: String,
+        /// Its column.
+        column: String,
+        /// The table that the key leads to.
+        other_table: String,
+        /// The user column there.
+        other_column: String,
+    },
+}
+
+impl UserKey {
+    /// The table's own column whose value says whose a row is.
+    pub fn column(&self) -> &str {
+        match self {
+            Self::Column(column) | Self::Through { column, .. } => column,
+        }
+    }
+}
+
+impl fmt::Display for UserKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Column(column) => f.write_str(column),
+            Self::Through { table, column, other_table, other_column } => {
+                write!(f, "{table}.{column} -> {other_table}.{other_column}")
+            }
+        }
+    }
+}
+
+/// How a row is mapped to its element.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ElementSource {
+    /// SQL text: a column, `date_trunc('day', at)`, `registrable_domain(url)`.
+    Expression(String),
+    /// A published list of values and their elements, and one element for all other values.
+    Dictionary {
+        /// The column whose values are looked up.
+        column: String,
+        /// The element of each value that is listed.
+        elements: BTreeMap<String, String>,
+        /// The element of every other value.
+        unknown: String,
+    },
+    /// A file that `whit partition` wrote.
+    PartitionFile {
+        /// The column whose values are looked up.
+        column: String,
+        /// The file, relative to `whit.toml`.
+        path: String,
+    },
+}
+
+impl fmt::Display for ElementSource {
+    /// The text by which the element stands in a unit's key: the expression, or the name of the column.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expression(text)
+            | Self::Dictionary { column: text, .. }
+            | Self::PartitionFile { column: text, .. } => f.write_str(text),
+        }
+    }
+}
+
+/// Limits on what one unit contributes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct CapsDeclaration {
+    /// The most elements in which one user keeps rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elements_per_user: Option<u64>,
+    /// The most rows that one user keeps in one element.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_per_element: Option<u64>,
+    /// The most rows that one user keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_per_user: Option<u64>,
+    /// The most groups of a question to which one unit contributes (L0).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u64>,
+    /// The most rows that one unit keeps in one group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_per_group: Option<u64>,
+}
+
+/// What is said of one column.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ColumnDeclaration {
+    /// The range into which its numbers are clamped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
+    /// The group keys that are known without looking at the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Keys>,
+}
+
+/// The range into which a column's numbers are clamped.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bounds {
+    /// Known without looking at the data: `bounds = [0, 600]`. Both are finite, and `low < high`.
+    Declared {
+        /// The least value.
+        low: f64,
+        /// The largest value.
+        high: f64,
+    },
+    /// Found privately, from a part of each question's budget: `bounds = "auto"`.
+    Auto,
+}
+
+/// Group keys that are known without looking at the data. All of them appear in an answer, with zeros.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keys {
+    /// `keys = ["at", "de"]`; numbers and booleans as text.
+    Listed(Vec<String>),
+    /// `keys = "countries.code"`: a column of a table that is declared public.
+    FromTable {
+        /// The public table.
+        table: String,
+        /// Its column.
+        column: String,
+    },
+}
+
+/// The loss that an owner allows at one rung.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BudgetDeclaration {
+    /// The rung.
+    pub kind: Kind,
+    /// Whose it is; everybody's together where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub analyst: Option<String>,
+    /// ε, above 0 and finite.
+    pub epsilon: f64,
+    /// δ, at least 0 and below 1.
+    pub delta: f64,
+    /// What the filter adds up: one of [`BudgetDeclaration::CURRENCIES`]. Where absent, `gaussian`; a budget with δ = 0
+    /// always has `sum`, the only one that works there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+}
+
+impl BudgetDeclaration {
+    /// The words for what a filter adds up.
+    pub const CURRENCIES: [&'static str; 4] = ["gaussian", "concentrated", "renyi", "sum"];
+}
+
+/// What a question gets that does not say otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct QueryDefaults {
+    /// ε of one question at the protected rung.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
+    /// δ of one question at the protected rung.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
+    /// The most groups to which one unit contributes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! From the text of a `whit.toml` to a [`Declaration`].
+
+use super::value::{self, Entries, Value};
+use super::{
+    Bounds, BudgetDeclaration, CapsDeclaration, ColumnDeclaration, Dataset, Declaration, DeclareError, ElementSource,
+    Format, Keys, QueryDefaults, UnitDeclaration, UserKey, check,
+};
+use crate::unit::{Change, Kind};
+use std::collections::{BTreeMap, BTreeSet};
+
+type Read<T> = Result<T, DeclareError>;
+
+const KINDS: [(&str, Kind); 5] = [
+    ("event", Kind::Event),
+    ("element", Kind::Element),
+    ("feature", Kind::Feature),
+    ("label", Kind::Label),
+    ("user", Kind::User),
+];
+
+pub(super) fn declaration(text: &str) -> Read<Declaration> {
+    let parsed = value::parse(text)?;
+    let root = value::root(text, parsed.get_ref(), &["dataset", "ledger"])?;
+    let ledger = root.read("ledger", |v| v.text("a path beside this file, such as ledger = \"whit.ledger\""))?;
+    let no_data = "begin one with `[dataset.NAME]` and a `source`; `whit init PATH` writes a draft";
+    let Some(datasets) = root.get("dataset") else {
+        return Err(DeclareError::new("no data set is declared", no_data));
+    };
+    let entries = datasets.names(no_data)?;
+    if entries.is_empty() {
+        return Err(datasets.wrong("no data set is declared", no_data));
+    }
+    let mut declaration = Declaration { datasets: BTreeMap::new(), ledger };
+    for (name, value) in entries.iter() {
+        check_name(name, value)?;
+        declaration.datasets.insert(name.to_owned(), dataset(name, value)?);
+    }
+    // What one data set says of another can be checked only when all are there.
+    for (name, value) in entries.iter() {
+        let table = value.entries(&DATASET)?;
+        check::references(&declaration, &declaration.datasets[name], &table)?;
+    }
+    Ok(declaration)
+}
+
+/// SQL reads a name without quotes in lower case, so a table with another name could not be asked for.
+fn check_name(name: &str, value: &Value<'_>) -> Read<()> {
+    let lower = name.chars().all(|c| c == '_' || (c.is_alphanumeric() && c.to_lowercase().eq([c])));
+    if lower && !name.is_empty() && !name.starts_with(|c: char| c.is_numeric()) {
+        return Ok(());
+    }
+    let plain: String = name.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+    let plain = if plain.starts_with(|c: char| c.is_alphabetic()) { plain } else { format!("table_{plain}") };
+    Err(value.wrong(
+        "{key} must be named in lower-case letters, digits and underscores, since SQL asks for it by that name",
+        format!("call it `{}`", plain.trim_end_matches('_')),
+    ))
+}
+
+const DATASET: [&str; 7] = ["source", "format", "public", "unit", "columns", "budget", "query"];
+
+fn dataset(name: &str, value: &Value<'_>) -> Read<Dataset> {
+    let table = value.entries(&DATASET)?;
+    let public = table.read("public", |v| v.boolean("public = true says that the whole table is public"))?;
+    let public = public.unwrap_or(false);
+    let unit = table.read("unit", |v| unit(name, v))?;
+    check::unit_or_public(&table, public)?;
+    let budgets = table.read("budget", |v| budgets(v, unit.as_ref()))?.unwrap_or_default();
+    Ok(Dataset {
+        name: name.to_owned(),
+        source: source(&table)?,
+        format: table.read("format", |v| {
+            v.word(&Format::ALL.map(|f| (f.extensions()[0], f)), "parquet, csv or ndjson; else the extension decides")
+        })?,
+        public,
+        unit,
+        columns: table.read("columns", columns)?.unwrap_or_default(),
+        budgets,
+        query: table.read("query", query)?,
+    })
+}
+
+fn source(table: &Entries<'_>) -> Read<Vec<String>> {
+    let hint = "name a file, a glob or a folder, relative to this file: source = \"visits/*.parquet\"";
+    let Some(value) = table.get("source") else {
+        return Err(table.place().wrong("{key} has no source, so there is nothing to read", hint));
+    };
+    let sources = if value.is_array() { value.texts(hint)? } else { vec![value.text(hint)?] };
+    if sources.is_empty() {
+        return Err(value.wrong("{key} is empty", hint));
+    }
+    Ok(sources)
+}
+
+fn unit(dataset: &str, value: &Value<'_>) -> Read<UnitDeclaration> {
+    let table = value.entries(&["user", "element", "public", "label", "protect", "change", "caps"])?;
+    let protect_hint = "say what one whit is: event, element, feature, label or user";
+    let Some(protect) = table.get("protect") else {
+        let sentence = format!("`dataset.{dataset}` does not say what it protects: `unit.protect` is missing");
+        return Err(table.place().wrong(&sentence, format!("{protect_hint}; there is no default")));
+    };
+    let unit = UnitDeclaration {
+        user: table.read("user", |v| user(dataset, v))?,
+        element: table.read("element", element)?,
+        public: table.read("public", public)?.unwrap_or_default(),
+        label: table.read("label", |v| v.text("the one private column: unit.label = \"clicked\""))?,
+        protect: protect.word(&KINDS, protect_hint)?,
+        change: table.read("change", |v| {
+            let words = [("replace", Change::Replace), ("add-remove", Change::AddRemove)];
+            v.word(&words, "replace (the default) or add-remove")
+        })?,
+        caps: table.read("caps", caps)?.unwrap_or_default(),
+    };
+    check::unit(dataset, &unit, &table)?;
+    Ok(unit)
+}
+
+fn user(dataset: &str, value: &Value<'_>) -> Read<UserKey> {
+    let hint = "a column, unit.user = \"user_id\", or a key, unit.user = \"orders.customer_id -> customers.id\"";
+    let text = value.text(hint)?;
+    let Some((here, there)) = text.split_once("->") else {
+        return Ok(UserKey::Column(text));
+    };
+    let (Some((table, column)), Some((other_table, other_column))) = (dotted(here), dotted(there)) else {
+        return Err(value.wrong("{key} has an arrow, so it must be `table.column -> other.column`", hint));
+    };
+    if table != dataset {
+        return Err(value.wrong(
+            &format!("{{key}} begins at `{table}`, but belongs to `{dataset}`"),
+            format!("write the key of this table first: \"{dataset}.{column} -> {other_table}.{other_column}\""),
+        ));
+    }
+    Ok(UserKey::Through { table, column, other_table, other_column })
+}
+
+/// `table.column`; what is behind the first dot is the column's name.
+fn dotted(text: &str) -> Option<(String, String)> {
+    let (table, column) = text.trim().split_once('.')?;
+    let (table, column) = (table.trim(), column.trim());
+    (!table.is_empty() && !column.is_empty()).then(|| (table.to_owned(), column.to_owned()))
+}
+
+fn element(value: &Value<'_>) -> Read<ElementSource> {
+    let hint = "a column or SQL, unit.element = \"date_trunc('day', at)\"; or { column = \"word\", file = \
+                \"words.partition\" }; or { column = \"weekday\", dictionary = { sat = \"weekend\" }, unknown = \"weekday\" }";
+    if !value.is_table() {
+        return value.text(hint).map(ElementSource::Expression);
+    }
+    let table = value.entries(&["column", "file", "dictionary", "unknown"])?;
+    let Some(column) = table.read("column", |v| v.text(hint))? else {
+        return Err(value.wrong("{key} does not say which column decides: `column` is missing", hint));
+    };
+    match (table.get("file"), table.get("dictionary"), table.get("unknown")) {
+        (Some(file), None, None) => Ok(ElementSource::PartitionFile { column, path: file.text(hint)? }),
+        (None, Some(list), Some(unknown)) => {
+            let entries = list.names(hint)?;
+            let read = |(name, v): (&str, &Value<'_>)| Ok((name.to_owned(), v.key_text(hint)?));
+            let elements = entries.iter().map(read).collect::<Read<_>>()?;
+            Ok(ElementSource::Dictionary { column, elements, unknown: unknown.text(hint)? })
+        }
+        (None, Some(_), None) => Err(value.wrong(
+            "{key} does not say where values go that its dictionary does not list: `unknown` is missing",
+            "every row needs an element, or no unit protects it: add unknown = \"other\"",
+        )),
+        (Some(_), _, _) => Err(value.wrong("{key} has a file and a dictionary, and only one can decide", hint)),
+        (None, None, _) => Err(value.wrong("{key} has neither a `file` nor a `dictionary`", hint)),
+    }
+}
+
+fn public(value: &Value<'_>) -> Read<Vec<String>> {
+    let hint = "list the columns that never change between neighbours: unit.public = [\"country\"]";
+    let columns = value.texts(hint)?;
+    let mut seen = BTreeSet::new();
+    match columns.iter().find(|column| !seen.insert(column.as_str())) {
+        Some(twice) => Err(value.wrong(&format!("{{key}} lists `{twice}` twice"), "leave one out")),
+        None => Ok(columns),
+    }
+}
+
+fn caps(value: &Value<'_>) -> Read<CapsDeclaration> {
+    let known = ["elements_per_user", "rows_per_element", "rows_per_user", "groups", "rows_per_group"];
+    let table = value.entries(&known)?;
+    let cap = |name| table.read(name, |v| v.count("a cap is a whole number, at least 1; leave it out for none"));
+    Ok(CapsDeclaration {
+        elements_per_user: cap("elements_per_user")?,
+        rows_per_element: cap("rows_per_element")?,
+        rows_per_user: cap("rows_per_user")?,
+        groups: cap("groups")?,
+        rows_per_group: cap("rows_per_group")?,
+    })
+}
+
+fn columns(value: &Value<'_>) -> Read<BTreeMap<String, ColumnDeclaration>> {
+    let entries = value.names("one entry a column: columns.seconds = { bounds = [0, 600] }")?;
+    let column = |(name, v): (&str, &Value<'_>)| {
+        let table = v.entries(&["bounds", "keys"])?;
+        let declared = ColumnDeclaration { bounds: table.read("bounds", bounds)?, keys: table.read("keys", keys)? };
+        if declared == ColumnDeclaration::default() {
+            return Err(v.wrong("{key} says nothing", "give it bounds = [0, 600] or keys = [\"a\", \"b\"]"));
+        }
+        Ok((name.to_owned(), declared))
+    };
+    entries.iter().map(column).collect()
+}
+
+fn bounds(value: &Value<'_>) -> Read<Bounds> {
+    let hint = "bounds = [0, 600], which you can defend without looking at the data, or bounds = \"auto\" to find them privately";
+    if !value.is_array() {
+        return value.word(&[("auto", ())], hint).map(|()| Bounds::Auto).map_err(|error| {
+            if value.text(hint).is_ok() { value.wrong("{key} must be two numbers or \"auto\"", hint) } else { error }
+        });
+    }
+    let items = value.items(hint)?;
+    let [low, high] = items.as_slice() else {
+        return Err(value.wrong(&format!("{{key}} must be two numbers, and has {}", items.len()), hint));
+    };
+    let (low, high) = (low.number(hint)?, high.number(hint)?);
+    if low < high {
+        return Ok(Bounds::Declared { low, high });
+    }
+    let (sentence, hint) = if low > high {
+        ("is empty", format!("write the least value first: bounds = [{high}, {low}]"))
+    } else {
+        ("holds one value only, so every sum would be a count", format!("widen it, or count instead; {hint}"))
+    };
+    Err(value.wrong(&format!("{{key}} = [{low}, {high}] {sentence}"), hint))
+}
+
+fn keys(value: &Value<'_>) -> Read<Keys> {
+    let hint = "list them, keys = [\"at\", \"de\"], or take them from a public table, keys = \"countries.code\"";
+    if !value.is_array() {
+        let text = value.text(hint)?;
+        let (table, column) = dotted(&text)
+            .ok_or_else(|| value.wrong(&format!("{{key}} is `{text}`, which is not `table.column`"), hint))?;
+        return Ok(Keys::FromTable { table, column });
+    }
+    let listed = value.items(hint)?.iter().map(|item| item.key_text(hint)).collect::<Read<Vec<_>>>()?;
+    if listed.is_empty() {
+        return Err(value.wrong("{key} lists no keys, so every answer would be empty", hint));
+    }
+    let mut seen = BTreeSet::new();
+    match listed.iter().find(|key| !seen.insert(key.as_str())) {
+        Some(twice) => Err(value.wrong(&format!("{{key}} lists `{twice}` twice"), "leave one out")),
+        None => Ok(Keys::Listed(listed)),
+    }
+}
+
+fn budgets(value: &Value<'_>, unit: Option<&UnitDeclaration>) -> Read<Vec<BudgetDeclaration>> {
+    let rungs = KINDS.map(|(word, _)| word);
+    let known: Vec<&str> = rungs.into_iter().chain(["analyst"]).collect();
+    let table = value.entries(&known)?;
+    let mut budgets = rung_budgets(&table, None, unit)?;
+    if let Some(analysts) = table.get("analyst") {
+        let by_name = analysts.names("budget.analyst.alice.element = { epsilon = 1.0, delta = 1e-6 }")?;
+        for (name, value) in by_name.iter() {
+            let own = value.entries(&rungs)?;
+            if own.is_empty() {
+                return Err(value.wrong("{key} names no rung", format!("one of: {}", rungs.join(", "))));
+            }
+            budgets.extend(rung_budgets(&own, Some(name), unit)?);
+        }
+    }
+    Ok(budgets)
+}
+
+fn rung_budgets(
+    table: &Entries<'_>,
+    analyst: Option<&str>,
+    unit: Option<&UnitDeclaration>,
+) -> Read<Vec<BudgetDeclaration>> {
+    let mut budgets = Vec::new();
+    for (word, kind) in KINDS {
+        if let Some(value) = table.get(word) {
+            if let Some(unit) = unit {
+                check::budget_rung(kind, unit, value)?;
+            }
+            budgets.push(budget(kind, analyst, value)?);
+        }
+    }
+    Ok(budgets)
+}
+
+fn budget(kind: Kind, analyst: Option<&str>, value: &Value<'_>) -> Read<BudgetDeclaration> {
+    let hint = format!("budget.{kind} = {{ epsilon = 3.0, delta = 1e-6 }}");
+    let table = value.entries(&["epsilon", "delta", "currency"])?;
+    let Some(epsilon) = epsilon(&table)? else {
+        return Err(value.wrong("{key} has no `epsilon`", hint));
+    };
+    let delta = delta(&table)?.unwrap_or(0.0);
+    let words = BudgetDeclaration::CURRENCIES.map(|word| (word, word));
+    let currency = table.read("currency", |v| v.word(&words, "what the budget adds up; gaussian is the default"))?;
+    let currency = match (currency, delta > 0.0) {
+        (currency, true) => currency,
+        (None | Some("sum"), false) => Some("sum"),
+        (Some(other), false) => {
+            return Err(value.wrong(
+                &format!("{{key}} adds up in `{other}`, which needs a δ above 0"),
+                "add delta = 1e-6, or write currency = \"sum\", the only one that works at δ = 0",
+            ));
+        }
+    };
+    Ok(BudgetDeclaration {
+        kind,
+        analyst: analyst.map(str::to_owned),
+        epsilon,
+        delta,
+        currency: currency.map(str::to_owned),
+    })
+}
+
+fn query(value: &Value<'_>) -> Read<QueryDefaults> {
+    let table = value.entries(&["epsilon", "delta", "groups"])?;
+    let groups = table.read("groups", |v| v.count("the most groups to which one unit contributes"))?;
+    Ok(QueryDefaults { epsilon: epsilon(&table)?, delta: delta(&table)?, groups })
+}
+
+fn epsilon(table: &Entries<'_>) -> Read<Option<f64>> {
+    let hint = "ε is the logarithm of the factor by which an output may become more likely; 1 is strong, 10 is weak";
+    table.read("epsilon", |v| match v.number(hint)? {
+        epsilon if epsilon > 0.0 => Ok(epsilon),
+        epsilon => Err(v.wrong(&format!("{{key}} is {epsilon}, but must be above 0"), hint)),
+    })
+}
+
+fn delta(table: &Entries<'_>) -> Read<Option<f64>> {
+    let hint = "δ is a probability; take it well below one over the number of units, such as 1e-6";
+    table.read("delta", |v| match v.number(hint)? {
+        delta if (0.0..1.0).contains(&delta) => Ok(delta),
+        delta => Err(v.wrong(&format!("{{key}} is {delta}, but must be at least 0 and below 1"), hint)),
+    })
+}

@@ -1,0 +1,140 @@
+//! What a question gets: a table whose every value says how far off it may be, and what it cost.
+
+use serde::{Deserialize, Serialize};
+use whit_core::{Charge, Cost};
+
+/// One value of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any number.
+    Float(f64),
+    /// Words, dates and times as text.
+    Text(String),
+}
+
+/// What a column of an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// A group key.
+    Key,
+    /// A sanitised value, or one made of them.
+    Noisy,
+    /// A value that reads public columns only: exact and free.
+    Exact,
+}
+
+/// A column of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name, as the question gave it.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+}
+
+/// One value with the interval in which the truth lies with the answer's confidence, where that is known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The released value.
+    pub value: Value,
+    /// The lower end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+/// A table that left, with its statement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, one cell a column.
+    pub rows: Vec<Vec<Cell>>,
+    /// What the answer says of itself.
+    pub statement: Statement,
+}
+
+/// What one rung paid, in symbols and as a loss.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Price {
+    /// The unit with its change, in words: "element (user_id, domain), replace".
+    pub unit: String,
+    /// The symbolic cost, which a better accountant may read again.
+    pub cost: Cost,
+    /// ε at the δ beside it; infinite where nothing bounds it.
+    #[serde(with = "finite_or_null")]
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// The accountant that said so.
+    pub accountant: String,
+}
+
+/// What an answer says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Statement {
+    /// The data set.
+    pub dataset: String,
+    /// The question as it was asked.
+    pub question: String,
+    /// The protected unit, in words.
+    pub unit: String,
+    /// Each rung's price, the protected one first. Empty where nothing private was read.
+    pub prices: Vec<Price>,
+    /// The confidence of the intervals.
+    pub confidence: f64,
+    /// How each value was sanitised, in words: "count(*): rounded Gaussian, σ = 12.4".
+    pub mechanisms: Vec<String>,
+    /// What a reader must know: rows without a user left out, bounds found privately, public values taken as known.
+    pub notes: Vec<String>,
+    /// The fingerprint of the data.
+    pub fingerprint: String,
+    /// The hash of the partition, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// The number of the entry in the ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<u64>,
+    /// Whether the answer was read from the ledger and cost nothing this time.
+    #[serde(default)]
+    pub stored: bool,
+}
+
+impl Statement {
+    /// The prices of a charge, each at `delta`, by the tightest accountant that knows its costs.
+    pub fn prices(charge: &Charge, delta: f64) -> Vec<Price> {
+        charge.iter().map(|(rung, cost)| price(rung.unit.to_string(), cost, delta)).collect()
+    }
+}
+
+/// ε of a cost at δ: by PLD, or by the sum where δ is 0.
+fn price(unit: String, cost: &Cost, delta: f64) -> Price {
+    use whit_account::{Name, epsilon};
+    let names = if delta > 0.0 { vec![Name::Pld, Name::Rdp, Name::Basic] } else { vec![Name::Basic] };
+    let found = names.into_iter().find_map(|name| epsilon(cost, delta, name).ok().map(|loss| (loss.upper, name)));
+    let (epsilon, name) = found.unwrap_or((f64::INFINITY, Name::Basic));
+    Price { unit, cost: cost.clone(), epsilon, delta, accountant: name.to_string() }
+}
+
+/// JSON has no infinity: there it is null.
+mod finite_or_null {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        value.is_finite().then_some(*value).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::INFINITY))
+    }
+}

@@ -1,0 +1,216 @@
+//! Values on a lattice, inside the engine: clamped, centred, rounded to whole steps, row by row.
+//!
+//! The step is a power of two, so that scaling by it is exact, and rounding is the only thing that is done to a
+//! value. Every row's integer lies in a range that is known beforehand, whatever the row holds: NaN counts as missing,
+//! infinities are clamped like any other number.
+
+use crate::error::QueryError;
+use crate::plan::Shape;
+use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::Result;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use std::sync::Arc;
+
+/// A centred or plain value has at most so many steps on either side of zero.
+const STEPS: f64 = 1_048_576.0; // 2^20
+
+/// How a value becomes a whole number of steps.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Quantise {
+    /// The bits of what is subtracted first.
+    centre: u64,
+    /// The bits of the lower and the upper bound, before anything is subtracted.
+    bounds: (u64, u64),
+    /// The step is 2 to this power.
+    exponent: i32,
+    /// Whether the value is squared, after it is centred.
+    squared: bool,
+    low: i64,
+    high: i64,
+}
+
+impl Quantise {
+    /// For values in `low..=high`, which are `whole` numbers or not.
+    pub(crate) fn of(low: f64, high: f64, shape: Shape, whole: bool) -> std::result::Result<Self, QueryError> {
+        if !(low.is_finite() && high.is_finite() && low <= high) {
+            return Err(QueryError::asked(
+                format!("the bounds {low} and {high} are not a range"),
+                "give two finite numbers, the smaller first",
+            ));
+        }
+        let centre = match shape {
+            Shape::Plain => 0.0,
+            // A centre on the lattice of the values keeps whole numbers whole.
+            Shape::Centred | Shape::Squared if whole => f64::midpoint(low, high).round(),
+            Shape::Centred | Shape::Squared => f64::midpoint(low, high),
+        };
+        let furthest = (low - centre).abs().max((high - centre).abs());
+        let furthest = if shape == Shape::Squared { furthest * furthest } else { furthest };
+        // Whole numbers stay as they are while there are few enough of them.
+        let exponent = if whole && furthest <= STEPS * 1024.0 { 0 } else { exponent_for(furthest / STEPS) };
+        let mut quantise =
+            Self { centre: centre.to_bits(), bounds: (low.to_bits(), high.to_bits()), exponent, squared: shape == Shape::Squared, low: 0, high: 0 };
+        let (at_low, at_high, at_centre) = (quantise.steps(low), quantise.steps(high), quantise.steps(centre.clamp(low, high)));
+        (quantise.low, quantise.high) = (at_low.min(at_high).min(at_centre), at_low.max(at_high).max(at_centre));
+        Ok(quantise)
+    }
+
+    /// The same with the range of integers that was planned for before the bounds were found.
+    pub(crate) fn found(low: f64, high: f64, shape: Shape) -> std::result::Result<Self, QueryError> {
+        let mut quantise = Self::of(low, high, shape, false)?;
+        let (least, most) = found_range(shape);
+        (quantise.low, quantise.high) = (quantise.low.max(least), quantise.high.min(most));
+        Ok(quantise)
+    }
+
+    /// The least integer that a row may become.
+    pub(crate) fn low(&self) -> i64 {
+        self.low
+    }
+
+    /// The largest integer that a row may become.
+    pub(crate) fn high(&self) -> i64 {
+        self.high
+    }
+
+    /// What one step is worth.
+    pub(crate) fn step(&self) -> f64 {
+        power_of_two(self.exponent)
+    }
+
+    /// What is subtracted first.
+    pub(crate) fn centre(&self) -> f64 {
+        f64::from_bits(self.centre)
+    }
+
+    /// The bounds to which a value is clamped.
+    pub(crate) fn bounds(&self) -> (f64, f64) {
+        (f64::from_bits(self.bounds.0), f64::from_bits(self.bounds.1))
+    }
+
+    fn steps(&self, value: f64) -> i64 {
+        let (low, high) = self.bounds();
+        let centred = value.clamp(low, high) - self.centre();
+        let shaped = if self.squared { centred * centred } else { centred };
+        // Casting saturates, and at most 2^30 steps are planned for.
+        (shaped * power_of_two(-self.exponent)).round() as i64
+    }
+
+    /// All of a column. What is missing or NaN stays missing.
+    pub(crate) fn column(&self, values: &ArrayRef) -> Result<Int64Array> {
+        let values = if values.data_type() == &DataType::Float64 { Arc::clone(values) } else { cast(values, &DataType::Float64)? };
+        let values = values.as_primitive::<Float64Type>();
+        let ((low, high), centre, scale) = (self.bounds(), self.centre(), power_of_two(-self.exponent));
+        let (least, most) = (self.low, self.high);
+        let has_nan = values.values().iter().fold(false, |found, value| found | value.is_nan());
+        let squared = self.squared;
+        let place = |value: f64| {
+            let centred = value.max(low).min(high) - centre;
+            let shaped = if squared { centred * centred } else { centred };
+            ((shaped * scale).round() as i64).clamp(least, most)
+        };
+        if has_nan {
+            return Ok(values.iter().map(|value| value.filter(|value| !value.is_nan()).map(place)).collect());
+        }
+        let placed: Vec<i64> = values.values().iter().map(|&value| place(value)).collect();
+        Ok(Int64Array::new(placed.into(), values.nulls().cloned()))
+    }
+}
+
+/// The range of integers for a value whose bounds are found privately.
+pub(crate) fn found_range(shape: Shape) -> (i64, i64) {
+    let most = 2 * STEPS as i64; // a step is rounded to a power of two, so up to twice as many are needed
+    match shape {
+        Shape::Plain | Shape::Centred => (-most, most),
+        Shape::Squared => (0, most),
+    }
+}
+
+/// The exponent of the largest power of two that is not above `size`.
+fn exponent_for(size: f64) -> i32 {
+    if size > 0.0 { (size.log2().floor() as i32).clamp(-1000, 1000) } else { -20 }
+}
+
+fn power_of_two(exponent: i32) -> f64 {
+    2_f64.powi(exponent)
+}
+
+/// The same as a function that the engine calls. It is made for one plan and has no name that a question could use.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct QuantiseFunction {
+    quantise: Quantise,
+    signature: Signature,
+}
+
+impl QuantiseFunction {
+    pub(crate) fn call(quantise: Quantise, value: datafusion::logical_expr::Expr) -> datafusion::logical_expr::Expr {
+        let function = Self { quantise, signature: Signature::any(1, Volatility::Immutable) };
+        ScalarUDF::new_from_impl(function).call(vec![value])
+    }
+}
+
+impl ScalarUDFImpl for QuantiseFunction {
+    fn name(&self) -> &'static str {
+        "__whit_quantise"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let values = ColumnarValue::values_to_arrays(&args.args)?;
+        Ok(ColumnarValue::Array(Arc::new(self.quantise.column(&values[0])?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::Float64Array;
+    use proptest::prelude::*;
+
+    #[test]
+    fn whole_numbers_stay_whole_and_others_get_about_a_million_steps() {
+        let seconds = Quantise::of(0.0, 600.0, Shape::Plain, true).unwrap();
+        assert_eq!((seconds.low(), seconds.high(), seconds.step()), (0, 600, 1.0));
+        let price = Quantise::of(0.0, 600.0, Shape::Plain, false).unwrap();
+        assert!(price.low() == 0 && (1 << 20..=1 << 21).contains(&price.high()), "{price:?}");
+        let middle = Quantise::of(10.0, 20.0, Shape::Centred, false).unwrap();
+        assert_eq!((middle.low(), middle.centre()), (-middle.high(), 15.0));
+        let square = Quantise::of(10.0, 20.0, Shape::Squared, false).unwrap();
+        assert_eq!((square.low(), square.high() as f64 * square.step()), (0, 25.0));
+    }
+
+    #[test]
+    fn nan_is_missing_and_infinity_is_clamped() {
+        let column: ArrayRef =
+            Arc::new(Float64Array::from(vec![Some(f64::NAN), None, Some(f64::INFINITY), Some(f64::NEG_INFINITY), Some(3.4)]));
+        let whole = Quantise::of(-5.0, 7.0, Shape::Plain, true).unwrap();
+        assert_eq!(whole.column(&column).unwrap(), Int64Array::from(vec![None, None, Some(7), Some(-5), Some(3)]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_leaves_the_range_that_was_planned_for(
+            a in -1e12..1e12_f64, b in -1e12..1e12_f64, bits in any::<u64>(), shape in 0..3_u8, whole in any::<bool>(),
+        ) {
+            let shape = [Shape::Plain, Shape::Centred, Shape::Squared][usize::from(shape)];
+            let quantise = Quantise::of(a.min(b), a.max(b), shape, whole).unwrap();
+            let column: ArrayRef = Arc::new(Float64Array::from(vec![f64::from_bits(bits), a, b, 0.0, a / 3.0]));
+            let placed = quantise.column(&column).unwrap();
+            for point in placed.iter().flatten() {
+                prop_assert!((quantise.low()..=quantise.high()).contains(&point));
+            }
+            let found = Quantise::found(a.min(b), a.max(b), shape).unwrap();
+            let (least, most) = found_range(shape);
+            prop_assert!(found.low() >= least && found.high() <= most);
+        }
+    }
+}

@@ -1,0 +1,538 @@
+//! Runs the part of a plan that is ordinary relational algebra, and hands exact integers to [`bound`](crate::bound).
+//!
+//! DataFusion scans, filters, joins and adds up within each unit and group. It draws no noise. Rows of one user
+//! arrive in one stream, so that contributions are cut there without looking elsewhere. When what has to be kept
+//! in memory for that does not fit, the same is done over rows sorted by user, which the engine writes to disk.
+
+use crate::bound::{Collector, Inner, Layout, Rules, Sums, count_values, merge};
+use crate::bound::quantise::{Quantise, QuantiseFunction};
+use crate::error::QueryError;
+use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, track};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt64Array};
+use datafusion::arrow::compute::{cast, concat_batches, SortOptions};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef};
+use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
+use datafusion::common::{DataFusionError, Result as Outcome};
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::functions_aggregate::expr_fn::{count, count_distinct, sum};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
+};
+use datafusion::physical_expr::expressions::Column as PhysicalColumn;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning, collect as collect_all, execute_stream_partitioned};
+use datafusion::prelude::{SessionContext, col};
+use futures::StreamExt;
+use std::sync::Arc;
+use whit_core::mechanism::quantile::Tree;
+use whit_core::mechanism::range::Bins;
+
+/// What planning found wrong, in the engine's words.
+pub(crate) fn planning(error: &DataFusionError) -> QueryError {
+    QueryError::asked(error.strip_backtrace(), "check the question against the columns that `whit check` shows")
+}
+
+/// What went wrong while running. The engine's words could speak of values, so only their kind is told.
+pub(crate) fn running(error: &DataFusionError) -> QueryError {
+    let sentence = match error.find_root() {
+        DataFusionError::ResourcesExhausted(_) => "the engine ran out of memory".to_owned(),
+        DataFusionError::IoError(error) => format!("a file could not be read: {}", error.kind()),
+        DataFusionError::ObjectStore(_) => "a file of the data set could not be read".to_owned(),
+        DataFusionError::ParquetError(_) => "a Parquet file of the data set is damaged".to_owned(),
+        DataFusionError::Execution(words) if words == "a sum does not fit into 64 bits" => words.clone(),
+        _ => "the engine could not finish the question".to_owned(),
+    };
+    QueryError::failed(sentence)
+}
+
+/// Which sums one run of the engine is after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Everything that is a plain sum, and how many users there are.
+    Plain,
+    /// One measure that looks at values inside of groups.
+    Inner(usize),
+    /// The bins of a range that is to be found.
+    Range(usize),
+}
+
+/// Runs one pass of a part.
+pub(crate) async fn sums(context: &SessionContext, part: &Part, pass: Pass, found: &[(f64, f64)], seed: u64) -> Result<Sums, QueryError> {
+    let job = Job::new(part, pass, found, seed)?;
+    let plan = job.plan()?;
+    let state = context.state();
+    let physical = state.create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
+    if part.grain == Grain::Row {
+        let batches = collect_all(physical, context.task_ctx()).await.map_err(|error| running(&error))?;
+        return job.of_rows(&batches);
+    }
+    let threads = state.config().target_partitions();
+    let rules = job.rules();
+    let collected = match collect_hashed(Arc::clone(&physical), &rules, context.task_ctx(), threads).await {
+        Err(error) if is_exhausted(&error) => collect_sorted(physical, &rules, context.task_ctx(), threads).await,
+        other => other,
+    };
+    let sums = merge(collected.map_err(|error| running(&error))?)?;
+    if matches!(rules.inner, Inner::Distinct { .. }) { count_values(&sums) } else { Ok(sums) }
+}
+
+fn is_exhausted(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+}
+
+/// One run of the engine.
+struct Job<'a> {
+    part: &'a Part,
+    pass: Pass,
+    /// The measures that it is after.
+    measures: Vec<usize>,
+    inner: Option<Expr>,
+    kind: Inner,
+    found: &'a [(f64, f64)],
+    seed: u64,
+}
+
+impl<'a> Job<'a> {
+    fn new(part: &'a Part, pass: Pass, found: &'a [(f64, f64)], seed: u64) -> Result<Self, QueryError> {
+        let plain = |what: &What| matches!(what, What::Rows(_) | What::Users | What::Sum { .. });
+        let mut job = Self { part, pass, measures: Vec::new(), inner: None, kind: Inner::None, found, seed };
+        match pass {
+            Pass::Plain => job.measures = (0..part.measures.len()).filter(|&i| plain(&part.measures[i].what)).collect(),
+            Pass::Inner(i) => {
+                job.measures = vec![i];
+                match &part.measures[i].what {
+                    What::Distinct { value, most } => {
+                        job.inner = Some(value.clone());
+                        job.kind = Inner::Distinct { most: *most };
+                    }
+                    What::Tree { value, tree, rows } => {
+                        job.inner = Some(CutFunction::call(Cut::of(tree, found)?, value.clone()));
+                        job.kind = Inner::Weights { each: WEIGHT, rows: *rows };
+                    }
+                    What::Rows(_) | What::Users | What::Sum { .. } => {
+                        return Err(QueryError::failed("a plain sum has nothing inside of its groups"));
+                    }
+                }
+            }
+            Pass::Range(i) => {
+                job.inner = Some(CutFunction::call(Cut::Bins, part.autos[i].value.clone()));
+                job.kind = Inner::Weights { each: WEIGHT, rows: 1 };
+            }
+        }
+        Ok(job)
+    }
+
+    fn keys(&self) -> usize {
+        if matches!(self.pass, Pass::Range(_)) { 0 } else { self.part.keys.len() }
+    }
+
+    /// The columns that are grouped by, and what is added up.
+    fn plan(&self) -> Result<LogicalPlan, QueryError> {
+        let part = self.part;
+        let mut rows = LogicalPlanBuilder::from(cut_rows(part)?);
+        let listed = part.keys.iter().filter_map(|key| key.listed.as_ref().map(|values| (key, values)));
+        for (key, values) in listed.filter(|_| part.groups == Groups::Listed) {
+            let values = values.iter().cloned().map(lit).collect();
+            rows = rows.filter(key.expr.clone().in_list(values, false)).map_err(|error| planning(&error))?;
+        }
+        if let Some(inner) = &self.inner {
+            rows = rows.filter(inner.clone().is_not_null()).map_err(|error| planning(&error))?;
+        }
+        let schema = Arc::clone(rows.schema());
+        let hidden = |name: &str| {
+            track::hidden(&schema, name).ok_or_else(|| QueryError::failed("a row without its unit")).map(|column| column.alias(name))
+        };
+        let mut groups = Vec::new();
+        match part.grain {
+            Grain::Row => {}
+            Grain::Element => groups.extend([hidden(USER)?, hidden(ELEMENT)?]),
+            Grain::User => groups.push(hidden(USER)?),
+        }
+        groups.extend(part.keys.iter().take(self.keys()).enumerate().map(|(i, key)| key.expr.clone().alias(format!("k{i}"))));
+        let by_row = part.grain == Grain::Row;
+        let distinct_here = by_row && matches!(self.kind, Inner::Distinct { .. });
+        if let Some(inner) = self.inner.as_ref().filter(|_| !distinct_here) {
+            groups.push(inner.clone().alias("inner"));
+        }
+        let mut sums: Vec<Expr> = Vec::new();
+        match (self.pass, &self.inner) {
+            (Pass::Plain, _) | (_, None) => {
+                for &i in &self.measures {
+                    sums.push(self.partial(i)?.alias(format!("m{i}")));
+                }
+            }
+            (_, Some(inner)) if distinct_here => sums.push(count_distinct(inner.clone()).alias("m")),
+            (_, Some(_)) => sums.push(count(lit(1_i64)).alias("m")),
+        }
+        if by_row {
+            sums.push(count(lit(1_i64)).alias("rows"));
+        } else if sums.is_empty() {
+            sums.push(count(lit(1_i64)).alias("rows"));
+        }
+        rows.aggregate(groups, sums).and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))
+    }
+
+    /// What the engine adds up for a measure.
+    fn partial(&self, i: usize) -> Result<Expr, QueryError> {
+        Ok(match &self.part.measures[i].what {
+            What::Rows(None) | What::Users => count(lit(1_i64)),
+            What::Rows(Some(value)) => count(present(value)),
+            What::Sum { value, place } => {
+                let quantise = quantise_of(place, self.found)?;
+                sum(QuantiseFunction::call(quantise, value.clone()))
+            }
+            What::Distinct { .. } | What::Tree { .. } => return Err(QueryError::failed("not a plain sum")),
+        })
+    }
+
+    fn layout(&self) -> Layout {
+        let partials = if self.pass == Pass::Plain { self.measures.len().max(1) } else { 1 };
+        Layout { element: self.part.grain == Grain::Element, keys: self.keys(), inner: self.inner.is_some(), partials }
+    }
+
+    fn rules(&self) -> Rules {
+        let clamp = |&i: &usize| (self.part.measures[i].low, self.part.measures[i].high);
+        let mut clamps: Vec<(i64, i64)> = if self.pass == Pass::Plain { self.measures.iter().map(clamp).collect() } else { Vec::new() };
+        if clamps.is_empty() {
+            clamps.push((0, i64::MAX));
+        }
+        Rules {
+            layout: self.layout(),
+            elements_per_user: self.part.elements_per_user,
+            groups_per_unit: self.part.groups_per_unit.filter(|_| self.keys() > 0),
+            inner: self.kind,
+            clamps,
+            users: self.pass == Pass::Plain,
+            seed: self.seed,
+        }
+    }
+
+    /// Where each row stands for itself, the engine's sums are the sums already.
+    fn of_rows(&self, batches: &[RecordBatch]) -> Result<Sums, QueryError> {
+        let wrong = |error: DataFusionError| running(&error);
+        let distinct = matches!(self.kind, Inner::Distinct { .. });
+        let keys = self.keys() + usize::from(self.inner.is_some() && !distinct);
+        let Some(first) = batches.first() else {
+            let width = if self.pass == Pass::Plain { self.measures.len() + 1 } else { 1 };
+            return Ok(Sums { keys: Vec::new(), groups: 0, values: vec![Vec::new(); width] });
+        };
+        let whole = concat_batches(&first.schema(), batches).map_err(|error| wrong(error.into()))?;
+        let numbers = |i: usize| -> Vec<i64> {
+            let column = whole.column(i).as_primitive::<Int64Type>();
+            column.iter().map(Option::unwrap_or_default).collect()
+        };
+        let (columns, groups) = (whole.num_columns(), whole.num_rows());
+        let rows = numbers(columns - 1);
+        let mut values: Vec<Vec<i64>> = (keys..columns - 1).map(numbers).collect();
+        if self.pass == Pass::Plain {
+            // The engine's sums wrap around: so many rows of so many steps must fit.
+            let most = self.measures.iter().map(|&i| {
+                let measure = &self.part.measures[i];
+                i128::from(measure.low.unsigned_abs().max(measure.high.unsigned_abs()))
+            });
+            let (most, all) = (most.max().unwrap_or(0), rows.iter().map(|&rows| i128::from(rows)).max().unwrap_or(0));
+            if most * all >= 1 << 62 {
+                return Err(QueryError::failed("a sum does not fit into 64 bits"));
+            }
+            // Where there is no user, rows are what counts.
+            values.push(rows);
+            for (place, &i) in self.measures.iter().enumerate() {
+                if matches!(self.part.measures[i].what, What::Users) {
+                    values[place].clone_from(&values[self.measures.len()].clone());
+                }
+            }
+        }
+        Ok(Sums { keys: whole.columns()[..keys].to_vec(), groups, values })
+    }
+}
+
+/// The expression itself; NaN is as good as missing, also where values are only counted.
+fn present(value: &Expr) -> Expr {
+    PresentFunction::call(value.clone())
+}
+
+/// How a value is put on the lattice, once all ranges are known.
+pub(crate) fn quantise_of(place: &Place, found: &[(f64, f64)]) -> Result<Quantise, QueryError> {
+    match place {
+        Place::Known(quantise) => Ok(quantise.clone()),
+        Place::Found { range, shape } => {
+            let &(low, high) = found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?;
+            Quantise::found(low, high, *shape)
+        }
+    }
+}
+
+/// The tree of a measure, once all ranges are known.
+pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, QueryError> {
+    match leaves {
+        Leaves::Known { low, high } => tree_over(*low, *high),
+        Leaves::Found { range } => {
+            let &(low, high) = found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?;
+            tree_over(low, if high > low { high } else { low + 1.0 })
+        }
+    }
+}
+
+fn tree_over(low: f64, high: f64) -> Result<Tree, QueryError> {
+    Tree::new(low, high, LEAVES).map_err(|error| QueryError::failed(error.to_string()))
+}
+
+/// Into how many leaves a quantile's range is cut.
+pub(crate) const LEAVES: u32 = 4096;
+
+/// The rows of a part, without those beyond what one user may have where each row stands for itself.
+fn cut_rows(part: &Part) -> Result<LogicalPlan, QueryError> {
+    let mut plan = part.rows.clone();
+    for (within, most) in &part.row_caps {
+        let schema = Arc::clone(plan.schema());
+        let hidden: Vec<Expr> = within.iter().filter_map(|name| track::hidden(&schema, name)).collect();
+        let all: Vec<Expr> = schema.iter().map(Expr::from).collect();
+        let priority = PriorityFunction::call(all.clone());
+        // Rows that agree in everything are interchangeable, so which of them stays does not matter.
+        let order = std::iter::once(priority).chain(all).map(|expr| expr.sort(true, true)).collect();
+        let numbered = datafusion::functions_window::expr_fn::row_number()
+            .partition_by(hidden)
+            .order_by(order)
+            .build()
+            .map(|expr| expr.alias("__whit_number"));
+        let all: Vec<Expr> = schema.iter().map(Expr::from).collect();
+        let cut = numbered.and_then(|numbered| {
+            LogicalPlanBuilder::from(plan)
+                .window(vec![numbered])?
+                .filter(col("__whit_number").lt_eq(lit(*most)))?
+                .project(all)?
+                .build()
+        });
+        plan = cut.map_err(|error| planning(&error))?;
+    }
+    Ok(plan)
+}
+
+fn by_user(input: Arc<dyn ExecutionPlan>, threads: usize) -> Outcome<Arc<dyn ExecutionPlan>> {
+    let user = Arc::new(PhysicalColumn::new(USER, 0));
+    Ok(Arc::new(RepartitionExec::try_new(input, Partitioning::Hash(vec![user], threads))?))
+}
+
+/// Each stream has all rows of its users, kept in memory until they are all there.
+async fn collect_hashed(
+    plan: Arc<dyn ExecutionPlan>,
+    rules: &Rules,
+    context: Arc<TaskContext>,
+    threads: usize,
+) -> Outcome<Vec<Sums>> {
+    let schema = plan.schema();
+    let streams_as_it_comes = Collector::new(rules.clone(), Arc::clone(&schema))?.streams();
+    let plan = if streams_as_it_comes { plan } else { by_user(plan, threads)? };
+    run_all(execute_stream_partitioned(plan, Arc::clone(&context))?, |stream| {
+        let (rules, schema, context) = (rules.clone(), Arc::clone(&schema), Arc::clone(&context));
+        async move { gather(stream, rules, schema, &context).await }
+    })
+    .await
+}
+
+async fn run_all<F>(streams: Vec<SendableRecordBatchStream>, work: impl Fn(SendableRecordBatchStream) -> F) -> Outcome<Vec<Sums>>
+where
+    F: Future<Output = Outcome<Sums>> + Send + 'static,
+{
+    let mut tasks = tokio::task::JoinSet::new();
+    for stream in streams {
+        tasks.spawn(work(stream));
+    }
+    let mut sums = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        sums.push(done.map_err(|error| DataFusionError::Execution(error.to_string()))??);
+    }
+    Ok(sums)
+}
+
+async fn gather(mut stream: SendableRecordBatchStream, rules: Rules, schema: SchemaRef, context: &TaskContext) -> Outcome<Sums> {
+    let mut collector = Collector::new(rules, schema)?;
+    let room = MemoryConsumer::new("whit bound").register(context.memory_pool());
+    let mut kept = Vec::new();
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        if collector.streams() {
+            collector.take(vec![batch])?;
+        } else {
+            // Twice, for the numbers and hashes that stand beside the rows.
+            room.try_grow(2 * batch.get_array_memory_size())?;
+            kept.push(batch);
+        }
+    }
+    collector.take(kept)?;
+    collector.finish()
+}
+
+/// The same over rows sorted by user, so that only one user's rows are kept at a time.
+async fn collect_sorted(
+    plan: Arc<dyn ExecutionPlan>,
+    rules: &Rules,
+    context: Arc<TaskContext>,
+    threads: usize,
+) -> Outcome<Vec<Sums>> {
+    let schema = plan.schema();
+    let user = PhysicalSortExpr::new(Arc::new(PhysicalColumn::new(USER, 0)), SortOptions::default());
+    let order = LexOrdering::new(vec![user]).ok_or_else(|| DataFusionError::Internal("no order".to_owned()))?;
+    let sorted = Arc::new(SortExec::new(order, by_user(plan, threads)?).with_preserve_partitioning(true));
+    run_all(execute_stream_partitioned(sorted, context)?, |stream| {
+        let (rules, schema) = (rules.clone(), Arc::clone(&schema));
+        async move { gather_sorted(stream, rules, schema).await }
+    })
+    .await
+}
+
+async fn gather_sorted(mut stream: SendableRecordBatchStream, rules: Rules, schema: SchemaRef) -> Outcome<Sums> {
+    let mut collector = Collector::new(rules, schema)?;
+    let mut open: Vec<RecordBatch> = Vec::new();
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        if batch.num_rows() == 0 {
+            continue;
+        }
+        // Everything before the last user's first row belongs to users who are complete.
+        let last = last_run(batch.column(0))?;
+        if last > 0 {
+            open.push(batch.slice(0, last));
+            collector.take(std::mem::take(&mut open))?;
+        } else if let Some(before) = open.last() {
+            let same = same_user(before.column(0), before.num_rows() - 1, batch.column(0))?;
+            if !same {
+                collector.take(std::mem::take(&mut open))?;
+            }
+        }
+        open.push(batch.slice(last, batch.num_rows() - last));
+    }
+    collector.take(open)?;
+    collector.finish()
+}
+
+/// Where the last run of equal values begins.
+fn last_run(users: &ArrayRef) -> Outcome<usize> {
+    let parts = datafusion::arrow::compute::partition(&[Arc::clone(users)])?.ranges();
+    Ok(parts.last().map_or(0, |range| range.start))
+}
+
+fn same_user(before: &ArrayRef, row: usize, after: &ArrayRef) -> Outcome<bool> {
+    let compare = datafusion::arrow::array::make_comparator(before, after, SortOptions::default())?;
+    Ok(compare(row, 0).is_eq())
+}
+
+/// Into which leaf or bin a value falls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Cut {
+    /// A leaf of a tree over a range, whose ends are told by their bits.
+    Tree { low: u64, high: u64 },
+    /// A bin of stage one.
+    Bins,
+}
+
+impl Cut {
+    fn of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Self, QueryError> {
+        let (low, high) = match leaves {
+            Leaves::Known { low, high } => (*low, *high),
+            Leaves::Found { range } => {
+                *found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?
+            }
+        };
+        let high = if high > low { high } else { low + 1.0 };
+        Ok(Self::Tree { low: low.to_bits(), high: high.to_bits() })
+    }
+}
+
+/// A function of the engine that is made for one plan.
+macro_rules! plan_function {
+    ($name:ident, $field:ty, $word:literal, $type:expr) => {
+        #[derive(Debug, PartialEq, Eq, Hash)]
+        struct $name {
+            parameter: $field,
+            signature: Signature,
+        }
+
+        impl ScalarUDFImpl for $name {
+            fn name(&self) -> &'static str {
+                $word
+            }
+
+            fn signature(&self) -> &Signature {
+                &self.signature
+            }
+
+            fn return_type(&self, _: &[DataType]) -> Outcome<DataType> {
+                Ok($type)
+            }
+
+            fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Outcome<ColumnarValue> {
+                let columns = ColumnarValue::values_to_arrays(&args.args)?;
+                Ok(ColumnarValue::Array(self.column(&columns, args.number_rows)?))
+            }
+        }
+    };
+}
+
+plan_function!(CutFunction, Cut, "__whit_cut", DataType::Int64);
+plan_function!(PriorityFunction, (), "__whit_priority", DataType::UInt64);
+plan_function!(PresentFunction, (), "__whit_present", DataType::Boolean);
+
+impl CutFunction {
+    fn call(cut: Cut, value: Expr) -> Expr {
+        ScalarUDF::new_from_impl(Self { parameter: cut, signature: Signature::any(1, Volatility::Immutable) }).call(vec![value])
+    }
+
+    fn column(&self, columns: &[ArrayRef], _: usize) -> Outcome<ArrayRef> {
+        let values = cast(&columns[0], &DataType::Float64)?;
+        let values = values.as_primitive::<Float64Type>();
+        let leaf: Box<dyn Fn(f64) -> Option<usize>> = match &self.parameter {
+            Cut::Tree { low, high } => {
+                let tree = Tree::new(f64::from_bits(*low), f64::from_bits(*high), LEAVES)
+                    .map_err(|error| DataFusionError::Internal(error.to_string()))?;
+                Box::new(move |value| tree.leaf(value))
+            }
+            Cut::Bins => {
+                let bins = Bins::default();
+                Box::new(move |value| bins.index(value))
+            }
+        };
+        let placed: Int64Array = values.iter().map(|value| value.and_then(&leaf).map(|leaf| leaf as i64)).collect();
+        Ok(Arc::new(placed))
+    }
+}
+
+impl PriorityFunction {
+    fn call(columns: Vec<Expr>) -> Expr {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        ScalarUDF::new_from_impl(Self { parameter: (), signature }).call(columns)
+    }
+
+    #[expect(clippy::unused_self, reason = "one shape for all functions of a plan")]
+    fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
+        let mut hashes = vec![0; rows];
+        create_hashes(columns, &QualityRandomState::with_seed(0x77_68_69_74), &mut hashes)?;
+        Ok(Arc::new(UInt64Array::from(hashes)))
+    }
+}
+
+impl PresentFunction {
+    fn call(value: Expr) -> Expr {
+        ScalarUDF::new_from_impl(Self { parameter: (), signature: Signature::any(1, Volatility::Immutable) }).call(vec![value])
+    }
+
+    /// True, or missing where the value is missing or NaN.
+    #[expect(clippy::unused_self, reason = "one shape for all functions of a plan")]
+    fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
+        let value = &columns[0];
+        let nan = match value.data_type() {
+            DataType::Float64 => Some(value.as_primitive::<Float64Type>().iter().map(|v| v.is_some_and(f64::is_nan)).collect::<Vec<bool>>()),
+            DataType::Float32 | DataType::Float16 => {
+                let wide = cast(value, &DataType::Float64)?;
+                Some(wide.as_primitive::<Float64Type>().iter().map(|v| v.is_some_and(f64::is_nan)).collect())
+            }
+            _ => None,
+        };
+        let valid = |i: usize| (value.is_valid(i) && !nan.as_ref().is_some_and(|nan| nan[i])).then_some(true);
+        Ok(Arc::new((0..rows).map(valid).collect::<datafusion::arrow::array::BooleanArray>()))
+    }
+}

@@ -1,0 +1,470 @@
+//! Histograms over items in clusters (Element-Level DP, mechanism (9)), with the sensitivity that is right for each cluster.
+
+use super::hitters::{NoisyVector, ranked};
+use super::noise::{Calibration, EstimateError, Noise, gaussian};
+use super::norms::{Clipping, NormBound};
+use super::tokens::{Items, Tokens};
+use super::{Moved, Touch, float_up, root_up};
+use std::sync::Arc;
+use whit_account::accountant::gdp;
+use whit_account::normal::upper_quantile;
+use whit_core::mechanism::SanitiseError;
+use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Unit};
+use whit_noise::Entropy;
+
+/// Steps to the distance that one element moves its block, as a power of two.
+const BITS: u32 = 30;
+
+/// How noise is spread over clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spread {
+    /// Each cluster gets what its own shape needs: √2 times less where it has a single item. All cost an element the same.
+    PerCluster,
+    /// All get the same: cheaper for a user who has items in many clusters of one item.
+    Even,
+}
+
+/// How blocks are bounded and added up: the public part of the mechanism.
+///
+/// In units of `radius · w`, with w = 1 for a cluster of one item (if noise is spread [per cluster](Spread::PerCluster), or if there
+/// are no others) and w = √2 else, no element moves its block further than 1. Everything is counted in these units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlockBound {
+    items: Arc<Items>,
+    cap: Option<u64>,
+    touch: Touch,
+    user: String,
+    /// The value of one unit of weight: 1 for counts.
+    unit: f64,
+    /// The most units of weight that one row has.
+    row: u64,
+    /// Whether clusters of one item count in units of the radius.
+    finer: bool,
+    /// How many clusters have one item.
+    singles: u64,
+}
+
+impl BlockBound {
+    /// Counts of items in clusters; the most clusters for which a user counts fully, how many clusters one element can
+    /// touch, and the column that tells users apart.
+    pub fn new(
+        items: Arc<Items>,
+        cap: Option<u64>,
+        touch: Touch,
+        user: &str,
+        spread: Spread,
+    ) -> Result<Self, EstimateError> {
+        if cap == Some(0) || touch == Touch::Most(0) {
+            return Err(EstimateError::NoCap);
+        }
+        let singles = items.sizes().iter().filter(|&&size| size == 1).count() as u64;
+        let finer = singles > 0 && (spread == Spread::PerCluster || singles == items.clusters() as u64);
+        Ok(Self { items, cap, touch, user: user.to_owned(), unit: 1.0, row: 1, finer, singles })
+    }
+
+    /// The same for weights instead of counts: what one unit of weight is worth, and the most units that one row has.
+    pub fn weighted(mut self, unit: f64, row: u64) -> Result<Self, EstimateError> {
+        if !(unit > 0.0 && unit.is_finite()) {
+            let range = "finite and greater than 0";
+            return Err(EstimateError::Range { name: "the unit of weight", value: unit, range });
+        }
+        (self.unit, self.row) = (unit, row);
+        Ok(self)
+    }
+
+    /// The dictionary.
+    pub fn items(&self) -> &Items {
+        &self.items
+    }
+
+    /// w of a cluster of this size.
+    fn width(&self, size: u32) -> f64 {
+        if size == 1 && self.finer { 1.0 } else { std::f64::consts::SQRT_2 }
+    }
+
+    /// The square of a user's largest length, R².
+    fn largest(&self) -> f64 {
+        let clusters = self.items.clusters() as u64;
+        let (whole, half) = if self.finer { (self.singles, clusters - self.singles) } else { (0, clusters) };
+        let all = whole as f64 + half as f64 / 2.0;
+        self.cap.map_or(all, |cap| all.min(cap as f64 * if self.finer { 1.0 } else { 0.5 }))
+    }
+
+    /// The square of how far all blocks of a user move at once.
+    fn together(&self) -> f64 {
+        let clusters = self.items.clusters() as f64;
+        // A cluster of one item, in units that are √2 times too large for it, moves by 1/√2.
+        if self.finer { clusters } else { clusters - self.singles as f64 / 2.0 }
+    }
+
+    /// How far one unit moves the sums in ℓ2, in steps, rounded up. With a `radius` (in units of weight), what one row
+    /// moves is known better.
+    pub fn distance(&self, unit: &Unit, radius: Option<f64>) -> Option<f64> {
+        let step = f64::from(1 << BITS);
+        let user = step * root_up(self.largest()) * (1.0 + 2f64.powi(-44));
+        let slack = root_up(float_up(self.items.len() as u128)) + user * 2f64.powi(-44);
+        let moved = |length: f64| ((step * length).next_up() + slack).next_up();
+        let replaced = (user * root_up(2.0)).next_up().min(moved(root_up(self.together())));
+        let narrowest = self.width(if self.finer { 1 } else { 2 });
+        let row = radius.map_or(1.0, |radius| (self.row as f64 / (radius * narrowest) * (1.0 + 1e-14)).min(1.0));
+        Some(match Moved::by(unit, &self.user)? {
+            Moved::Row => moved(row).min(replaced),
+            Moved::TwoRows => 2.0 * moved(row).min(replaced),
+            Moved::Element => match self.touch {
+                Touch::Most(clusters) => moved(root_up(clusters as f64)).min(replaced),
+                Touch::Any => replaced,
+            },
+            Moved::User => user,
+            Moved::UserReplaced => replaced,
+        })
+    }
+
+    /// Projects each user's blocks on the radius and each user on the largest length, and adds up, in steps, by item.
+    fn gather(&self, tokens: &Tokens, radius: f64, keep: impl Fn(u64) -> bool) -> Result<Vec<i64>, EstimateError> {
+        let mut sums = vec![0_i64; self.items.len()];
+        let largest = self.largest();
+        let mut scales: Vec<f64> = Vec::new();
+        for (_, user) in tokens.users().filter(|(mark, _)| keep(*mark)) {
+            scales.clear();
+            // Squared lengths by width: sums of integers for blocks that are short, numbers of those that are long. So few
+            // roundings follow that every scale is right to a relative 2^-48, whatever the number of blocks.
+            let (mut short, mut long) = ([0_u128; 2], [0_u64; 2]);
+            for (square, block) in user.blocks() {
+                let width = self.width(self.items.size_at(block[0].item));
+                let kind = usize::from(width > 1.0);
+                let length = (square as f64).sqrt();
+                if length <= radius {
+                    short[kind] += square;
+                    scales.push(1.0 / (radius * width));
+                } else {
+                    long[kind] += 1;
+                    scales.push(1.0 / (length * width));
+                }
+            }
+            let in_radii = |kind: usize| short[kind] as f64 / (radius * radius) + long[kind] as f64;
+            let square = in_radii(0) + in_radii(1) / 2.0;
+            let shrink = if square > largest { (largest / square).sqrt() } else { 1.0 } * f64::from(1 << BITS);
+            for ((_, block), scale) in user.blocks().zip(&scales) {
+                for token in block {
+                    let steps = (token.weight as f64 * (scale * shrink)) as i64;
+                    let sum = &mut sums[self.items.item_at(token.item) as usize];
+                    *sum = sum.checked_add(steps).ok_or(EstimateError::Overflow)?;
+                }
+            }
+        }
+        Ok(sums)
+    }
+}
+
+/// How the radius ρ is found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Radius {
+    /// By hand, in the unit of what is counted.
+    Given(f64),
+    /// A share of the budget counts blocks by length, and ρ is the quantile of these noisy counts.
+    TwoStage {
+        /// The share of the squared noise ratio that stage one gets.
+        share: f64,
+        /// Which quantile of blocks' lengths.
+        quantile: f64,
+    },
+    /// A share of the users is set aside: their blocks are counted by length with the whole budget, and the histogram is of all
+    /// others.
+    Split {
+        /// The share of users.
+        users: f64,
+        /// Which quantile of blocks' lengths.
+        quantile: f64,
+    },
+}
+
+/// For each item the sum of what users have of it, with rounded Gaussian noise.
+///
+/// # Neighbours
+/// Data sets that differ in one unit. An element is what one user has in one cluster; its items and weights become any others
+/// of that cluster, or none. Of a user, everything may.
+///
+/// # Claim
+/// With ρ given, neighbours are no easier to tell apart than `N(0, σ²)` and `N(Δ, σ²)`, for every test. In units of ρ·w (w = 1 for a
+/// cluster of one item, √2 for others) and with at most k clusters per user
+///
+/// | unit | Δ |
+/// |---|---|
+/// | element of one cluster | 1, so √2·ρ for a cluster of two items or more and ρ for one of a single item (E7) |
+/// | element of t clusters | √t |
+/// | event, add-remove; replace | min(1, weight / (ρ·w)); twice that |
+/// | user, add-remove | R; R² is k, or k/2 where every w is √2 |
+/// | user, replace | √2·R, or the root of the number of clusters where that is less |
+///
+/// and √d lattice steps (of 2⁻³⁰) more for rounding. In two stages the cost is that of counting blocks by length
+/// ([`NormBound`]) and then of this, one after the other. On a split, see below.
+///
+/// # Why
+/// One user's vector is projected twice: each block on the ball of radius ρ, then the whole, in the units above, on the ball of
+/// radius R. Each set is convex, so neither step brings two vectors further apart in the norm of these units. Before
+/// the second step, neighbours by an element differ in one block, by √2·ρ at most since counts are not negative, and by ρ on a single
+/// coordinate. After it, users lie in the positive part of a ball. What one user adds depends on nobody else. Each
+/// coordinate is rounded down to a lattice: two roundings differ by less than one step, hence √d; the floats before it are right to
+/// a relative 2⁻⁴⁸, which the figures cover with 2⁻⁴⁴ of R. Weights are integers from the start, so that no sum depends on the order of rows.
+///
+/// ρ, when it is found from noisy counts, is a function of what was released, and the second stage is private for every ρ: adaptive composition.
+///
+/// On a split, who is set aside depends on the user's key alone. An element belongs to one user, so it is seen by one of the stages:
+/// it pays the larger of the two. A user who is replaced may move from one side to the other, and pays for leaving
+/// the one and for joining the other: √(μ₁² + μ₂²) with the figures of add-remove, or one side under replace, whichever is most.
+///
+/// # Tried by
+/// `no_neighbour_moves_a_histogram_further_than_told`, `the_papers_radius_is_not_enough`, `dropping_clusters_is_caught`,
+/// `neither_stage_of_a_split_moves_further_than_both_pay_for`.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    bound: BlockBound,
+    radius: Radius,
+    norms: Option<(NormBound, Noise)>,
+    noise: Noise,
+}
+
+impl Histogram {
+    /// The least noise that keeps a promise to a unit.
+    pub fn for_promise(
+        bound: BlockBound,
+        radius: Radius,
+        unit: &Unit,
+        promise: Calibration,
+    ) -> Result<Self, EstimateError> {
+        check(radius)?;
+        let mu = promise.mu()?;
+        let unbounded = || EstimateError::Unbounded(unit.to_string());
+        let known = match radius {
+            Radius::Given(radius) => Some(radius / bound.unit),
+            Radius::TwoStage { .. } | Radius::Split { .. } => None,
+        };
+        let distance = bound.distance(unit, known).ok_or_else(unbounded)?;
+        let lengths = || {
+            // Of counts the shortest block has length 1; of weights, let it be a sixteenth of the heaviest row.
+            let shortest = (bound.row as f64 / 16.0).max(1.0);
+            let clusters = bound.items.clusters() as u64;
+            let norms = NormBound::new(clusters, bound.cap, bound.touch, &bound.user, shortest)?;
+            let distance = norms.distance(unit).ok_or_else(unbounded)?;
+            Ok((norms, distance))
+        };
+        let (norms, noise) = match radius {
+            Radius::Given(_) => (None, Noise::for_mu(mu, distance)?),
+            Radius::TwoStage { share, .. } => {
+                let (norms, length) = lengths()?;
+                let first = Noise::for_mu(mu * share.sqrt(), length)?;
+                (Some((norms, first)), Noise::for_mu(mu * (1.0 - share).sqrt(), distance)?)
+            }
+            Radius::Split { .. } => {
+                let (norms, length) = lengths()?;
+                let try_at = |mu: f64| -> Result<Self, EstimateError> {
+                    let norms = Some((norms.clone(), Noise::for_mu(mu, length)?));
+                    Ok(Self { bound: bound.clone(), radius, norms, noise: Noise::for_mu(mu, distance)? })
+                };
+                // All μ scale with the noise, so one correction is enough for units that may change sides.
+                let told = try_at(mu)?.split_mu(unit).ok_or_else(unbounded)?;
+                return try_at(mu * (mu / told).min(1.0) * (1.0 - 1e-12));
+            }
+        };
+        Ok(Self { bound, radius, norms, noise })
+    }
+
+    /// How blocks are bounded.
+    pub fn bound(&self) -> &BlockBound {
+        &self.bound
+    }
+
+    /// The standard deviation of the noise on an item, given the radius (in the unit of what is counted).
+    pub fn sigma(&self, item: u32, radius: f64) -> f64 {
+        self.noise.sigma() * self.step(item, radius)
+    }
+
+    /// The value of one step of an item.
+    fn step(&self, item: u32, radius: f64) -> f64 {
+        let size = if self.bound.items.is_single(item) { 1 } else { 2 };
+        radius * self.bound.width(size) / f64::from(1 << BITS)
+    }
+
+    /// μ of both stages together, where each unit is seen by one of them, or leaves the one and joins the other.
+    fn split_mu(&self, unit: &Unit) -> Option<f64> {
+        let (norms, first) = self.norms.as_ref()?;
+        let mu = |noise: f64| if noise > 0.0 { (1.0 / noise).next_up() } else { f64::INFINITY };
+        let of = |unit: &Unit| -> Option<(f64, f64)> {
+            let (length, distance) = (norms.distance(unit)?, self.bound.distance(unit, None)?);
+            Some((mu(first.over(length)), mu(self.noise.over(distance))))
+        };
+        let (one, two) = of(unit)?;
+        // The part that one side sees when a unit moves to the other: it goes, or it comes.
+        let sided = match Moved::by(unit, &self.bound.user)? {
+            Moved::TwoRows => Some(Unit::event(whit_core::Change::AddRemove)),
+            Moved::UserReplaced => Some(Unit::user(&self.bound.user, whit_core::Change::AddRemove)),
+            Moved::Row | Moved::Element | Moved::User => None,
+        };
+        let across = sided.map_or(Some(0.0), |sided| of(&sided).map(|(one, two)| gdp::compose([one, two])));
+        Some(one.max(two).max(across?))
+    }
+
+    /// Whether a user with this mark is set aside for the radius.
+    fn is_aside(&self, mark: u64) -> bool {
+        match self.radius {
+            Radius::Split { users, .. } => (mark as f64) < users * 2f64.powi(64),
+            Radius::Given(_) | Radius::TwoStage { .. } => false,
+        }
+    }
+
+    /// What the radius cuts off, where stage one can tell.
+    pub fn clipping(&self, noisy: &NoisyHistogram) -> Option<Clipping> {
+        let ((norms, _), counts) = self.norms.as_ref().zip(noisy.norms.as_ref())?;
+        Some(norms.clipping(counts, noisy.radius / self.bound.unit))
+    }
+
+    /// The items from the most to the least, the first `top` of them or all, with intervals for the noise.
+    ///
+    /// As for [`Hitters::ranking`](super::hitters::Hitters::ranking), intervals of a `top` hold all at once. Ties are broken by number.
+    pub fn bars(&self, noisy: &NoisyHistogram, top: Option<usize>, confidence: f64) -> Vec<Bar> {
+        let steps: Vec<f64> = (0..noisy.values.len() as u32).map(|item| self.step(item, noisy.radius)).collect();
+        let within = self.noise.within(confidence, if top.is_some() { steps.len() } else { 1 }).within;
+        // Ranked by value, not by steps: a step is worth more in some clusters.
+        let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
+        let order: Vec<i64> =
+            noisy.values.iter().zip(&steps).map(|(&value, step)| (value as f64 * (step / least)) as i64).collect();
+        let bar = |item: u32| {
+            let (step, value) = (steps[item as usize], noisy.values[item as usize] as f64);
+            let low = ((value - within) * step).max(0.0);
+            Bar { item, value: value * step, low, high: ((value + within) * step).max(0.0) }
+        };
+        ranked(&order, top).into_iter().map(bar).collect()
+    }
+
+    /// The sum over all items, and how far noise takes it from that of the bounded data, with this probability.
+    pub fn total(&self, noisy: &NoisyHistogram, confidence: f64) -> (f64, f64) {
+        let mut total = 0.0;
+        let mut square = 0.0;
+        for (item, &value) in noisy.values.iter().enumerate() {
+            let step = self.step(item as u32, noisy.radius);
+            total += value as f64 * step;
+            // Rounding to whole steps adds at most half a step to each; a deviation is millions of them.
+            square += ((self.noise.sigma() + 0.5) * step).powi(2);
+        }
+        (total, square.sqrt() * upper_quantile(0.5 * (1.0 - confidence)))
+    }
+}
+
+fn check(radius: Radius) -> Result<(), EstimateError> {
+    let inside = |name, value: f64| {
+        let fine = value > 0.0 && value < 1.0;
+        if fine { Ok(()) } else { Err(EstimateError::Range { name, value, range: "between 0 and 1, and neither" }) }
+    };
+    match radius {
+        Radius::Given(radius) if radius > 0.0 && radius.is_finite() => Ok(()),
+        Radius::Given(value) => {
+            Err(EstimateError::Range { name: "the radius", value, range: "finite and greater than 0" })
+        }
+        Radius::TwoStage { share, quantile } => {
+            inside("the share of the budget", share).and(inside("the quantile", quantile))
+        }
+        Radius::Split { users, quantile } => inside("the share of users", users).and(inside("the quantile", quantile)),
+    }
+}
+
+/// An item and the sum of what users have of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bar {
+    /// The item's number.
+    pub item: u32,
+    /// The noisy sum.
+    pub value: f64,
+    /// The lower end of the interval, never below 0.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// What leaves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoisyHistogram {
+    /// The radius, in the unit of what is counted.
+    pub radius: f64,
+    /// Blocks by length, where they were counted, in steps.
+    pub norms: Option<Vec<i64>>,
+    /// By item, in steps.
+    pub values: Vec<i64>,
+}
+
+impl Persist for NoisyHistogram {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.radius.to_bytes();
+        bytes.push(u8::from(self.norms.is_some()));
+        bytes.extend(self.norms.iter().flat_map(|norms| NoisyVector(norms.clone()).to_bytes()));
+        bytes.extend(NoisyVector(self.values.clone()).to_bytes());
+        bytes
+    }
+}
+
+impl NoisyHistogram {
+    /// Reads what [`Persist::to_bytes`] wrote, and nothing else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (radius, rest) = bytes.split_first_chunk::<8>()?;
+        let (&flag, mut rest) = rest.split_first()?;
+        let norms = match flag {
+            0 => None,
+            1 => Some(NoisyVector::read(&mut rest)?.0),
+            _ => return None,
+        };
+        let values = NoisyVector::read(&mut rest)?.0;
+        rest.is_empty().then_some(Self { radius: f64::from_bits(u64::from_le_bytes(*radius)), norms, values })
+    }
+}
+
+impl Mechanism for Histogram {
+    type Exact = Tokens;
+    type Noisy = NoisyHistogram;
+
+    fn cost(&self, rung: &Rung) -> Cost {
+        let stage_two = |radius| self.bound.distance(&rung.unit, radius).map(|distance| self.noise.cost(distance));
+        let cost = match (self.radius, &self.norms) {
+            (Radius::Given(radius), _) => stage_two(Some(radius / self.bound.unit)),
+            (Radius::TwoStage { .. }, Some((norms, first))) => {
+                let stage_one = norms.distance(&rung.unit).map(|distance| first.cost(distance));
+                stage_one.zip(stage_two(None)).map(|(one, two)| Cost::Series(vec![one, two]))
+            }
+            (Radius::Split { .. }, Some(_)) => {
+                self.split_mu(&rung.unit).map(|mu| gaussian((1.0 / mu).next_down()))
+            }
+            (Radius::TwoStage { .. } | Radius::Split { .. }, None) => None,
+        };
+        cost.unwrap_or(Cost::Everything)
+    }
+
+    fn sanitise(&self, exact: &Tokens, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyHistogram>, SanitiseError> {
+        let failed = |why: EstimateError| SanitiseError::Engine(why.to_string());
+        if exact.items() != &self.bound.items {
+            return Err(SanitiseError::Engine("tokens and noise are of different dictionaries".to_owned()));
+        }
+        let (norms, radius) = match (self.radius, &self.norms) {
+            (Radius::Given(radius), _) => (None, radius / self.bound.unit),
+            (Radius::TwoStage { quantile, .. } | Radius::Split { quantile, .. }, Some((norms, noise))) => {
+                let all = matches!(self.radius, Radius::TwoStage { .. });
+                let counts = norms.gather(exact, |mark| all || self.is_aside(mark)).map_err(failed)?;
+                let noisy = noise.add(&counts, entropy)?;
+                let radius = norms.quantile(&noisy, quantile);
+                (Some(noisy), radius)
+            }
+            (Radius::TwoStage { .. } | Radius::Split { .. }, None) => {
+                return Err(SanitiseError::Engine("the radius is to be found, and nothing was made to find it".to_owned()));
+            }
+        };
+        let sums = self.bound.gather(exact, radius, |mark| !self.is_aside(mark)).map_err(failed)?;
+        let values = self.noise.add(&sums, entropy)?;
+        Ok(Sealed::new(NoisyHistogram { radius: radius * self.bound.unit, norms, values }))
+    }
+
+    /// The error of the worst item, in lattice steps.
+    fn accuracy(&self, confidence: f64) -> Accuracy {
+        self.noise.within(confidence, self.bound.items.len())
+    }
+}
+
+#[cfg(test)]
+#[path = "histogram_tests.rs"]
+mod tests;

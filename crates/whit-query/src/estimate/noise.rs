@@ -1,0 +1,133 @@
+//! Rounded Gaussian noise on a vector of lattice steps, and what it costs at a distance.
+
+use whit_account::normal::{gaussian_mu_down, upper_quantile};
+use whit_core::mechanism::SanitiseError;
+use whit_core::{Accuracy, Cost};
+use whit_noise::{Entropy, Ratio, RoundedGaussian};
+
+/// Parameters with which an estimator would make no sense.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum EstimateError {
+    /// No items.
+    #[error("the list of items is empty, so there is nothing to count: give at least one")]
+    NoItems,
+    /// A cap of zero.
+    #[error("a cap of 0 leaves nothing of any user: allow at least 1")]
+    NoCap,
+    /// A number that is not what it should be.
+    #[error("{name} is {value}, but it must be {range}")]
+    Range {
+        /// What the number was meant to be.
+        name: &'static str,
+        /// The number.
+        value: f64,
+        /// Where it would have to lie.
+        range: &'static str,
+    },
+    /// A promise that no Gaussian noise keeps.
+    #[error("no Gaussian noise keeps ε = {epsilon} at δ = {delta}: ε and δ must both be greater than 0, and δ less than 1")]
+    Promise {
+        /// The ε that was asked for.
+        epsilon: f64,
+        /// The δ that was asked for.
+        delta: f64,
+    },
+    /// A unit about which the statistic knows nothing.
+    #[error("nothing bounds what one `{0}` moves here: users are told apart by another column")]
+    Unbounded(String),
+    /// An item that is not on the list, or clusters for another number of items.
+    #[error("item number {item} is not on the list of {items} items")]
+    Item {
+        /// Its number.
+        item: u32,
+        /// How many there are.
+        items: usize,
+    },
+    /// A sum that leaves 64 bits.
+    #[error("a sum does not fit into 64 bits; use a larger weight step")]
+    Overflow,
+}
+
+/// How much noise: what is promised to the protected unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibration {
+    /// The largest ε.
+    pub epsilon: f64,
+    /// The δ at which it must hold.
+    pub delta: f64,
+}
+
+impl Calibration {
+    /// The μ of Gaussian differential privacy that keeps this promise, rounded down.
+    pub(super) fn mu(self) -> Result<f64, EstimateError> {
+        let Self { epsilon, delta } = self;
+        let sensible = epsilon > 0.0 && epsilon.is_finite() && delta > 0.0 && delta < 1.0;
+        let mu = if sensible { gaussian_mu_down(epsilon, delta) } else { 0.0 };
+        if mu > 0.0 && mu.is_finite() { Ok(mu) } else { Err(EstimateError::Promise { epsilon, delta }) }
+    }
+}
+
+/// Independent rounded Gaussian noise of one standard deviation, in lattice steps, for every coordinate.
+#[derive(Debug, Clone)]
+pub(super) struct Noise {
+    law: RoundedGaussian,
+}
+
+impl Noise {
+    /// Noise of this standard deviation.
+    pub(super) fn new(sigma: Ratio) -> Result<Self, EstimateError> {
+        let range = |_| EstimateError::Range { name: "σ", value: sigma.to_f64(), range: "greater than 0" };
+        Ok(Self { law: RoundedGaussian::new(sigma).map_err(range)? })
+    }
+
+    /// The least noise under which neighbours at this distance are no easier to tell apart than N(0, 1) and N(μ, 1).
+    pub(super) fn for_mu(mu: f64, distance: f64) -> Result<Self, EstimateError> {
+        let sigma = distance / mu * (1.0 + 1e-12); // the hair covers the rounding here and in `over`
+        let range = |_| EstimateError::Range { name: "σ", value: sigma, range: "finite and below 2^120" };
+        Self::new(Ratio::from_f64_up(sigma).map_err(range)?)
+    }
+
+    /// The standard deviation before rounding.
+    pub(super) fn sigma(&self) -> f64 {
+        self.law.sigma().to_f64()
+    }
+
+    /// A float that is not above the standard deviation over the distance; 0 where nothing is left of it.
+    pub(super) fn over(&self, distance: f64) -> f64 {
+        let quotient = self.law.sigma().to_f64_down() / distance;
+        if quotient.is_finite() { quotient.next_down().max(0.0) } else { 0.0 }
+    }
+
+    /// What one run costs neighbours at this ℓ2 distance, in any dimension.
+    pub(super) fn cost(&self, distance: f64) -> Cost {
+        if distance == 0.0 { Cost::Nothing } else { gaussian(self.over(distance)) }
+    }
+
+    /// The exact vector plus noise.
+    pub(super) fn add(&self, exact: &[i64], entropy: &mut dyn Entropy) -> Result<Vec<i64>, SanitiseError> {
+        let mut noisy = vec![0; exact.len()];
+        self.law.fill(&mut noisy, entropy)?;
+        for (value, exact) in noisy.iter_mut().zip(exact) {
+            *value = value.checked_add(*exact).ok_or(SanitiseError::Overflow)?;
+        }
+        Ok(noisy)
+    }
+
+    /// The least whole number of steps that the noise of none of `dimension` coordinates exceeds, with probability
+    /// `confidence` or more.
+    pub(super) fn within(&self, confidence: f64, dimension: usize) -> Accuracy {
+        if !(confidence > 0.0 && confidence < 1.0) {
+            return Accuracy { within: f64::INFINITY, confidence };
+        }
+        // All of d hold with probability c when each holds with c^(1/d); a hair less is allowed, for the rounding here.
+        let each = -(confidence.ln() / dimension.max(1) as f64).exp_m1() * (1.0 - 1e-9);
+        // A real that rounds to more than m is at least m + 1/2 away.
+        let within = (self.sigma() * upper_quantile(0.5 * each) - 0.5).ceil().max(0.0);
+        Accuracy { within, confidence }
+    }
+}
+
+/// Gaussian noise over distance as a cost.
+pub(super) fn gaussian(noise: f64) -> Cost {
+    if noise > 0.0 { Cost::Gaussian { noise } } else { Cost::Everything }
+}

@@ -1,0 +1,201 @@
+//! Answers in files that other programs read: flat columns, and Parquet with the statement inside.
+
+mod flat;
+
+pub use flat::{Flat, Part, flat, text};
+
+use crate::answer::{Answer, Value};
+use crate::error::QueryError;
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::file::metadata::KeyValue;
+use datafusion::parquet::file::properties::WriterProperties;
+use flat::Sort;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The key under which a Parquet file has the statement, as JSON.
+pub const STATEMENT: &str = "whit.statement";
+
+/// The answer as one batch: each column under its name, each noisy one with `_low` and `_high` behind it.
+pub fn to_record_batch(answer: &Answer) -> Result<RecordBatch, QueryError> {
+    let columns = flat(&answer.columns);
+    let sorts: Vec<Sort> = columns.iter().map(|column| Sort::of(column, answer)).collect();
+    let fields = columns.iter().zip(&sorts).map(|(column, sort)| {
+        let kind = match sort {
+            Sort::Bool => DataType::Boolean,
+            Sort::Int => DataType::Int64,
+            Sort::Float => DataType::Float64,
+            Sort::Text => DataType::Utf8,
+        };
+        Field::new(&column.name, kind, true)
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let arrays = columns.iter().zip(&sorts).map(|(column, sort)| array(column, *sort, answer)).collect();
+    RecordBatch::try_new_with_options(
+        schema,
+        arrays,
+        &datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(answer.rows.len())),
+    )
+    .map_err(|why| QueryError::failed(format!("the answer could not be made into a batch: {why}")))
+}
+
+fn array(column: &Flat, sort: Sort, answer: &Answer) -> ArrayRef {
+    let values = answer.rows.iter().map(|row| column.of(row));
+    match sort {
+        Sort::Bool => Arc::new(BooleanArray::from_iter(values.map(|value| match value {
+            Value::Bool(value) => Some(value),
+            _ => None,
+        }))),
+        Sort::Int => Arc::new(Int64Array::from_iter(values.map(|value| match value {
+            Value::Int(value) => Some(value),
+            _ => None,
+        }))),
+        Sort::Float => Arc::new(Float64Array::from_iter(values.map(|value| match value {
+            Value::Int(value) => Some(value as f64),
+            Value::Float(value) => Some(value),
+            _ => None,
+        }))),
+        Sort::Text => Arc::new(StringArray::from_iter(values.map(|value| text(&value)))),
+    }
+}
+
+/// Writes the answer as a Parquet file, with its statement as JSON under the key [`STATEMENT`] in the file's metadata.
+pub fn write_parquet(answer: &Answer, path: &Path) -> Result<(), QueryError> {
+    let failed = |why: &dyn std::fmt::Display| {
+        QueryError::failed(format!("`{}` could not be written: {why}", path.display()))
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|why| failed(&why))?;
+    }
+    let mut file = File::create(path).map_err(|why| failed(&why))?;
+    write_parquet_to(answer, &mut file)?;
+    file.flush().map_err(|why| failed(&why))
+}
+
+/// The same into anything that takes bytes.
+pub fn write_parquet_to(answer: &Answer, out: &mut (impl Write + Send)) -> Result<(), QueryError> {
+    let failed = |why: &dyn std::fmt::Display| QueryError::failed(format!("the answer could not be written: {why}"));
+    let batch = to_record_batch(answer)?;
+    let statement = serde_json::to_string(&answer.statement).map_err(|why| failed(&why))?;
+    let metadata = KeyValue { key: STATEMENT.into(), value: Some(statement) };
+    let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![metadata])).build();
+    let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties)).map_err(|why| failed(&why))?;
+    writer.write(&batch).map_err(|why| failed(&why))?;
+    writer.close().map_err(|why| failed(&why))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::{Cell, Column, Role, Statement};
+    use datafusion::arrow::array::{Array, AsArray};
+    use datafusion::arrow::datatypes::{Float64Type, Int64Type};
+    use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    fn answer() -> Answer {
+        let column = |name: &str, role| Column { name: name.into(), role };
+        let cell = |value, low, high| Cell { value, low, high };
+        let rows = vec![
+            vec![
+                cell(Value::Text("a,\"b\"".into()), None, None),
+                cell(Value::Int(1234), Some(1193.25), Some(f64::INFINITY)),
+                cell(Value::Float(0.1), Some(0.0), Some(0.2)),
+                cell(Value::Bool(true), None, None),
+            ],
+            vec![
+                cell(Value::Null, None, None),
+                cell(Value::Null, None, None),
+                cell(Value::Int(3), None, None),
+                cell(Value::Null, None, None),
+            ],
+        ];
+        let statement = Statement {
+            dataset: "visits".into(),
+            question: "SELECT shop, COUNT(*) FROM visits GROUP BY shop".into(),
+            unit: "element (user, shop), replace".into(),
+            prices: Vec::new(),
+            confidence: 0.95,
+            mechanisms: vec!["count(*): rounded Gaussian".into()],
+            notes: Vec::new(),
+            fingerprint: "f".into(),
+            partition: None,
+            entry: Some(7),
+            stored: false,
+        };
+        let columns = vec![
+            column("shop", Role::Key),
+            column("n", Role::Noisy),
+            column("share", Role::Noisy),
+            column("open", Role::Exact),
+        ];
+        Answer { columns, rows, statement }
+    }
+
+    #[test]
+    fn a_batch_has_the_ends_of_the_intervals_beside_the_values() {
+        let batch = to_record_batch(&answer()).unwrap();
+        let schema = batch.schema();
+        let fields: Vec<String> =
+            schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+        assert_eq!(
+            fields,
+            [
+                "shop Utf8",
+                "n Int64",
+                "n_low Float64",
+                "n_high Float64",
+                "share Float64",
+                "share_low Float64",
+                "share_high Float64",
+                "open Boolean"
+            ]
+        );
+        assert!(batch.column(0).is_null(1) && batch.column(1).is_null(1) && batch.column(2).is_null(1));
+        assert_eq!(batch.column(1).as_primitive::<Int64Type>().value(0), 1234);
+        assert_eq!(batch.column(4).as_primitive::<Float64Type>().values(), &[0.1, 3.0]);
+    }
+
+    #[test]
+    fn a_parquet_file_reads_back_with_its_statement() {
+        let folder = std::env::temp_dir().join(format!("whit-export-{}", std::process::id()));
+        let path = folder.join("new/answer.parquet");
+        write_parquet(&answer(), &path).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&path).unwrap()).unwrap();
+        let metadata = reader.metadata().file_metadata().key_value_metadata().unwrap().clone();
+        let stored = metadata.iter().find(|pair| pair.key == STATEMENT).unwrap().value.clone().unwrap();
+        let statement: Statement = serde_json::from_str(&stored).unwrap();
+        assert_eq!(statement, answer().statement);
+        let batches: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
+        assert_eq!(batches, [to_record_batch(&answer()).unwrap()]);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn words_beside_numbers_make_a_column_of_words() {
+        let mut mixed = answer();
+        mixed.rows[1][2].value = Value::Text("unknown".into());
+        let batch = to_record_batch(&mixed).unwrap();
+        let texts: Vec<Option<&str>> = batch.column(4).as_string::<i32>().iter().collect();
+        assert_eq!(texts, [Some("0.1"), Some("unknown")]);
+    }
+
+    #[test]
+    fn an_answer_without_rows_or_columns_is_still_a_file() {
+        let mut empty = answer();
+        empty.rows.clear();
+        assert_eq!(to_record_batch(&empty).unwrap().num_rows(), 0);
+        empty.columns.clear();
+        assert_eq!(to_record_batch(&empty).unwrap().num_columns(), 0);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named() {
+        let error = write_parquet(&answer(), Path::new("/dev/null/answer.parquet")).unwrap_err();
+        assert!(error.sentence.starts_with("`/dev/null/answer.parquet` could not be written"), "{error}");
+    }
+}

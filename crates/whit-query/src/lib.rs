@@ -1,0 +1,22 @@
+//! Private statistics over tables: declare a data set and its unit once, and ask in SQL.
+//!
+//! Data walks one way: [`source`] → [`plan`] → bound → engine → sanitise → [`release`] → [`explain`].
+//! The engine computes exact, bounded aggregates of integers. Noise is drawn here, after it, and never by it.
+
+pub mod answer;
+mod bound;
+mod engine;
+pub mod error;
+pub mod estimate;
+pub mod explain;
+pub mod export;
+pub mod functions;
+pub mod partition;
+pub mod plan;
+pub mod release;
+mod sanitise;
+pub mod source;
+
+pub use answer::{Answer, Cell, Column, Price, Role, Statement, Value};
+pub use error::{Fault, QueryError};
+pub use release::Tables;

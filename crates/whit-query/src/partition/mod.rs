@@ -1,0 +1,16 @@
+//! Partitions, made without the private data: which element a value falls into.
+//!
+//! A column or a SQL expression names the element itself. [`registrable_domain`] takes it from a URL. A [dictionary](file::PartitionFile::dictionary) and
+//! [k-means](mod@kmeans) over published embeddings list it, value by value, in a small [file] whose hash the ledger records.
+
+pub mod domain;
+pub mod embeddings;
+pub mod file;
+pub mod kmeans;
+pub mod lookup;
+mod product;
+mod text;
+
+pub use domain::{REGISTRABLE_DOMAIN, registrable_domain, registrable_domain_udf};
+pub use file::{PartitionFile, PartitionFileError, PartitionKind};
+pub use lookup::{Lookup, lookup_udf};

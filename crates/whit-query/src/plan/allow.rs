@@ -1,0 +1,127 @@
+//! Which expressions a private row may pass through, and how they are made unable to fail.
+//!
+//! An expression must be a function of its row alone: no volatile functions, no look at other rows. And it must not
+//! fail because of what is in a row: an error that one row causes tells of that row. So casts become casts that give
+//! NULL where they cannot be made, and division by zero gives NULL.
+
+use crate::error::QueryError;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, TryCast, lit, when};
+use datafusion::scalar::ScalarValue;
+
+/// Functions of one row that never fail, whatever is in it.
+const FUNCTIONS: &[&str] = &[
+    "abs", "acos", "acosh", "ascii", "asin", "asinh", "atan", "atan2", "atanh", "bin", "bit_length", "btrim", "cbrt",
+    "ceil", "character_length", "clamp", "coalesce", "concat", "concat_ws", "cos", "cosh", "cot", "date_bin", "date_part",
+    "date_trunc", "degrees", "ends_with", "exp", "floor", "greatest", "initcap", "isnan", "iszero", "least", "left", "levenshtein",
+    "ln", "log", "log10", "log2", "lower", "ltrim", "nanvl", "nullif", "nvl", "nvl2", "octet_length", "pi", "radians",
+    "regexp_count", "regexp_like", "registrable_domain", "replace", "reverse", "right", "round", "rtrim", "signum", "sin", "sinh",
+    "split_part", "sqrt", "starts_with", "strpos", "substr", "substr_index", "tan", "tanh", "to_hex", "translate", "trunc", "upper",
+];
+
+/// Whether a scalar function may touch a private row.
+pub(crate) fn function(name: &str) -> bool {
+    FUNCTIONS.contains(&name) || name.starts_with(crate::plan::track::PARTITION_FUNCTION)
+}
+
+/// Aggregates that depend on the values alone and not on the order of rows: fit for sub-queries that stay within a unit.
+pub(crate) fn inner_aggregate(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "count", "sum", "avg", "min", "max", "median", "stddev", "stddev_samp", "stddev_pop", "var", "var_samp",
+        "var_pop", "var_sample", "bool_and", "bool_or", "approx_distinct", "bit_xor",
+    ];
+    NAMES.contains(&name)
+}
+
+/// Window functions that look at the rows of their partition only.
+pub(crate) fn window(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value", "last_value",
+        "nth_value",
+    ];
+    NAMES.contains(&name) || inner_aggregate(name)
+}
+
+/// Makes an expression over a private row unable to fail, or says why it cannot stand there.
+///
+/// `public` says whether a sub-query reads public tables only.
+pub(crate) fn expression(
+    expr: Expr,
+    public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, QueryError>,
+) -> Result<Expr, QueryError> {
+    let mut fault = None;
+    let checked = expr.apply(|node| {
+        fault = fault_of(node, public).err();
+        Ok(if fault.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    if let Some(fault) = fault {
+        return Err(fault);
+    }
+    checked.map_err(|error| crate::engine::planning(&error))?;
+    let safe = expr.transform_up(|node| {
+        Ok(match node {
+            Expr::Cast(cast) => Transformed::yes(Expr::TryCast(TryCast { expr: cast.expr, field: cast.field })),
+            Expr::BinaryExpr(mut binary) if matches!(binary.op, Operator::Divide | Operator::Modulo) => {
+                if is_plain_divisor(&binary.right) {
+                    Transformed::no(Expr::BinaryExpr(binary))
+                } else {
+                    let divisor = *binary.right;
+                    let zero = divisor.clone().eq(lit(0));
+                    let guarded = when(zero, lit(ScalarValue::Null)).otherwise(divisor)?;
+                    binary.right = Box::new(guarded);
+                    Transformed::yes(Expr::BinaryExpr(binary))
+                }
+            }
+            other => Transformed::no(other),
+        })
+    });
+    safe.map(|safe| safe.data).map_err(|error| crate::engine::planning(&error))
+}
+
+/// A literal that is not zero divides anything.
+fn is_plain_divisor(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => !value.is_null() && value.cast_to(&datafusion::arrow::datatypes::DataType::Float64).is_ok_and(
+            |value| !matches!(value, ScalarValue::Float64(Some(zero)) if zero == 0.0),
+        ),
+        _ => false,
+    }
+}
+
+fn fault_of(
+    expr: &Expr,
+    public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, QueryError>,
+) -> Result<(), QueryError> {
+    let refuse = |what: String, hint: &str| Err(QueryError::asked(what, hint));
+    match expr {
+        Expr::Alias(_) | Expr::Column(_) | Expr::Literal(..) | Expr::BinaryExpr(_) | Expr::Like(_) | Expr::Not(_)
+        | Expr::IsNotNull(_) | Expr::IsNull(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::IsUnknown(_) | Expr::IsNotTrue(_)
+        | Expr::IsNotFalse(_) | Expr::IsNotUnknown(_) | Expr::Negative(_) | Expr::Between(_) | Expr::Case(_) | Expr::Cast(_)
+        | Expr::TryCast(_) | Expr::InList(_) => Ok(()),
+        Expr::ScalarFunction(call) if function(call.name()) => Ok(()),
+        Expr::ScalarFunction(call) => refuse(
+            format!("`{}` may not read a private row: it is not known to be a function of that row that never fails", call.name()),
+            "compute it beforehand, or use one of the functions that `whit query --functions` lists",
+        ),
+        Expr::InSubquery(inside) => subquery(&inside.subquery, public),
+        Expr::Exists(inside) => subquery(&inside.subquery, public),
+        Expr::ScalarSubquery(inside) => subquery(inside, public),
+        other => refuse(
+            format!("`{other}` may not read a private row: this kind of expression is not known to stay within it"),
+            "rewrite it with comparisons, arithmetic, CASE and functions of one row",
+        ),
+    }
+}
+
+fn subquery(
+    inside: &datafusion::logical_expr::Subquery,
+    public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, QueryError>,
+) -> Result<(), QueryError> {
+    if inside.outer_ref_columns.is_empty() && public(&inside.subquery)? {
+        return Ok(());
+    }
+    Err(QueryError::asked(
+        "a sub-query inside an expression reads private rows, or the row around it, so one row would depend on others",
+        "join along the user key instead, or make the other table public if it is",
+    ))
+}

@@ -1,0 +1,167 @@
+//! What a question means, as text: two spellings of one question have the same, two questions never.
+//!
+//! The text is made of the rows as the engine's optimiser leaves them, with tables called by number in the order in which they
+//! appear, and of what is asked of these rows. Names that the question gives to its columns, the order of its columns and what
+//! is done with the released table afterwards do not belong to it: they cost nothing.
+
+use super::{Part, Plan, What};
+use crate::error::QueryError;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::prelude::SessionContext;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The meaning of all parts of a plan, without their price.
+pub(crate) fn of(plan: &Plan, context: &SessionContext) -> Result<String, QueryError> {
+    let mut text = format!("whit question 1\ndata set {}\n", plan.dataset);
+    for rung in &plan.rungs {
+        let _ = writeln!(text, "rung {rung}");
+    }
+    for part in &plan.parts {
+        text.push_str(&of_part(part, context)?);
+    }
+    Ok(text)
+}
+
+/// The meaning of one part.
+pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, QueryError> {
+    let state = context.state();
+    // What is asked of the rows belongs to the plan that is simplified, so that it is simplified too.
+    let mut asked: Vec<(String, Expr)> = Vec::new();
+    for (i, key) in part.keys.iter().enumerate() {
+        asked.push((format!("key{i}"), key.expr.clone()));
+    }
+    for (i, measure) in part.measures.iter().enumerate() {
+        if let Some(value) = value_of(&measure.what) {
+            asked.push((format!("value{i}"), value.clone()));
+        }
+    }
+    for (i, auto) in part.autos.iter().enumerate() {
+        asked.push((format!("auto{i}"), auto.value.clone()));
+    }
+    for (i, statistic) in part.statistics.iter().enumerate() {
+        if let super::Statistic::Exact(expr) = statistic {
+            let _ = i;
+            for (j, argument) in exact_arguments(expr).into_iter().enumerate() {
+                asked.push((format!("exact{i}_{j}"), argument));
+            }
+        }
+    }
+    let mut columns: Vec<Expr> = asked.iter().map(|(name, expr)| expr.clone().alias(name.clone())).collect();
+    for name in [super::USER, super::ELEMENT] {
+        columns.extend(super::track::hidden(part.rows.schema(), name).map(|column| column.alias(name)));
+    }
+    if columns.is_empty() {
+        columns.push(datafusion::prelude::lit(1).alias("row"));
+    }
+    let projected = datafusion::logical_expr::LogicalPlanBuilder::from(part.rows.clone())
+        .project(columns)
+        .and_then(datafusion::logical_expr::LogicalPlanBuilder::build)
+        .map_err(|error| crate::engine::planning(&error))?;
+    let simplified = state.optimize(&projected).map_err(|error| crate::engine::planning(&error))?;
+    let plain = canonical(simplified).map_err(|error| crate::engine::planning(&error))?;
+    let mut text = format!("part\n{}\n", plain.display_indent());
+    let _ = writeln!(
+        text,
+        "grain {:?} groups {:?} at most {:?} elements {:?} rows {:?}",
+        part.grain, part.groups, part.groups_per_unit, part.elements_per_user, part.row_caps
+    );
+    for (i, key) in part.keys.iter().enumerate() {
+        let _ = writeln!(text, "key{i} {} listed {:?}", key.data_type, key.listed);
+    }
+    for (i, measure) in part.measures.iter().enumerate() {
+        let kind = match &measure.what {
+            What::Rows(value) => format!("rows {}", value.is_some()),
+            What::Users => "users".to_owned(),
+            What::Sum { place, .. } => format!("sum {place:?}"),
+            What::Distinct { most, .. } => format!("distinct {most}"),
+            What::Tree { tree, rows, .. } => format!("tree {tree:?} {rows}"),
+        };
+        let _ = writeln!(text, "value{i} {kind} {}..{} {:?}", measure.low, measure.high, measure.moved);
+    }
+    for statistic in &part.statistics {
+        let word = match statistic {
+            super::Statistic::Exact(expr) => format!("exact {}", super::track::aggregate_call(expr).map_or_else(|_| String::new(), |(call, _)| format!("{} {}", call.func.name(), call.params.distinct))),
+            other => format!("{other:?}"),
+        };
+        let _ = writeln!(text, "statistic {word}");
+    }
+    Ok(text)
+}
+
+fn exact_arguments(expr: &Expr) -> Vec<Expr> {
+    super::track::aggregate_call(expr)
+        .map(|(call, _)| call.params.args.iter().cloned().chain(call.params.filter.iter().map(|f| f.as_ref().clone())).collect())
+        .unwrap_or_default()
+}
+
+fn value_of(what: &What) -> Option<&Expr> {
+    match what {
+        What::Rows(value) => value.as_ref(),
+        What::Users => None,
+        What::Sum { value, .. } | What::Distinct { value, .. } | What::Tree { value, .. } => Some(value),
+    }
+}
+
+/// The same plan with conditions in the order of their texts, and names that do not depend on what tables were called: none where
+/// there is one table only, and else numbers in the order in which aliases appear. It is for reading, not for running.
+fn canonical(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
+    let (mut names, mut scans): (BTreeMap<String, String>, usize) = (BTreeMap::new(), 0);
+    plan.apply(|node| {
+        match node {
+            LogicalPlan::SubqueryAlias(alias) => {
+                let number = names.len();
+                names.entry(alias.alias.to_string()).or_insert_with(|| format!("t{number}"));
+            }
+            LogicalPlan::TableScan(_) => scans += 1,
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let alone = scans == 1;
+    let rename = |table: &TableReference| {
+        names.get(&table.to_string()).map_or_else(|| table.clone(), |name| TableReference::bare(name.clone()))
+    };
+    let renamed = |expr: Expr| {
+        expr.transform_up(|node| {
+            Ok(match node {
+                Expr::Column(column) if alone => Transformed::yes(Expr::Column(Column::new_unqualified(column.name))),
+                Expr::Column(column) => {
+                    let table = column.relation.as_ref().map(rename);
+                    Transformed::yes(Expr::Column(Column::new(table, column.name)))
+                }
+                other => Transformed::no(other),
+            })
+        })
+    };
+    let sorted = |mut conditions: Vec<Expr>| {
+        conditions.sort_by_key(ToString::to_string);
+        conditions.dedup();
+        conditions
+    };
+    let done = plan.transform_up(|node| {
+        let node = node.map_expressions(renamed)?.data;
+        Ok(Transformed::yes(match node {
+            LogicalPlan::SubqueryAlias(alias) if alone => Arc::unwrap_or_clone(alias.input),
+            LogicalPlan::SubqueryAlias(mut alias) => {
+                alias.alias = rename(&alias.alias);
+                LogicalPlan::SubqueryAlias(alias)
+            }
+            LogicalPlan::Filter(mut filter) => {
+                let conditions = sorted(split_conjunction_owned(filter.predicate));
+                filter.predicate = conjunction(conditions).unwrap_or_else(|| datafusion::prelude::lit(true));
+                LogicalPlan::Filter(filter)
+            }
+            LogicalPlan::TableScan(mut scan) => {
+                scan.filters = sorted(scan.filters);
+                LogicalPlan::TableScan(scan)
+            }
+            other => other,
+        }))
+    })?;
+    Ok(done.data)
+}

@@ -1,0 +1,284 @@
+//! From SQL to a plan of which the sensitive part is isolated and typed.
+//!
+//! A question becomes [`Part`]s, each one private aggregate over rows that are known to belong to units, and what is
+//! done with their released tables afterwards, which is ordinary SQL again. Everything in between is typed:
+//! [`track`] follows the unit through the relational algebra, [`range`] the bounds of a value, [`aggregate`] turns SQL
+//! aggregates into [`Measure`]s, integer vectors of which it is known how far one unit moves them.
+//!
+//! An operator, a function or a type that planning does not know is refused, never passed through.
+
+pub mod aggregate;
+pub mod allow;
+pub mod meaning;
+pub mod range;
+pub mod track;
+
+use crate::bound::quantise::Quantise;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::scalar::ScalarValue;
+use whit_core::{Rung, Sensitivity};
+
+/// The hidden column that holds a row's user.
+pub(crate) const USER: &str = "__whit_user";
+/// The hidden column that holds a row's element.
+pub(crate) const ELEMENT: &str = "__whit_element";
+
+/// A question that can be answered, before anything is paid or read.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The question as it was asked.
+    pub question: String,
+    /// The data set whose budget pays.
+    pub dataset: String,
+    /// The rungs that are charged, the protected one first; empty where nothing private is read.
+    pub rungs: Vec<Rung>,
+    /// The private aggregates.
+    pub parts: Vec<Part>,
+    /// What is done with the released tables: each part is a scan of a table called [`part_name`].
+    pub after: LogicalPlan,
+    /// What a reader of the answer must know.
+    pub notes: Vec<String>,
+}
+
+/// The name under which a part's released table stands in [`Plan::after`].
+pub(crate) fn part_name(number: usize) -> String {
+    format!("__whit_part_{number}")
+}
+
+/// Which rows are bounded together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grain {
+    /// Each row on its own: it is clamped, and nothing else is needed.
+    Row,
+    /// All rows of one user in one element.
+    Element,
+    /// All rows of one user.
+    User,
+}
+
+/// One private aggregate.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The rows, with the hidden columns that say whose they are.
+    pub rows: LogicalPlan,
+    /// Which rows are bounded together.
+    pub grain: Grain,
+    /// The groups.
+    pub keys: Vec<Key>,
+    /// Which groups appear.
+    pub groups: Groups,
+    /// At most so many groups of one unit count; `None` where a unit has no more than one, or as many as there are.
+    pub groups_per_unit: Option<u64>,
+    /// At most so many elements of one user count, where a user rung rests on it.
+    pub elements_per_user: Option<u64>,
+    /// Where each row stands for itself and coarser rungs rest on caps: at most so many rows with the same hidden columns.
+    pub row_caps: Vec<(Vec<&'static str>, u64)>,
+    /// What is summed.
+    pub measures: Vec<Measure>,
+    /// Ranges that are found privately first.
+    pub autos: Vec<Auto>,
+    /// What is made of the measures, one for each aggregate of the question, in its order.
+    pub statistics: Vec<Statistic>,
+    /// The names and types of the output columns, keys first.
+    pub output: Vec<(String, DataType)>,
+    /// How many users, or units where no user is declared, have a key: what decides whether a private key shows.
+    pub presence: Option<Presence>,
+}
+
+/// A group key.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// The expression over the rows.
+    pub expr: Expr,
+    /// What people call it.
+    pub name: String,
+    /// Its type.
+    pub data_type: DataType,
+    /// The values that it may take, where they are public.
+    pub listed: Option<Vec<ScalarValue>>,
+    /// Whether the values that occur are public because neighbours agree on them.
+    pub observed: bool,
+}
+
+/// Which groups appear in the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Groups {
+    /// There is one, of everything.
+    One,
+    /// All combinations of listed values, with zeros.
+    Listed,
+    /// Those that occur, which neighbours agree on.
+    Observed,
+    /// Those that enough users have.
+    Selected,
+}
+
+/// How many things have a key, and how far that moves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Presence {
+    /// Rung by rung: at most so many keys move, each by at most so much.
+    pub moved: Vec<whit_core::mechanism::keys::Moved>,
+    /// Whether users are counted, rather than rows.
+    pub users: bool,
+}
+
+/// A range that stage one of a release finds privately.
+#[derive(Debug, Clone)]
+pub struct Auto {
+    /// The value.
+    pub value: Expr,
+    /// What people call it.
+    pub name: String,
+    /// Rung by rung, how far one unit moves the counts over bins, in weights of which a unit has [`WEIGHT`].
+    pub moved: Vec<Sensitivity>,
+}
+
+/// The weight that one unit divides among the bins or leaves it has rows in, times the rows it may have.
+pub(crate) const WEIGHT: i64 = 1 << 10;
+
+/// What is summed over the rows of a unit, clamped, and then over units.
+#[derive(Debug, Clone)]
+pub struct Measure {
+    /// What one row adds.
+    pub what: What,
+    /// The least that one unit adds to one group, in lattice steps.
+    pub low: i64,
+    /// The most.
+    pub high: i64,
+    /// Rung by rung, how far one unit moves the vector, in lattice steps.
+    pub moved: Vec<Sensitivity>,
+    /// What people call it.
+    pub name: String,
+}
+
+/// What one row adds to a measure.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// One, where the expression is there.
+    Rows(Option<Expr>),
+    /// One for each user (or unit) with a row.
+    Users,
+    /// A value on a lattice.
+    Sum {
+        /// The value.
+        value: Expr,
+        /// How it is put on the lattice; for a range that is found privately, once that is known.
+        place: Place,
+    },
+    /// One for each different value, of which a unit keeps a few.
+    Distinct {
+        /// The value.
+        value: Expr,
+        /// At most so many of one unit in one group.
+        most: u64,
+    },
+    /// One in the leaf that the value falls into.
+    Tree {
+        /// The value.
+        value: Expr,
+        /// The tree, or the number of the range that stage one finds.
+        tree: Leaves,
+        /// The rows of one unit in one group share this weight, in rows.
+        rows: u64,
+    },
+}
+
+/// How a value is put on a lattice.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Place {
+    /// Known beforehand.
+    Known(Quantise),
+    /// Once stage one has found range number `range`: [`Shape`] says how.
+    Found {
+        /// Which of [`Part::autos`].
+        range: usize,
+        /// What is summed.
+        shape: Shape,
+    },
+}
+
+/// What of a value is summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// The value itself.
+    Plain,
+    /// Its distance from the middle of its range.
+    Centred,
+    /// The square of that.
+    Squared,
+}
+
+/// Where the leaves of a tree of counts are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Leaves {
+    /// Over a range that is known beforehand.
+    Known {
+        /// The least value.
+        low: f64,
+        /// The largest.
+        high: f64,
+    },
+    /// Over the range that stage one finds.
+    Found {
+        /// Which of [`Part::autos`].
+        range: usize,
+    },
+}
+
+/// What is made of the noisy measures. Numbers are those of measures.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Statistic {
+    /// A count, of rows, users or different values.
+    Count(usize),
+    /// A sum.
+    Sum(usize),
+    /// A mean: of a centred sum and a count.
+    Mean {
+        /// The centred sum.
+        sum: usize,
+        /// The count.
+        count: usize,
+    },
+    /// A variance or its root.
+    Spread {
+        /// The centred sum.
+        sum: usize,
+        /// The sum of its squares.
+        squares: usize,
+        /// The count.
+        count: usize,
+        /// Whether it is divided by n − 1.
+        sample: bool,
+        /// Whether it is the root.
+        root: bool,
+    },
+    /// The value below which a share of the rows lies.
+    Quantile {
+        /// The tree.
+        tree: usize,
+        /// The share.
+        share: f64,
+    },
+    /// The least value that can be told from none.
+    Least(usize),
+    /// The largest.
+    Largest(usize),
+    /// Reads public columns only: computed exactly, by this aggregate expression over the rows.
+    Exact(Box<Expr>),
+}
+
+/// What a question may say about bounding and price, beyond what is declared.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asking {
+    /// ε of the protected rung.
+    pub epsilon: Option<f64>,
+    /// δ.
+    pub delta: Option<f64>,
+    /// At most so many groups of one unit.
+    pub groups: Option<u64>,
+    /// At most so many rows of one unit in one group.
+    pub rows: Option<u64>,
+    /// The confidence of intervals.
+    pub confidence: Option<f64>,
+}

@@ -1,0 +1,191 @@
+//! Between which numbers a value lies, from what is declared of its columns.
+//!
+//! A range need not be right to be safe: every value is clamped into it before it is summed, so a range that is too
+//! narrow costs accuracy and never privacy. It must not come from the data, and it does not: it reads the declaration
+//! and the question alone.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{Expr, Operator};
+use datafusion::scalar::ScalarValue;
+
+/// Between which numbers a value lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Range {
+    /// Between these.
+    Known {
+        /// The least.
+        low: f64,
+        /// The largest.
+        high: f64,
+    },
+    /// To be found privately.
+    Auto,
+}
+
+impl Range {
+    /// From `low` to `high`, whichever comes first.
+    pub(crate) fn between(low: f64, high: f64) -> Option<Self> {
+        (low.is_finite() && high.is_finite()).then(|| Self::Known { low: low.min(high), high: low.max(high) })
+    }
+
+    fn hull(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Known { low: a, high: b }, Self::Known { low: c, high: d }) => {
+                Self::Known { low: a.min(c), high: b.max(d) }
+            }
+            (Self::Auto, _) | (_, Self::Auto) => Self::Auto,
+        }
+    }
+}
+
+/// The range of an expression; `None` where nothing is declared that bounds it.
+pub(crate) fn of(expr: &Expr, column: &dyn Fn(&datafusion::common::Column) -> Option<Range>) -> Option<Range> {
+    let range = |expr: &Expr| of(expr, column);
+    match expr {
+        Expr::Alias(alias) => range(&alias.expr),
+        Expr::Column(name) => column(name),
+        Expr::Literal(value, _) => literal(value).and_then(|value| Range::between(value, value)),
+        Expr::Negative(inner) => map(range(inner)?, |low, high| (-high, -low)),
+        Expr::Cast(cast) => range(&cast.expr),
+        Expr::TryCast(cast) => range(&cast.expr),
+        Expr::BinaryExpr(binary) => match binary.op {
+            Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq | Operator::And
+            | Operator::Or => Range::between(0.0, 1.0),
+            Operator::Plus => both(range(&binary.left)?, range(&binary.right)?, |a, b| a + b),
+            Operator::Minus => both(range(&binary.left)?, range(&binary.right)?, |a, b| a - b),
+            Operator::Multiply => both(range(&binary.left)?, range(&binary.right)?, |a, b| a * b),
+            Operator::Divide => match range(&binary.right)? {
+                Range::Known { low, high } if low > 0.0 || high < 0.0 => {
+                    both(range(&binary.left)?, Range::Known { low, high }, |a, b| a / b)
+                }
+                Range::Known { .. } => None,
+                Range::Auto => Some(Range::Auto),
+            },
+            Operator::Modulo => match range(&binary.right)? {
+                Range::Known { low, high } => Range::between(-low.abs().max(high.abs()), low.abs().max(high.abs())),
+                Range::Auto => Some(Range::Auto),
+            },
+            _ => None,
+        },
+        Expr::Case(case) => {
+            let branches = case.when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(case.else_expr.as_deref());
+            // A branch that is NULL is no value and bounds nothing.
+            let mut ranges = branches.filter(|branch| !is_null(branch)).map(range);
+            let first = ranges.next()??;
+            ranges.try_fold(first, |hull, next| Some(hull.hull(next?)))
+        }
+        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::Not(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::Between(_) | Expr::InList(_)
+        | Expr::Like(_) => Range::between(0.0, 1.0),
+        Expr::ScalarFunction(call) => function(call.name(), &call.args, &range),
+        _ => None,
+    }
+}
+
+fn function(name: &str, args: &[Expr], range: &dyn Fn(&Expr) -> Option<Range>) -> Option<Range> {
+    let of = |i: usize| args.get(i).and_then(range);
+    match name {
+        "clamp" => match (of(1)?, of(2)?) {
+            (Range::Known { low, .. }, Range::Known { high, .. }) => Range::between(low, high),
+            _ => None,
+        },
+        "abs" => match of(0)? {
+            Range::Known { low, high } if low >= 0.0 || high <= 0.0 => Range::between(low.abs(), high.abs()),
+            Range::Known { low, high } => Range::between(0.0, low.abs().max(high.abs())),
+            Range::Auto => Some(Range::Auto),
+        },
+        "greatest" | "least" | "coalesce" | "nvl" => {
+            let mut ranges = args.iter().map(range);
+            let first = ranges.next()??;
+            ranges.try_fold(first, |hull, next| Some(hull.hull(next?)))
+        }
+        "nullif" => of(0),
+        "round" | "floor" | "ceil" | "trunc" => map(of(0)?, |low, high| (low.floor(), high.ceil())),
+        "sqrt" => map(of(0)?, |low, high| (low.max(0.0).sqrt(), high.max(0.0).sqrt())),
+        "ln" => monotone(of(0)?, f64::ln),
+        "log2" => monotone(of(0)?, f64::log2),
+        "log10" => monotone(of(0)?, f64::log10),
+        "exp" => monotone(of(0)?, f64::exp),
+        "signum" | "sin" | "cos" | "tanh" => Range::between(-1.0, 1.0),
+        "isnan" | "iszero" | "starts_with" | "ends_with" | "regexp_like" => Range::between(0.0, 1.0),
+        _ => None,
+    }
+}
+
+fn monotone(range: Range, f: impl Fn(f64) -> f64) -> Option<Range> {
+    match range {
+        Range::Known { low, high } => Range::between(f(low), f(high)),
+        Range::Auto => Some(Range::Auto),
+    }
+}
+
+fn map(range: Range, f: impl Fn(f64, f64) -> (f64, f64)) -> Option<Range> {
+    match range {
+        Range::Known { low, high } => {
+            let (low, high) = f(low, high);
+            Range::between(low, high)
+        }
+        Range::Auto => Some(Range::Auto),
+    }
+}
+
+fn both(left: Range, right: Range, f: impl Fn(f64, f64) -> f64) -> Option<Range> {
+    match (left, right) {
+        (Range::Known { low: a, high: b }, Range::Known { low: c, high: d }) => {
+            let ends = [f(a, c), f(a, d), f(b, c), f(b, d)];
+            Range::between(ends.into_iter().fold(f64::INFINITY, f64::min), ends.into_iter().fold(f64::NEG_INFINITY, f64::max))
+        }
+        (Range::Auto, _) | (_, Range::Auto) => Some(Range::Auto),
+    }
+}
+
+/// A literal as a number.
+pub(crate) fn literal(value: &ScalarValue) -> Option<f64> {
+    if value.is_null() {
+        return None;
+    }
+    match value.cast_to(&DataType::Float64) {
+        Ok(ScalarValue::Float64(Some(number))) => Some(number),
+        _ => None,
+    }
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(value, _) if value.is_null())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::prelude::{abs, col, lit, when};
+
+    fn range(expr: &Expr) -> Option<Range> {
+        of(expr, &|column| match column.name.as_str() {
+            "seconds" => Range::between(0.0, 600.0),
+            "change" => Range::between(-3.0, 5.0),
+            "found" => Some(Range::Auto),
+            _ => None,
+        })
+    }
+
+    fn known(low: f64, high: f64) -> Option<Range> {
+        Some(Range::Known { low, high })
+    }
+
+    #[test]
+    fn arithmetic_follows_the_ends_of_its_ranges() {
+        assert_eq!(range(&(col("seconds") / lit(60))), known(0.0, 10.0));
+        assert_eq!(range(&(col("change") * col("change"))), known(-15.0, 25.0)); // safe, if not tight
+        assert_eq!(range(&(lit(1) - col("change"))), known(-4.0, 4.0));
+        assert_eq!(range(&abs(col("change"))), known(0.0, 5.0));
+        assert_eq!(range(&(col("seconds") / col("change"))), None);
+        assert_eq!(range(&(col("found") + lit(1))), Some(Range::Auto));
+        assert_eq!(range(&col("unknown")), None);
+    }
+
+    #[test]
+    fn a_case_covers_all_its_branches_and_comparisons_are_zero_or_one() {
+        let case = when(col("change").gt(lit(0)), col("seconds")).otherwise(lit(-1)).unwrap();
+        assert_eq!(range(&case), known(-1.0, 600.0));
+        assert_eq!(range(&col("name").like(lit("a%"))), known(0.0, 1.0));
+    }
+}

@@ -1,0 +1,292 @@
+//! From released tables to the answer: HAVING, ORDER BY, LIMIT and expressions, with intervals for all that is made of noise.
+//!
+//! All of this is post-processing. Where a column is an expression of noisy values, its interval comes from computing it again for
+//! values drawn around the released ones as the noise is.
+
+use super::outline::{ROW, part_schema};
+use super::{Released, ReleasedPart, Tables, frame};
+use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
+use crate::engine::planning;
+use crate::error::QueryError;
+use crate::plan::{Part, Plan, Statistic, part_name, track};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use datafusion::arrow::compute::{cast, concat_batches};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+use datafusion::scalar::ScalarValue;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use whit_account::normal;
+use whit_noise::{Entropy, Replay};
+
+/// How often a derived value is computed again.
+const DRAWS: usize = 200;
+/// But no more rows than this altogether.
+const MOST_ROWS: usize = 400_000;
+
+/// Finishes an answer.
+pub(super) fn answer(tables: &Tables, plan: &Plan, released: &Released, statement: Statement) -> Result<Answer, QueryError> {
+    let batches = plan.parts.iter().zip(&released.parts).map(|(part, released)| table(part, released)).collect::<Result<Vec<_>, _>>()?;
+    // One part whose rows can be followed to the end gets intervals; where tables are joined or added up, it does not.
+    let carried = if plan.parts.len() == 1 { carry(&plan.after) } else { None };
+    let traced = carried.is_some();
+    let after = carried.unwrap_or_else(|| plan.after.clone());
+    let (names, whole) = run(tables, &after, &batches, plan)?;
+    let visible: Vec<usize> = (0..names.len()).filter(|&i| names[i] != ROW).collect();
+    let columns_of = |i: usize| if traced { uses(&after, i, &plan.parts[0]) } else { None };
+    let role = |i: usize| match columns_of(i) {
+        Some(used) => role_of(&used, &plan.parts[0]),
+        None if plan.parts.is_empty() => Role::Exact,
+        None if whole.column(i).data_type().is_numeric() => Role::Noisy,
+        None => Role::Key,
+    };
+    let columns: Vec<Column> = visible.iter().map(|&i| Column { name: names[i].clone(), role: role(i) }).collect();
+    let values = visible.iter().map(|&i| frame::values(whole.column(i))).collect::<Result<Vec<_>, _>>()?;
+    let mut rows: Vec<Vec<Cell>> = (0..whole.num_rows())
+        .map(|row| values.iter().map(|column| Cell { value: column[row].clone(), low: None, high: None }).collect())
+        .collect();
+    if let (true, Some(ids)) = (traced, names.iter().position(|name| name == ROW)) {
+        let ids = whole.column(ids).as_primitive::<Int64Type>();
+        let part = &plan.parts[0];
+        let keys = part.keys.len();
+        let derived: Vec<usize> = visible
+            .iter()
+            .enumerate()
+            .filter(|&(place, &i)| {
+                let direct = direct(&after, i).and_then(|column| column.checked_sub(keys));
+                if let Some(statistic) = direct {
+                    for (row, cells) in rows.iter_mut().enumerate() {
+                        let cell = &released.parts[0].cells[statistic][ids.value(row) as usize];
+                        (cells[place].low, cells[place].high) = (cell.low, cell.high);
+                    }
+                }
+                direct.is_none() && columns[place].role == Role::Noisy && whole.column(i).data_type().is_numeric()
+            })
+            .map(|(place, _)| place)
+            .collect();
+        if !derived.is_empty() {
+            let wanted: Vec<(usize, usize)> = derived.iter().map(|&place| (place, visible[place])).collect();
+            redraw(tables, plan, &after, &released.parts[0], &statement, &wanted, ids, &mut rows)?;
+        }
+    }
+    Ok(Answer { columns, rows, statement })
+}
+
+fn table(part: &Part, released: &ReleasedPart) -> Result<RecordBatch, QueryError> {
+    let groups = released.keys.len();
+    let mut arrays: Vec<ArrayRef> = Vec::new();
+    for (i, (_, kind)) in part.output.iter().enumerate() {
+        let value = |group: usize| match i.checked_sub(part.keys.len()) {
+            None => &released.keys[group][i],
+            Some(statistic) => &released.cells[statistic][group].value,
+        };
+        arrays.push(array((0..groups).map(value), kind)?);
+    }
+    arrays.push(Arc::new(Int64Array::from_iter_values(0..groups as i64)));
+    RecordBatch::try_new(Arc::new(part_schema(&part.output)), arrays).map_err(|error| QueryError::failed(error.to_string()))
+}
+
+fn array<'a>(values: impl Iterator<Item = &'a Value>, kind: &DataType) -> Result<ArrayRef, QueryError> {
+    let wrong = |error: datafusion::common::DataFusionError| QueryError::failed(error.strip_backtrace());
+    let scalar = |value: &Value| -> datafusion::common::Result<ScalarValue> {
+        match value {
+            Value::Null => ScalarValue::try_from(kind),
+            Value::Bool(value) => ScalarValue::Boolean(Some(*value)).cast_to(kind),
+            Value::Int(value) => ScalarValue::Int64(Some(*value)).cast_to(kind),
+            Value::Float(value) => {
+                let value = if kind.is_integer() { value.round() } else { *value };
+                ScalarValue::Float64(Some(value)).cast_to(kind)
+            }
+            Value::Text(text) => ScalarValue::Utf8(Some(text.clone())).cast_to(kind),
+        }
+    };
+    let scalars = values.map(scalar).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    if scalars.is_empty() {
+        return Ok(datafusion::arrow::array::new_empty_array(kind));
+    }
+    ScalarValue::iter_to_array(scalars).map_err(wrong)
+}
+
+/// Runs what comes after, over these tables.
+fn run(tables: &Tables, after: &LogicalPlan, batches: &[RecordBatch], plan: &Plan) -> Result<(Vec<String>, RecordBatch), QueryError> {
+    let filled = after.clone().transform_up(|node| {
+        Ok(match node {
+            LogicalPlan::TableScan(mut scan) => {
+                let number = (0..plan.parts.len()).find(|&i| part_name(i) == scan.table_name.table());
+                match number {
+                    None => Transformed::no(LogicalPlan::TableScan(scan)),
+                    Some(number) => {
+                        let batch = batches[number].clone();
+                        let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+                        scan.source = provider_as_source(Arc::new(table));
+                        Transformed::yes(LogicalPlan::TableScan(scan))
+                    }
+                }
+            }
+            other => Transformed::no(other),
+        })
+    });
+    let filled = filled.map_err(|error| planning(&error))?.data;
+    let names = filled.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let batches = tables.collect(&filled)?;
+    let schema = batches.first().map_or_else(|| Arc::new(filled.schema().as_arrow().clone()), RecordBatch::schema);
+    let whole = concat_batches(&schema, &batches).map_err(|error| QueryError::failed(error.to_string()))?;
+    Ok((names, whole))
+}
+
+/// The same plan with the number of the group carried to the end; nothing where rows are not followed so simply.
+fn carry(plan: &LogicalPlan) -> Option<LogicalPlan> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) {
+                return Some(plan.clone()); // the placeholder itself
+            }
+            let input = carry(&projection.input)?;
+            let mut exprs = projection.expr.clone();
+            exprs.push(track::hidden(input.schema(), ROW)?);
+            Projection::try_new(exprs, Arc::new(input)).ok().map(LogicalPlan::Projection)
+        }
+        LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) | LogicalPlan::SubqueryAlias(_) => {
+            let input = carry(plan.inputs().first()?)?;
+            plan.with_new_exprs(plan.expressions(), vec![input]).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Which columns of the part one column of the result is made of.
+fn uses(plan: &LogicalPlan, column: usize, part: &Part) -> Option<BTreeSet<usize>> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let expr = projection.expr.get(column)?;
+            if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) {
+                return Some(if column < part.output.len() { BTreeSet::from([column]) } else { BTreeSet::new() });
+            }
+            let mut used = BTreeSet::new();
+            for inner in expr.column_refs() {
+                used.extend(uses(&projection.input, projection.input.schema().maybe_index_of_column(inner)?, part)?);
+            }
+            Some(used)
+        }
+        LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) | LogicalPlan::SubqueryAlias(_) => {
+            uses(plan.inputs().first()?, column, part)
+        }
+        _ => None,
+    }
+}
+
+fn role_of(used: &BTreeSet<usize>, part: &Part) -> Role {
+    let keys = part.keys.len();
+    let noisy = used.iter().filter_map(|&i| i.checked_sub(keys)).any(|i| !matches!(part.statistics[i], Statistic::Exact(_)));
+    if noisy {
+        Role::Noisy
+    } else if !used.is_empty() && used.iter().all(|&i| i < keys) {
+        Role::Key
+    } else {
+        Role::Exact
+    }
+}
+
+/// The column of the part that one column of the result is, unchanged.
+fn direct(plan: &LogicalPlan, column: usize) -> Option<usize> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) {
+                return Some(column);
+            }
+            let mut expr = projection.expr.get(column)?;
+            while let Expr::Alias(alias) = expr {
+                expr = &alias.expr;
+            }
+            let Expr::Column(inner) = expr else { return None };
+            direct(&projection.input, projection.input.schema().maybe_index_of_column(inner)?)
+        }
+        LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) | LogicalPlan::SubqueryAlias(_) => {
+            direct(plan.inputs().first()?, column)
+        }
+        _ => None,
+    }
+}
+
+/// The plan without what leaves rows out or orders them.
+fn all_rows(plan: &LogicalPlan) -> Option<LogicalPlan> {
+    match plan {
+        LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => all_rows(plan.inputs().first()?),
+        LogicalPlan::Projection(projection) if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) => Some(plan.clone()),
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
+            let input = all_rows(plan.inputs().first()?)?;
+            plan.with_new_exprs(plan.expressions(), vec![input]).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Intervals for expressions of noisy values: the middle of what they come to around the released values.
+#[expect(clippy::too_many_arguments, reason = "one step of one function, told apart for reading")]
+fn redraw(
+    tables: &Tables,
+    plan: &Plan,
+    after: &LogicalPlan,
+    released: &ReleasedPart,
+    statement: &Statement,
+    wanted: &[(usize, usize)],
+    ids: &Int64Array,
+    rows: &mut [Vec<Cell>],
+) -> Result<(), QueryError> {
+    let (Some(everything), groups) = (all_rows(after), released.keys.len()) else { return Ok(()) };
+    let draws = DRAWS.min(MOST_ROWS / groups.max(1));
+    if draws < 40 {
+        return Ok(()); // too few for an interval
+    }
+    let part = &plan.parts[0];
+    let z = normal::upper_quantile((1.0 - statement.confidence) / 2.0);
+    let mut entropy = Replay::new(0x5ee5); // of released numbers only: nothing here is secret
+    let mut drawn = ReleasedPart { keys: Vec::with_capacity(draws * groups), cells: vec![Vec::with_capacity(draws * groups); released.cells.len()] };
+    for _ in 0..draws {
+        drawn.keys.extend(released.keys.iter().cloned());
+        for (all, cells) in drawn.cells.iter_mut().zip(&released.cells) {
+            all.extend(cells.iter().map(|cell| wiggled(cell, z, &mut entropy)));
+        }
+    }
+    let batch = table(part, &drawn)?;
+    let (names, whole) = run(tables, &everything, &[batch], plan)?;
+    let Some(row_column) = names.iter().position(|name| name == ROW) else { return Ok(()) };
+    let order = whole.column(row_column).as_primitive::<Int64Type>();
+    let tail = (1.0 - statement.confidence) / 2.0;
+    for &(place, column) in wanted {
+        let Ok(values) = cast(whole.column(column), &DataType::Float64) else { continue };
+        let values = values.as_primitive::<Float64Type>();
+        let mut by_group: Vec<Vec<f64>> = vec![Vec::with_capacity(draws); groups];
+        for row in 0..whole.num_rows() {
+            if values.is_valid(row) && values.value(row).is_finite() {
+                by_group[order.value(row) as usize % groups].push(values.value(row));
+            }
+        }
+        for (row, cells) in rows.iter_mut().enumerate() {
+            let found = &mut by_group[ids.value(row) as usize];
+            if found.len() < draws / 2 {
+                continue;
+            }
+            found.sort_by(f64::total_cmp);
+            let at = |share: f64| found[((found.len() - 1) as f64 * share).round() as usize];
+            (cells[place].low, cells[place].high) = (Some(at(tail)), Some(at(1.0 - tail)));
+        }
+    }
+    Ok(())
+}
+
+/// A value around the released one, as likely as the noise makes it.
+fn wiggled(cell: &Cell, z: f64, entropy: &mut dyn Entropy) -> Cell {
+    let number = match cell.value {
+        Value::Int(value) => value as f64,
+        Value::Float(value) => value,
+        Value::Null | Value::Bool(_) | Value::Text(_) => return cell.clone(),
+    };
+    let (Some(low), Some(high)) = (cell.low, cell.high) else { return cell.clone() };
+    let uniform = (entropy.bits(53) as f64 + 0.5) / 2f64.powi(53);
+    let moved = number + normal::quantile(uniform) * (high - low) / (2.0 * z);
+    let value = if matches!(cell.value, Value::Int(_)) { Value::Int(moved.round() as i64) } else { Value::Float(moved) };
+    Cell { value, low: cell.low, high: cell.high }
+}

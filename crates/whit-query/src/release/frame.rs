@@ -1,0 +1,249 @@
+//! The groups of a part, and sums put in their order.
+
+use super::Tables;
+use crate::answer::Value;
+use crate::bound::Sums;
+use crate::engine::planning;
+use crate::error::QueryError;
+use crate::plan::{Groups, Part, Statistic};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::{SortColumn, cast, lexsort_to_indices, take};
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use datafusion::logical_expr::LogicalPlanBuilder;
+use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
+use datafusion::physical_plan::aggregates::order::GroupOrdering;
+use datafusion::scalar::ScalarValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use whit_core::mechanism::SanitiseError;
+use whit_core::mechanism::keys::Keys;
+use whit_core::mechanism::quantile::Tree;
+use whit_noise::Entropy;
+
+/// The groups of a part.
+pub(crate) struct Frame {
+    keys: Vec<ArrayRef>,
+    pub(crate) groups: usize,
+    /// How many users, or rows where no user is declared, have each group.
+    pub(crate) presence: Vec<i64>,
+}
+
+fn wrong(error: impl Into<datafusion::common::DataFusionError>) -> QueryError {
+    crate::engine::running(&error.into())
+}
+
+fn schema_of(keys: &[ArrayRef]) -> Arc<Schema> {
+    let fields: Vec<Field> =
+        keys.iter().enumerate().map(|(i, key)| Field::new(format!("k{i}"), key.data_type().clone(), true)).collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// The order in which rows of keys stand when they are sorted.
+fn sorted(keys: &[ArrayRef]) -> Result<datafusion::arrow::array::UInt32Array, QueryError> {
+    let plain = |key: &ArrayRef| match key.data_type() {
+        DataType::Dictionary(_, inner) => cast(key, inner),
+        _ => Ok(Arc::clone(key)),
+    };
+    let columns = keys.iter().map(|key| Ok(SortColumn { values: plain(key).map_err(wrong)?, options: None }));
+    let columns = columns.collect::<Result<Vec<_>, QueryError>>()?;
+    lexsort_to_indices(&columns, None).map_err(wrong)
+}
+
+impl Frame {
+    pub(crate) fn of(part: &Part, plain: &Sums) -> Result<Self, QueryError> {
+        let mut frame = match part.groups {
+            Groups::One => Self { keys: Vec::new(), groups: 1, presence: Vec::new() },
+            Groups::Observed | Groups::Selected => {
+                let keys = if plain.groups == 0 {
+                    part.keys.iter().map(|key| datafusion::arrow::array::new_empty_array(&key.data_type)).collect()
+                } else {
+                    plain.keys.clone()
+                };
+                // In the order of the keys themselves: that in which they were met would tell of the data.
+                let order = if plain.groups > 1 { Some(sorted(&keys)?) } else { None };
+                let keys = match order {
+                    Some(order) => keys.iter().map(|key| take(key, &order, None)).collect::<Result<_, _>>().map_err(wrong)?,
+                    None => keys,
+                };
+                Self { keys, groups: plain.groups, presence: Vec::new() }
+            }
+            Groups::Listed => {
+                let lists: Vec<&[ScalarValue]> = part.keys.iter().map(|key| key.listed.as_deref().unwrap_or_default()).collect();
+                let groups: usize = lists.iter().map(|list| list.len()).product();
+                let mut keys = Vec::new();
+                let mut repeat = groups;
+                for (list, key) in lists.iter().zip(&part.keys) {
+                    repeat /= list.len().max(1);
+                    let values = (0..groups).map(|group| list[(group / repeat.max(1)) % list.len().max(1)].clone());
+                    let array = if groups == 0 {
+                        datafusion::arrow::array::new_empty_array(&key.data_type)
+                    } else {
+                        ScalarValue::iter_to_array(values).map_err(wrong)?
+                    };
+                    keys.push(cast(&array, &key.data_type).map_err(wrong)?);
+                }
+                Self { keys, groups, presence: Vec::new() }
+            }
+        };
+        frame.presence = frame.align(plain, plain.values.len().saturating_sub(1))?;
+        Ok(frame)
+    }
+
+    /// For each row of other sums, the group that it belongs to here.
+    fn places(&self, keys: &[ArrayRef], rows: usize) -> Result<Vec<Option<usize>>, QueryError> {
+        if self.keys.is_empty() {
+            return Ok(vec![(self.groups > 0).then_some(0); rows]);
+        }
+        if rows == 0 {
+            return Ok(Vec::new());
+        }
+        let own: Vec<ArrayRef> = self
+            .keys
+            .iter()
+            .zip(keys)
+            .map(|(own, other)| if own.data_type() == other.data_type() { Ok(Arc::clone(own)) } else { cast(own, other.data_type()) })
+            .collect::<Result<_, _>>()
+            .map_err(wrong)?;
+        let mut groups: Box<dyn GroupValues> = new_group_values(schema_of(&own), &GroupOrdering::None).map_err(wrong)?;
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        groups.intern(&own, &mut first).map_err(wrong)?;
+        groups.intern(keys, &mut second).map_err(wrong)?;
+        let mut back = vec![None; groups.len()];
+        for (place, &id) in first.iter().enumerate().rev() {
+            back[id] = Some(place);
+        }
+        Ok(second.into_iter().map(|id| back[id]).collect())
+    }
+
+    /// One column of sums in the order of the groups; a group without rows has 0, and rows without a group are left out.
+    pub(crate) fn align(&self, sums: &Sums, column: usize) -> Result<Vec<i64>, QueryError> {
+        let mut aligned = vec![0; self.groups];
+        let Some(values) = sums.values.get(column) else { return Ok(aligned) };
+        for (place, value) in self.places(&sums.keys, sums.groups)?.into_iter().zip(values) {
+            if let Some(place) = place {
+                aligned[place] += value;
+            }
+        }
+        Ok(aligned)
+    }
+
+    /// One tree of counts a group, all nodes one after the other.
+    pub(crate) fn trees(&self, sums: &Sums, tree: &Tree) -> Result<Vec<i64>, SanitiseError> {
+        let engine = |error: QueryError| SanitiseError::Engine(error.sentence);
+        let mut leaves = vec![0_i64; self.groups * tree.leaves()];
+        if let Some((inner, keys)) = sums.keys.split_last() {
+            let inner = inner.as_primitive::<Int64Type>();
+            let places = self.places(keys, sums.groups).map_err(engine)?;
+            for (row, place) in places.into_iter().enumerate() {
+                if let (Some(place), true) = (place, inner.is_valid(row)) {
+                    leaves[place * tree.leaves() + inner.value(row) as usize] += sums.values[0][row];
+                }
+            }
+        }
+        let mut nodes = Vec::with_capacity(self.groups * tree.nodes());
+        for group in 0..self.groups {
+            nodes.extend(tree.fill(&leaves[group * tree.leaves()..(group + 1) * tree.leaves()])?);
+        }
+        Ok(nodes)
+    }
+
+    /// The keys of each group as values.
+    pub(crate) fn rows(&self) -> Result<Vec<Vec<Value>>, QueryError> {
+        let columns = self.keys.iter().map(values).collect::<Result<Vec<_>, _>>()?;
+        Ok((0..self.groups).map(|group| columns.iter().map(|column| column[group].clone()).collect()).collect())
+    }
+}
+
+/// Counts over bins, of sums whose only key is the bin.
+pub(crate) fn spread(sums: &Sums, bins: usize) -> Result<Vec<i64>, SanitiseError> {
+    let mut counts = vec![0_i64; bins];
+    if let Some(inner) = sums.keys.last() {
+        let inner = inner.as_primitive::<Int64Type>();
+        for row in 0..sums.groups {
+            if inner.is_valid(row) {
+                let count = &mut counts[inner.value(row) as usize];
+                *count = count.checked_add(sums.values[0][row]).ok_or(SanitiseError::Overflow)?;
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// The groups that show.
+pub(crate) fn shown(keys: &Keys, counts: &[u64], entropy: &mut dyn Entropy) -> Result<Vec<usize>, SanitiseError> {
+    let shown = keys.draw(counts, entropy)?;
+    Ok((0..counts.len()).filter(|&group| shown[group]).collect())
+}
+
+/// The statistics of a part that read nothing private, in the order of its groups.
+pub(crate) fn exact_columns(tables: &Tables, part: &Part, frame: &Frame) -> Result<BTreeMap<usize, Vec<Value>>, QueryError> {
+    let mut columns = BTreeMap::new();
+    let exact: Vec<(usize, &datafusion::logical_expr::Expr)> = part
+        .statistics
+        .iter()
+        .enumerate()
+        .filter_map(|(i, statistic)| match statistic {
+            Statistic::Exact(expr) => Some((i, expr.as_ref())),
+            _ => None,
+        })
+        .collect();
+    if exact.is_empty() {
+        return Ok(columns);
+    }
+    let groups = part.keys.iter().enumerate().map(|(i, key)| key.expr.clone().alias(format!("k{i}"))).collect::<Vec<_>>();
+    let sums = exact.iter().map(|(i, expr)| (*expr).clone().unalias().alias(format!("m{i}"))).collect::<Vec<_>>();
+    let plan = LogicalPlanBuilder::from(part.rows.clone())
+        .aggregate(groups, sums)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|error| planning(&error))?;
+    for (i, _) in &exact {
+        columns.insert(*i, vec![Value::Null; frame.groups]);
+    }
+    for batch in tables.collect(&plan)? {
+        let places = frame.places(&batch.columns()[..part.keys.len()], batch.num_rows())?;
+        for (j, (i, _)) in exact.iter().enumerate() {
+            let found = values(batch.column(part.keys.len() + j))?;
+            let column = columns.entry(*i).or_default();
+            for (place, value) in places.iter().zip(found) {
+                if let Some(place) = place {
+                    column[*place] = value;
+                }
+            }
+        }
+    }
+    Ok(columns)
+}
+
+/// An array as values: numbers and booleans as they are, all else as text.
+pub(crate) fn values(array: &ArrayRef) -> Result<Vec<Value>, QueryError> {
+    let kind = array.data_type();
+    let as_type = |kind: &DataType| cast(array, kind).map_err(wrong);
+    let each = |f: &dyn Fn(usize) -> Value| (0..array.len()).map(|i| if array.is_null(i) { Value::Null } else { f(i) }).collect();
+    Ok(match kind {
+        DataType::Boolean => {
+            let column = array.as_boolean();
+            each(&|i| Value::Bool(column.value(i)))
+        }
+        DataType::UInt64 => {
+            let (whole, wide) = (as_type(&DataType::Int64), as_type(&DataType::Float64)?);
+            match whole {
+                Ok(whole) if whole.null_count() == array.null_count() => {
+                    each(&|i| Value::Int(whole.as_primitive::<Int64Type>().value(i)))
+                }
+                _ => each(&|i| Value::Float(wide.as_primitive::<datafusion::arrow::datatypes::Float64Type>().value(i))),
+            }
+        }
+        kind if kind.is_integer() => {
+            let column = as_type(&DataType::Int64)?;
+            each(&|i| Value::Int(column.as_primitive::<Int64Type>().value(i)))
+        }
+        kind if kind.is_numeric() => {
+            let column = as_type(&DataType::Float64)?;
+            each(&|i| Value::Float(column.as_primitive::<datafusion::arrow::datatypes::Float64Type>().value(i)))
+        }
+        _ => {
+            let column = as_type(&DataType::Utf8)?;
+            each(&|i| Value::Text(column.as_string::<i32>().value(i).to_owned()))
+        }
+    })
+}

@@ -1,0 +1,529 @@
+//! From a question to an answer: planned, priced, reserved, run, sanitised, committed, opened, and only then finished.
+//!
+//! [`Tables`] is the front door of this crate. What it releases goes through [`whit_core::release`], like every value in whit.
+
+mod finish;
+mod frame;
+mod outline;
+
+use crate::answer::{Answer, Cell, Statement, Value};
+use crate::engine::{self, Pass, planning, running};
+use crate::error::QueryError;
+use crate::plan::{Asking, Grain, Plan, Statistic, What, meaning, track};
+use crate::sanitise::statistic::{Noisy, step_of};
+use crate::sanitise::{Calibrated, calibrate, is_private};
+use crate::source::{FileHashes, Tuning, Warehouse, runtime};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use frame::Frame;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use tokio::runtime::Runtime;
+use whit_account::ledger::{Books, Budget, LedgerError, Question};
+use whit_core::declare::{Declaration, ElementSource};
+use whit_core::mechanism::range::Bins;
+use whit_core::mechanism::{Mechanism, SanitiseError};
+use whit_core::release::{CONFIDENCE, ReleaseError};
+use whit_core::{Accuracy, Cost, Persist, Rung, Sealed, Unit};
+use whit_noise::{Entropy, Os, Replay};
+
+/// Declared data sets, open for questions.
+pub struct Tables {
+    warehouse: Warehouse,
+    runtime: Runtime,
+    /// The element of each data set that has one.
+    elements: BTreeMap<String, Expr>,
+    scans: BTreeMap<String, LogicalPlan>,
+    /// The hash of each data set's partition file.
+    partitions: BTreeMap<String, String>,
+}
+
+/// One part's released table, as the ledger keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ReleasedPart {
+    /// One row of keys a group.
+    pub(crate) keys: Vec<Vec<Value>>,
+    /// One column of cells a statistic.
+    pub(crate) cells: Vec<Vec<Cell>>,
+}
+
+/// What was released, before anything is done with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Released {
+    version: u32,
+    pub(crate) parts: Vec<ReleasedPart>,
+    /// What a reader must know that was not known before.
+    notes: Vec<String>,
+    mechanisms: Vec<String>,
+}
+
+impl Persist for Released {
+    fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub struct ExactPart {
+    /// One row of keys a group.
+    pub keys: Vec<Vec<Value>>,
+    /// One vector a measure.
+    pub measures: Vec<Vec<i64>>,
+    /// How many users (or rows) have each group.
+    pub presence: Vec<i64>,
+}
+
+impl Tables {
+    /// Reads a `whit.toml` and opens its data sets.
+    pub fn open(config: &Path, tuning: Tuning) -> Result<Self, QueryError> {
+        let text = std::fs::read_to_string(config).map_err(|error| {
+            QueryError::asked(
+                format!("`{}` cannot be read: {error}", config.display()),
+                "name the file with --config, or write one with `whit init PATH`",
+            )
+        })?;
+        let declaration = Declaration::parse(&text)?;
+        let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Self::of(declaration, folder, tuning)
+    }
+
+    /// Opens the data sets of a declaration that stands in `folder`.
+    pub fn of(declaration: Declaration, folder: &Path, tuning: Tuning) -> Result<Self, QueryError> {
+        let runtime = runtime(tuning.threads)?;
+        let warehouse = runtime.block_on(Warehouse::open(declaration, folder, tuning))?;
+        let mut tables = Self { warehouse, runtime, elements: BTreeMap::new(), scans: BTreeMap::new(), partitions: BTreeMap::new() };
+        let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
+        for name in names {
+            let table = tables.runtime.block_on(tables.warehouse.context().table(datafusion::sql::TableReference::bare(name.as_str())));
+            let scan = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
+            tables.scans.insert(name.clone(), scan);
+            if let Some(element) = tables.element_of(&name)? {
+                tables.elements.insert(name, element);
+            }
+        }
+        Ok(tables)
+    }
+
+    /// The data sets and their engine.
+    pub fn warehouse(&self) -> &Warehouse {
+        &self.warehouse
+    }
+
+    /// The threads on which the engine runs.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The hash of a data set's partition file, where it has one.
+    pub fn partition(&self, dataset: &str) -> Option<&str> {
+        self.partitions.get(dataset).map(String::as_str)
+    }
+
+    /// The declared element of a data set as an expression over its columns.
+    fn element_of(&mut self, name: &str) -> Result<Option<Expr>, QueryError> {
+        let dataset = self.warehouse.declaration().dataset(name)?.clone();
+        let Some(element) = dataset.unit.as_ref().and_then(|unit| unit.element.clone()) else { return Ok(None) };
+        let context = self.warehouse.context();
+        match element {
+            ElementSource::Expression(sql) => {
+                let schema = DFSchema::try_from(self.warehouse.source(name)?.schema.as_ref().clone()).map_err(|error| planning(&error))?;
+                let expr = context.state().create_logical_expr(&sql, &schema).map_err(|error| planning(&error))?;
+                let mut never = |_: &LogicalPlan| Ok(false);
+                crate::plan::allow::expression(expr, &mut never).map(Some)
+            }
+            ElementSource::Dictionary { column, elements, unknown } => {
+                let value = Expr::Column(datafusion::common::Column::new_unqualified(column));
+                let text = Expr::TryCast(datafusion::logical_expr::TryCast::new(Box::new(value), datafusion::arrow::datatypes::DataType::Utf8));
+                let mut cases = elements.iter();
+                let literal = |text: &str| datafusion::prelude::lit(text.to_owned());
+                let Some((first, named)) = cases.next() else { return Ok(Some(literal(&unknown))) };
+                let mut builder = datafusion::logical_expr::case(text).when(literal(first), literal(named));
+                for (value, named) in cases {
+                    builder = builder.when(literal(value), literal(named));
+                }
+                builder.otherwise(literal(&unknown)).map(Some).map_err(|error| planning(&error))
+            }
+            ElementSource::PartitionFile { column, path } => {
+                let file = crate::partition::PartitionFile::load(&self.warehouse.folder().join(&path))?;
+                let function = format!("{}{name}", track::PARTITION_FUNCTION);
+                let lookup = crate::partition::lookup_udf(&function, &file);
+                self.partitions.insert(name.to_owned(), file.hash().to_owned());
+                let column = Expr::Column(datafusion::common::Column::new_unqualified(column));
+                Ok(Some(lookup.call(vec![column])))
+            }
+        }
+    }
+
+    /// Plans a question: nothing private is read.
+    pub fn plan(&self, sql: &str, asking: &Asking) -> Result<Plan, QueryError> {
+        let state = self.warehouse.context().state();
+        let logical = self.runtime.block_on(state.create_logical_plan(sql)).map_err(|error| outline::misread(&error, sql, self))?;
+        let collect = |plan: LogicalPlan| self.collect(&plan);
+        let around = track::Surroundings {
+            declaration: self.warehouse.declaration(),
+            elements: &self.elements,
+            tables: &self.scans,
+            collect: &collect,
+        };
+        outline::plan(sql, &logical, asking, &around)
+    }
+
+    /// Runs a plan that reads nothing private, or of which nobody but the caller sees the result.
+    fn collect(&self, plan: &LogicalPlan) -> Result<Vec<RecordBatch>, QueryError> {
+        let context = self.warehouse.context();
+        self.runtime.block_on(async {
+            let physical = context.state().create_physical_plan(plan).await.map_err(|error| planning(&error))?;
+            datafusion::physical_plan::collect(physical, context.task_ctx()).await.map_err(|error| running(&error))
+        })
+    }
+
+    /// ε and δ that a question gets: what it asks for, or what is declared for questions of its data set.
+    pub fn price_of(&self, plan: &Plan, asking: &Asking) -> Result<(f64, f64), QueryError> {
+        let dataset = self.warehouse.declaration().dataset(&plan.dataset)?;
+        let defaults = dataset.query;
+        let epsilon = asking.epsilon.or(defaults.and_then(|query| query.epsilon)).ok_or_else(|| {
+            QueryError::asked(
+                "nothing says how much this question may cost",
+                format!("say it with --epsilon 0.5, or declare dataset.{}.query = {{ epsilon = 0.5 }}", plan.dataset),
+            )
+        })?;
+        let budget = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0).reduce(f64::min);
+        let delta = asking.delta.or(defaults.and_then(|query| query.delta)).or(budget).unwrap_or(0.0);
+        Ok((epsilon, delta))
+    }
+
+    /// The budgets of a data set, as the ledger wants them.
+    pub fn budgets(&self, dataset: &str) -> Result<Vec<Budget>, QueryError> {
+        let declared = self.warehouse.declaration().dataset(dataset)?;
+        let Some(unit) = &declared.unit else { return Ok(Vec::new()) };
+        let units = unit.units();
+        let mut budgets = Vec::new();
+        for budget in &declared.budgets {
+            let Some(unit) = units.iter().rev().find(|unit| unit.kind() == budget.kind) else { continue };
+            let mut made = Budget::new(dataset, Unit::clone(unit), budget.epsilon, budget.delta);
+            if let Some(analyst) = &budget.analyst {
+                made = made.of_analyst(analyst);
+            }
+            if let Some(currency) = budget.currency.as_ref().filter(|_| budget.delta > 0.0) {
+                made.currency = currency.parse().map_err(|error: whit_account::ledger::NoSuchCurrency| {
+                    QueryError::asked(error.to_string(), "write gaussian, concentrated, renyi or sum")
+                })?;
+            }
+            budgets.push(made);
+        }
+        Ok(budgets)
+    }
+
+    /// Answers a question: charges the ledger, or finds the answer in it.
+    pub fn ask(&self, sql: &str, asking: &Asking, books: &mut Books, analyst: &str) -> Result<Answer, QueryError> {
+        self.answer(sql, asking, books, analyst, None)
+    }
+
+    /// The same with noise that comes again with its seed: for tests and demonstrations. It protects nobody, and says so.
+    pub fn ask_reproducibly_without_privacy(
+        &self,
+        sql: &str,
+        asking: &Asking,
+        books: &mut Books,
+        seed: u64,
+    ) -> Result<Answer, QueryError> {
+        self.answer(sql, asking, books, "reproducible", Some(seed))
+    }
+
+    fn answer(&self, sql: &str, asking: &Asking, books: &mut Books, analyst: &str, seed: Option<u64>) -> Result<Answer, QueryError> {
+        let plan = self.plan(sql, asking)?;
+        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        if !plan.parts.iter().any(is_private) {
+            let run = Run { tables: self, plan: &plan, noise: None, confidence, seed: 0 };
+            let released = run.everything(&mut Os).map_err(|error| QueryError::failed(error.to_string()))?;
+            let statement = self.statement(&plan, confidence, &released);
+            return finish::answer(self, &plan, &released, statement);
+        }
+        let (epsilon, delta) = self.price_of(&plan, asking)?;
+        let calibrated = calibrate(&plan, epsilon, delta)?;
+        let fingerprint = self.fingerprint(&plan, books)?;
+        let meaning = format!(
+            "{}confidence {confidence}\nε {epsilon:?} δ {delta:?} seed {seed:?}\n",
+            meaning::of(&plan, self.warehouse.context())?
+        );
+        let question = Question {
+            dataset: plan.dataset.clone(),
+            analyst: analyst.to_owned(),
+            meaning: meaning.clone(),
+            text: sql.to_owned(),
+            fingerprint: fingerprint.clone(),
+            partition: self.partitions.get(&plan.dataset).cloned(),
+        };
+        let changed = books.last_fingerprint(&plan.dataset).map_err(of_ledger)?.is_some_and(|last| last != fingerprint);
+        let stored = books.stored(&question).map_err(of_ledger)?;
+        let (released, entry, again) = if let Some(stored) = stored {
+            let released: Released = serde_json::from_slice(&stored.value).map_err(|error| {
+                QueryError::failed(format!("entry {} of the ledger holds no answer that can be read: {error}", stored.number))
+            })?;
+            (released, Some(stored.number), true)
+        } else {
+            let hash = blake3::hash(meaning.as_bytes());
+            let choice = u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default());
+            let run = Run { tables: self, plan: &plan, noise: Some(&calibrated), confidence, seed: choice };
+            let budgets = self.budgets(&plan.dataset)?;
+            let mut booking = books.booking(question.clone(), &budgets);
+            let released = match seed {
+                None => whit_core::release(&run, &(), &plan.rungs, &mut booking, &mut Os),
+                Some(seed) => {
+                    let mut replay = Replay::new(seed);
+                    whit_core::release::release_reproducibly_without_privacy(&run, &(), &plan.rungs, &mut booking, &mut replay)
+                }
+            };
+            let released = released.map_err(|error| self.refusal(error, epsilon))?.value;
+            let entry = books.stored(&question).map_err(of_ledger)?.map(|stored| stored.number);
+            (released, entry, false)
+        };
+        let mut statement = self.statement(&plan, confidence, &released);
+        statement.prices = Statement::prices(&calibrated.charge, delta);
+        statement.fingerprint = fingerprint;
+        statement.partition = question.partition;
+        (statement.entry, statement.stored) = (entry, again);
+        if changed {
+            statement.notes.push("the data changed since the ledger last saw it, so earlier answers are about other rows".to_owned());
+        }
+        if seed.is_some() {
+            statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
+        }
+        finish::answer(self, &plan, &released, statement)
+    }
+
+    fn statement(&self, plan: &Plan, confidence: f64, released: &Released) -> Statement {
+        let unit = plan.rungs.first().map_or_else(|| "nothing private is read".to_owned(), |rung| rung.unit.to_string());
+        let notes = plan.notes.iter().chain(&released.notes).cloned().collect();
+        Statement {
+            dataset: plan.dataset.clone(),
+            question: plan.question.clone(),
+            unit,
+            prices: Vec::new(),
+            confidence,
+            mechanisms: released.mechanisms.clone(),
+            notes,
+            fingerprint: String::new(),
+            partition: None,
+            entry: None,
+            stored: false,
+        }
+    }
+
+    /// The fingerprint of all data sets that a plan reads.
+    fn fingerprint(&self, plan: &Plan, books: &mut Books) -> Result<String, QueryError> {
+        let mut names: Vec<String> = plan.parts.iter().flat_map(|part| outline::tables_of(&part.rows)).collect();
+        names.sort();
+        names.dedup();
+        let mut hashes = Remembered { books };
+        let mut whole = blake3::Hasher::new();
+        for name in names {
+            whole.update(name.as_bytes());
+            whole.update(self.warehouse.source(&name)?.fingerprint(&mut hashes)?.as_bytes());
+        }
+        Ok(whole.finalize().to_hex().to_string())
+    }
+
+    fn refusal(&self, error: ReleaseError, asked: f64) -> QueryError {
+        match error {
+            ReleaseError::Refused(refusal) => {
+                let smaller = refusal.available.filter(|&available| available > 0.0 && available < asked);
+                let hint = match smaller {
+                    Some(available) => format!("nothing was charged; --epsilon {} would fit", crate::sanitise::short(available * 0.999)),
+                    None => "nothing was charged; the owner of the data may raise the budget".to_owned(),
+                };
+                QueryError::refused(refusal.to_string(), Some(hint))
+            }
+            ReleaseError::Ledger(failure) => {
+                QueryError { fault: crate::error::Fault::Failed, sentence: failure.to_string(), hint: failure.hint.clone() }
+            }
+            other => QueryError::failed(other.to_string()),
+        }
+    }
+
+    /// The exact, bounded integers that noise would be added to. Never for people: tests compare them between neighbours.
+    #[doc(hidden)]
+    pub fn exact_for_tests(&self, sql: &str, asking: &Asking) -> Result<(Plan, Vec<ExactPart>), QueryError> {
+        let plan = self.plan(sql, asking)?;
+        let run = Run { tables: self, plan: &plan, noise: None, confidence: CONFIDENCE, seed: 1 };
+        let ranges: Vec<(f64, f64)> = Vec::new();
+        let mut parts = Vec::new();
+        for part in &plan.parts {
+            let (frame, measures) = run.exact(part, &ranges).map_err(|error| QueryError::failed(error.to_string()))?;
+            parts.push(ExactPart { keys: frame.rows()?, measures, presence: frame.presence.clone() });
+        }
+        Ok((plan, parts))
+    }
+}
+
+fn of_ledger(error: LedgerError) -> QueryError {
+    let hint = error.hint();
+    QueryError { fault: crate::error::Fault::Failed, sentence: error.to_string(), hint }
+}
+
+/// Hashes of files, remembered by the ledger.
+struct Remembered<'a> {
+    books: &'a mut Books,
+}
+
+impl FileHashes for Remembered<'_> {
+    fn recall(&self, path: &str, size: u64, modified_ns: i128) -> Option<String> {
+        self.books.recall_file(path, size, i64::try_from(modified_ns).ok()?).ok().flatten()
+    }
+
+    fn remember(&mut self, path: &str, size: u64, modified_ns: i128, hash: &str) {
+        if let Ok(modified) = i64::try_from(modified_ns) {
+            // A hash that is not remembered is made again: nothing is lost.
+            let _ = self.books.remember_file(path, size, modified, hash);
+        }
+    }
+}
+
+/// One question being answered: a mechanism whose exact statistic is whatever the engine finds.
+///
+/// # Neighbours
+/// Data sets that differ in one unit of the rung. What the unit contributes is bounded as [`crate::plan::Measure`] says, part by part.
+///
+/// # Claim
+/// All that is released together is at most as easy to tell apart as the series of its parts: for each measure, Gaussian
+/// noise over its sensitivity on the rung (or discrete Laplace noise); for keys that are not public, what
+/// [`Keys`](whit_core::mechanism::keys::Keys) costs.
+///
+/// # Why
+/// Composition: each measure and each set of keys is a mechanism of its own on the same rows, chosen before any of them
+/// is seen, except that bounds which are found first decide how values are put on the lattice; the integers that come of it are bounded
+/// alike whatever is found. Values of groups that do not show are dropped afterwards, and the rest is post-processing.
+///
+/// # Tried by
+/// `no_neighbour_moves_a_measure_further_than_planned`, `audited_queries_never_show_more_than_they_claim`.
+struct Run<'a> {
+    tables: &'a Tables,
+    plan: &'a Plan,
+    noise: Option<&'a Calibrated>,
+    confidence: f64,
+    seed: u64,
+}
+
+fn engine(error: QueryError) -> SanitiseError {
+    SanitiseError::Engine(error.sentence)
+}
+
+impl Run<'_> {
+    fn sums(&self, part: &crate::plan::Part, pass: Pass, found: &[(f64, f64)]) -> Result<crate::bound::Sums, SanitiseError> {
+        let context = self.tables.warehouse.context();
+        self.tables.runtime.block_on(engine::sums(context, part, pass, found, self.seed)).map_err(engine)
+    }
+
+    /// The groups of a part and its exact measures, aligned with them.
+    fn exact(&self, part: &crate::plan::Part, found: &[(f64, f64)]) -> Result<(Frame, Vec<Vec<i64>>), SanitiseError> {
+        let plain = self.sums(part, Pass::Plain, found)?;
+        let frame = Frame::of(part, &plain).map_err(engine)?;
+        let mut measures = Vec::new();
+        let mut column = 0;
+        for (i, measure) in part.measures.iter().enumerate() {
+            match &measure.what {
+                What::Rows(_) | What::Sum { .. } => {
+                    measures.push(frame.align(&plain, column).map_err(engine)?);
+                    column += 1;
+                }
+                What::Users => {
+                    // The number of users stands last; what stands in its own place are rows.
+                    measures.push(frame.align(&plain, plain.values.len() - 1).map_err(engine)?);
+                    column += 1;
+                }
+                What::Distinct { .. } => {
+                    let sums = self.sums(part, Pass::Inner(i), found)?;
+                    measures.push(frame.align(&sums, 0).map_err(engine)?);
+                }
+                What::Tree { tree, .. } => {
+                    let sums = self.sums(part, Pass::Inner(i), found)?;
+                    let tree = engine::tree_of(tree, found).map_err(engine)?;
+                    measures.push(frame.trees(&sums, &tree)?);
+                }
+            }
+        }
+        Ok((frame, measures))
+    }
+
+    fn everything(&self, entropy: &mut dyn Entropy) -> Result<Released, SanitiseError> {
+        let mut released = Released { version: 1, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() };
+        for (number, part) in self.plan.parts.iter().enumerate() {
+            let noise = self.noise.map(|noise| &noise.parts[number]);
+            let mut found = Vec::new();
+            for (i, auto) in part.autos.iter().enumerate() {
+                let noise = noise.and_then(|noise| noise.ranges.get(i)).ok_or_else(|| SanitiseError::Engine("a range without noise".to_owned()))?;
+                let sums = self.sums(part, Pass::Range(i), &[])?;
+                let bins = Bins::default();
+                let mut counts = frame::spread(&sums, bins.len())?;
+                noise.add(&mut counts, entropy)?;
+                let range = bins.choose(&counts, noise.deviation(), 0.995)?;
+                let (low, high) = range.as_ref().map_or((-1.0, 1.0), |range| (range.low, range.high));
+                released.notes.push(match &range {
+                    Some(range) => format!(
+                        "bounds of {} found privately: {low} to {high}, which leave out about {:.1} % of the values",
+                        auto.name,
+                        100.0 * range.outside
+                    ),
+                    None => format!("no bounds of {} could be found: there are too few values for the noise", auto.name),
+                });
+                found.push((low, high));
+            }
+            let (frame, mut values) = self.exact(part, &found)?;
+            if let Some(noise) = noise {
+                for (values, law) in values.iter_mut().zip(&noise.measures) {
+                    law.add(values, entropy)?;
+                }
+            }
+            let groups: Vec<usize> = match noise.and_then(|noise| noise.keys.as_ref()) {
+                None => (0..frame.groups).collect(),
+                Some(keys) => {
+                    let counts: Vec<u64> = frame.presence.iter().map(|&count| count.max(0) as u64).collect();
+                    frame::shown(keys, &counts, entropy)?
+                }
+            };
+            let exact = frame::exact_columns(self.tables, part, &frame).map_err(engine)?;
+            let noises = noise.map_or(&[][..], |noise| &noise.measures);
+            let noisy = Noisy { part, noise: noises, values, found: &found, confidence: self.confidence };
+            let mut cells = Vec::new();
+            for (i, statistic) in part.statistics.iter().enumerate() {
+                cells.push(match statistic {
+                    Statistic::Exact(_) => groups.iter().map(|&g| Cell { value: exact[&i][g].clone(), low: None, high: None }).collect(),
+                    other => noisy.cells(other, &groups).map_err(engine)?,
+                });
+            }
+            let rows = frame.rows().map_err(engine)?;
+            released.parts.push(ReleasedPart { keys: groups.iter().map(|&g| rows[g].clone()).collect(), cells });
+            for (i, law) in noises.iter().enumerate() {
+                released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(step_of(part, i, &found))));
+            }
+            released.mechanisms.extend(noise.and_then(|noise| noise.keys.as_ref()).map(|keys| {
+                let counted = if part.grain == Grain::Row { "rows" } else { "users" };
+                format!("keys: a group shows with even chance from {} {counted} on", keys.half())
+            }));
+        }
+        Ok(released)
+    }
+}
+
+impl Mechanism for Run<'_> {
+    type Exact = ();
+    type Noisy = Released;
+
+    fn cost(&self, rung: &Rung) -> Cost {
+        let charge = self.noise.and_then(|noise| noise.charge.iter().find(|(own, _)| own == rung));
+        charge.map_or(Cost::Everything, |(_, cost)| cost.clone())
+    }
+
+    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<Released>, SanitiseError> {
+        self.everything(entropy).map(Sealed::new)
+    }
+
+    fn accuracy(&self, confidence: f64) -> Accuracy {
+        let first = self.noise.and_then(|noise| noise.parts.first()).and_then(|part| part.measures.first());
+        Accuracy { within: first.map_or(0.0, |noise| noise.within(confidence)), confidence }
+    }
+}

@@ -1,0 +1,223 @@
+//! Which parts of a question are private aggregates, and what is done with their tables afterwards.
+
+use super::Tables;
+use crate::engine::planning;
+use crate::error::QueryError;
+use crate::plan::track::{Lost, Surroundings, track};
+use crate::plan::{Asking, Part, Plan, aggregate, part_name};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DataFusionError};
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
+use std::sync::Arc;
+use whit_core::Rung;
+use whit_core::declare::nearest;
+
+/// The hidden column that says which group a row of a released table is.
+pub(super) const ROW: &str = "__whit_row";
+
+struct Outline<'a> {
+    asking: &'a Asking,
+    around: &'a Surroundings<'a>,
+    parts: Vec<Part>,
+    rungs: Vec<Rung>,
+    payer: Option<String>,
+    notes: Vec<String>,
+}
+
+/// Plans a whole question.
+pub(super) fn plan(sql: &str, logical: &LogicalPlan, asking: &Asking, around: &Surroundings<'_>) -> Result<Plan, QueryError> {
+    match logical {
+        LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_) => {
+            return Err(QueryError::asked("only questions are answered here, and this would change something", "ask with SELECT"));
+        }
+        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
+            return Err(QueryError::asked("the engine's own plan could tell of the data", "use `whit preview` to see how a question is planned"));
+        }
+        _ => {}
+    }
+    let mut outline = Outline { asking, around, parts: Vec::new(), rungs: Vec::new(), payer: None, notes: Vec::new() };
+    let after = outline.after(logical).map_err(|error| placed(error, sql))?;
+    let Outline { parts, rungs, payer, notes, .. } = outline;
+    let mut kept: Vec<String> = Vec::new();
+    for note in notes {
+        if !kept.contains(&note) {
+            kept.push(note);
+        }
+    }
+    let dataset = match payer {
+        Some(payer) => payer,
+        None => tables_of(logical).into_iter().next().unwrap_or_default(),
+    };
+    Ok(Plan { question: sql.to_owned(), dataset, rungs, parts, after, notes: kept })
+}
+
+/// The tables that a plan reads.
+pub(super) fn tables_of(plan: &LogicalPlan) -> Vec<String> {
+    let mut names = Vec::new();
+    let _ = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            names.push(scan.table_name.table().to_owned());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    names
+}
+
+impl Outline<'_> {
+    /// What is done after release: the plan with each private aggregate in place of a scan of its released table.
+    fn after(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, QueryError> {
+        match plan {
+            LogicalPlan::Aggregate(aggregate) => self.aggregate(plan, aggregate),
+            LogicalPlan::Distinct(Distinct::All(input)) if self.is_private(input) => {
+                // Which values there are is a grouping without sums.
+                let keys: Vec<Expr> = input.schema().iter().map(Expr::from).collect();
+                let aggregate = Aggregate::try_new(Arc::clone(input), keys, Vec::new()).map_err(|error| planning(&error))?;
+                match track(input, self.around) {
+                    Err(Lost::Mixed(_)) => self.rebuilt(plan),
+                    _ => self.aggregate(&LogicalPlan::Aggregate(aggregate.clone()), &aggregate),
+                }
+            }
+            LogicalPlan::TableScan(scan) if self.is_private(plan) => Err(QueryError::asked(
+                format!("the rows of `{}` themselves cannot be released", scan.table_name.table()),
+                "aggregate them: COUNT, SUM, AVG, MEDIAN and the like, with or without GROUP BY",
+            )),
+            _ => self.rebuilt(plan),
+        }
+    }
+
+    fn is_private(&self, plan: &LogicalPlan) -> bool {
+        tables_of(plan).iter().any(|name| self.around.declaration.datasets.get(name).is_some_and(|dataset| dataset.unit.is_some()))
+    }
+
+    fn rebuilt(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, QueryError> {
+        let mut inside = false;
+        for expr in plan.expressions() {
+            let _ = expr.apply(|node| {
+                inside |= match node {
+                    Expr::InSubquery(sub) => self.is_private(&sub.subquery.subquery),
+                    Expr::Exists(sub) => self.is_private(&sub.subquery.subquery),
+                    Expr::ScalarSubquery(sub) => self.is_private(&sub.subquery),
+                    _ => false,
+                };
+                Ok(TreeNodeRecursion::Continue)
+            });
+        }
+        if inside {
+            return Err(QueryError::asked(
+                "a sub-query inside an expression reads a private table",
+                "write it as a join with a sub-query in FROM, so that it is released on its own",
+            ));
+        }
+        let inputs = plan.inputs().into_iter().map(|input| self.after(input)).collect::<Result<Vec<_>, _>>()?;
+        plan.with_new_exprs(plan.expressions(), inputs).map_err(|error| planning(&error))
+    }
+
+    fn aggregate(&mut self, plan: &LogicalPlan, aggregate: &Aggregate) -> Result<LogicalPlan, QueryError> {
+        let input = match track(&aggregate.input, self.around) {
+            Ok(input) => input,
+            // The aggregate inside is a release, and this one is made of its table.
+            Err(Lost::Mixed(_)) => return self.rebuilt(plan),
+            Err(Lost::Never(error)) => return Err(error),
+        };
+        let Some(private) = input.private.clone() else { return Ok(plan.clone()) };
+        if self.payer.as_ref().is_some_and(|payer| *payer != private.payer) {
+            return Err(QueryError::asked(
+                format!("the question reads `{}` and `{}`, which have separate budgets", self.payer.as_deref().unwrap_or_default(), private.payer),
+                "ask about one at a time",
+            ));
+        }
+        let (part, rungs, notes) = aggregate::plan(&input, &private, aggregate, self.asking, self.around)?;
+        self.payer = Some(private.payer);
+        self.rungs = rungs;
+        self.notes.extend(notes);
+        self.parts.push(part);
+        placeholder(self.parts.len() - 1, aggregate)
+    }
+}
+
+/// The types of a part's released table: its columns by number, and which group a row is.
+pub(super) fn part_schema(output: &[(String, DataType)]) -> Schema {
+    let mut fields: Vec<Field> = output.iter().enumerate().map(|(i, (_, kind))| Field::new(format!("c{i}"), kind.clone(), true)).collect();
+    fields.push(Field::new(ROW, DataType::Int64, true));
+    Schema::new(fields)
+}
+
+/// A scan of a table that is not there yet, under the names that the aggregate had.
+fn placeholder(number: usize, aggregate: &Aggregate) -> Result<LogicalPlan, QueryError> {
+    let output: Vec<(String, DataType)> =
+        aggregate.schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect();
+    let schema = Arc::new(part_schema(&output));
+    let table = MemTable::try_new(schema, vec![Vec::new()]).map_err(|error| planning(&error))?;
+    let mut names: Vec<Expr> = aggregate
+        .schema
+        .iter()
+        .enumerate()
+        .map(|(i, (table, field))| {
+            let column = Expr::Column(Column::new(Some(part_name(number)), format!("c{i}")));
+            column.alias_qualified(table.cloned(), field.name())
+        })
+        .collect();
+    names.push(Expr::Column(Column::new(Some(part_name(number)), ROW)).alias(ROW));
+    LogicalPlanBuilder::scan(part_name(number), provider_as_source(Arc::new(table)), None)
+        .and_then(|builder| builder.project(names))
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|error| planning(&error))
+}
+
+/// Where in the question the thing stands that an error names in backticks.
+fn placed(mut error: QueryError, sql: &str) -> QueryError {
+    if let Some((line, column)) = place_of(&error.sentence, sql) {
+        error.sentence = format!("{} (line {line}, column {column})", error.sentence);
+    }
+    error
+}
+
+fn place_of(sentence: &str, sql: &str) -> Option<(usize, usize)> {
+    let lower = sql.to_lowercase();
+    let quoted = sentence.split('`').skip(1).step_by(2);
+    let at = quoted.filter_map(|word| {
+        // The last part of a name, or the name of a function: `visits.seconds`, `sum(visits.seconds)`.
+        let word = word.split('(').next().unwrap_or(word);
+        let word = word.rsplit('.').next().unwrap_or(word).trim().to_lowercase();
+        (!word.is_empty()).then(|| lower.find(&word)).flatten()
+    });
+    let words = [("LIMIT", "limit"), ("GROUPING SETS", "group"), ("UNION", "union"), ("join", "join"), ("sub-query", "(select")];
+    let at = at.min().or_else(|| words.iter().find(|(said, _)| sentence.contains(said)).and_then(|(_, word)| lower.find(word)))?;
+    let before = sql.get(..at)?;
+    Some((before.matches('\n').count() + 1, before.rsplit('\n').next().unwrap_or(before).chars().count() + 1))
+}
+
+/// What the engine could not read, in our words where the nearest name helps.
+pub(super) fn misread(error: &DataFusionError, sql: &str, tables: &Tables) -> QueryError {
+    let text = error.strip_backtrace();
+    let names = |what: &str| -> Option<String> { text.split(what).nth(1).map(|rest| rest.trim_start_matches([' ', '\'', '"', '`', ':']).to_owned()) };
+    if let Some(rest) = names("No field named") {
+        let wanted: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '.').collect();
+        let wanted = wanted.trim_end_matches('.').rsplit('.').next().unwrap_or_default().to_owned();
+        let known: Vec<String> = tables
+            .warehouse
+            .sources()
+            .filter(|source| sql.to_lowercase().contains(&source.dataset.name))
+            .flat_map(|source| source.schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>())
+            .collect();
+        let hint = match nearest(&wanted, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are: {}", known.join(", ")),
+        };
+        return placed(QueryError::asked(format!("there is no column `{wanted}`"), hint), sql);
+    }
+    if let (Some(start), true) = (text.find("table '"), text.contains("not found")) {
+        let wanted: String = text[start + 7..].chars().take_while(|&c| c != '\'').collect();
+        let wanted = wanted.rsplit('.').next().unwrap_or_default().to_owned();
+        let known: Vec<&str> = tables.warehouse.declaration().datasets.keys().map(String::as_str).collect();
+        let hint = match nearest(&wanted, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("declared are: {}", known.join(", ")),
+        };
+        return placed(QueryError::asked(format!("there is no table `{wanted}`"), hint), sql);
+    }
+    let text = text.trim_start_matches("SQL error: ").trim_start_matches("Error during planning: ").to_owned();
+    QueryError::asked(text, "check the spelling of the question")
+}

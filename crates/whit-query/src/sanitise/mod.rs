@@ -1,0 +1,279 @@
+//! How much noise each measure gets for a price, what that costs on every rung, and drawing it.
+//!
+//! One number is asked for: ε (and δ) of the protected rung. It is divided among the measures of all parts so that each gets
+//! the same share: with Gaussian noise, shares of μ², of which the whole is known exactly (Balle and Wang 2018; Dong,
+//! Roth and Su 2022), so that k measures cost √k times the noise and not k times; with δ = 0, shares of ε.
+
+pub(crate) mod statistic;
+
+use crate::error::QueryError;
+use crate::plan::{Groups, Part, Plan};
+use whit_account::normal::gaussian_mu_down;
+use whit_core::mechanism::gaussian::GaussianVector;
+use whit_core::mechanism::keys::{Keys, Moved};
+use whit_core::mechanism::laplace::LaplaceVector;
+use whit_core::mechanism::Mechanism;
+use whit_core::{Bound, Charge, Cost, Delta, Rung, Sensitivity, Support};
+use whit_noise::{DiscreteLaplace, Entropy, Overflow, Ratio, RoundedGaussian};
+
+/// Of δ, this share is for keys that show though they should not.
+const KEYS_DELTA: f64 = 0.05;
+/// A range that is found first gets this share of what a measure gets.
+const RANGE_SHARE: f64 = 0.25;
+/// Keys get as much as a measure and a half.
+const KEYS_SHARE: f64 = 1.5;
+
+/// The noise on one vector of integers.
+#[derive(Debug, Clone)]
+pub(crate) enum Noise {
+    /// Real Gaussian noise, rounded.
+    Gaussian(RoundedGaussian),
+    /// Discrete Laplace noise.
+    Laplace(DiscreteLaplace),
+}
+
+impl Noise {
+    /// Draws noise on every coordinate.
+    pub(crate) fn add(&self, exact: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
+        let mut noise = vec![0; exact.len()];
+        match self {
+            Self::Gaussian(law) => law.fill(&mut noise, entropy)?,
+            Self::Laplace(law) => law.fill(&mut noise, entropy)?,
+        }
+        for (value, noise) in exact.iter_mut().zip(noise) {
+            *value = value.checked_add(noise).ok_or(Overflow)?;
+        }
+        Ok(())
+    }
+
+    /// The standard deviation, in lattice steps.
+    pub(crate) fn deviation(&self) -> f64 {
+        match self {
+            Self::Gaussian(law) => law.sigma().to_f64(),
+            Self::Laplace(law) => law.scale().to_f64() * std::f64::consts::SQRT_2,
+        }
+    }
+
+    /// How far the noise is from zero with this confidence, in lattice steps.
+    pub(crate) fn within(&self, confidence: f64) -> f64 {
+        match self {
+            Self::Gaussian(law) => whit_account::normal::upper_quantile((1.0 - confidence) / 2.0) * law.sigma().to_f64(),
+            Self::Laplace(law) => -(1.0 - confidence).ln() * law.scale().to_f64(),
+        }
+    }
+
+    /// In words, for people who read a statement.
+    pub(crate) fn words(&self, step: f64) -> String {
+        match self {
+            Self::Gaussian(law) => format!("rounded Gaussian, σ = {}", short(law.sigma().to_f64() * step)),
+            Self::Laplace(law) => format!("discrete Laplace, scale {}", short(law.scale().to_f64() * step)),
+        }
+    }
+
+    fn cost(&self, moved: Sensitivity, rung: &Rung) -> Result<Cost, QueryError> {
+        let alone = Rung { holds: 1, disjoint: false, ..rung.clone() };
+        let wrong = |error: &dyn std::fmt::Display| QueryError::failed(error.to_string());
+        match self {
+            Self::Gaussian(law) => {
+                // The sensitivity of this rung is worked out already: a length, whatever the change.
+                let bound = Bound::Ball { radius: moved.l2, support: Support::Single };
+                let mechanism = GaussianVector::rounded(bound, 1, *law.sigma()).map_err(|error| wrong(&error))?;
+                Ok(mechanism.cost(&alone))
+            }
+            Self::Laplace(law) => {
+                let bound = Bound::Ball { radius: moved.l1, support: Support::Single };
+                let mechanism = LaplaceVector::new(bound, 2, *law.scale()).map_err(|error| wrong(&error))?;
+                Ok(mechanism.cost(&alone))
+            }
+        }
+    }
+}
+
+/// A number with four digits.
+pub(crate) fn short(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let places = (3 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
+    let text = format!("{value:.places$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// The noise of one part.
+#[derive(Debug, Clone)]
+pub(crate) struct PartNoise {
+    pub(crate) measures: Vec<Noise>,
+    pub(crate) ranges: Vec<Noise>,
+    pub(crate) keys: Option<Keys>,
+}
+
+/// The noise of a whole plan, and what it costs.
+#[derive(Debug, Clone)]
+pub(crate) struct Calibrated {
+    pub(crate) parts: Vec<PartNoise>,
+    pub(crate) charge: Charge,
+    pub(crate) epsilon: f64,
+    pub(crate) delta: f64,
+}
+
+/// How the price of a plan is divided.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Law {
+    /// μ², and δ for keys.
+    Gaussian {
+        /// μ of everything together.
+        mu: f64,
+    },
+    /// ε.
+    Laplace {
+        /// ε of everything together.
+        epsilon: f64,
+    },
+}
+
+/// Divides ε and δ of the protected rung among all that a plan releases.
+pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibrated, QueryError> {
+    if !(epsilon > 0.0 && epsilon.is_finite()) {
+        return Err(QueryError::asked(format!("ε is {epsilon}, and it must be a finite number above 0"), "try --epsilon 0.5"));
+    }
+    if !(0.0..1.0).contains(&delta) {
+        return Err(QueryError::asked(format!("δ is {delta}, and it must be at least 0 and below 1"), "try --delta 1e-6"));
+    }
+    let selected = plan.parts.iter().filter(|part| part.groups == Groups::Selected && is_private(part)).count();
+    let needs_delta = plan.parts.iter().any(|part| {
+        !part.autos.is_empty() || part.measures.iter().any(|measure| measure.moved.iter().any(|moved| moved.l1.is_infinite()))
+    });
+    if delta == 0.0 && (selected > 0 || needs_delta) {
+        let what = if selected > 0 { "group keys that are not public" } else { "quantiles, extremes and bounds found privately" };
+        return Err(QueryError::asked(
+            format!("{what} need a δ above 0"),
+            if selected > 0 { "give --delta 1e-6, or list the keys: columns.NAME.keys = […]" } else { "give --delta 1e-6" },
+        ));
+    }
+    let weights: f64 = plan
+        .parts
+        .iter()
+        .filter(|part| is_private(part))
+        .map(|part| {
+            let keys = if part.groups == Groups::Selected { KEYS_SHARE } else { 0.0 };
+            part.measures.len() as f64 + part.autos.len() as f64 * RANGE_SHARE + keys
+        })
+        .sum();
+    let weights = weights.max(1.0);
+    if delta == 0.0 {
+        return shared_out(plan, (epsilon, delta), Law::Laplace { epsilon: epsilon * (1.0 - 1e-12) }, weights, KeyRule::None);
+    }
+    // A hair less than allowed, for the rounding on the way.
+    let gaussian = |epsilon: f64, delta: f64| Law::Gaussian { mu: gaussian_mu_down(epsilon, delta) * (1.0 - 1e-9) };
+    if selected == 0 {
+        return shared_out(plan, (epsilon, delta), gaussian(epsilon, delta), weights, KeyRule::None);
+    }
+    let each = delta * KEYS_DELTA / selected as f64;
+    let rest = delta * (1.0 - KEYS_DELTA);
+    let together = shared_out(plan, (epsilon, delta), gaussian(epsilon, rest), weights, KeyRule::Gaussian { delta: each })?;
+    // The rule that shows most needs an ε of its own, which adds up plainly: better where one unit has few keys.
+    let apart = epsilon * KEYS_SHARE / weights;
+    let left = epsilon - apart * selected as f64;
+    let optimal = KeyRule::Optimal { epsilon: apart, delta: each };
+    let without_measures = plan.parts.iter().all(|part| part.measures.is_empty());
+    if left <= 0.0 && !without_measures {
+        return Ok(together);
+    }
+    let law = if without_measures { Law::Gaussian { mu: 1.0 } } else { gaussian(left, rest) };
+    Ok(match shared_out(plan, (epsilon, delta), law, (weights - KEYS_SHARE * selected as f64).max(1.0), optimal) {
+        Ok(apart) if apart.hardship() < together.hardship() => apart,
+        _ => together,
+    })
+}
+
+/// By what rule private keys show.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum KeyRule {
+    None,
+    Gaussian { delta: f64 },
+    Optimal { epsilon: f64, delta: f64 },
+}
+
+impl Calibrated {
+    /// How many users a key needs, times the noise: what one would rather have less of.
+    fn hardship(&self) -> f64 {
+        let of = |part: &PartNoise| {
+            let keys = part.keys.as_ref().map_or(1.0, |keys| keys.half() as f64);
+            keys * part.measures.first().map_or(1.0, Noise::deviation)
+        };
+        self.parts.iter().map(of).sum()
+    }
+}
+
+fn shared_out(plan: &Plan, asked: (f64, f64), law: Law, weights: f64, rule: KeyRule) -> Result<Calibrated, QueryError> {
+    let mut parts = Vec::new();
+    for part in &plan.parts {
+        parts.push(part_noise(part, &plan.rungs, law, weights, rule)?);
+    }
+    let mut charge: Charge = Vec::new();
+    for (i, rung) in plan.rungs.iter().enumerate() {
+        let mut costs = Vec::new();
+        for (part, noise) in plan.parts.iter().zip(&parts) {
+            for (moved, noise) in part.measures.iter().map(|m| m.moved[i]).zip(&noise.measures) {
+                costs.push(noise.cost(moved, rung)?);
+            }
+            for (moved, noise) in part.autos.iter().map(|a| a.moved[i]).zip(&noise.ranges) {
+                costs.push(noise.cost(moved, rung)?);
+            }
+            costs.extend(noise.keys.as_ref().map(|keys| keys.cost(rung)));
+        }
+        charge.push((rung.clone(), Cost::Series(costs)));
+    }
+    Ok(Calibrated { parts, charge, epsilon: asked.0, delta: asked.1 })
+}
+
+/// Whether a part releases anything that is not free.
+pub(crate) fn is_private(part: &Part) -> bool {
+    !part.measures.is_empty() || part.groups == Groups::Selected
+}
+
+fn part_noise(part: &Part, rungs: &[Rung], law: Law, weights: f64, rule: KeyRule) -> Result<PartNoise, QueryError> {
+    let measures = part.measures.iter().map(|measure| noise(law, measure.moved[0], 1.0 / weights)).collect::<Result<_, _>>()?;
+    let ranges = part.autos.iter().map(|auto| noise(law, auto.moved[0], RANGE_SHARE / weights)).collect::<Result<_, _>>()?;
+    let keys = match &part.presence {
+        Some(presence) if is_private(part) => {
+            let moved: Vec<(Rung, Moved)> = rungs.iter().cloned().zip(presence.moved.iter().copied()).collect();
+            keys(law, KEYS_SHARE / weights, rule, moved)?
+        }
+        _ => None,
+    };
+    Ok(PartNoise { measures, ranges, keys })
+}
+
+fn keys(law: Law, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Result<Option<Keys>, QueryError> {
+    let wrong = |error: &dyn std::fmt::Display| QueryError::failed(format!("no rule for private keys fits: {error}"));
+    match (rule, law) {
+        (KeyRule::Gaussian { delta }, Law::Gaussian { mu }) => {
+            let length = moved.first().map_or(1.0, |(_, moved)| moved.by as f64 * (moved.keys as f64).sqrt());
+            let sigma = Ratio::from_f64_up((length / (mu * share.sqrt())).next_up()).map_err(|error| wrong(&error))?;
+            let delta = Delta::new(delta).map_err(|error| wrong(&error))?;
+            Keys::gaussian_for(sigma, delta, moved).map(Some).map_err(|error| wrong(&error))
+        }
+        (KeyRule::Optimal { epsilon, delta }, _) => {
+            whit_account::keys::optimal(epsilon, delta, moved).map(Some).map_err(|error| wrong(&error))
+        }
+        (KeyRule::None | KeyRule::Gaussian { .. }, _) => Ok(None),
+    }
+}
+
+fn noise(law: Law, moved: Sensitivity, share: f64) -> Result<Noise, QueryError> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        QueryError::asked(format!("the noise would leave all numbers: {error}"), "ask with a larger ε, or smaller caps and bounds")
+    };
+    match law {
+        Law::Gaussian { mu } => {
+            let sigma = moved.l2 / (mu * share.sqrt());
+            let sigma = Ratio::from_f64_up(sigma).map_err(|error| wrong(&error))?;
+            Ok(Noise::Gaussian(RoundedGaussian::new(sigma).map_err(|error| wrong(&error))?))
+        }
+        Law::Laplace { epsilon } => {
+            let scale = Ratio::from_f64_up(moved.l1 / (epsilon * share)).map_err(|error| wrong(&error))?;
+            Ok(Noise::Laplace(DiscreteLaplace::new(scale).map_err(|error| wrong(&error))?))
+        }
+    }
+}

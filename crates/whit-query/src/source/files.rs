@@ -1,0 +1,364 @@
+//! From what a declaration calls its source to files: a file, a glob, a folder, or several of these.
+
+use crate::error::QueryError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+use whit_core::declare::{Format, nearest};
+
+/// The files of a data set, sorted by the name under which people know them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// What people call each file, relative to `whit.toml` where it lies below it, and where it is.
+    pub(crate) files: BTreeMap<String, PathBuf>,
+    /// How they are written.
+    pub(crate) format: Format,
+}
+
+/// Finds the files of a source. `whose` is what it belongs to, for messages.
+///
+/// Names that begin with a dot or an underscore are left out of folders and globs (`_SUCCESS`, `.crc`); a folder gives all that
+/// is in and below it.
+pub(crate) fn find(whose: &str, sources: &[String], format: Option<Format>, base: &Path) -> Result<Found, QueryError> {
+    let mut search = Search::new(base, format);
+    for source in sources {
+        let before = search.files.len();
+        search.source(whose, source)?;
+        if search.files.len() == before && !search.holds_all_of(source) {
+            return Err(no_file(whose, source, base, format));
+        }
+    }
+    let mut formats: BTreeMap<Format, String> = BTreeMap::new();
+    for name in search.files.keys() {
+        let format = format.map_or_else(|| format_of(whose, name), Ok)?;
+        formats.entry(format).or_insert_with(|| name.clone());
+    }
+    let mut found = formats.into_iter();
+    match (found.next(), found.next()) {
+        (Some((format, _)), None) => Ok(Found { format, files: search.files }),
+        (Some((one, first)), Some((other, second))) => Err(QueryError::asked(
+            format!("the source of `{whose}` has files of several formats: `{first}` is {one}, `{second}` is {other}"),
+            format!("name one kind of file, such as \"*.{one}\", or make two data sets of it"),
+        )),
+        (None, _) => Err(no_file(whose, sources.first().map_or("", String::as_str), base, format)),
+    }
+}
+
+struct Search<'a> {
+    base: &'a Path,
+    format: Option<Format>,
+    files: BTreeMap<String, PathBuf>,
+    /// The same files by where they are.
+    known: BTreeSet<PathBuf>,
+    /// Folders of the present source, with what was left of its pattern: links may lead to one folder many times.
+    walked: BTreeSet<(PathBuf, usize)>,
+}
+
+impl<'a> Search<'a> {
+    fn new(base: &'a Path, format: Option<Format>) -> Self {
+        Self { base, format, files: BTreeMap::new(), known: BTreeSet::new(), walked: BTreeSet::new() }
+    }
+
+    fn source(&mut self, whose: &str, source: &str) -> Result<(), QueryError> {
+        let path = self.base.join(source);
+        self.walked.clear();
+        if path.is_dir() {
+            return self.folder(&path);
+        }
+        if path.exists() {
+            return self.add(&path);
+        }
+        if !source.contains(['*', '?', '[']) {
+            return Err(no_file(whose, source, self.base, self.format));
+        }
+        // The base is taken as it is: only the source is a pattern.
+        let mut start = self.base.to_owned();
+        let mut pattern: Vec<String> = Vec::new();
+        for part in Path::new(source).components() {
+            match part {
+                Component::Normal(name) => pattern.push(name.to_string_lossy().into_owned()),
+                Component::ParentDir if pattern.is_empty() => start.push(".."),
+                Component::ParentDir => pattern.push("..".to_owned()),
+                Component::CurDir => {}
+                Component::RootDir | Component::Prefix(_) => start = PathBuf::from(part.as_os_str()),
+            }
+        }
+        self.glob(&start, &pattern)
+    }
+
+    fn glob(&mut self, at: &Path, pattern: &[String]) -> Result<(), QueryError> {
+        let Some((first, rest)) = pattern.split_first() else {
+            return if at.is_dir() { self.folder(at) } else { self.add(at) };
+        };
+        if !first.contains(['*', '?', '[']) {
+            let next = at.join(first);
+            return if next.exists() { self.glob(&next, rest) } else { Ok(()) };
+        }
+        if !at.as_os_str().is_empty() && (!at.is_dir() || !self.walk(at, pattern.len())?) {
+            return Ok(());
+        }
+        if first == "**" {
+            self.glob(at, rest)?; // no folder at all
+        }
+        for (name, path) in entries(at)? {
+            if first == "**" {
+                if path.is_dir() {
+                    self.glob(&path, pattern)?;
+                }
+            } else if matches(first, &name) && (rest.is_empty() || path.is_dir()) {
+                self.glob(&path, rest)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a folder is met for the first time with so much of the pattern left.
+    fn walk(&mut self, folder: &Path, left: usize) -> Result<bool, QueryError> {
+        let real = folder.canonicalize().map_err(|error| unreadable(&self.name(folder), &error))?;
+        Ok(self.walked.insert((real, left)))
+    }
+
+    fn folder(&mut self, folder: &Path) -> Result<(), QueryError> {
+        if !self.walk(folder, 0)? {
+            return Ok(());
+        }
+        for (_, path) in entries(folder)? {
+            if path.is_dir() {
+                self.folder(&path)?;
+                continue;
+            }
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            let known = extension.and_then(Format::of_extension);
+            // Parts of a table often have no extension; then the format has to be said.
+            if known
+                .map_or(self.format.is_some() && extension.is_none(), |known| self.format.is_none_or(|f| f == known))
+            {
+                self.add(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path) -> Result<(), QueryError> {
+        // One file that two sources name is one file: its rows count once.
+        let real = path.canonicalize().map_err(|error| unreadable(&self.name(path), &error))?;
+        if self.known.insert(real.clone()) {
+            self.files.insert(self.name(path), real);
+        }
+        Ok(())
+    }
+
+    fn name(&self, path: &Path) -> String {
+        path.strip_prefix(self.base).unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    /// Whether a source that gave no new file gave some that were there already.
+    fn holds_all_of(&self, source: &str) -> bool {
+        let mut again = Search::new(self.base, self.format);
+        again.source("", source).is_ok() && !again.files.is_empty()
+    }
+}
+
+/// The visible entries of a folder, by name.
+fn entries(folder: &Path) -> Result<BTreeMap<String, PathBuf>, QueryError> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let wrong = |error| unreadable(&folder.display().to_string(), &error);
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with(['.', '_']) {
+            found.insert(name, entry.path());
+        }
+    }
+    Ok(found)
+}
+
+fn format_of(whose: &str, name: &str) -> Result<Format, QueryError> {
+    let extension = Path::new(name).extension().map(|extension| extension.to_string_lossy().into_owned());
+    let known: Vec<&str> = Format::ALL.iter().flat_map(|format| format.extensions()).copied().collect();
+    let hint = match extension.as_deref() {
+        Some("gz" | "zst" | "bz2" | "xz" | "zip") => "unpack it first; Parquet is compressed within".to_owned(),
+        _ => format!("known are: {}; for another name say how it is written: format = \"csv\"", known.join(", ")),
+    };
+    match extension {
+        None => Err(QueryError::asked(format!("`{name}`, a source of `{whose}`, has no extension"), hint)),
+        Some(extension) => Format::of_extension(&extension).ok_or_else(|| {
+            QueryError::asked(
+                format!("`{name}`, a source of `{whose}`, has an extension that is not known: `.{extension}`"),
+                hint,
+            )
+        }),
+    }
+}
+
+fn no_file(whose: &str, source: &str, base: &Path, format: Option<Format>) -> QueryError {
+    let path = base.join(source);
+    if path.is_dir() {
+        let kinds = format.map_or("Parquet, CSV or NDJSON".to_owned(), |format| format.to_string());
+        return QueryError::asked(
+            format!("the folder `{source}`, the source of `{whose}`, has no file that is {kinds}"),
+            "name another folder, or the files by a glob together with `format`",
+        );
+    }
+    // The nearest thing in the same folder, for a name that was misspelt.
+    let beside = path.parent().and_then(|folder| entries(folder).ok()).unwrap_or_default();
+    let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let hint = match nearest(&wanted, beside.keys().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "a source is looked for relative to the folder of `whit.toml`".to_owned(),
+    };
+    QueryError::asked(format!("no file matches `{source}`, the source of `{whose}`"), hint)
+}
+
+pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> QueryError {
+    QueryError::asked(format!("`{name}` cannot be read: {error}"), "check that it is there and that you may read it")
+}
+
+/// Whether a name matches a pattern with `*`, `?` and `[a-z]` or `[!a-z]`.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    // Where the last `*` stood, and how much of the name it has taken so far: to go back to on a mismatch.
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        let step = match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+                continue;
+            }
+            Some('?') => Some(1),
+            Some('[') => set(&pattern[p..], name[n]),
+            Some(&letter) if letter == name[n] => Some(1),
+            Some(_) | None => None,
+        };
+        match (step, star) {
+            (Some(step), _) => (p, n) = (p + step, n + 1),
+            (None, Some((at, taken))) => {
+                star = Some((at, taken + 1));
+                (p, n) = (at + 1, taken + 1);
+            }
+            (None, None) => return false,
+        }
+    }
+    pattern[p..].iter().all(|&letter| letter == '*')
+}
+
+/// If `letter` is in the set that `pattern` begins with: how long the set is. A bracket that never closes is a bracket.
+fn set(pattern: &[char], letter: char) -> Option<usize> {
+    let close = pattern.iter().skip(2).position(|&c| c == ']').map(|at| at + 2);
+    let Some(close) = close else { return (letter == '[').then_some(1) };
+    let inside = &pattern[1..close];
+    let (inside, wanted) = if inside[0] == '!' { (&inside[1..], false) } else { (inside, true) };
+    let mut found = false;
+    let mut at = 0;
+    while at < inside.len() {
+        if at + 2 < inside.len() && inside[at + 1] == '-' {
+            found |= (inside[at]..=inside[at + 2]).contains(&letter);
+            at += 3;
+        } else {
+            found |= inside[at] == letter;
+            at += 1;
+        }
+    }
+    (found == wanted).then_some(close + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_shells_do() {
+        for (pattern, name, expected) in [
+            ("*.parquet", "a.parquet", true),
+            ("*.parquet", "a.parquet.tmp", false),
+            ("part-?.csv", "part-3.csv", true),
+            ("part-?.csv", "part-33.csv", false),
+            ("2024-0[1-3]*", "2024-02-11.csv", true),
+            ("2024-0[1-3]*", "2024-04-11.csv", false),
+            ("[!a]b", "ab", false),
+            ("[!a]b", "cb", true),
+            ("[]x]", "]", true),
+            ("[x", "[x", true),
+            ("*a*b*c*", "xxaxxbxxcxx", true),
+            ("*a*b*c*", "xxaxxcxxbxx", false),
+            ("", "", true),
+            ("*", "", true),
+            ("?", "", false),
+            ("ü*", "über", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} against {name}");
+        }
+    }
+
+    fn names(scratch: &Scratch, sources: &[&str], format: Option<Format>) -> Result<Vec<String>, QueryError> {
+        let sources: Vec<String> = sources.iter().map(|&source| source.to_owned()).collect();
+        find("visits", &sources, format, scratch.path()).map(|found| found.files.into_keys().collect())
+    }
+
+    #[test]
+    fn files_globs_folders_and_lists_are_found_in_order() {
+        let scratch = Scratch::new("files_in_order");
+        for name in
+            ["b.csv", "a.csv", "in/x.csv", "in/deep/y.csv", "in/_tmp.csv", "in/.z.csv", "in/notes.txt", "[k].csv"]
+        {
+            scratch.write(name, "id\n1\n");
+        }
+        let found = |sources: &[&str]| names(&scratch, sources, None).unwrap();
+        assert_eq!(found(&["a.csv"]), ["a.csv"]);
+        assert_eq!(found(&["*.csv"]), ["[k].csv", "a.csv", "b.csv"]);
+        assert_eq!(found(&["[k].csv"]), ["[k].csv"], "what is there by its name is no pattern");
+        assert_eq!(found(&["[ab].csv"]), ["a.csv", "b.csv"]);
+        assert_eq!(found(&["in"]), ["in/deep/y.csv", "in/x.csv"]);
+        assert_eq!(found(&["**/*.csv"]), ["[k].csv", "a.csv", "b.csv", "in/deep/y.csv", "in/x.csv"]);
+        assert_eq!(found(&["in/*"]).len(), 2 + 1, "a glob names what it names, also a text file");
+        assert_eq!(found(&["a.csv", "*.csv", "a.csv"]), ["[k].csv", "a.csv", "b.csv"], "once each");
+    }
+
+    #[test]
+    fn what_is_not_found_is_said() {
+        let scratch = Scratch::new("files_not_found");
+        scratch.write("visits.csv", "id\n1\n");
+        scratch.write("old/visits.parquet", "");
+        scratch.write("more/visits.xlsx", "");
+        scratch.write("packed.csv.gz", "");
+        scratch.write("plain", "id\n1\n");
+        let told = |sources: &[&str], format| {
+            let error = names(&scratch, sources, format).unwrap_err();
+            format!("{} | {}", error.sentence, error.hint.unwrap())
+        };
+        assert_eq!(
+            told(&["visit.csv"], None),
+            "no file matches `visit.csv`, the source of `visits` | did you mean `visits.csv`?"
+        );
+        assert!(told(&["*.ndjson"], None).starts_with("no file matches `*.ndjson`"));
+        assert!(told(&["visits.csv", "*.ndjson"], None).starts_with("no file matches `*.ndjson`"));
+        assert!(told(&["nowhere/*.csv"], None).starts_with("no file matches `nowhere/*.csv`"));
+        assert!(
+            told(&["more"], None).contains("the folder `more`, the source of `visits`, has no file that is Parquet")
+        );
+        assert!(told(&["more/visits.xlsx"], None).contains("an extension that is not known: `.xlsx`"));
+        assert!(told(&["packed.csv.gz"], None).contains("unpack it first"));
+        assert!(told(&["plain"], None).contains("has no extension"));
+        assert_eq!(names(&scratch, &["plain"], Some(Format::Csv)).unwrap(), ["plain"]);
+        assert!(told(&["visits.csv", "old"], None).contains("`old/visits.parquet` is parquet, `visits.csv` is csv"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_circle_of_links_ends() {
+        let scratch = Scratch::new("files_circle");
+        scratch.write("in/a.csv", "id\n1\n");
+        for again in ["in/again", "in/and_again"] {
+            std::os::unix::fs::symlink(scratch.path().join("in"), scratch.path().join(again)).unwrap();
+        }
+        for source in ["in", "**/*.csv", "in/*"] {
+            assert_eq!(
+                names(&scratch, &[source], None).unwrap(),
+                ["in/a.csv"],
+                "one file under many names is one file"
+            );
+        }
+    }
+}

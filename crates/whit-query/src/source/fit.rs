@@ -1,0 +1,178 @@
+//! Whether a declaration fits the columns that are really there.
+
+use super::Source;
+use super::schema::in_words;
+use crate::error::QueryError;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Column, DFSchema};
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::prelude::SessionContext;
+use std::collections::BTreeMap;
+use std::path::Path;
+use whit_core::declare::{ElementSource, Keys, UserKey, nearest};
+
+type Check = Result<(), QueryError>;
+
+pub(super) fn check(
+    source: &Source,
+    sources: &BTreeMap<String, Source>,
+    context: &SessionContext,
+    folder: &Path,
+) -> Check {
+    columns(source, sources)?;
+    let Some(unit) = &source.dataset.unit else { return Ok(()) };
+    if let Some(user) = &unit.user {
+        let kind = column(source, user.column(), "unit.user")?;
+        identity(source, kind, user.column(), "says whose a row is")?;
+        if let UserKey::Through { other_table, other_column, .. } = user {
+            through(source, user, kind, sources.get(other_table), other_column)?;
+        }
+    }
+    for name in &unit.public {
+        column(source, name, "unit.public")?;
+    }
+    if let Some(label) = &unit.label {
+        column(source, label, "unit.label")?;
+    }
+    match &unit.element {
+        None => Ok(()),
+        Some(ElementSource::Expression(text)) => expression(source, text, context),
+        Some(ElementSource::Dictionary { column: name, .. }) => {
+            identity(source, column(source, name, "unit.element")?, name, "says which element a row falls into")
+        }
+        Some(ElementSource::PartitionFile { column: name, path }) => {
+            identity(source, column(source, name, "unit.element")?, name, "says which element a row falls into")?;
+            if folder.join(path).is_file() {
+                return Ok(());
+            }
+            Err(QueryError::asked(
+                format!("there is no partition file `{path}`, which `unit.element` of `{}` names", source.dataset.name),
+                "it is looked for relative to `whit.toml`; `whit partition` writes one",
+            ))
+        }
+    }
+}
+
+/// What is declared of columns.
+fn columns(source: &Source, sources: &BTreeMap<String, Source>) -> Check {
+    for (name, declared) in &source.dataset.columns {
+        let kind = column(source, name, &format!("columns.{name}"))?;
+        if declared.bounds.is_some() && !kind.is_numeric() {
+            return Err(QueryError::asked(
+                format!("`{}.{name}` has bounds, but is {}", source.dataset.name, in_words(kind)),
+                "only numbers have bounds: leave them out, or make the column a number where it is written",
+            ));
+        }
+        if declared.keys.is_some() {
+            identity(source, kind, name, "has keys to group by")?;
+        }
+        if let Some(Keys::FromTable { table, column: other }) = &declared.keys
+            && let Some(keys) = sources.get(table)
+        {
+            column(keys, other, &format!("columns.{name}.keys of `{}`", source.dataset.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The type of a column that is there.
+fn column<'a>(source: &'a Source, name: &str, whose: &str) -> Result<&'a DataType, QueryError> {
+    if let Ok(field) = source.schema.field_with_name(name) {
+        return Ok(field.data_type());
+    }
+    let sentence = format!("`{}` has no column `{name}`, which `{whose}` names", source.dataset.name);
+    Err(QueryError::asked(sentence, did_you_mean(source, name)))
+}
+
+fn did_you_mean(source: &Source, name: &str) -> String {
+    let names: Vec<&str> = source.schema.fields().iter().map(|field| field.name().as_str()).collect();
+    match nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.len() > 20 => {
+            format!("its columns are: {}, and {} more", names[..20].join(", "), names.len() - 20)
+        }
+        None => format!("its columns are: {}", names.join(", ")),
+    }
+}
+
+/// Refuses what is not the same thing twice: a float that was computed in two ways, a list, a structure.
+fn identity(source: &Source, kind: &DataType, name: &str, role: &str) -> Check {
+    let plain = match kind {
+        DataType::Dictionary(_, values) => values.as_ref(),
+        other => other,
+    };
+    if !plain.is_floating() && !plain.is_nested() && *plain != DataType::Null {
+        return Ok(());
+    }
+    let why = if plain.is_floating() { ", and numbers that are rounded do not name anything reliably" } else { "" };
+    Err(QueryError::asked(
+        format!("`{}.{name}` {role}, but is {}{why}", source.dataset.name, in_words(kind)),
+        "use a column of whole numbers or text, or make this one so where it is written",
+    ))
+}
+
+/// A key and the users that it leads to have one type.
+fn through(source: &Source, user: &UserKey, kind: &DataType, other: Option<&Source>, name: &str) -> Check {
+    let Some(other) = other else { return Ok(()) }; // said when the declaration was read
+    let there = column(other, name, &format!("unit.user of `{}`", source.dataset.name))?;
+    let text = |kind: &DataType| in_words(kind) == "text";
+    if (kind.is_integer() && there.is_integer()) || (text(kind) && text(there)) || kind == there {
+        return Ok(());
+    }
+    Err(QueryError::asked(
+        format!("`{user}` does not lead anywhere: the one is {}, the other {}", in_words(kind), in_words(there)),
+        "write both columns as one type",
+    ))
+}
+
+/// An element's SQL reads the row and nothing else, and gives the same element each time.
+fn expression(source: &Source, text: &str, context: &SessionContext) -> Check {
+    let name = &source.dataset.name;
+    let qualified = DFSchema::try_from_qualified_schema(name.as_str(), &source.schema);
+    let schema = qualified.map_err(|error| QueryError::failed(error.strip_backtrace()))?;
+    let hint = "a column, or SQL over one row: \"date_trunc('day', at)\", \"registrable_domain(url)\"";
+    let parsed = context.parse_sql_expr(text, &schema).map_err(|error| {
+        // Planning SQL reads the schema only, so its words speak of no row.
+        let told = error.strip_backtrace();
+        let missing = source.schema.fields().iter().all(|field| field.name() != text);
+        let near = missing.then(|| nearest_in(&told, source)).flatten();
+        let told = told.lines().next().unwrap_or("").to_owned();
+        let hint = near.map_or_else(|| hint.to_owned(), |near| format!("did you mean `{near}`?"));
+        QueryError::asked(format!("`unit.element` of `{name}` is `{text}`, which cannot be evaluated: {told}"), hint)
+    })?;
+    let reads_more = parsed.exists(|part| {
+        let beyond = matches!(
+            part,
+            Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::Placeholder(_)
+        );
+        Ok(beyond)
+    });
+    if reads_more.unwrap_or(true) || parsed.is_volatile() {
+        return Err(QueryError::asked(
+            format!("`unit.element` of `{name}` is `{text}`, which depends on more than the row"),
+            hint,
+        ));
+    }
+    let kind = parsed.get_type(&schema).map_err(|error| {
+        let told = error.strip_backtrace();
+        QueryError::asked(
+            format!("`unit.element` of `{name}` is `{text}`, which has no type: {}", told.lines().next().unwrap_or("")),
+            hint,
+        )
+    })?;
+    identity(source, &kind, text, "says which element a row falls into")
+}
+
+/// The column that a complaint about a missing one probably means.
+fn nearest_in<'a>(told: &str, source: &'a Source) -> Option<&'a str> {
+    let (_, after) = told.split_once("No field named ")?;
+    let word: String = after.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '"')).collect();
+    let column = Column::from_qualified_name_ignore_case(word.trim_end_matches('.'));
+    nearest(&column.name, source.schema.fields().iter().map(|field| field.name().as_str()))
+}

@@ -1,0 +1,182 @@
+//! A look at files whose declaration is still to be written: names and types, and never a value.
+
+use super::{files, schema, session};
+use crate::error::QueryError;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use std::path::Path;
+use whit_core::declare::Format;
+
+/// What files say of themselves, and what their column names suggest.
+///
+/// Nothing is taken from values. Bounds that were guessed from the data would tell of its largest value, and that belongs to somebody.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// How the files are written.
+    pub format: Format,
+    /// How many there are.
+    pub files: usize,
+    /// Their columns.
+    pub schema: SchemaRef,
+    /// The column that probably says whose a row is.
+    pub user: Option<String>,
+    /// The column that probably says when.
+    pub time: Option<String>,
+    /// The column that probably holds addresses of pages.
+    pub url: Option<String>,
+    /// The columns of numbers that somebody may want to add up.
+    pub numbers: Vec<String>,
+}
+
+/// Looks at a file, a glob or a folder, relative to the present folder.
+pub async fn inspect(path: &Path) -> Result<Inspection, QueryError> {
+    let context = session(super::Tuning::default())?;
+    let sources = [path.to_string_lossy().into_owned()];
+    let found = files::find(&path.to_string_lossy(), &sources, None, Path::new(""))?;
+    let schema = schema::read(&context, &found).await?;
+    Ok(guess(found.format, found.files.len(), schema))
+}
+
+/// Words by which people call the one whose row it is, the surest first.
+const USERS: [&str; 26] = [
+    "user_id",
+    "userid",
+    "user",
+    "uid",
+    "customer_id",
+    "customer",
+    "client_id",
+    "member_id",
+    "account_id",
+    "person_id",
+    "patient_id",
+    "subject_id",
+    "author_id",
+    "author",
+    "visitor_id",
+    "visitor",
+    "respondent_id",
+    "participant_id",
+    "employee_id",
+    "student_id",
+    "driver_id",
+    "rider_id",
+    "cab_id",
+    "device_id",
+    "household_id",
+    "session_user",
+];
+const TIMES: [&str; 12] = [
+    "at",
+    "time",
+    "timestamp",
+    "ts",
+    "date",
+    "day",
+    "datetime",
+    "created_at",
+    "created",
+    "event_time",
+    "visited_at",
+    "when",
+];
+const URLS: [&str; 7] = ["url", "uri", "page_url", "link", "href", "page", "referrer"];
+
+fn guess(format: Format, files: usize, schema: SchemaRef) -> Inspection {
+    let user = best(&schema, &USERS, names_somebody).or_else(|| {
+        // `owner_id`, `cust_id`: a name that ends so names somebody or something; one such column is worth a guess.
+        let mut ids = schema
+            .fields()
+            .iter()
+            .filter(|field| names_somebody(field.data_type()) && plain(field.name()).ends_with("_id"));
+        ids.next().filter(|_| ids.next().is_none()).map(|field| field.name().clone())
+    });
+    let moment = |kind: &DataType| is_moment(kind) || is_text(kind);
+    let time = best(&schema, &TIMES, moment).or_else(|| {
+        let mut moments = schema.fields().iter().filter(|field| is_moment(field.data_type()));
+        moments.next().map(|field| field.name().clone())
+    });
+    let url = best(&schema, &URLS, is_text);
+    let identifies = |name: &str| {
+        let name = plain(name);
+        name == "id" || name.ends_with("_id") || name.ends_with("_code") || name.ends_with("_key")
+    };
+    let numbers = schema.fields().iter().filter(|field| {
+        field.data_type().is_numeric() && Some(field.name()) != user.as_ref() && !identifies(field.name())
+    });
+    let numbers = numbers.map(|field| field.name().clone()).collect();
+    Inspection { format, files, user, time, url, numbers, schema }
+}
+
+/// The column whose name comes first in a list of names, among those of a fitting type.
+fn best(schema: &SchemaRef, names: &[&str], fits: impl Fn(&DataType) -> bool) -> Option<String> {
+    let fitting: Vec<&String> =
+        schema.fields().iter().filter(|field| fits(field.data_type())).map(|field| field.name()).collect();
+    names.iter().find_map(|name| fitting.iter().find(|column| plain(column) == *name)).map(|&name| name.clone())
+}
+
+/// `userId`, `User-ID` and `user id` as `user_id`.
+fn plain(name: &str) -> String {
+    let mut plain = String::new();
+    let mut low = false;
+    for c in name.chars() {
+        if c.is_uppercase() && low {
+            plain.push('_');
+        }
+        low = c.is_lowercase() || c.is_numeric();
+        plain.extend(if c.is_alphanumeric() { c } else { '_' }.to_lowercase());
+    }
+    plain
+}
+
+pub(super) fn is_text(kind: &DataType) -> bool {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, values) => is_text(values),
+        _ => false,
+    }
+}
+
+pub(super) fn is_moment(kind: &DataType) -> bool {
+    matches!(kind, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _))
+}
+
+pub(super) fn names_somebody(kind: &DataType) -> bool {
+    kind.is_integer()
+        || is_text(kind)
+        || matches!(kind, DataType::FixedSizeBinary(_) | DataType::Binary | DataType::BinaryView)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use datafusion::arrow::datatypes::{Field, Schema};
+    use std::sync::Arc;
+
+    pub(crate) fn seen(columns: &[(&str, DataType)]) -> Inspection {
+        let fields: Vec<Field> = columns.iter().map(|(name, kind)| Field::new(*name, kind.clone(), true)).collect();
+        guess(Format::Parquet, 1, Arc::new(Schema::new(fields)))
+    }
+
+    #[test]
+    fn roles_are_guessed_by_name_and_type() {
+        use DataType::{Date32, Float64, Int64, Utf8};
+        let visits = seen(&[("visit_id", Int64), ("userId", Int64), ("url", Utf8), ("at", Utf8), ("seconds", Float64)]);
+        assert_eq!(visits.user.as_deref(), Some("userId"));
+        assert_eq!((visits.url.as_deref(), visits.time.as_deref()), (Some("url"), Some("at")));
+        assert_eq!(visits.numbers, ["seconds"]);
+        let rides = seen(&[("cab_id", Int64), ("picked_up", Date32), ("fare", Float64), ("zip_code", Int64)]);
+        assert_eq!((rides.user.as_deref(), rides.time.as_deref()), (Some("cab_id"), Some("picked_up")));
+        assert_eq!(rides.numbers, ["fare"]);
+        let floats = seen(&[("user_id", Float64), ("url", Int64)]);
+        assert_eq!((floats.user, floats.url), (None, None), "a name alone is not enough");
+        assert_eq!(seen(&[("owner_id", Utf8), ("n", Int64)]).user.as_deref(), Some("owner_id"));
+        assert_eq!(seen(&[("shop_id", Utf8), ("item_id", Int64)]).user, None, "two are one too many to guess from");
+    }
+
+    #[test]
+    fn names_are_compared_in_one_spelling() {
+        for name in ["userId", "User-ID", "USER_ID", "user id", "UserID"] {
+            assert_eq!(plain(name), "user_id", "{name}");
+        }
+    }
+}

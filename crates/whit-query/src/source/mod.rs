@@ -1,0 +1,217 @@
+//! Declared data sets as tables that an engine can read.
+//!
+//! [`Warehouse::open`] finds the files of every declared data set, reads their schemas, checks that the declaration fits
+//! them, and registers each under its name. Nothing here reads a value of a row except to tell the types of CSV and NDJSON columns, and
+//! no message speaks of one. Schemas are taken as known to everybody, as the declaration is.
+
+mod draft;
+pub(crate) mod files;
+mod fit;
+mod hash;
+mod inspect;
+mod schema;
+#[cfg(test)]
+pub(crate) mod scratch;
+mod survey;
+
+pub use hash::{FileHashes, NoHashes};
+pub use inspect::{Inspection, inspect};
+pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
+
+use crate::error::QueryError;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use whit_core::declare::{Dataset, Declaration, DeclareError, Format};
+
+/// Settings that cannot change a guarantee.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// The most bytes that the engine keeps in memory; beyond them it writes to a temporary folder. All there is where absent.
+    pub memory: Option<u64>,
+    /// How many threads work at once; as many as the machine has where absent.
+    pub threads: Option<usize>,
+}
+
+impl Tuning {
+    /// How many threads work at once.
+    pub fn threads(&self) -> usize {
+        let machine = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.threads.unwrap_or_else(machine).max(1)
+    }
+}
+
+/// One declared data set, found and understood.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The declaration.
+    pub dataset: Dataset,
+    /// The columns of its files.
+    pub schema: SchemaRef,
+    /// Where its files are, in the order of their names relative to `whit.toml`.
+    pub files: Vec<PathBuf>,
+    /// How they are written.
+    pub format: Format,
+    threads: usize,
+}
+
+impl Source {
+    /// The content of all files as one short text: BLAKE3 over the format and, in the order of their names, each file's BLAKE3.
+    ///
+    /// Reads every file that `hashes` does not remember.
+    pub fn fingerprint(&self, hashes: &mut dyn FileHashes) -> Result<String, QueryError> {
+        let mut all = blake3::Hasher::new();
+        all.update(format!("whit data 1 {}\n", self.format).as_bytes());
+        for path in &self.files {
+            all.update(hash::file(path, self.threads, hashes)?.as_bytes());
+            all.update(b"\n");
+        }
+        Ok(all.finalize().to_hex().to_string())
+    }
+
+    /// How many bytes all files have.
+    pub fn bytes(&self) -> Result<u64, QueryError> {
+        self.files.iter().try_fold(0_u64, |sum, path| match hash::Stamp::of(path) {
+            Ok(stamp) => Ok(sum.saturating_add(stamp.size)),
+            Err(error) => Err(files::unreadable(&path.to_string_lossy(), &error)),
+        })
+    }
+}
+
+/// Every declared data set, registered with an engine.
+pub struct Warehouse {
+    context: SessionContext,
+    declaration: Declaration,
+    folder: PathBuf,
+    tuning: Tuning,
+    sources: BTreeMap<String, Source>,
+}
+
+impl Warehouse {
+    /// Finds, checks and registers every data set of a declaration that stands in `folder`.
+    pub async fn open(declaration: Declaration, folder: &Path, tuning: Tuning) -> Result<Self, QueryError> {
+        let context = session(tuning)?;
+        crate::functions::register(&context);
+        let mut sources = BTreeMap::new();
+        for dataset in declaration.datasets.values() {
+            let found = files::find(&dataset.name, &dataset.source, dataset.format, folder)?;
+            let schema = schema::read(&context, &found).await?;
+            register(&context, &dataset.name, &found, Arc::clone(&schema))?;
+            let (files, format) = (found.files.into_values().collect(), found.format);
+            let source = Source { dataset: dataset.clone(), schema, files, format, threads: tuning.threads() };
+            sources.insert(dataset.name.clone(), source);
+        }
+        for source in sources.values() {
+            fit::check(source, &sources, &context, folder)?;
+        }
+        Ok(Self { context, declaration, folder: folder.to_owned(), tuning, sources })
+    }
+
+    /// The engine.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// A data set by its name; where there is none, the error names the nearest.
+    pub fn source(&self, name: &str) -> Result<&Source, QueryError> {
+        self.declaration.dataset(name)?;
+        self.sources.get(name).ok_or_else(|| QueryError::failed(format!("the data set `{name}` was not opened")))
+    }
+
+    /// All data sets, by name.
+    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.sources.values()
+    }
+
+    /// What was declared.
+    pub fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    /// The folder of `whit.toml`, to which paths in it are relative.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The settings that it was opened with.
+    pub fn tuning(&self) -> Tuning {
+        self.tuning
+    }
+}
+
+/// A place for futures to run, with as many threads.
+pub fn runtime(threads: Option<usize>) -> Result<tokio::runtime::Runtime, QueryError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(Tuning { memory: None, threads }.threads())
+        .thread_name("whit")
+        // Plans of deep expressions recurse deeply, and a stack that overflows takes the process with it.
+        .thread_stack_size(16 << 20)
+        .enable_all()
+        .build()
+        .map_err(|error| QueryError::failed(format!("the threads of the engine could not be started: {error}")))
+}
+
+/// An engine without tables.
+fn session(tuning: Tuning) -> Result<SessionContext, QueryError> {
+    let threads = tuning.threads();
+    let mut config = SessionConfig::new().with_target_partitions(threads);
+    let spills = DiskManagerBuilder::default().with_mode(DiskManagerMode::OsTmpDirectory);
+    let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(spills);
+    if let Some(memory) = tuning.memory {
+        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+        runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(memory)));
+        // What each sort sets aside for its last merge must leave room to work, also where memory is scarce.
+        let aside = config.options().execution.sort_spill_reservation_bytes.min(memory / (8 * threads));
+        config = config.with_sort_spill_reservation_bytes(aside);
+    }
+    let runtime = runtime.build_arc().map_err(|error| {
+        QueryError::failed(format!("the engine has no place for its temporary files: {}", error.strip_backtrace()))
+    })?;
+    Ok(SessionContext::new_with_config_rt(config, runtime))
+}
+
+fn register(context: &SessionContext, name: &str, found: &files::Found, schema: SchemaRef) -> Result<(), QueryError> {
+    let urls = found.files.iter().map(|(name, path)| url_of(name, path)).collect::<Result<Vec<_>, _>>()?;
+    let config = ListingTableConfig::new_with_multi_paths(urls)
+        .with_listing_options(schema::options(found.format))
+        .with_schema(schema);
+    let cache = context.runtime_env().cache_manager.get_file_statistic_cache();
+    let told = |error: datafusion::error::DataFusionError| {
+        QueryError::failed(format!("`{name}` could not be made a table: {}", error.strip_backtrace()))
+    };
+    let table = ListingTable::try_new(config).map_err(told)?.with_cache(cache);
+    // Quoted by its parts, so that a name is never read as `schema.table`.
+    let reference = datafusion::common::TableReference::bare(name);
+    context.register_table(reference, Arc::new(table)).map_err(told)?;
+    Ok(())
+}
+
+/// The address of one file. Written out byte by byte, because a path with a bracket would be read as a glob.
+fn url_of(name: &str, path: &Path) -> Result<ListingTableUrl, QueryError> {
+    let odd = || QueryError::asked(format!("the name of `{name}` is not text"), "rename it: letters, digits, - and _");
+    let text = path.to_str().ok_or_else(odd)?;
+    let mut address = String::from("file://");
+    for byte in text.bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' => address.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => address.push(char::from(byte)),
+            _ => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    ListingTableUrl::parse(&address).map_err(|_| odd())
+}
+
+impl From<DeclareError> for QueryError {
+    fn from(error: DeclareError) -> Self {
+        Self::asked(error.to_string(), error.hint())
+    }
+}
+
+#[cfg(test)]
+mod tests;

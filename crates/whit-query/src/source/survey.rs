@@ -1,0 +1,290 @@
+//! What a declaration amounts to: the ladder with its caps and budgets, the columns, and what cannot be asked yet.
+
+use super::schema::in_words;
+use super::{Source, Warehouse};
+use crate::error::QueryError;
+use serde::Serialize;
+use std::fmt;
+use whit_core::declare::{Bounds, Keys, UnitDeclaration};
+use whit_core::unit::LadderError;
+use whit_core::{Change, Kind, Ladder, Unit};
+
+/// One data set, as people and programs look at it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DatasetView {
+    /// Its name.
+    pub name: String,
+    /// Where its files are, as declared.
+    pub source: Vec<String>,
+    /// How they are written.
+    pub format: String,
+    /// How many there are.
+    pub files: usize,
+    /// How many bytes they have together.
+    pub bytes: u64,
+    /// Whether the whole table is public.
+    pub public: bool,
+    /// The protected unit, in words; absent where the table is public.
+    pub unit: Option<String>,
+    /// The rungs from the protected one up.
+    pub rungs: Vec<RungView>,
+    /// The columns in their order.
+    pub columns: Vec<ColumnView>,
+    /// What cannot be asked, or is not limited, until more is declared.
+    pub missing: Vec<String>,
+}
+
+/// One rung of a ladder.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RungView {
+    /// Its kind.
+    pub rung: Kind,
+    /// The unit with its key, in words.
+    pub unit: String,
+    /// How neighbours differ.
+    pub change: Change,
+    /// At most so many protected units move when one unit of this rung does.
+    pub holds: u64,
+    /// The caps that say so.
+    pub caps: Vec<String>,
+    /// What may be spent.
+    pub budgets: Vec<BudgetView>,
+}
+
+/// What may be spent at one rung.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BudgetView {
+    /// Whose it is; everybody's together where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub analyst: Option<String>,
+    /// ε.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// What the filter adds up.
+    pub currency: String,
+}
+
+impl fmt::Display for BudgetView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(analyst) = &self.analyst {
+            write!(f, "{analyst}: ")?;
+        }
+        write!(f, "ε = {}", self.epsilon)?;
+        if self.delta > 0.0 { write!(f, ", δ = {:e}", self.delta) } else { Ok(()) }
+    }
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ColumnView {
+    /// Its name.
+    pub name: String,
+    /// Its type, in words.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `user`, `label` or `public`, where it is one of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<&'static str>,
+    /// The range into which its numbers are clamped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<BoundsView>,
+    /// The keys that are known without looking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<KeysView>,
+}
+
+/// A range as JSON has it in `whit.toml`: two numbers, or "auto".
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum BoundsView {
+    /// `[0, 600]`.
+    Declared([f64; 2]),
+    /// `"auto"`.
+    Auto(&'static str),
+}
+
+impl fmt::Display for BoundsView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Declared([low, high]) => write!(f, "{low} to {high}"),
+            Self::Auto(_) => f.write_str("found privately"),
+        }
+    }
+}
+
+/// Keys as JSON has them in `whit.toml`: a list, or a column of a public table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum KeysView {
+    /// `["at", "de"]`.
+    Listed(Vec<String>),
+    /// `"countries.code"`.
+    From(String),
+}
+
+impl fmt::Display for KeysView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listed(keys) if keys.len() <= 5 => f.write_str(&keys.join(", ")),
+            Self::Listed(keys) => write!(f, "{}, … ({} in all)", keys[..4].join(", "), keys.len()),
+            Self::From(column) => write!(f, "those of {column}"),
+        }
+    }
+}
+
+impl Warehouse {
+    /// What the declaration amounts to, data set by data set.
+    pub fn survey(&self) -> Result<Vec<DatasetView>, QueryError> {
+        self.sources().map(view).collect()
+    }
+}
+
+fn view(source: &Source) -> Result<DatasetView, QueryError> {
+    let dataset = &source.dataset;
+    let ladder = dataset.unit.as_ref().map(|unit| unit.ladder().map(|ladder| (unit, ladder))).transpose();
+    let ladder = ladder.map_err(|error| QueryError::asked(error.to_string(), error.hint()))?;
+    let protected = ladder.as_ref().map(|(_, ladder)| &ladder.protected().unit);
+    let columns = source
+        .schema
+        .fields()
+        .iter()
+        .map(|field| column(source, protected, field.name(), &in_words(field.data_type())));
+    Ok(DatasetView {
+        name: dataset.name.clone(),
+        source: dataset.source.clone(),
+        format: source.format.to_string(),
+        files: source.files.len(),
+        bytes: source.bytes()?,
+        public: dataset.public,
+        unit: protected.map(Unit::to_string),
+        rungs: ladder.as_ref().map(|(unit, ladder)| rungs(source, unit, ladder)).unwrap_or_default(),
+        columns: columns.collect(),
+        missing: ladder.as_ref().map(|(unit, ladder)| missing(source, unit, ladder)).unwrap_or_default(),
+    })
+}
+
+fn rungs(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<RungView> {
+    let view = |rung: &whit_core::Rung| {
+        let kind = rung.unit.kind();
+        let budgets = source.dataset.budgets.iter().filter(|budget| budget.kind == kind);
+        RungView {
+            rung: kind,
+            unit: rung.unit.to_string().trim_end_matches(&format!(", {}", rung.unit.change())).to_owned(),
+            change: rung.unit.change(),
+            holds: rung.holds,
+            caps: linking(unit, kind),
+            budgets: budgets
+                .map(|budget| BudgetView {
+                    analyst: budget.analyst.clone(),
+                    epsilon: budget.epsilon,
+                    delta: budget.delta,
+                    currency: budget.currency.clone().unwrap_or_else(|| "gaussian".to_owned()),
+                })
+                .collect(),
+        }
+    };
+    ladder.rungs().iter().map(view).collect()
+}
+
+/// The caps by which a rung is linked to the protected one.
+fn linking(unit: &UnitDeclaration, kind: Kind) -> Vec<String> {
+    let caps = &unit.caps;
+    let elements = ("elements_per_user", caps.elements_per_user);
+    let in_element = ("rows_per_element", caps.rows_per_element);
+    let in_user = ("rows_per_user", caps.rows_per_user);
+    let linking = match (unit.protect, kind) {
+        (Kind::Element, Kind::User) => vec![elements],
+        (Kind::Event, Kind::Element) => vec![in_element],
+        (Kind::Event, Kind::User) if unit.element.is_some() => vec![elements, in_element],
+        (Kind::Event, Kind::User) => vec![in_user],
+        _ => Vec::new(),
+    };
+    linking.into_iter().filter_map(|(name, cap)| cap.map(|cap| format!("{name} = {cap}"))).collect()
+}
+
+fn column(source: &Source, protected: Option<&Unit>, name: &str, kind: &str) -> ColumnView {
+    let dataset = &source.dataset;
+    let unit = dataset.unit.as_ref();
+    let listed = |unit: &UnitDeclaration| unit.public.iter().any(|public| public == name);
+    let role = if unit.and_then(|unit| unit.user.as_ref()).is_some_and(|user| user.column() == name) {
+        Some("user")
+    } else if unit.is_some_and(|unit| unit.label.as_deref() == Some(name)) {
+        Some("label")
+    } else if dataset.public || unit.is_some_and(listed) || protected.is_some_and(|unit| unit.is_public(name)) {
+        Some("public")
+    } else {
+        None
+    };
+    ColumnView {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        role,
+        bounds: dataset.bounds(name).map(|bounds| match bounds {
+            Bounds::Declared { low, high } => BoundsView::Declared([low, high]),
+            Bounds::Auto => BoundsView::Auto("auto"),
+        }),
+        keys: dataset.keys(name).map(|keys| match keys {
+            Keys::Listed(keys) => KeysView::Listed(keys.clone()),
+            Keys::FromTable { table, column } => KeysView::From(format!("{table}.{column}")),
+        }),
+    }
+}
+
+/// What cannot be asked, or is not limited, until more is declared.
+fn missing(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<String> {
+    let dataset = &source.dataset;
+    let protected = &ladder.protected().unit;
+    let kind = protected.kind();
+    let user = unit.user.as_ref().map(whit_core::declare::UserKey::column);
+    let mut told = Vec::new();
+    let boundless = source.schema.fields().iter().filter(|field| {
+        let name = field.name().as_str();
+        field.data_type().is_numeric()
+            && dataset.bounds(name).is_none()
+            && user != Some(name)
+            && !protected.is_public(name)
+            && !unit.public.iter().any(|public| public == name)
+    });
+    let boundless: Vec<String> = boundless.map(|field| format!("`{}`", field.name())).collect();
+    if !boundless.is_empty() {
+        let (it, is) = if boundless.len() == 1 { ("it", "is") } else { ("them", "are") };
+        told.push(format!(
+            "no bounds on {}: SUM, AVG and quantiles of {it} are refused until bounds {is} declared, or \"auto\"",
+            listed(&boundless)
+        ));
+    }
+    if dataset.budgets.is_empty() {
+        told.push(format!("no budget: every question is refused until there is one, such as budget.{kind} = {{ epsilon = 3.0, delta = 1e-6 }}"));
+    } else if !dataset.budgets.iter().any(|budget| budget.kind == kind && budget.analyst.is_none()) {
+        told.push(format!(
+            "no budget for everybody at the protected rung: what is spent per {kind} is written down, and not limited"
+        ));
+    }
+    for coarser in [Kind::Element, Kind::User] {
+        if ladder.rung(coarser).is_none()
+            && let Some(LadderError::NoCap { cap, .. }) = unit.missing(coarser)
+        {
+            let cap = if unit.element.is_none() { "rows_per_user" } else { cap };
+            told.push(format!(
+                "no unit.caps.{cap}: what a question costs one {coarser} has no bound, so answers do not tell it and no budget can limit it"
+            ));
+        }
+    }
+    if dataset.query.and_then(|query| query.epsilon).is_none() {
+        told.push("no query.epsilon: each question has to say its ε".to_owned());
+    }
+    told
+}
+
+/// Names for a sentence: all of a few, the first of many.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        names if names.len() <= 8 => {
+            format!("{} and {}", names[..names.len() - 1].join(", "), names[names.len() - 1])
+        }
+        names => format!("{} and {} more columns", names[..6].join(", "), names.len() - 6),
+    }
+}

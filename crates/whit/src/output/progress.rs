@@ -1,0 +1,87 @@
+//! How far a long job has come, on standard error, for people who wait.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+/// A line that says what is being done and how much of it is; nothing at all where nobody watches.
+///
+/// It is shown only where standard error is a terminal. It may be shared between threads, and goes away when dropped.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A display that is silent if asked, or if standard error is no terminal.
+    pub(crate) fn new(silent: bool) -> Self {
+        let watched = !silent && io::stderr().is_terminal();
+        Self::onto(if watched { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() })
+    }
+
+    fn onto(target: ProgressDrawTarget) -> Self {
+        Self { bar: ProgressBar::with_draw_target(None, target) }
+    }
+
+    /// Says what is being done from now on; how long it will take is not known yet.
+    pub(crate) fn start(&self, words: &str) {
+        self.bar.reset();
+        self.bar.unset_length();
+        self.bar.set_style(style("{spinner} {msg}"));
+        self.bar.set_message(words.to_owned());
+        if !self.bar.is_hidden() {
+            self.bar.enable_steady_tick(Duration::from_millis(120));
+        }
+    }
+
+    /// Says how much is done.
+    pub(crate) fn set(&self, done: u64, total: u64) {
+        if self.bar.length() != Some(total) {
+            self.bar.set_style(style("{msg} {bar:28} {percent:>3} %  {eta} left").progress_chars("━╸─"));
+            self.bar.set_length(total);
+        }
+        self.bar.set_position(done.min(total));
+    }
+
+    /// Clears the line.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn style(template: &'static str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_templates_are_templates() {
+        for template in ["{spinner} {msg}", "{msg} {bar:28} {percent:>3} %  {eta} left"] {
+            assert!(ProgressStyle::with_template(template).is_ok());
+        }
+    }
+
+    #[test]
+    fn progress_is_kept_while_nobody_watches() {
+        let progress = Progress::onto(ProgressDrawTarget::hidden());
+        progress.start("clustering 400,000 words");
+        assert_eq!((progress.bar.length(), progress.bar.message().as_str()), (None, "clustering 400,000 words"));
+        progress.set(3, 10);
+        assert_eq!((progress.bar.position(), progress.bar.length()), (3, Some(10)));
+        progress.set(30, 10);
+        assert_eq!(progress.bar.position(), 10);
+        progress.start("next");
+        assert_eq!((progress.bar.position(), progress.bar.length()), (0, None));
+        progress.finish();
+        assert!(progress.bar.is_finished());
+    }
+}
