@@ -1,5 +1,7 @@
 //! The durable ledger does what the one in memory does, and remembers it.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 mod ledger;
 
 use ledger::{budgets, charge, folder, question, reserve, user};
@@ -367,7 +369,7 @@ fn ten_thousand_earlier_entries_do_not_slow_a_reservation_down() {
     let since = Instant::now();
     assert_eq!(books.verify().unwrap().entries, 10_101);
     println!("first reservation {cold:?}, each after it {warm:?}, verify {:?}", since.elapsed());
-    // Measured in a debug build: 0.1 s, 1 ms (most of it fsync) and 0.4 s. These limits only catch what grows with the square.
+    // Measured on two busy cores: 0.14 s, 4.5 ms (most of it waiting for the disk) and 0.17 s. These limits only catch what grows with the square.
     assert!(cold < Duration::from_secs(5) && warm < Duration::from_millis(250), "{cold:?} {warm:?}");
 }
 
@@ -383,5 +385,5 @@ fn long_ledger(path: &Path, entries: u32) {
         let _ = small.booking(question("old"), &budget).reserve(&vec![(rung(user()), cost)]).unwrap();
     }
     small.export(&mut text).unwrap();
-    assert_eq!(text.iter().filter(|&&byte| byte == b'\n').count() as u32, entries + 1);
+    assert_eq!(String::from_utf8(text).unwrap().lines().count() as u32, entries + 1);
 }

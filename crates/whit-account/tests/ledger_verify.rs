@@ -1,5 +1,7 @@
 //! A changed byte is found and named; a cut tail is found; an old file is read.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 mod ledger;
 
 use ledger::{budgets, charge, folder, question, reserve, user};

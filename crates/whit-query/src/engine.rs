@@ -238,13 +238,7 @@ impl<'a> Job<'a> {
             if most * all >= 1 << 62 {
                 return Err(QueryError::failed("a sum does not fit into 64 bits"));
             }
-            // Where there is no user, rows are what counts.
-            values.push(rows);
-            for (place, &i) in self.measures.iter().enumerate() {
-                if matches!(self.part.measures[i].what, What::Users) {
-                    values[place].clone_from(&values[self.measures.len()].clone());
-                }
-            }
+            values.push(rows); // where there is no user, rows are what counts
         }
         Ok(Sums { keys: whole.columns()[..keys].to_vec(), groups, values })
     }

@@ -5,6 +5,7 @@
 //! - [`noise`]: random bits, and samplers that are exact to the last bit;
 //! - [`core`]: units and ladders, bounds, the language of costs, every mechanism, and the release of a value;
 //! - [`account`]: accountants, from costs to loss, and back to the noise that keeps a promise;
+//! - [`query`]: private statistics over tables, asked in SQL;
 //! - [`explain`]: what an adversary gains from a release, in numbers that hold.
 //!
 //! # A count that hides any one user
@@ -57,6 +58,7 @@ pub mod explain;
 pub use whit_account as account;
 pub use whit_core as core;
 pub use whit_noise as noise;
+pub use whit_query as query;
 
 pub use whit_account::{Name, Unsupported};
 pub use whit_core::{

@@ -2,7 +2,9 @@
 //! (0 done, 1 failed, 2 asked wrongly, 3 refused).
 
 mod command;
+mod measure;
 mod number;
+mod output;
 mod plot;
 mod table;
 

@@ -1,7 +1,7 @@
 //! A value with the interval in which the truth lies, and how people read the two.
 //!
-//! A digit is shown where the interval gives it a meaning: the reach of the interval has two significant digits, rounded
-//! up, and the value ends where they end. What is shown always covers what is known. Files keep every digit.
+//! A digit is shown where the interval gives it a meaning: the reach of the interval has two significant digits (of ±, three if
+//! the first is a 1), rounded up, and the value ends where they end. What is shown always covers what is known. Files keep every digit.
 
 use crate::number::grouped;
 
@@ -59,17 +59,23 @@ impl Measure {
             let ends = format!("[{} … {}]", end(low, 0, f64::floor), end(high, 0, f64::ceil));
             return Shown { value: self.in_full(), spread: ends };
         }
+        let even = match (down, up) {
+            (Some(down), Some(up)) => down >= 0.0 && up >= 0.0 && (up - down).abs() <= 0.05 * widest,
+            (_, _) => false,
+        };
+        let padded = (widest * (1.0 + HAIR)).min(f64::MAX);
+        let first = exponent(padded);
+        let digits = if even && padded < 2.0 * power(first) { 3 } else { 2 };
         // No more digits than a float has, and none behind the point of a count.
         let least = if value == 0.0 { i32::MIN } else { exponent(value) - 15 };
-        let place = (exponent((widest * (1.0 + HAIR)).min(f64::MAX)) - 1).max(least).max(if self.whole { 0 } else { i32::MIN });
+        let place = (first + 1 - digits).max(least).max(if self.whole { 0 } else { i32::MIN });
         let rounded = scaled(value, place, f64::round);
-        let spread = match (down, up) {
-            (Some(down), Some(up)) if down >= 0.0 && up >= 0.0 && (up - down).abs() <= 0.5 * power(place) => {
-                // Rounding moved the value, so the interval around it reaches a little further.
-                let reach = (rounded - value).abs() + widest;
-                format!("± {}", at(scaled(reach, place, f64::ceil), place))
-            }
-            _ => format!("[{} … {}]", end(low, place, f64::floor), end(high, place, f64::ceil)),
+        let spread = if even {
+            // Rounding moved the value, so the interval around it reaches a little further.
+            let reach = (rounded - value).abs() + widest;
+            format!("± {}", at(scaled(reach, place, f64::ceil), place))
+        } else {
+            format!("[{} … {}]", end(low, place, f64::floor), end(high, place, f64::ceil))
         };
         Shown { value: at(rounded, place), spread }
     }
@@ -205,11 +211,12 @@ mod tests {
     fn digits_end_where_the_interval_ends_them() {
         assert_eq!(whole(1234.0, 1193.0, 1275.0), "1,234 ± 41");
         assert_eq!(whole(1_234_567.0, 1_230_567.0, 1_238_567.0), "1,234,600 ± 4,100");
+        assert_eq!(whole(12_953.0, 12_833.0, 13_073.0), "12,953 ± 120");
         assert_eq!(whole(12.0, 9.0, 15.0), "12 ± 3");
         assert_eq!(whole(12.0, 11.6, 12.4), "12 ± 1");
-        assert_eq!(any(0.517_3, 0.395_1, 0.639_5), "0.52 ± 0.13");
+        assert_eq!(any(0.517_3, 0.395_1, 0.639_5), "0.517 ± 0.123");
         assert_eq!(any(42.0, 41.5, 42.5), "42.00 ± 0.50");
-        assert_eq!(any(1.0 / 3.0, 1.0 / 3.0 - 1e-4, 1.0 / 3.0 + 1e-4), "0.33333 ± 0.00011");
+        assert_eq!(any(1.0 / 3.0, 1.0 / 3.0 - 1e-4, 1.0 / 3.0 + 1e-4), "0.333333 ± 0.000101");
     }
 
     #[test]
@@ -238,7 +245,7 @@ mod tests {
         assert_eq!(whole(-1234.0, -1275.0, -1193.0), "-1,234 ± 41");
         assert_eq!(any(-0.001, -0.5, 0.498), "0.00 ± 0.50");
         assert_eq!(any(1.234e18, 1.193e18, 1.275e18), "1.234e18 ± 4.1e16");
-        assert_eq!(any(5.0, -1e20, 1e20), "0 ± 1.0e20");
+        assert_eq!(any(5.0, -1e20, 1e20), "0 ± 1.00e20");
         assert_eq!(any(1.234e-12, 1.193e-12, 1.275e-12), "1.234e-12 ± 4.1e-14");
         assert_eq!(any(1e15, 1e15 - 1.0, 1e15 + 1.0), "1.000000000000000e15 ± 1");
         assert_eq!(any(1.5e15, 1.5e15, 1.5e15), "1.5e15 ± 0");
@@ -256,7 +263,7 @@ mod tests {
             let slack = read(reach) * 1e-6;
             assert!(read(middle) - read(reach) <= low + slack, "{shown} should reach down to {low}");
             assert!(read(middle) + read(reach) >= high - slack, "{shown} should reach up to {high}");
-            assert!(read(reach) <= 1.16 * (high - value), "{shown} should not exaggerate {high}");
+            assert!(read(reach) <= 1.08 * (high - value), "{shown} should not exaggerate {high}");
         }
     }
 

@@ -20,7 +20,10 @@ pub(crate) struct Table {
 impl Table {
     /// An empty table with these headings.
     pub(crate) fn new<T: Into<String>>(columns: impl IntoIterator<Item = (T, Side)>) -> Self {
-        Self { columns: columns.into_iter().map(|(name, side)| (visible(name.into()), side)).collect(), rows: Vec::new() }
+        Self {
+            columns: columns.into_iter().map(|(name, side)| (visible(&name.into()), side)).collect(),
+            rows: Vec::new(),
+        }
     }
 
     /// The headings, and on which side their columns stand.
@@ -35,7 +38,7 @@ impl Table {
 
     /// Adds a row; cells that are missing at the end stay empty. What would move a terminal's cursor is spelt out.
     pub(crate) fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        let mut cells: Vec<String> = cells.into_iter().map(|cell| visible(cell.into())).collect();
+        let mut cells: Vec<String> = cells.into_iter().map(|cell| visible(&cell.into())).collect();
         debug_assert!(cells.len() <= self.columns.len(), "a cell without a heading");
         cells.resize(self.columns.len(), String::new());
         self.rows.push(cells);
@@ -67,12 +70,12 @@ impl Table {
 }
 
 /// The text with what a terminal would obey, or what would turn the line around, spelt out as `\u{1b}`.
-fn visible(text: String) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let obeyed = |c: char| {
         c.is_control() || matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
     };
     if !text.contains(obeyed) {
-        return text;
+        return text.to_owned();
     }
     let spell = |c: char| match c {
         '\n' => "\\n".to_owned(),

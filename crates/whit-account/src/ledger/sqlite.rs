@@ -281,7 +281,7 @@ impl Books {
 
     /// A ledger for one release: the question and the budgets that watch over it. Those of other data sets and analysts do not apply.
     pub fn booking<'a>(&'a mut self, question: Question, budgets: &'a [Budget]) -> Booking<'a> {
-        Booking { books: self, question, budgets, failure: None }
+        Booking { books: self, question, budgets, entry: None, failure: None }
     }
 
     /// Takes back a reservation of which nothing came. The reason is kept, and so is the entry.
@@ -394,6 +394,8 @@ impl Books {
             Value::Text(write_budgets(&budgets).map_err(LedgerError::Charge)?),
         ];
         self.at(Step::BeforeReserve);
+        // What can be read and priced beforehand is, so that others wait only for what came since. Its verdict does not count.
+        let _ = self.look(|books| books.judge(question, &budgets, charge));
         self.begin()?;
         let reserved = self.reserve_within(question, &budgets, charge, &values);
         self.end(reserved, Step::InReserve, Step::AfterReserve)
@@ -445,6 +447,14 @@ impl Books {
         append().map(|_| ()).map_err(|error| self.explain(&error))
     }
 
+    /// Reads what is new and does something with it, in a transaction that reads one state of the file and writes nothing.
+    fn look<T>(&mut self, then: impl FnOnce(&mut Self) -> Result<T, Denied>) -> Result<T, Denied> {
+        self.connection.execute_batch("BEGIN").map_err(|error| self.explain(&error))?;
+        let done = self.catch_up().map_err(Denied::Failed).and_then(|()| then(self));
+        let ended = self.connection.execute_batch("ROLLBACK").map_err(|error| self.explain(&error));
+        done.and_then(|done| ended.map(|()| done).map_err(Denied::Failed))
+    }
+
     fn catch_up(&mut self) -> Result<(), LedgerError> {
         self.seen
             .catch_up(&self.connection)
@@ -482,24 +492,23 @@ pub struct Booking<'a> {
     books: &'a mut Books,
     question: Question,
     budgets: &'a [Budget],
+    entry: Option<u64>,
     failure: Option<LedgerFailure>,
 }
 
 impl Booking<'_> {
+    /// The number of the entry that was reserved last, if one was.
+    pub fn entry(&self) -> Option<u64> {
+        self.entry
+    }
+
     /// Whether a charge would fit now. Nothing is written, so it may not fit any more when it is reserved.
     pub fn would_fit(&mut self, charge: &Charge) -> Result<(), Refusal> {
         self.failure = None;
         let (question, books) = (&self.question, &mut *self.books);
         let budgets: Vec<&Budget> =
             self.budgets.iter().filter(|budget| budget.applies(&question.dataset, &question.analyst)).collect();
-        // A reading transaction, so that what is judged is one state of the file.
-        let begun = books.connection.execute_batch("BEGIN").map_err(|error| books.explain(&error));
-        let judged = begun.map_err(Denied::Failed).and_then(|()| {
-            let judged = books.catch_up().map_err(Denied::Failed);
-            let judged = judged.and_then(|()| books.judge(question, &budgets, charge));
-            let ended = books.connection.execute_batch("ROLLBACK").map_err(|error| books.explain(&error));
-            judged.and_then(|()| ended.map_err(Denied::Failed))
-        });
+        let judged = books.look(|books| books.judge(question, &budgets, charge));
         judged.map_err(|denied| self.refused(denied, charge))
     }
 
@@ -520,7 +529,9 @@ impl Ledger for Booking<'_> {
     fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
         self.failure = None;
         let reserved = self.books.reserve(&self.question, self.budgets, charge);
-        reserved.map(Reservation::new).map_err(|denied| self.refused(denied, charge))
+        let number = reserved.map_err(|denied| self.refused(denied, charge))?;
+        self.entry = Some(number);
+        Ok(Reservation::new(number))
     }
 
     fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError> {

@@ -35,6 +35,7 @@ mod value;
 
 pub use error::DeclareError;
 pub use nearest::nearest;
+pub use read::table_name;
 
 use crate::unit::{Change, Kind};
 use serde::Serialize;

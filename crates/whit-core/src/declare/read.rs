@@ -45,16 +45,42 @@ pub(super) fn declaration(text: &str) -> Read<Declaration> {
 
 /// SQL reads a name without quotes in lower case, so a table with another name could not be asked for.
 fn check_name(name: &str, value: &Value<'_>) -> Read<()> {
-    let lower = name.chars().all(|c| c == '_' || (c.is_alphanumeric() && c.to_lowercase().eq([c])));
-    if lower && !name.is_empty() && !name.starts_with(|c: char| c.is_numeric()) {
+    let plain = table_name(name);
+    if plain == name {
         return Ok(());
     }
-    let plain: String = name.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-    let plain = if plain.starts_with(|c: char| c.is_alphabetic()) { plain } else { format!("table_{plain}") };
     Err(value.wrong(
         "{key} must be named in lower-case letters, digits and underscores, since SQL asks for it by that name",
-        format!("call it `{}`", plain.trim_end_matches('_')),
+        format!("call it `{plain}`"),
     ))
+}
+
+/// The name nearest to a text that SQL reads without quotes: lower-case letters, digits and underscores.
+///
+/// ```
+/// use whit_core::declare::table_name;
+/// assert_eq!(table_name("Page views (2024)"), "page_views_2024");
+/// assert_eq!(table_name("2024"), "table_2024");
+/// ```
+pub fn table_name(text: &str) -> String {
+    let (mut name, mut replaced) = (String::new(), false);
+    for c in text.chars().flat_map(char::to_lowercase) {
+        // A letter whose lower case is not itself even now is no letter for SQL.
+        if c == '_' || (c.is_alphanumeric() && c.to_lowercase().eq([c])) {
+            name.push(c);
+        } else {
+            replaced = true;
+            if !name.is_empty() && !name.ends_with('_') {
+                name.push('_');
+            }
+        }
+    }
+    let name = if replaced { name.trim_end_matches('_') } else { &name };
+    match name.chars().next() {
+        None => "table".to_owned(),
+        Some(first) if first.is_numeric() => format!("table_{name}"),
+        Some(_) => name.to_owned(),
+    }
 }
 
 const DATASET: [&str; 7] = ["source", "format", "public", "unit", "columns", "budget", "query"];

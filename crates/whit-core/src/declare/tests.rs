@@ -311,6 +311,31 @@ fn a_budget_without_delta_adds_up_plainly() {
 }
 
 #[test]
+fn a_table_name_is_one_that_can_be_declared() {
+    for (text, name) in [
+        ("visits", "visits"),
+        ("_x", "_x"),
+        ("a__b_", "a__b_"),
+        ("My Data!", "my_data"),
+        ("", "table"),
+        ("*.csv", "csv"),
+        ("é-1", "é_1"),
+    ] {
+        assert_eq!(table_name(text), name, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_table_name_is_its_own_table_name(text in "\\PC*") {
+        let name = table_name(&text);
+        prop_assert_eq!(&table_name(&name), &name);
+        let declared = format!("[dataset.\"{name}\"]\nsource = 'x'\npublic = true");
+        prop_assert!(Declaration::parse(&declared).is_ok(), "{}", name);
+    }
+}
+
+#[test]
 fn a_declaration_can_be_written_as_json() {
     let json = serde_json::to_value(Declaration::parse(VISITS).unwrap()).unwrap();
     assert_eq!(json["datasets"]["visits"]["unit"]["protect"], "element");

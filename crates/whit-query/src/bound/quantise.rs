@@ -6,7 +6,7 @@
 
 use crate::error::QueryError;
 use crate::plan::Shape;
-use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::Result;

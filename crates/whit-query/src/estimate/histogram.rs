@@ -314,8 +314,8 @@ impl Histogram {
 
     /// What the radius cuts off, where stage one can tell.
     pub fn clipping(&self, noisy: &NoisyHistogram) -> Option<Clipping> {
-        let ((norms, _), counts) = self.norms.as_ref().zip(noisy.norms.as_ref())?;
-        Some(norms.clipping(counts, noisy.radius / self.bound.unit))
+        let ((norms, noise), counts) = self.norms.as_ref().zip(noisy.norms.as_ref())?;
+        Some(norms.clipping(counts, noisy.radius / self.bound.unit, noise.sigma()))
     }
 
     /// The items from the most to the least, the first `top` of them or all, with intervals for the noise.
@@ -428,9 +428,7 @@ impl Mechanism for Histogram {
                 let stage_one = norms.distance(&rung.unit).map(|distance| first.cost(distance));
                 stage_one.zip(stage_two(None)).map(|(one, two)| Cost::Series(vec![one, two]))
             }
-            (Radius::Split { .. }, Some(_)) => {
-                self.split_mu(&rung.unit).map(|mu| gaussian((1.0 / mu).next_down()))
-            }
+            (Radius::Split { .. }, Some(_)) => self.split_mu(&rung.unit).map(|mu| gaussian((1.0 / mu).next_down())),
             (Radius::TwoStage { .. } | Radius::Split { .. }, None) => None,
         };
         cost.unwrap_or(Cost::Everything)
@@ -451,7 +449,9 @@ impl Mechanism for Histogram {
                 (Some(noisy), radius)
             }
             (Radius::TwoStage { .. } | Radius::Split { .. }, None) => {
-                return Err(SanitiseError::Engine("the radius is to be found, and nothing was made to find it".to_owned()));
+                return Err(SanitiseError::Engine(
+                    "the radius is to be found, and nothing was made to find it".to_owned(),
+                ));
             }
         };
         let sums = self.bound.gather(exact, radius, |mark| !self.is_aside(mark)).map_err(failed)?;

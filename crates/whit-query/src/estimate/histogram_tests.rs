@@ -24,9 +24,8 @@ fn bound(sizes: &[usize], cap: Option<u64>, spread: Spread) -> BlockBound {
 
 /// One user's weights by item, as tokens.
 fn tokens(bound: &BlockBound, users: &[(u64, Vec<u64>)]) -> Tokens {
-    let token = |user: usize| {
-        move |(item, &weight): (usize, &u64)| Token { user: user as u32, item: item as u32, weight }
-    };
+    let token =
+        |user: usize| move |(item, &weight): (usize, &u64)| Token { user: user as u32, item: item as u32, weight };
     let all = users.iter().enumerate().flat_map(|(user, (_, weights))| weights.iter().enumerate().map(token(user)));
     Tokens::gather(bound.items.clone(), all.collect(), users.iter().map(|(mark, _)| *mark).collect()).unwrap()
 }
@@ -180,7 +179,8 @@ fn blocks_and_users_move_as_far_as_the_core_says() {
         let known = Clusters::new(sizes.iter().map(|&size| size as u64).collect(), 1.0).unwrap();
         // Even noise where it makes a difference: then one unit is √2·ρ throughout.
         let bound = bound(sizes, None, Spread::Even);
-        let scale = if sizes.iter().all(|&size| size == 1) { 1.0 } else { std::f64::consts::SQRT_2 } / f64::from(1 << BITS);
+        let scale =
+            if sizes.iter().all(|&size| size == 1) { 1.0 } else { std::f64::consts::SQRT_2 } / f64::from(1 << BITS);
         for (unit, core) in [
             (Unit::element(ELEMENT.0, ELEMENT.1), known.element(REPLACE)),
             (Unit::user("user", REPLACE), known.user(REPLACE)),
@@ -315,7 +315,8 @@ fn rung(unit: Unit) -> Rung {
 fn two_stages_cost_together_what_was_promised() {
     let word = Unit::element(ELEMENT.0, ELEMENT.1);
     let radius = Radius::TwoStage { share: 0.1, quantile: 0.95 };
-    let histogram = Histogram::for_promise(bound(&[2; 500], Some(20), Spread::PerCluster), radius, &word, PROMISE).unwrap();
+    let histogram =
+        Histogram::for_promise(bound(&[2; 500], Some(20), Spread::PerCluster), radius, &word, PROMISE).unwrap();
     let cost = histogram.cost(&rung(word));
     assert!(matches!(&cost, Cost::Series(stages) if stages.len() == 2));
     let told = epsilon(&cost, 1e-5, Name::Gdp).unwrap().upper;

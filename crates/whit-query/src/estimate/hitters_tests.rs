@@ -91,7 +91,11 @@ fn a_cap_that_drops_items_is_caught() {
     assert_eq!(most, 2, "√2 and not the claimed 1");
     let told = bound(4, Some(2), Touch::Most(1)).sensitivity(&word).unwrap();
     assert!((most as f64).sqrt() > told, "so the claim for a projection would be false for it");
-    assert_eq!(furthest(&Unit::user("user", REPLACE), 4, &|pairs| dropped(pairs, 4, 2)), 4, "the user's figure is right");
+    assert_eq!(
+        furthest(&Unit::user("user", REPLACE), 4, &|pairs| dropped(pairs, 4, 2)),
+        4,
+        "the user's figure is right"
+    );
 }
 
 /// Elements of two items, and elements of any: all pairs of sets that agree outside of the element.
@@ -101,7 +105,8 @@ fn larger_elements_move_the_sums_no_further_than_told() {
     for cap in [None, Some(1), Some(2), Some(3)] {
         for (block, touch) in [(2_u32, Touch::Most(2)), (3, Touch::Most(3)), (5, Touch::Any)] {
             let bound = bound(5, cap, touch);
-            let sums = |bits: u32| bound.gather((0..5).filter(|i| bits >> i & 1 == 1).map(|i| (0, i)).collect()).unwrap().sums;
+            let sums =
+                |bits: u32| bound.gather((0..5).filter(|i| bits >> i & 1 == 1).map(|i| (0, i)).collect()).unwrap().sums;
             let told = bound.distance(&word).unwrap();
             let mut most = 0;
             for (one, two) in (0..32_u32).flat_map(|one| (0..32).map(move |two| (one, two))) {
@@ -150,17 +155,16 @@ fn users_move_as_far_as_the_core_says() {
 #[test]
 fn noise_is_the_least_that_keeps_the_promise() {
     let promise = Calibration { epsilon: 1.0, delta: 1e-5 };
-    let sigma = |unit: &Unit| {
-        Hitters::for_promise(bound(400_000, Some(50), Touch::Most(1)), unit, promise).unwrap().sigma()
-    };
+    let sigma =
+        |unit: &Unit| Hitters::for_promise(bound(400_000, Some(50), Touch::Most(1)), unit, promise).unwrap().sigma();
     assert!((sigma(&Unit::element("user", "word")) - 3.730_631_6).abs() < 1e-6);
     // E8: ten times as much for a user, since √(2·50) = 10; √50 would be 26.4 and break the promise.
     assert!((sigma(&Unit::user("user", REPLACE)) - 37.306_316).abs() < 1e-5);
-    let hitters = Hitters::for_promise(bound(9, Some(2), Touch::Most(1)), &Unit::element("user", "word"), promise).unwrap();
+    let hitters =
+        Hitters::for_promise(bound(9, Some(2), Touch::Most(1)), &Unit::element("user", "word"), promise).unwrap();
     let rung = |unit| Rung { unit, holds: 1, disjoint: false };
-    let epsilon = |unit| {
-        whit_account::epsilon(&hitters.cost(&rung(unit)), 1e-5, whit_account::Name::Gdp).unwrap().upper
-    };
+    let epsilon =
+        |unit| whit_account::epsilon(&hitters.cost(&rung(unit)), 1e-5, whit_account::Name::Gdp).unwrap().upper;
     let told = epsilon(Unit::element("user", "word"));
     assert!(told <= 1.0 && told > 0.999_999, "{told}");
     assert!(epsilon(Unit::user("user", REPLACE)) > 2.0);
@@ -207,7 +211,8 @@ fn the_claimed_loss_is_not_exceeded() {
         let (with, without) = (vec![(1, 0), (1, 1), (1, 2)], vec![(1, 0), (1, 1)]);
         let (with, without) = (bound.gather(with).unwrap(), bound.gather(without).unwrap());
         let direction: Vec<f64> = with.sums.iter().zip(&without.sums).map(|(a, b)| (a - b) as f64).collect();
-        let middle: f64 = direction.iter().zip(with.sums.iter().zip(&without.sums)).map(|(d, (a, b))| d * (a + b) as f64 / 2.0).sum();
+        let middle: f64 =
+            direction.iter().zip(with.sums.iter().zip(&without.sums)).map(|(d, (a, b))| d * (a + b) as f64 / 2.0).sum();
         let above = |exact: &Presence| {
             let hits = (0..4000).filter(|_| {
                 let noisy = released(&hitters, exact).0;
@@ -228,7 +233,8 @@ fn the_claimed_loss_is_not_exceeded() {
 #[test]
 fn the_top_is_ranked_with_intervals_that_hold_for_all() {
     let bound = bound(1000, None, Touch::Most(1));
-    let rows: Vec<(u64, u32)> = (0..500).flat_map(|user| (0..=(user / 50) as u32).map(move |item| (user, item))).collect();
+    let rows: Vec<(u64, u32)> =
+        (0..500).flat_map(|user| (0..=(user / 50) as u32).map(move |item| (user, item))).collect();
     let exact = bound.gather(rows).unwrap();
     let hitters = Hitters::new(bound, Ratio::from(3)).unwrap();
     let noisy = released(&hitters, &exact);

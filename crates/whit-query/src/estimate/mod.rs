@@ -10,13 +10,18 @@
 //! further apart than they were, in ℓ2, so that what an element moves before it bounds what it moves after it, and
 //! the set's own size bounds what a user moves. One release then has both figures, whatever it protects.
 
+pub mod ask;
+pub mod dictionary;
 pub mod histogram;
 pub mod hitters;
 mod noise;
 pub mod norms;
 pub mod order;
+mod rows;
 pub mod tokens;
 
+pub use ask::{HistogramQuestion, HittersQuestion};
+pub use dictionary::ItemList;
 pub use noise::{Calibration, EstimateError};
 
 use whit_core::{Change, Kind, Unit};

@@ -25,7 +25,9 @@ pub enum EstimateError {
         range: &'static str,
     },
     /// A promise that no Gaussian noise keeps.
-    #[error("no Gaussian noise keeps ε = {epsilon} at δ = {delta}: ε and δ must both be greater than 0, and δ less than 1")]
+    #[error(
+        "no Gaussian noise keeps ε = {epsilon} at δ = {delta}: ε and δ must both be greater than 0, and δ less than 1"
+    )]
     Promise {
         /// The ε that was asked for.
         epsilon: f64,

@@ -55,7 +55,8 @@ impl NormBound {
         let step = f64::from(1 << BITS);
         // Both vectors lie in the positive part of a ball, so they are no further apart than √2 times its radius. The
         // radius is kept to a relative 2^-45; see `gather`.
-        let radius = self.cap.map_or(self.clusters as f64, |cap| root_up(float_up(cap.into())).min(self.clusters as f64));
+        let radius =
+            self.cap.map_or(self.clusters as f64, |cap| root_up(float_up(cap.into())).min(self.clusters as f64));
         let user = step * radius * (1.0 + 2f64.powi(-44));
         let replaced = (user * root_up(2.0)).next_up();
         // Rounding down moves a coordinate by less than one step; two roundings differ by less than one step too.
@@ -113,11 +114,13 @@ impl NormBound {
         self.edge(if total > 0.0 { noisy.iter().position(reached).unwrap_or(BINS - 1) } else { 0 })
     }
 
-    /// What a radius cuts off, by noisy counts.
-    pub(super) fn clipping(&self, noisy: &[i64], radius: f64) -> Clipping {
+    /// What a radius cuts off, by noisy counts with noise of this deviation.
+    pub(super) fn clipping(&self, noisy: &[i64], radius: f64, sigma: f64) -> Clipping {
         let (mut blocks, mut cut, mut length, mut lost) = (0.0, 0.0, 0.0, 0.0);
         for (bin, &count) in noisy.iter().enumerate() {
-            let (count, middle) = (count.max(0) as f64, self.edge(bin) * 2f64.powf(-0.125));
+            // What is mostly noise is left out: the longest bins would make much of it.
+            let count = if count as f64 > 3.0 * sigma { count as f64 } else { 0.0 };
+            let middle = self.edge(bin) * 2f64.powf(-0.125);
             blocks += count;
             length += count * middle;
             if self.edge(bin) > radius * (1.0 + 1e-9) {

@@ -11,14 +11,16 @@
 //! it stays flat, which says that a gap between two noisy counts is as likely too large as too small. Given the law, each item has
 //! a posterior, and each pair a probability to be the wrong way round. The sum of these is the estimate.
 //!
-//! It is an estimate and no bound, and says so wherever it is shown.
+//! It is an estimate and no bound, and says so wherever it is shown. To take noise out of a law is hard: on word counts, of which most are
+//! 0 or 1, it was within a third of the loss, where a flat law was off by a factor of seven.
 
 /// Beyond so many grid points (eight deviations on a grid of a quarter) nothing is told apart from nothing.
 const REACH: i64 = 32;
 /// Items that are added to each grid point before the law is estimated.
 const FLAT: f64 = 0.25;
-/// Rounds of expectation–maximisation.
-const ROUNDS: usize = 60;
+/// Rounds of expectation–maximisation, and the most grid points over which all of them are made.
+const ROUNDS: usize = 200;
+const POINTS: usize = 10_000;
 
 /// About how many pairs of `released` items are in the wrong order, of those whose true counts are `gap` or more apart.
 ///
@@ -82,7 +84,7 @@ impl Law {
             points.push(0); // all noisy counts are far below 0
         }
         let mut law = Self { weights: vec![1.0; points.len()], points, kernel };
-        for _ in 0..ROUNDS {
+        for _ in 0..(ROUNDS * POINTS / cells.len().max(POINTS)).max(20) {
             let mut next = vec![FLAT; law.points.len()];
             for &(at, count) in cells {
                 let (first, chances) = law.chances(at);
@@ -96,7 +98,8 @@ impl Law {
     /// The probabilities of the grid points near a cell, and the number of the first of them.
     fn chances(&self, at: i64) -> (usize, Vec<f64>) {
         let first = self.points.partition_point(|&point| point < at - REACH).min(self.points.len() - 1);
-        let near = self.points[first..].iter().zip(&self.weights[first..]).take_while(|(point, _)| **point <= at + REACH);
+        let near =
+            self.points[first..].iter().zip(&self.weights[first..]).take_while(|(point, _)| **point <= at + REACH);
         let mut chances: Vec<f64> =
             near.map(|(point, weight)| weight * self.kernel[(point - at).unsigned_abs() as usize]).collect();
         let total: f64 = chances.iter().sum();
@@ -150,24 +153,24 @@ mod tests {
             let shown = pick(&noisy);
             for (i, high) in shown.iter().enumerate() {
                 for low in &shown[i + 1..] {
-                    flat += 0.5 * libm_erfc((high - low + gap) / (2.0 * sigma as f64));
+                    flat += 0.5 * erfc((high - low + gap) / (2.0 * sigma as f64));
                 }
             }
         }
         (lost / f64::from(draws), told / f64::from(draws), flat / f64::from(draws))
     }
 
-    fn libm_erfc(x: f64) -> f64 {
+    fn erfc(x: f64) -> f64 {
         2.0 * whit_account::normal::upper_tail(x * std::f64::consts::SQRT_2)
     }
 
-    /// Word counts: a few large, many small, most of them 0. The seed is fixed; the margins are 20 % and 35 %.
+    /// Word counts: a few large, many small, most of them 0. The seed is fixed.
     #[test]
     fn the_estimate_is_near_the_loss_and_a_flat_law_is_not() {
         let truth: Vec<f64> = (0..3000).map(|rank| (2000.0 / f64::from(rank + 1)).floor()).collect();
         let truth: Vec<f64> = truth.into_iter().chain(std::iter::repeat_n(0.0, 3000)).collect();
         for (sigma, top, gap, margin) in
-            [(5, None, 5.0, 0.2), (5, Some(60), 5.0, 0.35), (20, None, 20.0, 0.2), (20, Some(40), 20.0, 0.35)]
+            [(5, None, 5.0, 0.33), (5, Some(60), 5.0, 0.33), (20, None, 20.0, 0.33), (20, Some(40), 20.0, 0.33)]
         {
             let (lost, told, flat) = trial(&truth, sigma, top, gap, if top.is_some() { 40 } else { 3 });
             assert!((told / lost - 1.0).abs() < margin, "σ {sigma}, {top:?}: told {told}, lost {lost}, flat {flat}");

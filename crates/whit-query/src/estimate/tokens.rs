@@ -38,7 +38,8 @@ impl Items {
             .chunk_by(|&a, &b| cluster_of[a as usize] == cluster_of[b as usize])
             .map(|same| same.len() as u32)
             .collect();
-        let numbered = sizes.iter().enumerate().flat_map(|(number, &size)| std::iter::repeat_n(number as u32, size as usize));
+        let numbered =
+            sizes.iter().enumerate().flat_map(|(number, &size)| std::iter::repeat_n(number as u32, size as usize));
         Ok(Self { place, cluster: numbered.collect(), item, sizes })
     }
 

@@ -6,14 +6,16 @@ pub use flat::{Flat, Part, flat, text};
 
 use crate::answer::{Answer, Value};
 use crate::error::QueryError;
-use datafusion::arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::WriterProperties;
 use flat::Sort;
 use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,12 +37,10 @@ pub fn to_record_batch(answer: &Answer) -> Result<RecordBatch, QueryError> {
     });
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let arrays = columns.iter().zip(&sorts).map(|(column, sort)| array(column, *sort, answer)).collect();
-    RecordBatch::try_new_with_options(
-        schema,
-        arrays,
-        &datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(answer.rows.len())),
-    )
-    .map_err(|why| QueryError::failed(format!("the answer could not be made into a batch: {why}")))
+    // Said because an answer without columns still has a number of rows.
+    let rows = RecordBatchOptions::new().with_row_count(Some(answer.rows.len()));
+    RecordBatch::try_new_with_options(schema, arrays, &rows)
+        .map_err(|why| QueryError::failed(format!("the answer could not be made into a batch: {why}")))
 }
 
 fn array(column: &Flat, sort: Sort, answer: &Answer) -> ArrayRef {
@@ -64,29 +64,22 @@ fn array(column: &Flat, sort: Sort, answer: &Answer) -> ArrayRef {
 }
 
 /// Writes the answer as a Parquet file, with its statement as JSON under the key [`STATEMENT`] in the file's metadata.
+/// Folders that lead to it are made.
 pub fn write_parquet(answer: &Answer, path: &Path) -> Result<(), QueryError> {
-    let failed = |why: &dyn std::fmt::Display| {
-        QueryError::failed(format!("`{}` could not be written: {why}", path.display()))
-    };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|why| failed(&why))?;
-    }
-    let mut file = File::create(path).map_err(|why| failed(&why))?;
-    write_parquet_to(answer, &mut file)?;
-    file.flush().map_err(|why| failed(&why))
-}
-
-/// The same into anything that takes bytes.
-pub fn write_parquet_to(answer: &Answer, out: &mut (impl Write + Send)) -> Result<(), QueryError> {
-    let failed = |why: &dyn std::fmt::Display| QueryError::failed(format!("the answer could not be written: {why}"));
     let batch = to_record_batch(answer)?;
-    let statement = serde_json::to_string(&answer.statement).map_err(|why| failed(&why))?;
-    let metadata = KeyValue { key: STATEMENT.into(), value: Some(statement) };
-    let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![metadata])).build();
-    let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties)).map_err(|why| failed(&why))?;
-    writer.write(&batch).map_err(|why| failed(&why))?;
-    writer.close().map_err(|why| failed(&why))?;
-    Ok(())
+    let write = || -> Result<(), ParquetError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)?;
+        }
+        let statement = serde_json::to_string(&answer.statement).map_err(|why| ParquetError::External(why.into()))?;
+        let metadata = KeyValue { key: STATEMENT.into(), value: Some(statement) };
+        let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![metadata])).build();
+        let mut writer = ArrowWriter::try_new(File::create(path)?, batch.schema(), Some(properties))?;
+        writer.write(&batch)?;
+        writer.close()?;
+        Ok(())
+    };
+    write().map_err(|why| QueryError::failed(format!("`{}` could not be written: {why}", path.display())))
 }
 
 #[cfg(test)]

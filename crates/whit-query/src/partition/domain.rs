@@ -70,7 +70,7 @@ fn host(text: &str) -> Option<Host<'_>> {
     if place.parse::<Ipv6Addr>().is_ok() {
         return Some(Host::Address(six(place)));
     }
-    // A colon that no port follows is no URL's: `mailto:`, `about:`, `urn:`.
+    // A colon that no port follows is no host's: `about:`, `urn:`.
     let name = match place.split_once(':') {
         Some((name, port)) => port.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)?,
         None => place,
@@ -149,7 +149,8 @@ fn domains(array: &ArrayRef) -> Result<ArrayRef> {
         DataType::LargeUtf8 => Arc::new(strings::<i64>(array.as_string::<i64>())),
         DataType::Utf8View => {
             let mut memo = Memo::default();
-            let found: StringViewArray = array.as_string_view().iter().map(|text| text.map(|text| memo.of(text))).collect();
+            let found: StringViewArray =
+                array.as_string_view().iter().map(|text| text.map(|text| memo.of(text))).collect();
             Arc::new(found)
         }
         DataType::Null => new_null_array(&DataType::Utf8, array.len()),
@@ -199,6 +200,7 @@ mod tests {
             ("https://example.com\\@other.org", "example.com"),
             ("ftp://ftp.example.com", "example.com"),
             ("anna@mail.example.net", "example.net"),
+            ("mailto:anna@mail.example.net", "example.net"),
             ("  https://example.com/ ", "example.com"),
             ("https://www.食狮.中国/", "食狮.中国"),
             ("https://www.xn--85x722f.xn--55qx5d.cn", "xn--85x722f.xn--55qx5d.cn"),
@@ -230,8 +232,21 @@ mod tests {
     #[test]
     fn what_has_no_host_is_an_element_of_its_own() {
         for text in [
-            "", " ", "/relative/path", "?q", "#top", "mailto:anna@example.com", "about:blank", "data:text/plain,hi",
-            "javascript:void(0)", "http://", "https:///x", "http://[::1", "hello world", "...", "http://a b/", "://x",
+            "",
+            " ",
+            "/relative/path",
+            "?q",
+            "#top",
+            "about:blank",
+            "data:text/plain,hi",
+            "javascript:void(0)",
+            "http://",
+            "https:///x",
+            "http://[::1",
+            "hello world",
+            "...",
+            "http://a b/",
+            "://x",
         ] {
             assert_eq!(registrable_domain(text), text, "`{text}`");
         }

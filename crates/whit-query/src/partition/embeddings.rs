@@ -116,7 +116,8 @@ impl Embeddings {
         let fields: Vec<Arc<Field>> = table.schema().fields().iter().cloned().collect();
         let columns = coordinates(path, &fields, item, vector)?;
         let wanted = std::iter::once(item).chain(columns.iter().map(String::as_str));
-        let wanted = wanted.map(|name| datafusion::prelude::Expr::Column(Column::new_unqualified(name))).collect();
+        let wanted: Vec<datafusion::prelude::Expr> =
+            wanted.map(|name| datafusion::prelude::Expr::Column(Column::new_unqualified(name))).collect();
         let batches = table.select(wanted).map_err(failed)?.collect().await.map_err(failed)?;
         let mut found = Collector::default();
         for batch in &batches {
@@ -187,7 +188,10 @@ impl Collector {
     /// Takes rows of an item and coordinates; those without an item are left out.
     fn rows(&mut self, path: &Path, batch: &RecordBatch) -> Result<(), QueryError> {
         let failed = |why: datafusion::arrow::error::ArrowError| {
-            QueryError::asked(format!("`{}`: {why}", path.display()), "items are text and coordinates numbers, or lists of them")
+            QueryError::asked(
+                format!("`{}`: {why}", path.display()),
+                "items are text and coordinates numbers, or lists of them",
+            )
         };
         let items = cast(batch.column(0), &DataType::Utf8).map_err(failed)?;
         let lists = DataType::new_list(DataType::Float32, true);
@@ -293,7 +297,10 @@ mod tests {
         let folder = Folder::new("table");
         let path = folder.file("words.csv", "word,x,note,y\ntea,1,n,2\nrain,3,n,4\n,5,n,6\n");
         let found = wait(Embeddings::read_table(&path, "word", &[])).unwrap();
-        assert_eq!((found.items.as_slice(), &found.points), (&["tea".to_owned(), "rain".to_owned()][..], &points(&[1.0, 2.0, 3.0, 4.0])));
+        assert_eq!(
+            (found.items.as_slice(), &found.points),
+            (&["tea".to_owned(), "rain".to_owned()][..], &points(&[1.0, 2.0, 3.0, 4.0]))
+        );
         let found = wait(Embeddings::read_table(&path, "word", &["y".to_owned(), "x".to_owned()])).unwrap();
         assert_eq!(found.points, points(&[2.0, 1.0, 4.0, 3.0]));
         let why = wait(Embeddings::read_table(&path, "wrod", &[])).unwrap_err();

@@ -11,6 +11,7 @@
 //! blake3 6f0c…
 //! ```
 
+use crate::error::QueryError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -135,6 +136,22 @@ pub enum PartitionFileError {
     },
 }
 
+impl From<PartitionFileError> for QueryError {
+    fn from(error: PartitionFileError) -> Self {
+        let sentence = error.to_string();
+        match error {
+            PartitionFileError::Io { .. } => Self::asked(sentence, "`whit partition` writes such files"),
+            PartitionFileError::Damaged { .. } => Self::failed(sentence),
+            PartitionFileError::Foreign(_) | PartitionFileError::Line { .. } => {
+                Self::asked(sentence, "`whit partition` writes such files; name one of them")
+            }
+            PartitionFileError::Twice(_) | PartitionFileError::Element { .. } | PartitionFileError::Length { .. } => {
+                Self::asked(sentence, "correct the list")
+            }
+        }
+    }
+}
+
 fn shown(path: &Option<PathBuf>) -> String {
     path.as_ref().map_or_else(|| "this text".to_owned(), |path| format!("`{}`", path.display()))
 }
@@ -162,7 +179,11 @@ impl PartitionFile {
         elements: u32,
         unknown: u32,
     ) -> Result<Self, PartitionFileError> {
-        Self::new(Header { name: name.to_owned(), kind, items: 0, elements, unknown, labels: Vec::new() }, items, element_of)
+        Self::new(
+            Header { name: name.to_owned(), kind, items: 0, elements, unknown, labels: Vec::new() },
+            items,
+            element_of,
+        )
     }
 
     /// A list of items and the names of their elements; other values go to the element called `unknown`.
@@ -182,7 +203,11 @@ impl PartitionFile {
             unknown: numbers[unknown],
             labels: numbers.keys().map(|&name| name.to_owned()).collect(),
         };
-        Self::new(header, items.into_iter().map(str::to_owned).collect(), named.iter().map(|name| numbers[name]).collect())
+        Self::new(
+            header,
+            items.into_iter().map(str::to_owned).collect(),
+            named.iter().map(|name| numbers[name]).collect(),
+        )
     }
 
     /// A partition that an engine evaluates: nothing is listed. `kind` is a column, an expression or a domain.
@@ -432,7 +457,10 @@ mod tests {
             }
         }
         for cut in 0..text.len() - 1 {
-            assert!(std::str::from_utf8(&text[..cut]).map_or(true, |t| PartitionFile::read(t).is_err()), "cut at {cut}");
+            assert!(
+                std::str::from_utf8(&text[..cut]).map_or(true, |t| PartitionFile::read(t).is_err()),
+                "cut at {cut}"
+            );
         }
         let told = PartitionFile::read(&words().text().replace("rain", "sun")).unwrap_err().to_string();
         assert!(told.starts_with("this text is damaged: its content hashes to "), "{told}");

@@ -243,7 +243,10 @@ fn seeds(
             let i = sums.partition_point(|sum| *sum <= mark).min(points.len() - 1);
             let then = f64::from(squared(halves[i], nearest.score[i]));
             // Exactly, so that a point on top of a centre is never taken for a new one however products round.
-            let old = squared_distance(points.row(i), &chosen[nearest.centre[i] as usize * points.dimension..][..points.dimension]);
+            let old = squared_distance(
+                points.row(i),
+                &chosen[nearest.centre[i] as usize * points.dimension..][..points.dimension],
+            );
             let new = batch.chunks_exact(points.dimension).map(|centre| squared_distance(points.row(i), centre));
             let now = new.fold(old.min(then), f64::min);
             if old > 0.0 && unit() * then < now {

@@ -52,7 +52,8 @@ fn it_agrees_with_the_textbook() {
         // Each point is in the cluster of its nearest centroid.
         for (point, &own) in values.chunks(dimension).zip(&found.cluster_of) {
             let own = squared_distance(point, &found.centroids[own as usize * dimension..][..dimension]);
-            let nearest = found.centroids.chunks(dimension).map(|c| squared_distance(point, c)).fold(f64::INFINITY, f64::min);
+            let nearest =
+                found.centroids.chunks(dimension).map(|c| squared_distance(point, c)).fold(f64::INFINITY, f64::min);
             assert!(own <= nearest + 1e-5);
         }
     }
@@ -88,7 +89,8 @@ fn the_objective_never_rises() {
 fn separated_clusters_are_recovered() {
     for seed in 0..20 {
         let noise = random(300, 4, seed);
-        let values: Vec<f32> = noise.iter().enumerate().map(|(i, x)| x + 40.0 * ((i / 4 % 10 + i % 4 * 3) % 10) as f32).collect();
+        let values: Vec<f32> =
+            noise.iter().enumerate().map(|(i, x)| x + 40.0 * ((i / 4 % 10 + i % 4 * 3) % 10) as f32).collect();
         let found = cluster(Points::new(values, 4).unwrap(), settings(10, 20, seed), &mut |_| ()).unwrap();
         for (i, own) in found.cluster_of.iter().enumerate() {
             assert_eq!(*own, found.cluster_of[i % 10], "seed {seed}: point {i} is with others of its kind");
@@ -122,9 +124,9 @@ fn law(points: &[f64], take: usize, stale: bool) -> Vec<f64> {
             }
             chosen[..known].iter().map(|&c| (points[i] - points[c]).powi(2)).fold(f64::INFINITY, f64::min).min(1e9)
         };
-        let total: f64 = (0..points.len()).map(weight).sum();
-        for i in 0..points.len() {
-            let weight = weight(i);
+        let weights: Vec<f64> = (0..points.len()).map(weight).collect();
+        let total: f64 = weights.iter().sum();
+        for (i, weight) in weights.into_iter().enumerate() {
             if weight > 0.0 {
                 chosen.push(i);
                 walk(points, chosen, chance * weight / total, take, stale, law);

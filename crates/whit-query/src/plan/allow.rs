@@ -58,6 +58,11 @@ pub(crate) fn expression(
         return Err(fault);
     }
     checked.map_err(|error| crate::engine::planning(&error))?;
+    harmless(expr)
+}
+
+/// The same expression, unable to fail: what cannot be cast is NULL, and so is what is divided by zero.
+pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
     let safe = expr.transform_up(|node| {
         Ok(match node {
             Expr::Cast(cast) => Transformed::yes(Expr::TryCast(TryCast { expr: cast.expr, field: cast.field })),

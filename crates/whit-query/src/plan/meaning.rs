@@ -62,6 +62,8 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
         .project(columns)
         .and_then(datafusion::logical_expr::LogicalPlanBuilder::build)
         .map_err(|error| crate::engine::planning(&error))?;
+    // Where columns are called by the text of their expressions, names stay: then only one spelling is found again.
+    let projected = nameless(projected.clone()).unwrap_or(projected);
     let simplified = state.optimize(&projected).map_err(|error| crate::engine::planning(&error))?;
     let plain = canonical(simplified).map_err(|error| crate::engine::planning(&error))?;
     let mut text = format!("part\n{}\n", plain.display_indent());
@@ -107,22 +109,51 @@ fn value_of(what: &What) -> Option<&Expr> {
     }
 }
 
+/// How many tables a plan scans.
+fn scans(plan: &LogicalPlan) -> datafusion::common::Result<usize> {
+    let mut scans = 0;
+    plan.apply(|node| {
+        scans += usize::from(matches!(node, LogicalPlan::TableScan(_)));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(scans)
+}
+
+/// The same plan without the names that it gives to its one table; as it was, where there are several.
+fn nameless(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
+    if scans(&plan)? != 1 {
+        return Ok(plan);
+    }
+    let bare = |expr: Expr| {
+        expr.transform_up(|node| {
+            Ok(match node {
+                Expr::Column(column) => Transformed::yes(Expr::Column(Column::new_unqualified(column.name))),
+                other => Transformed::no(other),
+            })
+        })
+    };
+    let done = plan.transform_up(|node| {
+        Ok(Transformed::yes(match node {
+            LogicalPlan::SubqueryAlias(alias) => Arc::unwrap_or_clone(alias.input),
+            scan @ LogicalPlan::TableScan(_) => scan,
+            other => other.map_expressions(bare)?.data.recompute_schema()?,
+        }))
+    })?;
+    Ok(done.data)
+}
+
 /// The same plan with conditions in the order of their texts, and names that do not depend on what tables were called: none where
 /// there is one table only, and else numbers in the order in which aliases appear. It is for reading, not for running.
 fn canonical(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
-    let (mut names, mut scans): (BTreeMap<String, String>, usize) = (BTreeMap::new(), 0);
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
     plan.apply(|node| {
-        match node {
-            LogicalPlan::SubqueryAlias(alias) => {
-                let number = names.len();
-                names.entry(alias.alias.to_string()).or_insert_with(|| format!("t{number}"));
-            }
-            LogicalPlan::TableScan(_) => scans += 1,
-            _ => {}
+        if let LogicalPlan::SubqueryAlias(alias) = node {
+            let number = names.len();
+            names.entry(alias.alias.to_string()).or_insert_with(|| format!("t{number}"));
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let alone = scans == 1;
+    let alone = scans(&plan)? == 1;
     let rename = |table: &TableReference| {
         names.get(&table.to_string()).map_or_else(|| table.clone(), |name| TableReference::bare(name.clone()))
     };

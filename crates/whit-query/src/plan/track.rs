@@ -25,6 +25,8 @@ use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, TableScan, Union,
     Window, WindowFunctionDefinition, lit,
 };
+use datafusion::logical_expr::Operator;
+use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_conjunction_owned};
 use datafusion::prelude::col;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -367,7 +369,7 @@ fn qualify(element: &Expr, scan: &TableScan) -> Expr {
 
 /// An expression made safe, under the name that it had.
 fn safe(expr: &Expr, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
-    let mut public = |plan: &LogicalPlan| Ok(track(plan, around).map_err(Lost::error)?.private.is_none());
+    let mut public = |plan: &LogicalPlan| Ok(track(plan, around).is_ok_and(|tracked| tracked.private.is_none()));
     let name = expr.schema_name().to_string();
     let changed = allow::expression(expr.clone(), &mut public)?;
     let kept = changed.schema_name().to_string() == name;
@@ -376,7 +378,7 @@ fn safe(expr: &Expr, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
 
 /// The same for a predicate, whose name nobody reads.
 pub(crate) fn safe_value(expr: &Expr, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
-    let mut public = |plan: &LogicalPlan| Ok(track(plan, around).map_err(Lost::error)?.private.is_none());
+    let mut public = |plan: &LogicalPlan| Ok(track(plan, around).is_ok_and(|tracked| tracked.private.is_none()));
     allow::expression(expr.clone(), &mut public)
 }
 
@@ -423,7 +425,30 @@ fn partners(plan: &LogicalPlan, keys: Vec<Expr>, around: &Surroundings<'_>) -> R
     Ok(found.map_or(0, |most| most.max(0) as u64))
 }
 
+/// A join whose equalities all stand in `on`, where SQL may have left them in the filter.
+fn sorted_out(join: &Join) -> Result<Join, QueryError> {
+    use datafusion::logical_expr::BinaryExpr;
+    let mut join = join.clone();
+    let Some(filter) = join.filter.take() else { return Ok(join) };
+    let mut rest = Vec::new();
+    for condition in split_conjunction_owned(filter) {
+        let pair = match &condition {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+                find_valid_equijoin_key_pair(left, right, join.left.schema(), join.right.schema()).map_err(|error| planning(&error))?
+            }
+            _ => None,
+        };
+        match pair {
+            Some(pair) => join.on.push(pair),
+            None => rest.push(condition),
+        }
+    }
+    join.filter = conjunction(rest);
+    Ok(join)
+}
+
 fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let join = &sorted_out(join)?;
     let (left, right) = (track(&join.left, around)?, track(&join.right, around)?);
     match (left.private.clone(), right.private.clone()) {
         (None, None) => {

@@ -26,7 +26,7 @@ use whit_core::declare::{Declaration, ElementSource};
 use whit_core::mechanism::range::Bins;
 use whit_core::mechanism::{Mechanism, SanitiseError};
 use whit_core::release::{CONFIDENCE, ReleaseError};
-use whit_core::{Accuracy, Cost, Persist, Rung, Sealed, Unit};
+use whit_core::{Accuracy, Cost, Persist, Refusal, Rung, Sealed, Unit};
 use whit_noise::{Entropy, Os, Replay};
 
 /// Declared data sets, open for questions.
@@ -98,7 +98,7 @@ impl Tables {
         let mut tables = Self { warehouse, runtime, elements: BTreeMap::new(), scans: BTreeMap::new(), partitions: BTreeMap::new() };
         let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
         for name in names {
-            let table = tables.runtime.block_on(tables.warehouse.context().table(datafusion::sql::TableReference::bare(name.as_str())));
+            let table = tables.runtime.block_on(tables.warehouse.context().table(datafusion::common::TableReference::bare(name.as_str())));
             let scan = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
             tables.scans.insert(name.clone(), scan);
             if let Some(element) = tables.element_of(&name)? {
@@ -278,7 +278,7 @@ impl Tables {
                     whit_core::release::release_reproducibly_without_privacy(&run, &(), &plan.rungs, &mut booking, &mut replay)
                 }
             };
-            let released = released.map_err(|error| self.refusal(error, epsilon))?.value;
+            let released = released.map_err(|error| refusal(error, epsilon))?.value;
             let entry = books.stored(&question).map_err(of_ledger)?.map(|stored| stored.number);
             (released, entry, false)
         };
@@ -319,30 +319,18 @@ impl Tables {
         let mut names: Vec<String> = plan.parts.iter().flat_map(|part| outline::tables_of(&part.rows)).collect();
         names.sort();
         names.dedup();
+        self.fingerprint_of(&names, books)
+    }
+
+    /// The fingerprint of these data sets, which stand in order.
+    pub(crate) fn fingerprint_of(&self, names: &[String], books: &mut Books) -> Result<String, QueryError> {
         let mut hashes = Remembered { books };
         let mut whole = blake3::Hasher::new();
         for name in names {
             whole.update(name.as_bytes());
-            whole.update(self.warehouse.source(&name)?.fingerprint(&mut hashes)?.as_bytes());
+            whole.update(self.warehouse.source(name)?.fingerprint(&mut hashes)?.as_bytes());
         }
         Ok(whole.finalize().to_hex().to_string())
-    }
-
-    fn refusal(&self, error: ReleaseError, asked: f64) -> QueryError {
-        match error {
-            ReleaseError::Refused(refusal) => {
-                let smaller = refusal.available.filter(|&available| available > 0.0 && available < asked);
-                let hint = match smaller {
-                    Some(available) => format!("nothing was charged; --epsilon {} would fit", crate::sanitise::short(available * 0.999)),
-                    None => "nothing was charged; the owner of the data may raise the budget".to_owned(),
-                };
-                QueryError::refused(refusal.to_string(), Some(hint))
-            }
-            ReleaseError::Ledger(failure) => {
-                QueryError { fault: crate::error::Fault::Failed, sentence: failure.to_string(), hint: failure.hint.clone() }
-            }
-            other => QueryError::failed(other.to_string()),
-        }
     }
 
     /// The exact, bounded integers that noise would be added to. Never for people: tests compare them between neighbours.
@@ -360,7 +348,28 @@ impl Tables {
     }
 }
 
-fn of_ledger(error: LedgerError) -> QueryError {
+/// A budget's "no", with what would fit instead.
+pub(crate) fn refused(refusal: &Refusal, asked: f64) -> QueryError {
+    let smaller = refusal.available.filter(|&available| available > 0.0 && available < asked);
+    let hint = match smaller {
+        Some(available) => format!("nothing was charged; --epsilon {} would fit", crate::sanitise::short(available * 0.999)),
+        None => "nothing was charged; the owner of the data may raise the budget".to_owned(),
+    };
+    QueryError::refused(refusal.to_string(), Some(hint))
+}
+
+/// Why nothing was released, and what to do.
+pub(crate) fn refusal(error: ReleaseError, asked: f64) -> QueryError {
+    match error {
+        ReleaseError::Refused(refusal) => refused(&refusal, asked),
+        ReleaseError::Ledger(failure) => {
+            QueryError { fault: crate::error::Fault::Failed, sentence: failure.to_string(), hint: failure.hint.clone() }
+        }
+        other => QueryError::failed(other.to_string()),
+    }
+}
+
+pub(crate) fn of_ledger(error: LedgerError) -> QueryError {
     let hint = error.hint();
     QueryError { fault: crate::error::Fault::Failed, sentence: error.to_string(), hint }
 }

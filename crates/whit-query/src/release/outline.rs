@@ -4,11 +4,12 @@ use super::Tables;
 use crate::engine::planning;
 use crate::error::QueryError;
 use crate::plan::track::{Lost, Surroundings, track};
-use crate::plan::{Asking, Part, Plan, aggregate, part_name};
+use crate::plan::{Asking, Part, Plan, aggregate, allow, part_name};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DataFusionError};
 use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
 use std::sync::Arc;
 use whit_core::Rung;
@@ -111,7 +112,14 @@ impl Outline<'_> {
             ));
         }
         let inputs = plan.inputs().into_iter().map(|input| self.after(input)).collect::<Result<Vec<_>, _>>()?;
-        plan.with_new_exprs(plan.expressions(), inputs).map_err(|error| planning(&error))
+        // Noise may make a divisor zero: that is no reason to fail.
+        let names = NamePreserver::new(plan);
+        let exprs = plan.expressions().into_iter().map(|expr| {
+            let name = names.save(&expr);
+            Ok(name.restore(allow::harmless(expr)?))
+        });
+        let exprs = exprs.collect::<Result<Vec<_>, QueryError>>()?;
+        plan.with_new_exprs(exprs, inputs).map_err(|error| planning(&error))
     }
 
     fn aggregate(&mut self, plan: &LogicalPlan, aggregate: &Aggregate) -> Result<LogicalPlan, QueryError> {

@@ -14,7 +14,7 @@ pub(crate) struct Found {
     pub(crate) format: Format,
 }
 
-/// Finds the files of a source. `whose` is what it belongs to, for messages.
+/// Finds the files of a source. `whose` is what it belongs to, for messages; nothing where it is still to be declared.
 ///
 /// Names that begin with a dot or an underscore are left out of folders and globs (`_SUCCESS`, `.crc`); a folder gives all that
 /// is in and below it.
@@ -36,7 +36,10 @@ pub(crate) fn find(whose: &str, sources: &[String], format: Option<Format>, base
     match (found.next(), found.next()) {
         (Some((format, _)), None) => Ok(Found { format, files: search.files }),
         (Some((one, first)), Some((other, second))) => Err(QueryError::asked(
-            format!("the source of `{whose}` has files of several formats: `{first}` is {one}, `{second}` is {other}"),
+            format!(
+                "these files{} are of several formats: `{first}` is {one}, `{second}` is {other}",
+                of(", the source of", whose)
+            ),
             format!("name one kind of file, such as \"*.{one}\", or make two data sets of it"),
         )),
         (None, _) => Err(no_file(whose, sources.first().map_or("", String::as_str), base, format)),
@@ -181,14 +184,19 @@ fn format_of(whose: &str, name: &str) -> Result<Format, QueryError> {
         _ => format!("known are: {}; for another name say how it is written: format = \"csv\"", known.join(", ")),
     };
     match extension {
-        None => Err(QueryError::asked(format!("`{name}`, a source of `{whose}`, has no extension"), hint)),
+        None => Err(QueryError::asked(format!("`{name}`{} has no extension", of(", a source of", whose)), hint)),
         Some(extension) => Format::of_extension(&extension).ok_or_else(|| {
             QueryError::asked(
-                format!("`{name}`, a source of `{whose}`, has an extension that is not known: `.{extension}`"),
+                format!("`{name}`{} has an extension that is not known: `.{extension}`", of(", a source of", whose)),
                 hint,
             )
         }),
     }
+}
+
+/// Whose a file is, as a part of a sentence; nothing where it is nobody's yet.
+fn of(words: &str, whose: &str) -> String {
+    if whose.is_empty() { String::new() } else { format!("{words} `{whose}`,") }
 }
 
 fn no_file(whose: &str, source: &str, base: &Path, format: Option<Format>) -> QueryError {
@@ -196,7 +204,7 @@ fn no_file(whose: &str, source: &str, base: &Path, format: Option<Format>) -> Qu
     if path.is_dir() {
         let kinds = format.map_or("Parquet, CSV or NDJSON".to_owned(), |format| format.to_string());
         return QueryError::asked(
-            format!("the folder `{source}`, the source of `{whose}`, has no file that is {kinds}"),
+            format!("the folder `{source}`{} has no file that is {kinds}", of(", the source of", whose)),
             "name another folder, or the files by a glob together with `format`",
         );
     }
@@ -207,7 +215,7 @@ fn no_file(whose: &str, source: &str, base: &Path, format: Option<Format>) -> Qu
         Some(near) => format!("did you mean `{near}`?"),
         None => "a source is looked for relative to the folder of `whit.toml`".to_owned(),
     };
-    QueryError::asked(format!("no file matches `{source}`, the source of `{whose}`"), hint)
+    QueryError::asked(format!("no file matches `{source}`{}", of(", the source of", whose).trim_end_matches(',')), hint)
 }
 
 pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> QueryError {
@@ -312,7 +320,8 @@ mod tests {
         assert_eq!(found(&["[ab].csv"]), ["a.csv", "b.csv"]);
         assert_eq!(found(&["in"]), ["in/deep/y.csv", "in/x.csv"]);
         assert_eq!(found(&["**/*.csv"]), ["[k].csv", "a.csv", "b.csv", "in/deep/y.csv", "in/x.csv"]);
-        assert_eq!(found(&["in/*"]).len(), 2 + 1, "a glob names what it names, also a text file");
+        let error = names(&scratch, &["in/*"], None).unwrap_err();
+        assert!(error.sentence.contains("`in/notes.txt`"), "a glob names what it names: {error}");
         assert_eq!(found(&["a.csv", "*.csv", "a.csv"]), ["[k].csv", "a.csv", "b.csv"], "once each");
     }
 

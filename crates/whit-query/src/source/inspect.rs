@@ -31,7 +31,7 @@ pub struct Inspection {
 pub async fn inspect(path: &Path) -> Result<Inspection, QueryError> {
     let context = session(super::Tuning::default())?;
     let sources = [path.to_string_lossy().into_owned()];
-    let found = files::find(&path.to_string_lossy(), &sources, None, Path::new(""))?;
+    let found = files::find("", &sources, None, Path::new(""))?;
     let schema = schema::read(&context, &found).await?;
     Ok(guess(found.format, found.files.len(), schema))
 }

@@ -1,7 +1,14 @@
 //! What can be asked on the command line.
 
 mod account;
+mod asked;
+mod check;
 mod demo;
+mod histogram;
+mod hitters;
+mod init;
+mod partition;
+mod ledger;
 mod shell;
 
 use crate::number::Wrong;
@@ -13,6 +20,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use whit::query::{Fault, QueryError};
 
 /// Differential privacy that asks first what one whit is.
 ///
@@ -28,11 +36,24 @@ struct Whit {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Look at some data, and write the draft of a declaration: whit.toml.
+    Init(init::Init),
+    /// Check a declaration against its files, and show the ladder.
+    Check(check::Check),
+    /// Count how many users have each item, and rank the items.
+    Hitters(hitters::Hitters),
+    /// Add up how much of each item users have, in the clusters of a partition.
+    Histogram(histogram::Histogram),
+    /// Make a partition: which element a value falls into.
+    #[command(subcommand)]
+    Partition(partition::Partition),
     /// Price a run: ε, δ, noise, steps or rate, each from the others.
     #[command(subcommand)]
     Account(account::Account),
     /// Show the ladder: one histogram protected at event, element and user level.
     Demo(demo::Demo),
+    /// Show what was spent and what is left; verify, reaccount, export, void.
+    Ledger(ledger::Ledger),
     /// Print a completion script for a shell.
     Completions(shell::Completions),
     /// Print the manual page, or write all of them into a folder.
@@ -85,6 +106,21 @@ impl Error {
     }
 }
 
+impl From<QueryError> for Error {
+    fn from(error: QueryError) -> Self {
+        let QueryError { fault, sentence, hint } = error;
+        let told = |sentence: String, hint: Option<String>| match hint {
+            Some(hint) => format!("{sentence}\n  hint: {hint}"),
+            None => sentence,
+        };
+        match (fault, hint) {
+            (Fault::Asked, hint) => Self::Asked { sentence, hint: hint.unwrap_or_else(|| "see `whit help`".to_owned()) },
+            (Fault::Refused, hint) => Self::Refused(told(sentence, hint)),
+            (Fault::Failed, hint) => Self::Failed(told(sentence, hint)),
+        }
+    }
+}
+
 /// Runs one command line; the first argument is the program's name.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>, out: &mut dyn Write, talk: &mut dyn Write) -> ExitCode {
     let parsed = definition().try_get_matches_from(arguments).and_then(|matches| Whit::from_arg_matches(&matches));
@@ -117,8 +153,14 @@ fn definition() -> clap::Command {
 impl Command {
     fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         match self {
+            Self::Init(init) => init.run(talk),
+            Self::Check(check) => check.run(out, talk),
+            Self::Hitters(hitters) => hitters.run(out, talk),
+            Self::Histogram(histogram) => histogram.run(out, talk),
+            Self::Partition(partition) => partition.run(out, talk),
             Self::Account(account) => account.run(out, talk),
             Self::Demo(demo) => demo.run(out, talk),
+            Self::Ledger(ledger) => ledger.run(out, talk),
             Self::Completions(completions) => completions.run(out),
             Self::Man(man) => man.run(out, talk),
         }
@@ -150,7 +192,7 @@ pub(crate) fn write_json(view: &impl Serialize, out: &mut dyn Write) -> Result<(
 }
 
 /// Writes a file, with the folders that lead to it, and says so.
-pub(crate) fn write_file(path: PathBuf, content: &str, talk: &mut dyn Write) -> Result<PathBuf, Error> {
+pub(crate) fn write_file(path: PathBuf, content: impl AsRef<[u8]>, talk: &mut dyn Write) -> Result<PathBuf, Error> {
     let write = || {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder)?;

@@ -49,7 +49,8 @@ mod tests {
         let fields = ["a,b", "say \"no\"", "two\nlines", "cr\r", "", " blank ", "plain"];
         let rows = fields.map(|field| vec![key(field)]).to_vec();
         let answer = answer(&[("a \"key\"", Role::Key)], rows);
-        let expected = "\"a \"\"key\"\"\"\n\"a,b\"\n\"say \"\"no\"\"\"\n\"two\nlines\"\n\"cr\r\"\n\"\"\n\" blank \"\nplain\n";
+        let expected =
+            "\"a \"\"key\"\"\"\n\"a,b\"\n\"say \"\"no\"\"\"\n\"two\nlines\"\n\"cr\r\"\n\"\"\n\" blank \"\nplain\n";
         assert_eq!(written(&answer), expected);
     }
 

@@ -90,9 +90,8 @@ impl Drawing {
             Kind::Svg => write_file(self.path.clone(), svg, talk)?,
             Kind::Html => write_file(self.path.clone(), &page(), talk)?,
             Kind::Png => {
-                let png = raster::png(svg).map_err(|why| {
-                    Error::Failed(format!("`{}` could not be drawn: {why}", self.path.display()))
-                })?;
+                let png = raster::png(svg)
+                    .map_err(|why| Error::Failed(format!("`{}` could not be drawn: {why}", self.path.display())))?;
                 let unknown = raster::unknown_letters(svg);
                 if !unknown.is_empty() {
                     writeln!(talk, "note: the built-in font has no {unknown}; an .svg or .html shows these letters")?;
@@ -204,11 +203,8 @@ mod tests {
     fn every_kind_of_file_is_written_and_named() {
         let folder = folder("files");
         let plot = ["a.svg", "a.png", "a.html"].map(|name| drawing(folder.join(name).to_str().unwrap()).unwrap());
-        let options = OutputOptions {
-            parquet: Some(folder.join("a.parquet")),
-            plot: plot.to_vec(),
-            ..OutputOptions::default()
-        };
+        let options =
+            OutputOptions { parquet: Some(folder.join("a.parquet")), plot: plot.to_vec(), ..OutputOptions::default() };
         let (out, talk) = written(&sample(), &options);
         assert_eq!((out.as_str(), talk.matches("wrote ").count()), ("", 4));
         let starts = |name: &str, with: &[u8]| std::fs::read(folder.join(name)).unwrap().starts_with(with);

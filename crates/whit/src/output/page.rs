@@ -72,11 +72,15 @@ impl Report {
             let _ = write!(self.body, "<th scope=\"col\"{}>{}</th>", class(*side), escape(name));
         }
         self.body.push_str("</tr></thead>\n<tbody>\n");
+        let spread = |cell: &String| cell[split(cell)..].trim_end().chars().count();
+        let widest: Vec<usize> = (0..table.columns().len())
+            .map(|i| table.rows().iter().filter_map(|row| row.get(i)).map(spread).max().unwrap_or(0))
+            .collect();
         for row in table.rows() {
             self.body.push_str("<tr>");
-            for (cell, (_, side)) in row.iter().zip(table.columns()) {
-                let text = if *side == Side::Right { figures(cell) } else { cell.clone() };
-                let _ = write!(self.body, "<td{}>{}</td>", class(*side), escape(&text));
+            for (i, (cell, (_, side))) in row.iter().zip(table.columns()).enumerate() {
+                let cell = if *side == Side::Right { number(cell, widest[i]) } else { escape(cell) };
+                let _ = write!(self.body, "<td{}>{cell}</td>", class(*side));
             }
             self.body.push_str("</tr>\n");
         }
@@ -126,8 +130,8 @@ impl Report {
     pub(crate) fn answer(self, answer: &Answer) -> Self {
         let statement = &answer.statement;
         let mut report = self.code(&statement.question);
-        if let Some(picture) = picture::of(answer) {
-            report = report.picture(picture);
+        for panel in picture::panels(answer) {
+            report = report.picture(panel);
         }
         if !answer.columns.is_empty() {
             report = report.table(&text::table(answer, Cut { rows: ROWS, ..Cut::NONE }));
@@ -142,8 +146,7 @@ impl Report {
         report = if statement.prices.is_empty() {
             report.prose("Nothing private was read: this answer is exact and free.")
         } else {
-            let protected = format!("Protects one {}. What it costs, rung by rung:", statement.unit);
-            report.prose(&protected).table(&text::prices(statement))
+            report.prose("What it costs, rung by rung:").table(&text::prices(statement))
         };
         report.list(&text::account(answer))
     }
@@ -189,14 +192,29 @@ fn inline(text: &str) -> String {
     parts.iter().enumerate().map(mark).collect()
 }
 
-/// The padding of a number as blanks that are as wide as digits: the first of several blanks separates, others pad.
-fn figures(cell: &str) -> String {
-    let mut text = String::new();
-    for c in cell.chars() {
-        let pads = c == ' ' && (text.is_empty() || text.ends_with([' ', '\u{2007}']));
-        text.push(if pads { '\u{2007}' } else { c });
+/// Where a number ends and its interval begins.
+fn split(cell: &str) -> usize {
+    cell.find(['±', '[']).unwrap_or(cell.len())
+}
+
+/// A number, and its interval in a box of the same width in every row, so that both line up.
+fn number(cell: &str, widest: usize) -> String {
+    let (value, spread) = cell.split_at(split(cell));
+    let value = figures(value.trim_start().strip_suffix(' ').unwrap_or(value.trim_start()));
+    if widest == 0 {
+        return escape(&value);
     }
-    text
+    format!("{} <span style=\"min-width:{widest}ch\">{}</span>", escape(&value), escape(&figures(spread.trim_end())))
+}
+
+/// Padding as blanks that are as wide as digits: the first of several blanks separates, others pad.
+fn figures(text: &str) -> String {
+    let mut padded = String::new();
+    for c in text.chars() {
+        let pads = c == ' ' && padded.ends_with([' ', '\u{2007}']);
+        padded.push(if pads { '\u{2007}' } else { c });
+    }
+    padded
 }
 
 #[cfg(test)]
@@ -268,7 +286,9 @@ mod tests {
 
     #[test]
     fn padding_is_as_wide_as_digits() {
-        assert_eq!(figures("  987 ±  41"), "\u{2007}\u{2007}987 ± \u{2007}41");
+        assert_eq!(number("  987 ±  41", 5), "987 <span style=\"min-width:5ch\">± \u{2007}41</span>");
+        assert_eq!(number("    9    [8 … 30]", 8), "9 \u{2007}\u{2007} <span style=\"min-width:8ch\">[8 … 30]</span>");
+        assert_eq!(number("  12", 0), "12");
     }
 
     /// The browser compares this hash; a script that was changed without it would not run.

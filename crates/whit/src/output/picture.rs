@@ -4,7 +4,9 @@ use super::text::{measure, one_line, shown};
 use crate::measure::Measure;
 use crate::number::grouped;
 use crate::plot::{Axis, BarChart, BarSeries, Lines, PALETTE, Picture, Scale, Trace, time};
+use crate::table::visible;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use whit_query::{Answer, Cell, Role, Value};
 
 /// The most groups of bars in one picture.
@@ -18,8 +20,13 @@ const PLACES: usize = 3;
 
 /// The picture of an answer, or nothing where the answer has no number to draw.
 pub(crate) fn of(answer: &Answer) -> Option<Picture> {
-    let panels = Plan::new(answer)?.draw();
+    let panels = panels(answer);
     (!panels.is_empty()).then(|| Picture::stack(&panels))
+}
+
+/// The same as one picture for each axis.
+pub(crate) fn panels(answer: &Answer) -> Vec<Picture> {
+    Plan::new(answer).map_or_else(Vec::new, |plan| plan.draw())
 }
 
 /// One line or one colour of bars: its name and what it has in each row.
@@ -67,7 +74,8 @@ impl<'a> Plan<'a> {
             return Some(Self { answer, values, along, colour, groups: vec![i] });
         }
         // Of two keys, the one with a handful of values is told apart by colour.
-        let few = keys.iter().map(|&i| (distinct(answer, i), i)).filter(|&(n, _)| (2..=PALETTE.len()).contains(&n)).min();
+        let few =
+            keys.iter().map(|&i| (distinct(answer, i), i)).filter(|&(n, _)| (2..=PALETTE.len()).contains(&n)).min();
         let colour = few.filter(|_| keys.len() == 2).map(|(_, i)| i);
         let groups = colour.map_or_else(|| keys.clone(), rest);
         Some(Self { answer, values, along: None, colour: colour.map(|i| vec![i]), groups })
@@ -93,10 +101,12 @@ impl<'a> Plan<'a> {
         let (strands, hidden) = self.strands(values);
         let mut note = more.to_owned();
         if hidden > 0 {
-            note += &format!("Drawn are the {} largest of {} lines or colours. ", strands.len(), strands.len() + hidden);
+            let (drawn, all) = (strands.len(), strands.len() + hidden);
+            let _ = write!(note, "Drawn are the {drawn} largest of {all} lines or colours. ");
         }
-        let axis = if let [value] = values { self.answer.columns[*value].name.clone() } else { String::new() };
         let title = self.title(values);
+        let axis = if let [_] = values { self.names(values) } else { String::new() };
+        let axis = if axis == title { String::new() } else { axis };
         match &self.along {
             Some((key, scale, places)) => {
                 let across = Axis { name: self.answer.columns[*key].name.clone(), scale: *scale };
@@ -113,7 +123,7 @@ impl<'a> Plan<'a> {
     }
 
     fn bars(&self, strands: Vec<Strand>, title: String, subtitle: String, axis: String, mut note: String) -> Picture {
-        let names: Vec<String> = (0..self.answer.rows.len()).map(|row| self.group(row, &strands)).collect();
+        let names: Vec<String> = (0..self.answer.rows.len()).map(|row| self.group(row)).collect();
         let mut groups: Vec<(String, f64)> = Vec::new();
         let mut place: BTreeMap<&str, usize> = BTreeMap::new();
         for strand in &strands {
@@ -129,7 +139,7 @@ impl<'a> Plan<'a> {
         if all > GROUPS {
             groups.sort_by(|a, b| b.1.total_cmp(&a.1));
             groups.truncate(GROUPS);
-            note += &format!("Drawn are the {GROUPS} largest of {} groups.", grouped(&all.to_string()));
+            let _ = write!(note, "Drawn are the {GROUPS} largest of {} groups.", grouped(&all.to_string()));
         }
         let place: BTreeMap<&str, usize> = groups.iter().enumerate().map(|(i, (name, _))| (name.as_str(), i)).collect();
         let series = strands.into_iter().zip(PALETTE).map(|(strand, colour)| {
@@ -147,10 +157,9 @@ impl<'a> Plan<'a> {
     }
 
     /// The name of a row's group: its keys, or the row's number where the question left the keys out.
-    fn group(&self, row: usize, strands: &[Strand]) -> String {
+    fn group(&self, row: usize) -> String {
         let cells = &self.answer.rows[row];
         match (self.groups.as_slice(), self.answer.rows.len()) {
-            ([], 1) if strands.len() == 1 => strands[0].name.clone(),
             ([], 1) => String::new(),
             ([], _) => format!("row {}", grouped(&(row + 1).to_string())),
             (keys, _) => words(cells, keys),
@@ -201,7 +210,12 @@ impl<'a> Plan<'a> {
 
     /// Names of columns: a, b and c.
     fn names(&self, columns: &[usize]) -> String {
-        let names: Vec<&str> = columns.iter().map(|&i| self.answer.columns[i].name.as_str()).collect();
+        let name = |&i: &usize| {
+            let column = &self.answer.columns[i];
+            let exact = if column.role == Role::Exact { " (exact)" } else { "" };
+            format!("{}{exact}", visible(&column.name))
+        };
+        let names: Vec<String> = columns.iter().map(name).collect();
         match names.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
             _ => names.concat(),
@@ -211,7 +225,7 @@ impl<'a> Plan<'a> {
 
 /// The keys of a row as one name.
 fn words(cells: &[Cell], keys: &[usize]) -> String {
-    let word = |&key: &usize| cells.get(key).map(|cell| shown(cell, Role::Key, usize::MAX).line());
+    let word = |&key: &usize| cells.get(key).map(|cell| visible(&shown(cell, Role::Key, usize::MAX).line()));
     keys.iter().filter_map(word).collect::<Vec<_>>().join(" · ")
 }
 
@@ -305,9 +319,9 @@ mod tests {
 
     #[test]
     fn a_second_key_is_told_apart_by_colour() {
-        let rows = ["a", "b", "c", "d", "e", "f", "g"].iter().flat_map(|site| {
-            ["mobile", "desktop"].map(|device| vec![key(site), key(device), count(50)])
-        });
+        let rows = ["a", "b", "c", "d", "e", "f", "g"]
+            .iter()
+            .flat_map(|site| ["mobile", "desktop"].map(|device| vec![key(site), key(device), count(50)]));
         let columns = [("site", Role::Key), ("device", Role::Key), ("visits", Role::Noisy)];
         let svg = drawn(&answer(&columns, rows.collect()));
         assert!(svg.contains("visits by site and device"));
@@ -321,7 +335,7 @@ mod tests {
         let columns = [("site", Role::Key), ("visits", Role::Noisy), ("share", Role::Noisy)];
         let apart = drawn(&priced(answer(&columns, vec![row("a", 900), row("b", 800), row("c", 700)])));
         assert_eq!(apart.matches("<svg").count(), 3);
-        assert_eq!(apart.matches("Protects one").count(), 2, "in the description and under the first title");
+        assert_eq!(apart.matches("for each element").count(), 2, "in the description and under the first title");
         let row = |name: &str, n: i64| vec![key(name), count(n), count(2 * n)];
         let together = drawn(&answer(&columns, vec![row("a", 900), row("b", 800), row("c", 700)]));
         assert_eq!(together.matches("<svg").count(), 1);
@@ -338,7 +352,7 @@ mod tests {
     #[test]
     fn one_number_is_one_bar() {
         let svg = drawn(&priced(answer(&[("visits", Role::Noisy)], vec![vec![count(1234)]])));
-        assert!(svg.contains("Protects one element (user_id, domain), replace with ε ≤ 1."));
+        assert!(svg.contains("ε ≤ 1 for each element (user_id, domain), replace."));
         assert!(svg.contains("1,234 [1,224 … 1,246]"));
     }
 
@@ -354,6 +368,10 @@ mod tests {
     fn keys_cannot_break_out_of_the_picture() {
         let rows = ["<script>alert(1)</script>", "\"><svg onload=x>", "&amp;"].map(|name| vec![key(name), count(5)]);
         let svg = drawn(&answer(&[("<i>", Role::Key), ("</svg>", Role::Noisy)], rows.to_vec()));
+        assert!(
+            drawn(&answer(&[("k", Role::Key), ("n", Role::Noisy)], vec![vec![key("\u{202e}rtl"), count(5)]]))
+                .contains("\\u{202e}rtl")
+        );
         assert!(!svg.contains("<script") && !svg.contains("<svg onload") && !svg.contains("<i>"));
         assert_eq!(svg.matches("</svg>").count(), 1);
     }

@@ -113,8 +113,7 @@ pub(crate) fn write_statement(answer: &Answer, out: &mut dyn Write) -> io::Resul
 
 /// What each rung pays.
 pub(crate) fn prices(statement: &Statement) -> Table {
-    let headings =
-        [("unit", Side::Left), ("ε at most", Side::Right), ("δ", Side::Right), ("accountant", Side::Left)];
+    let headings = [("unit", Side::Left), ("ε at most", Side::Right), ("δ", Side::Right), ("accountant", Side::Left)];
     let mut table = Table::new(headings);
     for price in &statement.prices {
         table.row([price.unit.clone(), brief_up(price.epsilon), brief_up(price.delta), price.accountant.clone()]);
@@ -167,9 +166,9 @@ pub(crate) fn one_line(statement: &Statement) -> String {
     };
     let delta = if price.delta > 0.0 { format!(", δ = {}", brief(price.delta)) } else { String::new() };
     format!(
-        "Protects one {} with ε ≤ {}{delta}. Each interval holds with {} probability.",
-        statement.unit,
+        "ε ≤ {}{delta} for each {}. Each interval holds with {} probability.",
         brief_up(price.epsilon),
+        statement.unit,
         percent(statement.confidence)
     )
 }
@@ -193,10 +192,10 @@ mod tests {
         ];
         let columns = [("domain", Role::Key), ("visits", Role::Noisy), ("mean seconds", Role::Noisy)];
         let expected = "\
-domain              visits   mean seconds
-──────────────  ──────────  ─────────────
-search.example  1,234 ± 41  41.3 ± 1.4
-mail.example       87 ± 41   8   [0 … 23]
+domain              visits    mean seconds
+──────────────  ──────────  ──────────────
+search.example  1,234 ± 41  41.27 ± 1.37
+mail.example       87 ± 41   8    [0 … 23]
 
   protected  element (user_id, domain), replace
 

@@ -5,6 +5,7 @@ use super::frame::{Entry, Sign, heading, legend, note};
 use super::letters::width;
 use super::{Anchor, EDGE, Picture, Svg, WIDTH, tick_labels};
 use crate::measure::Measure;
+use std::fmt::Write as _;
 
 /// The share of a group's room that its bars take.
 const FILLED: f64 = 0.8;
@@ -62,8 +63,11 @@ pub(super) fn entries(chart: &BarChart) -> Vec<Entry<'_>> {
     if chart.series.len() < 2 && chart.exact.is_none() && chart.series.iter().all(|series| series.note.is_empty()) {
         return Vec::new();
     }
-    let series =
-        chart.series.iter().map(|series| Entry { sign: Sign::Bar(series.colour), name: &series.name, note: &series.note });
+    let series = chart.series.iter().map(|series| Entry {
+        sign: Sign::Bar(series.colour),
+        name: &series.name,
+        note: &series.note,
+    });
     let exact = chart.exact.iter().map(|exact| Entry { sign: Sign::Exact, name: &exact.name, note: &exact.note });
     series.chain(exact).collect()
 }
@@ -78,8 +82,8 @@ fn error_bar(svg: &mut Svg, measure: &Measure, x: f64, cap: f64, (start, end): (
     let mut data = format!("M{x:.1} {above:.1}V{below:.1}");
     for (value, at) in [(high, above), (low, below)] {
         if value.is_finite() {
-            data += &format!("M{:.1} {at:.1}H{:.1}", x - cap, x + cap);
+            let _ = write!(data, "M{:.1} {at:.1}H{:.1}", x - cap, x + cap);
         }
     }
-    svg.path(&data, "class=\"error-bar\"");
+    svg.error_bar(&data);
 }

@@ -51,6 +51,25 @@ pub(crate) fn fit(text: &str, size: f64, room: f64) -> String {
     kept.trim_end().to_owned() + "…"
 }
 
+/// The text, or as much of its two ends as fits with an ellipsis between them: names often differ at their ends.
+pub(crate) fn fit_middle(text: &str, size: f64, room: f64) -> String {
+    if width(text, size) <= room {
+        return text.to_owned();
+    }
+    let letters: Vec<char> = text.chars().collect();
+    let wide = |c: char| width(c.encode_utf8(&mut [0; 4]), size);
+    let (mut start, mut end, mut used) = (0, letters.len(), width("…", size));
+    while start < end {
+        let from_start = start <= letters.len() - end;
+        used += wide(if from_start { letters[start] } else { letters[end - 1] });
+        if used > room {
+            break;
+        }
+        if from_start { start += 1 } else { end -= 1 }
+    }
+    letters[..start].iter().chain(&['…']).chain(&letters[end..]).collect()
+}
+
 /// The text in lines that fit, broken at blanks; a word that is too long for a line is cut.
 pub(crate) fn lines(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -76,6 +95,9 @@ mod tests {
         let cut = fit("a-rather-long-domain-name.example", 13.0, 100.0);
         assert!(cut.ends_with('…') && width(&cut, 13.0) <= 100.0 && cut.starts_with("a-rather"), "{cut}");
         assert_eq!(fit("anything", 13.0, 0.0), "…");
+        let cut = fit_middle("a-rather-long-domain-name.example", 13.0, 100.0);
+        assert!(cut.starts_with("a-ra") && cut.ends_with("mple") && width(&cut, 13.0) <= 100.0, "{cut}");
+        assert_eq!((fit_middle("short", 13.0, 100.0), fit_middle("long", 13.0, 1.0)), ("short".into(), "…".into()));
     }
 
     #[test]

@@ -124,7 +124,8 @@ impl Lines {
         }
         for limit in self.limits.iter().filter(|limit| limit.value.is_finite()) {
             let y = place.y(limit.value);
-            let stroke = format!("fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" stroke-dasharray=\"6 5\"", limit.colour);
+            let stroke =
+                format!("fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" stroke-dasharray=\"6 5\"", limit.colour);
             svg.path(&format!("M{:.1} {y:.1}H{:.1}", place.left, place.right), &stroke);
             let name = fit(&limit.name, 12.0, place.right - place.left);
             svg.text("tick", (place.left + 6.0, y - 6.0), Anchor::Start, &name);
@@ -186,7 +187,8 @@ impl Lines {
             svg.path(&data, &format!("{attributes} stroke=\"{colour}\""));
             for (x, measure) in run.iter().filter(|_| trace.points.len() <= DOTS || run.len() == 1) {
                 svg.begin(&self.tip(trace, *x, measure));
-                svg.dot((place.x(*x), place.y(measure.value)), 3.2, colour);
+                let radius = if trace.points.len() <= DOTS / 3 { 3.2 } else { 2.2 };
+                svg.dot((place.x(*x), place.y(measure.value)), radius, colour);
                 svg.end();
             }
         }

@@ -32,7 +32,7 @@ const EDGE: f64 = 24.0;
 const STYLE: &str = "text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;fill:#222}\
 .title{font-size:19px;font-weight:600}.subtitle{font-size:13px;fill:#555}.label{font-size:13px}\
 .tick{font-size:12px;fill:#555}.grid{stroke:#e4e4e4;stroke-width:1}.axis{stroke:#555;stroke-width:1.2}\
-.error-bar{stroke:#222;stroke-width:1.4;fill:none}.strong{font-size:13px;font-weight:600}.exact{stroke:#222;stroke-width:2.6}";
+.error-bar{stroke:#222;stroke-width:1.4;fill:none}.halo{stroke:#fff;stroke-width:4;stroke-opacity:.45;fill:none}.strong{font-size:13px;font-weight:600}.exact{stroke:#222;stroke-width:2.6}";
 
 /// A finished picture.
 #[derive(Debug, Clone)]
@@ -110,6 +110,12 @@ impl Svg {
     /// Any path; `attributes` are ours, never text from outside.
     fn path(&mut self, data: &str, attributes: &str) {
         let _ = writeln!(self.body, "<path d=\"{data}\" {attributes}/>");
+    }
+
+    /// An error bar, set off from the bar on which it stands.
+    fn error_bar(&mut self, data: &str) {
+        self.path(data, "class=\"halo\"");
+        self.path(data, "class=\"error-bar\"");
     }
 
     /// Starts a group of marks that tells what it stands for when one points at it.
@@ -194,7 +200,7 @@ fn tick_labels(ticks: &[f64]) -> Vec<String> {
         let text = if tick == 0.0 {
             "0".to_owned()
         } else if most >= 1e7 || step < 1e-4 {
-            let text = format!("{:.6e}", tick);
+            let text = format!("{tick:.6e}");
             let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
             let digits = digits.trim_end_matches('0').trim_end_matches('.');
             format!("{digits}×10{}", exponent.chars().map(raised).collect::<String>())

@@ -3,9 +3,10 @@
 use super::bars::{BarChart, scale};
 use super::columns::entries;
 use super::frame::{heading, legend, note};
-use super::letters::{fit, width};
+use super::letters::{fit_middle, width};
 use super::{Anchor, EDGE, Picture, Svg, WIDTH, tick_labels};
 use crate::measure::Measure;
+use std::fmt::Write as _;
 
 /// The most room that names get.
 const NAMES: f64 = 320.0;
@@ -27,23 +28,25 @@ pub(super) fn draw(chart: &BarChart) -> Picture {
     let numbers: Vec<String> =
         if alone { (0..chart.groups.len()).map(|g| shown(g).unwrap_or_default()).collect() } else { Vec::new() };
     let widest = |texts: &[String], size| texts.iter().map(|text| width(text, size)).fold(0.0, f64::max);
-    let left = EDGE + widest(&chart.groups, 13.0).min(NAMES) + 8.0;
+    let named = widest(&chart.groups, 13.0).min(NAMES);
+    let left = EDGE + if named > 0.0 { named + 8.0 } else { 0.0 };
     let beside = widest(&numbers, 12.0).min(260.0);
     let right = WIDTH - EDGE - if beside > 0.0 { beside + 14.0 } else { 0.0 };
 
-    let (start, end, ticks) = scale(chart.range(), ((right - left) / 90.0) as u32);
+    let (start, end, ticks) = scale(chart.range(), ((right - left) / 75.0) as u32);
     let x = |value: f64| (right - left).mul_add((value - start) / (end - start), left);
     let labels = tick_labels(&ticks);
     for (&tick, label) in ticks.iter().zip(&labels) {
         svg.line("grid", (x(tick), top - 2.0), (x(tick), floor));
         svg.text("tick", (x(tick), floor + 17.0), Anchor::Middle, label);
     }
+    let below = if chart.axis.is_empty() { 22.0 } else { 44.0 };
     svg.text("label", (f64::midpoint(left, right), floor + 38.0), Anchor::Middle, &chart.axis);
 
     for (g, group) in chart.groups.iter().enumerate() {
         let from = pitch.mul_add(g as f64, top) + 4.0;
         let middle = from + (pitch - 9.0) / 2.0;
-        let name = fit(group, 13.0, NAMES);
+        let name = fit_middle(group, 13.0, NAMES);
         svg.text("label", (left - 8.0, middle + 4.5), Anchor::End, &name);
         let measured = chart.series.iter().enumerate();
         let measured = measured.filter_map(|(s, series)| Some((s, series, series.values.get(g)?.as_ref()?)));
@@ -64,7 +67,7 @@ pub(super) fn draw(chart: &BarChart) -> Picture {
         }
     }
     svg.line("axis", (x(0.0), top - 2.0), (x(0.0), floor));
-    let end = note(&mut svg, &chart.note, floor + 44.0);
+    let end = note(&mut svg, &chart.note, floor + below);
     svg.finish(WIDTH, end + 16.0)
 }
 
@@ -78,8 +81,8 @@ fn error_bar(svg: &mut Svg, measure: &Measure, y: f64, (start, end): (f64, f64),
     let mut data = format!("M{from:.1} {y:.1}H{to:.1}");
     for (value, at) in [(low, from), (high, to)] {
         if value.is_finite() {
-            data += &format!("M{at:.1} {:.1}V{:.1}", y - 3.5, y + 3.5);
+            let _ = write!(data, "M{at:.1} {:.1}V{:.1}", y - 3.5, y + 3.5);
         }
     }
-    svg.path(&data, "class=\"error-bar\"");
+    svg.error_bar(&data);
 }

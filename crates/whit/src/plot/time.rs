@@ -132,14 +132,16 @@ fn places(step: Step, low: f64, high: f64) -> Vec<i64> {
     match step {
         Step::Seconds(seconds) => {
             let origin = if seconds % (7 * DAY) == 0 { 4 * DAY } else { 0 }; // weeks start on a Monday
-            let first = (low - origin).div_euclid(seconds) + i64::from((low - origin).rem_euclid(seconds) > 0);
-            (first..).map(|i| i * seconds + origin).take_while(|&at| at <= high).collect()
+            let (first, last) = ((low - origin).div_euclid(seconds), (high - origin).div_euclid(seconds));
+            (first..=last).map(|i| i * seconds + origin).filter(|&at| at >= low).collect()
         }
         Step::Months(months) => {
-            let (year, month, _) = date(low.div_euclid(DAY));
-            let first = (year * 12 + month - 1).div_euclid(months);
+            let step_of = |at: i64| {
+                let (year, month, _) = date(at.div_euclid(DAY));
+                (year * 12 + month - 1).div_euclid(months)
+            };
             let at = |i: i64| days_from((i * months).div_euclid(12), (i * months).rem_euclid(12) + 1, 1) * DAY;
-            (first..).map(at).skip_while(|&at| at < low).take_while(|&at| at <= high).collect()
+            (step_of(low)..=step_of(high)).map(at).filter(|&at| at >= low).collect()
         }
     }
 }

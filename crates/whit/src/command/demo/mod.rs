@@ -164,7 +164,10 @@ impl Level {
         }
         let released = release(&mechanism, &exact, &rungs, &mut ledger, &mut Os).map_err(|why| match why {
             ReleaseError::Refused(refusal) => Error::Refused(refusal.to_string()),
-            ReleaseError::NoRung | ReleaseError::Sanitise(_) => failed(&why),
+            ReleaseError::NoRung
+            | ReleaseError::Sanitise(_)
+            | ReleaseError::Ledger(_)
+            | ReleaseError::Commit(_) => failed(&why),
         })?;
         let mut charge: Charge = Vec::new();
         for finer in levels(kept.len() as u64).iter().take_while(|finer| finer.kind != self.kind) {

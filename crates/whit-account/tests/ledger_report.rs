@@ -1,0 +1,172 @@
+//! What the ledger tells of itself: by rung, by analyst, over time, and as other accountants see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod ledger;
+
+use ledger::{budgets, charge, folder, question, reserve, user};
+use whit_account::Name;
+use whit_account::ledger::{Account, Books, Budget, CurrencyName, Question, Statement};
+use whit_core::{Charge, Cost, Ledger, Rho, Rung, Unit};
+
+fn element() -> Unit {
+    Unit::element("id", "day")
+}
+
+fn rung(unit: Unit, holds: u64) -> Rung {
+    Rung { unit, holds, disjoint: false }
+}
+
+fn gaussian(noise: f64) -> Charge {
+    vec![(rung(element(), 1), Cost::Gaussian { noise }), (rung(user(), 4), Cost::Gaussian { noise: noise / 4.0 })]
+}
+
+fn by(analyst: &str) -> Question {
+    Question { analyst: analyst.to_owned(), ..question("q") }
+}
+
+fn budget(epsilon: f64) -> Budget {
+    Budget::new("visits", element(), epsilon, 1e-6)
+}
+
+/// Three releases by Alice, two by Bob, one of which is void.
+fn sample(name: &str) -> Books {
+    let mut books = Books::open(&folder(name).join("whit.ledger")).unwrap();
+    let budgets = [budget(3.0), budget(2.0).of_analyst("bob")];
+    for analyst in ["alice", "bob", "alice", "bob", "alice"] {
+        let mut booking = books.booking(by(analyst), &budgets);
+        let reservation = booking.reserve(&gaussian(8.0)).unwrap();
+        if analyst == "alice" {
+            booking.commit(reservation, b"1").unwrap();
+        }
+    }
+    books.void(4, "never ran").unwrap();
+    books
+}
+
+fn find<'a>(accounts: &'a [Account], unit: &Unit, analyst: Option<&str>) -> &'a Account {
+    let own = |account: &&Account| account.unit == *unit && account.analyst.as_deref() == analyst;
+    let mut found = accounts.iter().filter(own);
+    let only = found.next().unwrap();
+    assert!(found.next().is_none(), "one account for each");
+    only
+}
+
+/// ε of so many Gaussian runs at the half of δ that is not set aside.
+fn gaussians(noise: f64, times: u64) -> f64 {
+    whit_account::epsilon(&Cost::Gaussian { noise }.repeat(times), 5e-7, Name::Gdp).unwrap().upper
+}
+
+fn near(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 1e-9, "{found} instead of {expected}");
+}
+
+#[test]
+fn a_statement_tells_what_was_spent_by_rung_and_by_analyst() {
+    let books = sample("statement");
+    let in_force = books.budgets().unwrap();
+    assert_eq!(in_force, [budget(3.0), budget(2.0).of_analyst("bob")]);
+    let Statement { accounts, by_analyst, changes, open } = books.statement(&in_force).unwrap();
+    assert_eq!((accounts.len(), open), (3, 1), "bob's second entry is void, his first is open");
+    assert!(changes.is_empty());
+    let all = find(&accounts, &element(), None);
+    near(all.spent, gaussians(8.0, 4));
+    let mu_left = 1.0 / f64::sqrt(1.0 / whit_account::normal::gaussian_sigma_up(3.0, 5e-7, 1.0).powi(2) - 4.0 / 64.0);
+    near(all.left.unwrap(), gaussians(mu_left, 1));
+    assert_eq!((all.releases, all.unknown, all.delta, all.budget.as_ref()), (4, 0, 1e-6, Some(&budget(3.0))));
+    near(find(&accounts, &element(), Some("bob")).spent, gaussians(8.0, 1));
+    let users = find(&accounts, &user(), None);
+    near(users.spent, gaussians(2.0, 4));
+    assert_eq!((users.budget.as_ref(), users.left), (None, None), "told, though nobody limits it");
+    near(find(&by_analyst, &element(), Some("alice")).spent, gaussians(8.0, 3));
+    near(find(&by_analyst, &user(), Some("bob")).spent, gaussians(2.0, 1));
+    assert!(find(&by_analyst, &element(), Some("bob")).left.is_some(), "bob has a budget of his own");
+    assert_eq!(books.spent(&budget(3.0)).unwrap().spent, all.spent);
+}
+
+#[test]
+fn over_time_what_is_spent_grows_and_falls_only_where_an_entry_is_voided() {
+    let books = sample("history");
+    let moments = books.history(&budget(3.0)).unwrap();
+    assert_eq!(moments.iter().map(|moment| moment.entry).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 4]);
+    for (moment, count) in moments.iter().zip([1, 2, 3, 4, 5, 4]) {
+        near(moment.epsilon, gaussians(8.0, count));
+    }
+    assert!(moments.windows(2).all(|pair| pair[0].time <= pair[1].time));
+    let bobs = books.history(&budget(2.0).of_analyst("bob")).unwrap();
+    assert_eq!(bobs.len(), 3);
+}
+
+#[test]
+fn other_accountants_read_the_stored_costs_again() {
+    let books = sample("reaccount");
+    let lines = books.reaccount(Name::Pld, &books.budgets().unwrap()).unwrap();
+    assert_eq!(lines.len(), 3);
+    for line in &lines {
+        let loss = line.loss.clone().unwrap();
+        let releases = line.account.releases;
+        let noise = if line.account.unit == user() { 2.0 } else { 8.0 };
+        let exact = whit_account::epsilon(&Cost::Gaussian { noise }.repeat(releases), 1e-6, Name::Gdp).unwrap().upper;
+        assert!(loss.lower <= exact && exact <= loss.upper * (1.0 + 1e-9), "{loss:?} {exact}");
+        assert!(loss.upper < line.account.spent, "all of δ, where the filter has set half of it aside");
+    }
+    for name in [Name::Rdp, Name::Zcdp] {
+        let lines = books.reaccount(name, &[budget(3.0)]).unwrap();
+        assert!(lines[0].loss.as_ref().unwrap().upper >= gaussians(8.0, 4) * 0.9);
+    }
+    let basic = books.reaccount(Name::Basic, &[budget(3.0)]).unwrap();
+    assert!(basic[0].loss.is_ok(), "{:?}", basic[0].loss);
+}
+
+#[test]
+fn a_budget_that_was_changed_between_entries_is_noted() {
+    let mut books = Books::open(&folder("changes").join("whit.ledger")).unwrap();
+    let _ = reserve(&mut books, "a", 0.1).unwrap();
+    let _ = reserve(&mut books, "b", 0.1).unwrap();
+    let _ = books.booking(question("c"), &budgets(2.0)).reserve(&charge(0.1)).unwrap();
+    let changes = books.statement(&budgets(2.0)).unwrap().changes;
+    assert_eq!(changes.len(), 1);
+    assert_eq!((changes[0].entry, changes[0].before.epsilon, changes[0].after.epsilon), (3, 1.0, 2.0));
+    assert_eq!(books.budgets().unwrap(), budgets(2.0));
+    books.verify().unwrap();
+}
+
+#[test]
+fn a_unit_of_which_some_releases_say_nothing_has_an_infinite_loss() {
+    let mut books = Books::open(&folder("unknown").join("whit.ledger")).unwrap();
+    let only: Charge = vec![(rung(element(), 1), Cost::Gaussian { noise: 8.0 })];
+    let _ = books.booking(by("alice"), &[budget(3.0)]).reserve(&gaussian(8.0)).unwrap();
+    let _ = books.booking(by("alice"), &[budget(3.0)]).reserve(&only).unwrap();
+    let statement = books.statement(&[budget(3.0)]).unwrap();
+    let users = find(&statement.accounts, &user(), None);
+    assert_eq!((users.spent, users.unknown, users.releases), (f64::INFINITY, 1, 2));
+    let wanted = Budget::new("visits", user(), 30.0, 1e-6);
+    let told = books.spent(&wanted).unwrap();
+    assert_eq!((told.spent, told.left), (f64::INFINITY, Some(0.0)));
+    let line = &books.reaccount(Name::Pld, &[wanted]).unwrap()[1];
+    assert_eq!(line.loss, Err("1 of 2 releases say nothing of this unit".to_owned()));
+}
+
+#[test]
+fn what_the_usual_currency_cannot_count_is_told_in_another() {
+    let mut books = Books::open(&folder("rho").join("whit.ledger")).unwrap();
+    let rho = Cost::Concentrated { rho: Rho::new(0.01).unwrap() };
+    let mut own = budget(3.0);
+    own.currency = CurrencyName::Concentrated;
+    let both: Charge = vec![(rung(element(), 1), rho.clone()), (rung(user(), 4), rho)];
+    let _ = books.booking(by("alice"), &[own.clone()]).reserve(&both).unwrap();
+    let statement = books.statement(&[own]).unwrap();
+    let users = find(&statement.accounts, &user(), None);
+    assert!(users.spent > 0.1 && users.spent < 1.0, "{users:?}");
+}
+
+#[test]
+fn an_empty_ledger_has_nothing_to_tell() {
+    let books = Books::open(&folder("empty").join("whit.ledger")).unwrap();
+    let statement = books.statement(&[]).unwrap();
+    assert!(statement.accounts.is_empty() && statement.by_analyst.is_empty());
+    assert!(books.budgets().unwrap().is_empty() && books.history(&budget(1.0)).unwrap().is_empty());
+    let told = books.spent(&budget(1.0)).unwrap();
+    assert!(told.spent == 0.0 && told.left.unwrap() > 0.999, "{told:?}");
+    assert_eq!(books.verify().unwrap().events, 0);
+}

@@ -1,0 +1,475 @@
+//! Questions by name: heavy hitters and histograms of a declared data set, answered from the ledger where they were asked before.
+
+use super::dictionary::{Dictionary, ItemList, elements_of, touch};
+use super::histogram::{BlockBound, Histogram, NoisyHistogram, Radius, Spread};
+use super::hitters::{Hitters, NoisyVector, PresenceBound};
+use super::rows::{Gathered, HEAVIEST, Reading};
+use super::tokens::{Items, Tokens};
+use super::{Calibration, EstimateError, Touch};
+use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
+use crate::error::QueryError;
+use crate::partition::PartitionFile;
+use crate::plan::Asking;
+use crate::release::Tables;
+use crate::sanitise::short;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use whit_account::ledger::{Books, Question};
+use whit_core::declare::{Bounds, Dataset, UnitDeclaration};
+use whit_core::release::CONFIDENCE;
+use whit_core::{Charge, Kind, Ladder, Mechanism, Persist};
+use whit_noise::Os;
+
+/// How many users have each item.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HittersQuestion {
+    /// The data set.
+    pub dataset: String,
+    /// The column of items.
+    pub item: String,
+    /// Which items may be named; where absent, what is declared of the column.
+    pub items: Option<ItemList>,
+    /// Show so many, with intervals that hold all at once; all of them without.
+    pub top: Option<usize>,
+    /// The most items for which a user counts fully; where absent, what the declared caps come to.
+    pub items_per_user: Option<u64>,
+    /// Only pairs whose true counts are this far apart count as wrongly ordered; where absent, one deviation of the noise.
+    pub gap: Option<f64>,
+}
+
+/// How much of each item users have, in the clusters of a partition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramQuestion {
+    /// The data set.
+    pub dataset: String,
+    /// The column of items.
+    pub item: String,
+    /// The partition file that lists items and their clusters.
+    pub partition: PathBuf,
+    /// A column of weights to add up; rows are counted without.
+    pub weight: Option<String>,
+    /// How the radius is found.
+    pub radius: Radius,
+    /// Show so many; all of them without.
+    pub top: Option<usize>,
+    /// The most clusters for which a user counts fully; where absent, what the declared caps come to.
+    pub clusters_per_user: Option<u64>,
+    /// Whether to tell shares of the whole instead of sums.
+    pub shares: bool,
+}
+
+impl From<EstimateError> for QueryError {
+    fn from(error: EstimateError) -> Self {
+        let hint = match &error {
+            EstimateError::Promise { .. } => {
+                "give both, such as --epsilon 0.5 --delta 1e-8, or declare them under `query`"
+            }
+            EstimateError::Unbounded(_) => "declare `unit.user` as the column that says whose a row is",
+            EstimateError::Overflow | EstimateError::Item { .. } => "use a coarser unit of weight, or fewer items",
+            EstimateError::NoItems | EstimateError::NoCap | EstimateError::Range { .. } => {
+                "see `whit help hitters` and `whit help histogram`"
+            }
+        };
+        Self::asked(error.to_string(), hint)
+    }
+}
+
+/// The parts of a declaration that both questions need.
+struct Declared<'a> {
+    dataset: &'a Dataset,
+    unit: &'a UnitDeclaration,
+    user: &'a str,
+    ladder: Ladder,
+    promise: Calibration,
+    confidence: f64,
+}
+
+impl<'a> Declared<'a> {
+    fn of(tables: &'a Tables, name: &str, asking: &Asking) -> Result<Self, QueryError> {
+        let dataset = tables.warehouse().declaration().dataset(name)?;
+        let unit = dataset.unit.as_ref().ok_or_else(|| {
+            let hint = format!("ask in SQL: SELECT count(*) FROM {name}");
+            QueryError::asked(format!("`{name}` is public, so there is nothing to hide"), hint)
+        })?;
+        let user = unit.user.as_ref().ok_or_else(|| {
+            let hint = "declare `unit.user`, or count rows in SQL";
+            QueryError::asked(format!("`{name}` has no user column, and users are counted here"), hint)
+        })?;
+        let ladder = unit.ladder().map_err(|error| QueryError::asked(error.to_string(), error.hint()))?;
+        let epsilon = asking.epsilon.or(dataset.query.and_then(|query| query.epsilon)).ok_or_else(|| {
+            QueryError::asked(
+                "nothing says how much this question may cost",
+                format!("say it with --epsilon 0.5, or declare dataset.{name}.query = {{ epsilon = 0.5 }}"),
+            )
+        })?;
+        let budget = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0).reduce(f64::min);
+        let delta = asking.delta.or(dataset.query.and_then(|query| query.delta)).or(budget).unwrap_or(0.0);
+        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        if !(confidence > 0.0 && confidence < 1.0) {
+            let hint = "0.95 is usual";
+            return Err(QueryError::asked(
+                format!("the confidence is {confidence}, but it must be between 0 and 1"),
+                hint,
+            ));
+        }
+        let promise = Calibration { epsilon, delta };
+        Ok(Self { dataset, unit, user: user.column(), ladder, promise, confidence })
+    }
+
+    fn protected(&self) -> &whit_core::Unit {
+        &self.ladder.protected().unit
+    }
+
+    /// What the cap on elements comes to, in things of which one element touches at most so many.
+    fn cap(&self, asked: Option<u64>, touch: Touch) -> Option<u64> {
+        asked.or_else(|| match (self.unit.caps.elements_per_user, touch) {
+            (Some(elements), Touch::Most(each)) => elements.checked_mul(each),
+            _ => None,
+        })
+    }
+
+    fn reading(&self, item: &'a str, dictionary: &'a Dictionary) -> Reading<'a> {
+        let (items, hash) = (dictionary.items(), dictionary.hash());
+        Reading { dataset: &self.dataset.name, user: self.user, item, items, hash, weight: None }
+    }
+}
+
+/// A release that was made now or before.
+struct Made<T> {
+    value: T,
+    charge: Charge,
+    statement: Statement,
+}
+
+/// Looks a question up, or reads the data, charges the ledger and releases.
+fn ask<M: Mechanism>(
+    tables: &Tables,
+    declared: &Declared<'_>,
+    books: &mut Books,
+    question: Question,
+    mechanism: &M,
+    exact: impl FnOnce() -> Result<M::Exact, QueryError>,
+    read: impl Fn(&[u8]) -> Option<M::Noisy>,
+) -> Result<Made<M::Noisy>, QueryError>
+where
+    M::Exact: Sized,
+    M::Noisy: Persist,
+{
+    let ledger = crate::release::of_ledger;
+    let rungs = declared.ladder.rungs();
+    let charge: Charge = rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
+    let changed = books.last_fingerprint(&question.dataset).map_err(ledger)?;
+    let changed = changed.is_some_and(|last| last != question.fingerprint);
+    let (value, entry, stored) = if let Some(stored) = books.stored(&question).map_err(ledger)? {
+        let value = read(&stored.value).ok_or_else(|| {
+            QueryError::failed(format!("entry {} of the ledger holds no answer that can be read", stored.number))
+        })?;
+        (value, Some(stored.number), true)
+    } else {
+        let budgets = tables.budgets(&question.dataset)?;
+        let mut booking = books.booking(question.clone(), &budgets);
+        // What would be refused anyway need not be read first.
+        if let Err(refusal) = booking.would_fit(&charge) {
+            return Err(crate::release::refused(&refusal, declared.promise.epsilon));
+        }
+        let exact = exact()?;
+        let released = whit_core::release(mechanism, &exact, rungs, &mut booking, &mut Os);
+        let released = released.map_err(|error| crate::release::refusal(error, declared.promise.epsilon))?;
+        let entry = books.stored(&question).map_err(ledger)?.map(|stored| stored.number);
+        (released.value, entry, false)
+    };
+    let mut statement = Statement {
+        dataset: question.dataset,
+        question: question.text,
+        unit: declared.protected().to_string(),
+        prices: Statement::prices(&charge, declared.promise.delta),
+        confidence: declared.confidence,
+        mechanisms: Vec::new(),
+        notes: Vec::new(),
+        fingerprint: question.fingerprint,
+        partition: question.partition,
+        entry,
+        stored,
+    };
+    if changed {
+        let note = "the data changed since the ledger last saw it, so earlier answers are about other rows";
+        statement.notes.push(note.to_owned());
+    }
+    Ok(Made { value, charge, statement })
+}
+
+/// Answers how many users have each item.
+pub fn hitters(
+    tables: &Tables,
+    question: &HittersQuestion,
+    asking: &Asking,
+    books: &mut Books,
+    analyst: &str,
+) -> Result<Answer, QueryError> {
+    let HittersQuestion { dataset, item, .. } = question;
+    let declared = Declared::of(tables, dataset, asking)?;
+    super::rows::column(&tables.warehouse().source(dataset)?.schema, dataset, item)?;
+    let dictionary = Dictionary::find(tables, dataset, item, question.items.as_ref())?;
+    let elements = elements_of(tables, dataset, item, dictionary.items())?;
+    let touch = touch(elements.as_deref(), |at| at as u32);
+    let cap = declared.cap(question.items_per_user, touch);
+    let bound = PresenceBound::new(dictionary.items().len() as u32, cap, touch, declared.user)?;
+    let hitters = Hitters::for_promise(bound.clone(), declared.protected(), declared.promise)?;
+    let Calibration { epsilon, delta } = declared.promise;
+    let meaning = format!(
+        "hitters 1\ndata {dataset}\nitem {item}\nitems {}\ncap {:?}\ntouch {touch:?}\nunits {}\nε {epsilon:?} δ {delta:?}\n",
+        dictionary.hash(),
+        bound.cap(),
+        units(&declared.ladder),
+    );
+    let asked = Question {
+        dataset: dataset.clone(),
+        analyst: analyst.to_owned(),
+        meaning,
+        text: format!("hitters of {dataset}.{item}"),
+        fingerprint: tables.fingerprint_of(std::slice::from_ref(dataset), books)?,
+        partition: tables.partition(dataset).map(str::to_owned),
+    };
+    let exact = || {
+        let Gathered { tokens, .. } = declared.reading(item, &dictionary).run(tables)?;
+        let pairs = tokens.into_iter().map(|token| (u64::from(token.user), token.item)).collect();
+        Ok(bound.gather(pairs)?)
+    };
+    let made = ask(tables, &declared, books, asked, &hitters, exact, NoisyVector::from_bytes)?;
+    let ranking = hitters.ranking(&made.value, question.top, declared.confidence, question.gap);
+    let mut statement = made.statement;
+    statement.mechanisms.push(format!("users with each {item}: rounded Gaussian, σ = {}", short(hitters.sigma())));
+    if let Some(cap) = bound.cap() {
+        statement.notes.push(format!(
+            "a user with N > {cap} items counts √({cap}/N) for each of them, so counts of items that such users have are too low"
+        ));
+    }
+    statement.notes.push(intervals(ranking.simultaneous, declared.confidence));
+    if ranking.pairs > 0 {
+        statement.notes.push(format!(
+            "about {} of the {} pairs in this order stand the wrong way round, of those whose true counts are {} or more apart (estimated from the noisy counts)",
+            short(ranking.wrong.round()),
+            ranking.pairs,
+            short(ranking.gap),
+        ));
+    }
+    statement.notes.push(left_out(item, dictionary.items().len()));
+    debug_assert_eq!(made.charge.len(), statement.prices.len());
+    let rows = ranking.rows.iter().map(|row| {
+        let users = if bound.cap().is_some() { Value::Float(row.users) } else { Value::Int(row.users as i64) };
+        vec![
+            key(&dictionary.items()[row.item as usize]),
+            Cell { value: users, low: Some(row.low), high: Some(row.high) },
+        ]
+    });
+    Ok(Answer { columns: vec![column(item, Role::Key), column("users", Role::Noisy)], rows: rows.collect(), statement })
+}
+
+/// Answers how much of each item users have.
+pub fn histogram(
+    tables: &Tables,
+    question: &HistogramQuestion,
+    asking: &Asking,
+    books: &mut Books,
+    analyst: &str,
+) -> Result<Answer, QueryError> {
+    let HistogramQuestion { dataset, item, .. } = question;
+    let declared = Declared::of(tables, dataset, asking)?;
+    super::rows::column(&tables.warehouse().source(dataset)?.schema, dataset, item)?;
+    let partition = PartitionFile::load(&question.partition)?;
+    if !partition.is_listed() {
+        return Err(QueryError::asked(
+            format!("`{}` lists no items", question.partition.display()),
+            "make one with `whit partition dictionary` or `whit partition kmeans`",
+        ));
+    }
+    let dictionary = Dictionary::new(partition.items().to_vec())?;
+    let items = Arc::new(Items::new(partition.element_of())?);
+    let elements = elements_of(tables, dataset, item, dictionary.items())?;
+    let touch = touch(elements.as_deref(), |at| partition.element_of()[at]);
+    let cap = declared.cap(question.clusters_per_user, touch);
+    // What costs an element the same costs a user more where clusters have single items.
+    let spread = match declared.protected().kind() {
+        Kind::Event | Kind::Element => Spread::PerCluster,
+        Kind::Feature | Kind::Label | Kind::User => Spread::Even,
+    };
+    let mut bound = BlockBound::new(Arc::clone(&items), cap, touch, declared.user, spread)?;
+    let weight = match question.weight.as_deref() {
+        Some(weight) => Some((weight, heaviest(&declared, weight)?)),
+        None => None,
+    };
+    if let Some((_, most)) = weight {
+        bound = bound.weighted(most / HEAVIEST as f64, HEAVIEST)?;
+    }
+    let mechanism = Histogram::for_promise(bound, question.radius, declared.protected(), declared.promise)?;
+    let Calibration { epsilon, delta } = declared.promise;
+    let meaning = format!(
+        "histogram 1\ndata {dataset}\nitem {item}\nweight {weight:?}\nradius {:?}\ncap {cap:?}\ntouch {touch:?}\nunits {}\nε {epsilon:?} δ {delta:?}\n",
+        question.radius,
+        units(&declared.ladder),
+    );
+    let asked = Question {
+        dataset: dataset.clone(),
+        analyst: analyst.to_owned(),
+        meaning,
+        text: format!("histogram of {dataset}.{item} in {}", partition.name()),
+        fingerprint: tables.fingerprint_of(std::slice::from_ref(dataset), books)?,
+        partition: Some(partition.hash().to_owned()),
+    };
+    let exact = || {
+        let reading = Reading { weight, ..declared.reading(item, &dictionary) };
+        let Gathered { tokens, marks } = reading.run(tables)?;
+        Ok(Tokens::gather(Arc::clone(&items), tokens, marks)?)
+    };
+    let made = ask(tables, &declared, books, asked, &mechanism, exact, NoisyHistogram::from_bytes)?;
+    let mut statement = made.statement;
+    describe(&mut statement, &mechanism, &made.value, question, cap);
+    statement.notes.push(intervals(question.top.is_some(), declared.confidence));
+    statement.notes.push(left_out(item, dictionary.items().len()));
+    let scale = if question.shares { Shares::of(&mechanism, &made.value, &mut statement) } else { Shares::NONE };
+    let confidence = if question.shares { 1.0 - (1.0 - declared.confidence) / 2.0 } else { declared.confidence };
+    let rows = mechanism.bars(&made.value, question.top, confidence).into_iter().map(|bar| {
+        let cluster = partition.label(partition.element_of()[bar.item as usize]);
+        let noisy = Cell {
+            value: Value::Float(bar.value / scale.total),
+            low: scale.low.map(|low| bar.low / low),
+            high: scale.high.map(|high| bar.high / high),
+        };
+        vec![key(&dictionary.items()[bar.item as usize]), key(&cluster), noisy]
+    });
+    let name = match (&question.weight, question.shares) {
+        (_, true) => "share",
+        (Some(weight), false) => weight,
+        (None, false) => "count",
+    };
+    let columns = vec![column(item, Role::Key), column("cluster", Role::Exact), column(name, Role::Noisy)];
+    Ok(Answer { columns, rows: rows.collect(), statement })
+}
+
+/// How the histogram was made, and what it leaves out.
+fn describe(
+    statement: &mut Statement,
+    mechanism: &Histogram,
+    noisy: &NoisyHistogram,
+    question: &HistogramQuestion,
+    cap: Option<u64>,
+) {
+    let items = mechanism.bound().items();
+    let (mut single, mut several) = (None, None);
+    for item in 0..items.len() as u32 {
+        let place = if items.is_single(item) { &mut single } else { &mut several };
+        place.get_or_insert_with(|| mechanism.sigma(item, noisy.radius));
+    }
+    let mut words = format!(
+        "{} in clusters: each user's block scaled to length {}, rounded Gaussian",
+        question.item,
+        short(noisy.radius)
+    );
+    for (sigma, which) in [(several, "clusters of several items"), (single, "clusters of one item")] {
+        if let Some(sigma) = sigma {
+            let _ = write!(words, ", σ = {} for {which}", short(sigma)); // a String takes everything
+        }
+    }
+    statement.mechanisms.push(words);
+    match question.radius {
+        Radius::Given(_) => statement.notes.push(format!(
+            "blocks longer than {} are scaled down to it, which makes their items too low; how many these are was not asked",
+            short(noisy.radius)
+        )),
+        Radius::TwoStage { share, quantile } => statement.notes.push(format!(
+            "radius {} found privately, with {} % of the budget: about {} % of blocks are to be within it",
+            short(noisy.radius),
+            short(100.0 * share),
+            short(100.0 * quantile)
+        )),
+        Radius::Split { users, .. } => statement.notes.push(format!(
+            "radius {} found privately from {} % of the users, who are set aside: the sums are of the others",
+            short(noisy.radius),
+            short(100.0 * users)
+        )),
+    }
+    if let Some(clipping) = mechanism.clipping(noisy) {
+        statement.notes.push(format!(
+            "about {} % of blocks are longer than the radius, and about {} % of all length is cut off (estimated from noisy counts): so much the sums are too low, on the whole",
+            short(100.0 * clipping.blocks),
+            short(100.0 * clipping.length)
+        ));
+    }
+    if let Some(cap) = cap {
+        statement
+            .notes
+            .push(format!("a user with more than {cap} full clusters is scaled down to the length of {cap}"));
+    }
+}
+
+/// What sums are divided by to make them shares.
+struct Shares {
+    total: f64,
+    /// What lower ends are divided by, where the total is surely positive.
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl Shares {
+    const NONE: Self = Self { total: 1.0, low: Some(1.0), high: Some(1.0) };
+
+    /// Half of the allowed error is the total's, half the item's.
+    fn of(mechanism: &Histogram, noisy: &NoisyHistogram, statement: &mut Statement) -> Self {
+        let (total, within) = mechanism.total(noisy, 1.0 - (1.0 - statement.confidence) / 2.0);
+        statement.notes.push("shares are of the noisy sum of all items; the intervals count its error too".to_owned());
+        let sure = total - within > 0.0;
+        Self {
+            total: if total > 0.0 { total } else { f64::NAN },
+            low: sure.then_some(total + within),
+            high: sure.then_some(total - within),
+        }
+    }
+}
+
+/// The largest weight, as declared.
+fn heaviest(declared: &Declared<'_>, weight: &str) -> Result<f64, QueryError> {
+    let name = &declared.dataset.name;
+    match declared.dataset.bounds(weight) {
+        Some(Bounds::Declared { low, high }) if low >= 0.0 && high > 0.0 => Ok(high),
+        Some(Bounds::Declared { .. }) => Err(QueryError::asked(
+            format!("the bounds of `{name}.{weight}` reach below 0, and a histogram adds up what is not negative"),
+            "declare bounds from 0 on; what is below counts as 0",
+        )),
+        Some(Bounds::Auto) | None => Err(QueryError::asked(
+            format!("`{name}.{weight}` has no declared range, so its sum has no finite sensitivity"),
+            format!("declare one that you can defend without looking: columns.{weight} = {{ bounds = [0, 600] }}"),
+        )),
+    }
+}
+
+fn units(ladder: &Ladder) -> String {
+    ladder.rungs().iter().map(|rung| rung.unit.to_string()).collect::<Vec<_>>().join("; ")
+}
+
+fn intervals(together: bool, confidence: f64) -> String {
+    let percent = short(100.0 * confidence);
+    if together {
+        format!(
+            "the intervals hold all at once with {percent} %, over the whole list, and so for whatever stands at the top"
+        )
+    } else {
+        format!("each interval holds by itself with {percent} %: of many, some will be wrong")
+    }
+}
+
+fn left_out(item: &str, items: usize) -> String {
+    format!("rows without a user, and those whose `{item}` is none of the {items} listed items, are left out")
+}
+
+fn column(name: &str, role: Role) -> Column {
+    Column { name: name.to_owned(), role }
+}
+
+fn key(text: &str) -> Cell {
+    Cell { value: Value::Text(text.to_owned()), low: None, high: None }
+}
+
+#[cfg(test)]
+#[path = "ask_tests.rs"]
+mod tests;

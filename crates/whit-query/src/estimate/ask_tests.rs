@@ -1,0 +1,245 @@
+use super::*;
+use crate::error::Fault;
+use crate::partition::PartitionKind;
+use crate::source::Tuning;
+use crate::source::scratch::Scratch;
+use datafusion::arrow::array::{Float64Array, Int64Array, StringArray};
+
+/// 300 users; user u has words w0 to w(u mod 10), word i as often as i + 1 rows, each of u mod 5 seconds.
+fn talk(scratch: &Scratch) {
+    let (mut users, mut words, mut seconds, mut days) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for user in 0..300_i64 {
+        for word in 0..=user % 10 {
+            for row in 0..=word {
+                users.push(if user == 299 && row == 0 { None } else { Some(user) });
+                words.push(format!("w{word}"));
+                seconds.push((user % 5) as f64);
+                days.push(row % 7);
+            }
+        }
+    }
+    scratch.parquet(
+        "talk.parquet",
+        vec![
+            ("user", Arc::new(Int64Array::from(users))),
+            ("word", Arc::new(StringArray::from(words))),
+            ("seconds", Arc::new(Float64Array::from(seconds))),
+            ("day", Arc::new(Int64Array::from(days))),
+        ],
+    );
+    scratch.write("words.txt", (0..50).map(|i| format!("w{i}\n")).collect::<String>());
+    scratch.write("words.csv", "word\nw0\nw1\nw2\n");
+}
+
+fn declare(scratch: &Scratch, element: &str, caps: &str) -> Tables {
+    let text = format!(
+        "[dataset.talk]\nsource = 'talk.parquet'\nunit.user = 'user'\nunit.element = {element}\nunit.protect = 'element'\nunit.caps = {{ {caps} }}\n\
+         columns.seconds = {{ bounds = [0, 4] }}\nbudget.element = {{ epsilon = 400, delta = 1e-6 }}\n\
+         [dataset.words]\nsource = 'words.csv'\npublic = true\n"
+    );
+    let config = scratch.write("whit.toml", text);
+    Tables::open(&config, Tuning { memory: None, threads: Some(2) }).unwrap()
+}
+
+fn books(scratch: &Scratch) -> Books {
+    Books::open(&scratch.path().join("whit.ledger")).unwrap()
+}
+
+fn words(scratch: &Scratch) -> HittersQuestion {
+    HittersQuestion {
+        dataset: "talk".into(),
+        item: "word".into(),
+        items: Some(ItemList::File(scratch.path().join("words.txt"))),
+        top: Some(3),
+        items_per_user: None,
+        gap: None,
+    }
+}
+
+fn asking(epsilon: f64) -> Asking {
+    Asking { epsilon: Some(epsilon), ..Asking::default() }
+}
+
+fn number(cell: &Cell) -> f64 {
+    match cell.value {
+        Value::Int(value) => value as f64,
+        Value::Float(value) => value,
+        _ => panic!("a number"),
+    }
+}
+
+#[test]
+fn hitters_are_counted_once_and_asking_again_is_free() {
+    let scratch = Scratch::new("ask-hitters");
+    talk(&scratch);
+    let (tables, mut books) = (declare(&scratch, "'word'", "elements_per_user = 20"), books(&scratch));
+    let asking = asking(50.0); // so that noise hides nothing from this test
+    let first = hitters(&tables, &words(&scratch), &asking, &mut books, "anna").unwrap();
+    assert_eq!(first.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["word", "users"]);
+    let names: Vec<&Value> = first.rows.iter().map(|row| &row[0].value).collect();
+    assert_eq!(names, [&Value::Text("w0".into()), &Value::Text("w1".into()), &Value::Text("w2".into())]);
+    // User 299 has a row without a user for each word, and with w0 only that one.
+    for (row, truth) in first.rows.iter().zip([299.0, 270.0, 240.0]) {
+        assert!((number(&row[1]) - truth).abs() < 8.0, "{row:?}, not {truth}");
+        assert!(row[1].low.unwrap() <= number(&row[1]) && number(&row[1]) <= row[1].high.unwrap());
+    }
+    assert!(!first.statement.stored);
+    assert_eq!(first.statement.prices.len(), 2, "element and user");
+    assert!(first.statement.prices[0].epsilon <= 50.0 && first.statement.prices[1].epsilon > 100.0);
+    assert!(first.statement.notes.iter().any(|note| note.contains("pairs")), "{:?}", first.statement.notes);
+    // Another top and another confidence are the same release, read anew.
+    let wider = HittersQuestion { top: None, ..words(&scratch) };
+    let again =
+        hitters(&tables, &wider, &Asking { confidence: Some(0.5), ..asking.clone() }, &mut books, "bert").unwrap();
+    assert!(again.statement.stored && again.rows.len() == 50);
+    assert_eq!(again.rows[0][1].value, first.rows[0][1].value);
+    assert_eq!(books.verify().unwrap().entries, 1);
+    // A list in a table, and one that is written out.
+    for items in [
+        ItemList::Column { table: "words".into(), column: "word".into() },
+        ItemList::Listed(vec!["w0".into(), "w1".into(), "w1".into()]),
+    ] {
+        let question = HittersQuestion { items: Some(items), top: None, ..words(&scratch) };
+        let answer = hitters(&tables, &question, &asking, &mut books, "anna").unwrap();
+        assert!(!answer.statement.stored && answer.rows.len() <= 3);
+    }
+}
+
+#[test]
+fn what_an_element_touches_decides_the_noise() {
+    let scratch = Scratch::new("ask-touch");
+    talk(&scratch);
+    let mut books = books(&scratch);
+    let sigma = |tables: &Tables, books: &mut Books| {
+        let answer = hitters(tables, &words(&scratch), &asking(1.0), books, "anna").unwrap();
+        let words = answer.statement.mechanisms[0].clone();
+        words.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    let caps = "elements_per_user = 20";
+    let own = sigma(&declare(&scratch, "'word'", caps), &mut books);
+    assert!((own - 4.225).abs() < 0.01, "ε = 1 at δ = 1e-6: {own}");
+    // Words by their last letter: 50 words in ten elements, five in each.
+    let grouped = sigma(&declare(&scratch, "'right(word, 1)'", caps), &mut books);
+    assert!((grouped / own - 5_f64.sqrt()).abs() < 0.01, "{grouped}");
+    // A day may hold any words: as much as a user whose cap is not known, √50.
+    let day = sigma(&declare(&scratch, "'day'", caps), &mut books);
+    assert!((day / own - 50_f64.sqrt()).abs() < 0.01, "{day}");
+    // By a dictionary of two elements, and by a partition file.
+    let dictionary = "{ column = 'word', dictionary = { w0 = 'a', w1 = 'a', w2 = 'b' }, unknown = 'c' }";
+    let listed = sigma(&declare(&scratch, dictionary, caps), &mut books);
+    assert!((listed / own - 40_f64.sqrt().min(47_f64.sqrt())).abs() < 0.6, "47 words are in `c`: {listed}");
+    let file = PartitionFile::dictionary("two", [("w0", "a"), ("w1", "a")], "b").unwrap();
+    file.save(&scratch.path().join("two.partition")).unwrap();
+    let tables = declare(&scratch, "{ column = 'word', file = 'two.partition' }", caps);
+    let filed = sigma(&tables, &mut books);
+    assert!((filed / own - 48_f64.sqrt()).abs() < 0.05, "48 words are in `b`: {filed}");
+}
+
+fn partition(scratch: &Scratch) -> PathBuf {
+    let items: Vec<String> = (0..12).map(|i| format!("w{i}")).collect();
+    let element_of = (0..12).map(|i| if i < 10 { i / 2 } else { i - 5 }).collect();
+    let kind = PartitionKind::Kmeans { dimension: 2, seed: 1, iterations: 1 };
+    let file = PartitionFile::listed("pairs", kind, items, element_of, 8, 7).unwrap();
+    let path = scratch.path().join("pairs.partition");
+    file.save(&path).unwrap();
+    path
+}
+
+fn bars(scratch: &Scratch) -> HistogramQuestion {
+    HistogramQuestion {
+        dataset: "talk".into(),
+        item: "word".into(),
+        partition: partition(scratch),
+        weight: None,
+        radius: Radius::Given(100.0),
+        top: None,
+        clusters_per_user: None,
+        shares: false,
+    }
+}
+
+#[test]
+fn histograms_add_up_what_users_have() {
+    let scratch = Scratch::new("ask-histogram");
+    talk(&scratch);
+    let question = bars(&scratch);
+    let tables = declare(&scratch, "{ column = 'word', file = 'pairs.partition' }", "elements_per_user = 6");
+    let mut books = books(&scratch);
+    let asking = asking(100.0);
+    let answer = histogram(&tables, &question, &asking, &mut books, "anna").unwrap();
+    assert_eq!(answer.rows.len(), 12);
+    let find = |answer: &Answer, word: &str| {
+        let row = answer.rows.iter().find(|row| row[0].value == Value::Text(word.into())).unwrap();
+        (number(&row[2]), row[2].low.unwrap(), row[2].high.unwrap())
+    };
+    // Word i is had by 30·(10 − i) users, i + 1 times each, but for user 299, who has no first row of any.
+    for i in 0..10 {
+        let truth = f64::from(30 * (10 - i) * (i + 1) - 1);
+        let (value, low, high) = find(&answer, &format!("w{i}"));
+        assert!(low <= truth + 40.0 && truth - 40.0 <= high, "w{i}: {low} ≤ {value} ≤ {high}, truth {truth}");
+    }
+    assert!(find(&answer, "w11").0.abs() < 150.0, "nobody has it");
+    let again = histogram(
+        &tables,
+        &HistogramQuestion { top: Some(2), shares: true, ..question.clone() },
+        &asking,
+        &mut books,
+        "x",
+    )
+    .unwrap();
+    assert!(again.statement.stored && again.rows.len() == 2);
+    assert!((number(&again.rows[0][2]) - 0.136).abs() < 0.02, "w4 or w5, 900 of 6,600: {:?}", again.rows[0]);
+    // Weights: word 0 has 300 rows of u mod 5 seconds, 2 on average, less what user 299 lost.
+    let weighted = HistogramQuestion { weight: Some("seconds".into()), ..question.clone() };
+    let answer = histogram(&tables, &weighted, &asking, &mut books, "anna").unwrap();
+    assert!((find(&answer, "w0").0 - 596.0).abs() < 150.0, "{:?}", find(&answer, "w0"));
+    // A radius that is found.
+    for radius in [Radius::TwoStage { share: 0.2, quantile: 0.9 }, Radius::Split { users: 0.2, quantile: 0.9 }] {
+        let found =
+            histogram(&tables, &HistogramQuestion { radius, ..question.clone() }, &asking, &mut books, "anna").unwrap();
+        let notes = found.statement.notes.join("\n");
+        assert!(notes.contains("found privately") && notes.contains("cut off"), "{notes}");
+        assert!(found.statement.prices[0].epsilon <= 100.0 * (1.0 + 1e-6), "{:?}", found.statement.prices[0]);
+    }
+    assert_eq!(answer.statement.partition.as_deref(), Some(PartitionFile::load(&question.partition).unwrap().hash()));
+}
+
+#[test]
+fn what_cannot_be_asked_gets_a_sentence_and_is_not_charged() {
+    let scratch = Scratch::new("ask-wrong");
+    talk(&scratch);
+    let (tables, mut books) = (declare(&scratch, "'word'", "elements_per_user = 20"), books(&scratch));
+    let mut wrong = |question: HittersQuestion, asking: &Asking| {
+        let error = hitters(&tables, &question, asking, &mut books, "anna").unwrap_err();
+        (error.fault, format!("{} | {}", error.sentence, error.hint.unwrap_or_default()))
+    };
+    let plain = || words(&scratch);
+    for (question, asking, told) in [
+        (HittersQuestion { item: "wrod".into(), ..plain() }, asking(1.0), "did you mean `word`?"),
+        (HittersQuestion { dataset: "tlak".into(), ..plain() }, asking(1.0), "did you mean `talk`?"),
+        (HittersQuestion { dataset: "words".into(), ..plain() }, asking(1.0), "is public"),
+        (HittersQuestion { items: None, ..plain() }, asking(1.0), "nothing says which values"),
+        (HittersQuestion { items: Some(ItemList::Listed(vec![])), ..plain() }, asking(1.0), "list of items is empty"),
+        (plain(), Asking::default(), "nothing says how much"),
+        (plain(), Asking { delta: Some(0.0), ..asking(1.0) }, "no Gaussian noise keeps"),
+        (plain(), Asking { confidence: Some(1.5), ..asking(1.0) }, "the confidence is 1.5"),
+        (HittersQuestion { items_per_user: Some(0), ..plain() }, asking(1.0), "a cap of 0"),
+        (
+            HittersQuestion {
+                items: Some(ItemList::Column { table: "talk".into(), column: "word".into() }),
+                ..plain()
+            },
+            asking(1.0),
+            "is not declared public",
+        ),
+    ] {
+        let (fault, text) = wrong(question, &asking);
+        assert!(fault == Fault::Asked && text.contains(told), "{text}");
+    }
+    let (fault, text) = wrong(plain(), &asking(500.0));
+    assert!(fault == Fault::Refused && text.contains("nothing was charged; --epsilon "), "{text}");
+    assert_eq!(books.verify().unwrap().entries, 0);
+    let seconds = HistogramQuestion { weight: Some("day".into()), ..bars(&scratch) };
+    let error = histogram(&tables, &seconds, &asking(1.0), &mut books, "anna").unwrap_err();
+    assert!(error.sentence.contains("`talk.day` has no declared range"), "{}", error.sentence);
+}

@@ -1,0 +1,240 @@
+//! Rows of a data set as (user, item, weight), streamed from the engine and added up as they come.
+
+use super::tokens::Token;
+use crate::engine::{planning, running};
+use crate::error::QueryError;
+use crate::partition::Lookup;
+use crate::release::Tables;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, Schema};
+use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::common::{Column, HashMap};
+use datafusion::logical_expr::Expr;
+use datafusion::prelude::DataFrame;
+use futures::StreamExt;
+use whit_core::declare::nearest;
+
+/// How many units of weight the heaviest row has.
+pub(super) const HEAVIEST: u64 = 1 << 20;
+
+/// What is read of each row.
+pub(super) struct Reading<'a> {
+    pub(super) dataset: &'a str,
+    pub(super) user: &'a str,
+    pub(super) item: &'a str,
+    pub(super) items: &'a [String],
+    /// The hash of the items.
+    pub(super) hash: &'a str,
+    /// A column of weights and the largest of them; each row weighs 1 without.
+    pub(super) weight: Option<(&'a str, f64)>,
+}
+
+/// Rows, added up by user and item.
+pub(super) struct Gathered {
+    pub(super) tokens: Vec<Token>,
+    /// By user: a hash of the user's key, and of nothing else.
+    pub(super) marks: Vec<u64>,
+}
+
+/// The type of a column; where there is none of that name, the error names the nearest.
+pub(super) fn column(schema: &Schema, table: &str, name: &str) -> Result<DataType, QueryError> {
+    match schema.field_with_name(name) {
+        Ok(field) => Ok(field.data_type().clone()),
+        Err(_) => {
+            let names = || schema.fields().iter().map(|field| field.name().as_str());
+            let hint = match nearest(name, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it has: {}", names().collect::<Vec<_>>().join(", ")),
+            };
+            Err(QueryError::asked(format!("`{table}` has no column `{name}`"), hint))
+        }
+    }
+}
+
+impl Reading<'_> {
+    /// Reads all rows that have a user and an item on the list.
+    pub(super) fn run(&self, tables: &Tables) -> Result<Gathered, QueryError> {
+        let schema = &tables.warehouse().source(self.dataset)?.schema;
+        column(schema, self.dataset, self.user)?;
+        column(schema, self.dataset, self.item)?;
+        if let Some((weight, _)) = self.weight {
+            let kind = column(schema, self.dataset, weight)?;
+            if !kind.is_numeric() {
+                let sentence = format!("`{}.{weight}` is to be added up, but is no number", self.dataset);
+                return Err(QueryError::asked(sentence, "name a column of numbers, or count without --weight"));
+            }
+        }
+        tables.runtime().block_on(self.stream(tables))
+    }
+
+    async fn stream(&self, tables: &Tables) -> Result<Gathered, QueryError> {
+        let frame = self.frame(tables).await.map_err(|error| planning(&error))?;
+        let mut rows = frame.execute_stream().await.map_err(|error| running(&error))?;
+        let mut pool = Pool::default();
+        while let Some(batch) = rows.next().await {
+            pool.take(&batch.map_err(|error| running(&error))?, self.weight.map(|(_, most)| most))?;
+        }
+        pool.compact();
+        Ok(Gathered { tokens: pool.tokens, marks: pool.marks })
+    }
+
+    async fn frame(&self, tables: &Tables) -> datafusion::error::Result<DataFrame> {
+        let own = |name: &str| Expr::Column(Column::new_unqualified(name));
+        let numbers = self.items.iter().zip(0..).map(|(item, number)| (item.as_str(), number));
+        let lookup = Lookup::new("whit_item_number", self.hash, numbers, None).udf();
+        let text = datafusion::prelude::cast(own(self.item), DataType::Utf8);
+        let mut wanted = vec![own(self.user).alias("whit_user"), lookup.call(vec![text]).alias("whit_item")];
+        if let Some((weight, _)) = self.weight {
+            wanted.push(datafusion::prelude::cast(own(weight), DataType::Float64).alias("whit_weight"));
+        }
+        let table = tables.warehouse().context().table(datafusion::common::TableReference::bare(self.dataset)).await?;
+        let known = own("whit_item").is_not_null().and(own("whit_user").is_not_null());
+        table.select(wanted)?.filter(known)
+    }
+}
+
+/// Tokens as they come, added up whenever they have doubled.
+#[derive(Default)]
+struct Pool {
+    converter: Option<RowConverter>,
+    numbers: HashMap<Box<[u8]>, u32>,
+    marks: Vec<u64>,
+    tokens: Vec<Token>,
+    compacted: usize,
+}
+
+/// So many tokens are kept before they are added up for the first time.
+const FIRST: usize = 1 << 20;
+
+impl Pool {
+    fn take(&mut self, batch: &RecordBatch, most: Option<f64>) -> Result<(), QueryError> {
+        let users = self.users(batch.column(0))?;
+        let items = batch.column(1).as_primitive::<Int64Type>();
+        let weights = batch.columns().get(2).map(|column| column.as_primitive::<Float64Type>());
+        for (row, user) in users.into_iter().enumerate() {
+            let weight = match weights.zip(most) {
+                None => 1,
+                Some((weights, most)) => units(weights.is_valid(row).then(|| weights.value(row)), most),
+            };
+            if weight > 0 && items.is_valid(row) {
+                self.tokens.push(Token { user, item: items.value(row) as u32, weight });
+            }
+        }
+        if self.tokens.len() >= (2 * self.compacted).max(FIRST) {
+            self.compact();
+        }
+        Ok(())
+    }
+
+    /// The numbers of a column of users. A new user gets the next number, and a mark that depends on the key alone.
+    fn users(&mut self, column: &ArrayRef) -> Result<Vec<u32>, QueryError> {
+        let failed = |_| QueryError::failed("the user column is of a type that has no order");
+        // Texts of one content are one user, whatever holds them.
+        let column = match column.data_type() {
+            DataType::Dictionary(_, value) => cast(column, value).map_err(failed)?,
+            _ => column.clone(),
+        };
+        let converter = match &mut self.converter {
+            Some(converter) => converter,
+            None => {
+                let field = SortField::new(column.data_type().clone());
+                self.converter.insert(RowConverter::new(vec![field]).map_err(failed)?)
+            }
+        };
+        let rows = converter.convert_columns(&[column]).map_err(failed)?;
+        let mut last: Option<(&[u8], u32)> = None;
+        let mut found = Vec::with_capacity(rows.num_rows());
+        for row in &rows {
+            let key = row.data();
+            let number = match last {
+                Some((same, number)) if same == key => number,
+                _ => match self.numbers.get(key) {
+                    Some(&number) => number,
+                    None => {
+                        let number = self.marks.len() as u32;
+                        self.numbers.insert(key.into(), number);
+                        let hash = *blake3::hash(key).as_bytes();
+                        self.marks.push(u64::from_le_bytes(hash[..8].try_into().unwrap_or_default()));
+                        number
+                    }
+                },
+            };
+            last = Some((key, number));
+            found.push(number);
+        }
+        Ok(found)
+    }
+
+    /// Adds up the weights of one user and item.
+    fn compact(&mut self) {
+        self.tokens.sort_unstable_by_key(|token| (token.user, token.item));
+        self.tokens.dedup_by(|next, kept| {
+            let same = (next.user, next.item) == (kept.user, kept.item);
+            if same {
+                kept.weight = kept.weight.saturating_add(next.weight);
+            }
+            same
+        });
+        self.compacted = self.tokens.len();
+    }
+}
+
+/// A weight in whole units, of which `most` has 2^20: clamped to what is declared, row by row; NULL and NaN weigh nothing.
+fn units(weight: Option<f64>, most: f64) -> u64 {
+    let weight = weight.filter(|weight| !weight.is_nan()).unwrap_or(0.0).clamp(0.0, most);
+    ((weight / most * HEAVIEST as f64).round() as u64).min(HEAVIEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Float64Array, Int64Array, StringArray, StringViewArray};
+    use std::sync::Arc;
+
+    fn batch(users: ArrayRef, items: Vec<i64>, weights: Option<Vec<f64>>) -> RecordBatch {
+        let mut columns: Vec<(&str, ArrayRef)> = vec![("u", users), ("i", Arc::new(Int64Array::from(items)))];
+        if let Some(weights) = weights {
+            columns.push(("w", Arc::new(Float64Array::from(weights))));
+        }
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    #[test]
+    fn rows_are_added_up_by_user_and_item_in_any_order() {
+        let users = |names: &[&str]| Arc::new(StringArray::from(names.to_vec())) as ArrayRef;
+        let mut pool = Pool::default();
+        pool.take(&batch(users(&["b", "a", "b"]), vec![1, 1, 1], None), None).unwrap();
+        pool.take(&batch(users(&["a", "b"]), vec![0, 1], None), None).unwrap();
+        pool.compact();
+        let found: Vec<(u32, u32, u64)> = pool.tokens.iter().map(|t| (t.user, t.item, t.weight)).collect();
+        assert_eq!(found, [(0, 1, 3), (1, 0, 1), (1, 1, 1)]);
+        // The mark of a user is the same wherever and however the user stands.
+        let mut other = Pool::default();
+        let views = Arc::new(StringViewArray::from(vec!["x", "a"])) as ArrayRef;
+        other.take(&batch(views, vec![0, 0], None), None).unwrap();
+        assert_eq!(other.marks[1], pool.marks[1]);
+        assert_ne!(other.marks[0], pool.marks[1]);
+    }
+
+    #[test]
+    fn weights_are_clamped_and_counted_in_units() {
+        let most = 8.0;
+        for (weight, expected) in [
+            (Some(8.0), HEAVIEST),
+            (Some(4.0), HEAVIEST / 2),
+            (Some(1e300), HEAVIEST),
+            (Some(f64::INFINITY), HEAVIEST),
+            (Some(-3.0), 0),
+            (Some(f64::NAN), 0),
+            (None, 0),
+        ] {
+            assert_eq!(units(weight, most), expected, "{weight:?}");
+        }
+        let users = Arc::new(Int64Array::from(vec![5, 5, 6])) as ArrayRef;
+        let mut pool = Pool::default();
+        pool.take(&batch(users, vec![0, 0, 0], Some(vec![2.0, 6.0, f64::NAN])), Some(most)).unwrap();
+        pool.compact();
+        assert_eq!(pool.tokens, [Token { user: 0, item: 0, weight: HEAVIEST }]);
+    }
+}

@@ -1,0 +1,258 @@
+//! Questions as people ask them.
+
+use crate::room::{Room, ask, asking, visits};
+use whit_query::{Role, Value};
+
+const USER: &str = r#"
+[dataset.visits]
+source = "visits.csv"
+unit.user = "user_id"
+unit.protect = "user"
+unit.caps = { rows_per_user = 8 }
+columns.seconds = { bounds = [0, 600] }
+columns.shop = { keys = ["north", "south", "east", "west", "moon"] }
+budget.user = { epsilon = 1000.0, delta = 1e-5 }
+"#;
+
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Int(value) => *value as f64,
+        Value::Float(value) => *value,
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+/// Rows of the made-up table: user, shop, day, seconds.
+fn rows() -> Vec<(u64, String, u64, f64)> {
+    visits()
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            (cells[0].parse().unwrap(), cells[1].to_owned(), cells[2].parse().unwrap(), cells[3].parse().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn listed_groups_all_appear_and_their_values_are_near_the_truth() {
+    let room = Room::new("listed_groups");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    let answer = ask(&tables, &room, "SELECT shop, COUNT(*) AS n, SUM(seconds) AS s, AVG(seconds) AS mean, COUNT(DISTINCT user_id) AS users FROM visits GROUP BY shop ORDER BY shop", &asking(200.0)).unwrap();
+    assert_eq!(answer.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["shop", "n", "s", "mean", "users"]);
+    assert_eq!(answer.columns[0].role, Role::Key);
+    assert_eq!(answer.rows.len(), 5, "also the shop where nobody was");
+    for row in &answer.rows {
+        let Value::Text(shop) = &row[0].value else { panic!("{row:?}") };
+        let own: Vec<_> = rows().into_iter().filter(|r| r.1 == *shop).collect();
+        let users: std::collections::BTreeSet<u64> = own.iter().map(|r| r.0).collect();
+        let (n, s) = (own.len() as f64, own.iter().map(|r| r.3).sum::<f64>());
+        let truth = [n, s, if n > 0.0 { s / n } else { 300.0 }, users.len() as f64];
+        for (cell, truth) in row[1..].iter().zip(truth) {
+            let width = cell.high.unwrap() - cell.low.unwrap();
+            assert!((number(&cell.value) - truth).abs() <= 3.0 * width + 1e-9, "{shop}: {cell:?} and {truth}");
+        }
+    }
+    assert_eq!(answer.statement.prices.len(), 1);
+    let price = &answer.statement.prices[0];
+    assert!(price.epsilon <= 200.0 * (1.0 + 1e-6) && price.epsilon > 190.0, "{price:?}");
+}
+
+#[test]
+fn asking_again_is_free_also_in_other_words() {
+    let room = Room::new("again_is_free");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    let first = ask(&tables, &room, "SELECT shop, COUNT(*) AS n FROM visits WHERE seconds > 100 AND day < 5 GROUP BY shop", &asking(1.0)).unwrap();
+    let again = ask(&tables, &room, "select v.shop as s, count(1) c from visits v where v.day < 5 and 100 < v.seconds group by v.shop order by 2 limit 3", &asking(1.0)).unwrap();
+    assert!(!first.statement.stored && again.statement.stored, "{:?}", again.statement);
+    assert_eq!((again.rows.len(), again.columns[0].name.as_str()), (3, "s"));
+    for row in &again.rows {
+        assert!(first.rows.iter().any(|other| other[0].value == row[0].value && other[1].value == row[1].value));
+    }
+    let other = ask(&tables, &room, "SELECT shop, COUNT(*) AS n FROM visits WHERE seconds > 101 AND day < 5 GROUP BY shop", &asking(1.0)).unwrap();
+    assert!(!other.statement.stored);
+    assert_eq!(room.books().verify().unwrap().entries, 2);
+}
+
+#[test]
+fn private_keys_show_only_where_many_have_them() {
+    let room = Room::new("private_keys");
+    let mut text = visits();
+    text.push_str("999,secret,1,1,at\n");
+    room.write("visits.csv", &text);
+    let tables = room.tables(&USER.replace("columns.shop", "columns.other").replace("columns.other = { keys = [\"north\", \"south\", \"east\", \"west\", \"moon\"] }", ""));
+    let answer = ask(&tables, &room, "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop", &asking(3.0)).unwrap();
+    let shown: Vec<&Value> = answer.rows.iter().map(|row| &row[0].value).collect();
+    assert!(!shown.contains(&&Value::Text("secret".to_owned())), "{shown:?}");
+    assert_eq!(shown.len(), 4, "{shown:?} {:?}", answer.statement);
+}
+
+#[test]
+fn medians_and_extremes_lie_where_they_should() {
+    let room = Room::new("medians");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    let answer = ask(&tables, &room, "SELECT MEDIAN(seconds) AS m, APPROX_PERCENTILE_CONT(seconds, 0.9) AS p, MIN(seconds) AS lo, MAX(seconds) AS hi, STDDEV(seconds) AS sd FROM visits", &asking(50.0)).unwrap();
+    let values: Vec<f64> = answer.rows[0].iter().map(|cell| number(&cell.value)).collect();
+    assert!((250.0..350.0).contains(&values[0]) && (480.0..600.0).contains(&values[1]), "{values:?}");
+    assert!(values[2] < 60.0 && values[3] > 540.0, "{values:?}");
+    assert!((150.0..200.0).contains(&values[4]), "{values:?}");
+}
+
+#[test]
+fn expressions_of_noisy_values_get_intervals_and_having_works_on_what_was_released() {
+    let room = Room::new("expressions");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    let answer = ask(&tables, &room, "SELECT upper(shop) AS place, SUM(seconds) / 60.0 AS minutes, SUM(seconds) / COUNT(*) AS each_one FROM visits GROUP BY shop HAVING COUNT(*) > 100 ORDER BY place", &asking(50.0)).unwrap();
+    assert_eq!(answer.rows.len(), 4, "{:?}", answer.rows);
+    assert_eq!(answer.rows[0][0].value, Value::Text("EAST".to_owned()));
+    for row in &answer.rows {
+        for cell in &row[1..] {
+            let (low, high) = (cell.low.unwrap(), cell.high.unwrap());
+            assert!(low < number(&cell.value) && number(&cell.value) < high, "{cell:?}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_made_private_is_refused_with_the_reason_and_the_place() {
+    let room = Room::new("refusals");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    for (sql, part) in [
+        ("SELECT * FROM visits", "the rows of `visits` themselves"),
+        ("SELECT user_id, COUNT(*) FROM visits GROUP BY user_id", "makes a row of each user"),
+        ("SELECT SUM(day) FROM visits", "no finite sensitivity"),
+        ("SELECT COUNT(*) FROM (SELECT * FROM visits LIMIT 5)", "LIMIT"),
+        ("SELECT COUNT(*) FROM visits a JOIN visits b ON a.shop = b.shop", "not joined along the user"),
+        ("SELECT COUNT(*) FROM visits WHERE random() < 0.5", "`random`"),
+        ("SELECT COUNT(*) FROM visits WHERE secnds > 5", "no column `secnds`"),
+        ("SELECT COUNT(*) FROM vists", "no table `vists`"),
+        ("SELECT array_agg(shop) FROM visits", "`array_agg` has no private form"),
+        ("SELECT COUNT(*) FROM visits WHERE seconds > (SELECT AVG(seconds) FROM visits)", "sub-query"),
+        ("DELETE FROM visits", "only questions"),
+    ] {
+        let error = ask(&tables, &room, sql, &asking(1.0)).unwrap_err();
+        assert!(error.sentence.contains(part), "{sql}: {}", error.sentence);
+        assert!(error.hint.is_some(), "{sql}");
+    }
+    assert_eq!(room.books().verify().unwrap().entries, 0, "nothing is charged for what is refused");
+}
+
+#[test]
+fn subqueries_unions_joins_and_windows_keep_the_user() {
+    let room = Room::new("subqueries");
+    room.write("visits.csv", &visits());
+    room.write("shops.csv", "shop,region\nnorth,cold\nsouth,warm\neast,warm\nwest,cold\n");
+    let tables = room.tables(&format!("{USER}\n[dataset.shops]\nsource = \"shops.csv\"\npublic = true\n"));
+    let truth = rows().len() as f64;
+    for (sql, expected) in [
+        ("SELECT AVG(clamp(c, 0, 8)) FROM (SELECT user_id, COUNT(*) AS c FROM visits GROUP BY user_id)", truth / 300.0),
+        ("WITH v AS (SELECT * FROM visits WHERE day < 5) SELECT COUNT(*) FROM v", rows().iter().filter(|r| r.2 < 5).count() as f64),
+        ("SELECT COUNT(*) FROM (SELECT user_id FROM visits UNION ALL SELECT user_id FROM visits)", 2.0 * truth),
+        ("SELECT COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop WHERE region = 'warm'", rows().iter().filter(|r| r.1 == "south" || r.1 == "east").count() as f64),
+        ("SELECT COUNT(*) FROM (SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY day) AS k FROM visits) WHERE k = 1", 300.0),
+        ("SELECT COUNT(DISTINCT a.user_id) FROM visits a JOIN visits b ON a.user_id = b.user_id AND a.day = b.day", 300.0),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT user_id, shop FROM visits)", { let s: std::collections::BTreeSet<_> = rows().into_iter().map(|r| (r.0, r.1)).collect(); s.len() as f64 }),
+    ] {
+        let answer = tables.ask(sql, &whit_query::plan::Asking { rows: Some(16), ..asking(100.0) }, &mut room.books(), "tester").unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let cell = &answer.rows[0][0];
+        let width = cell.high.unwrap() - cell.low.unwrap();
+        assert!((number(&cell.value) - expected).abs() <= 2.0 * width + 0.05, "{sql}: {cell:?} and {expected}");
+    }
+    let answer = ask(&tables, &room, "SELECT region, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop GROUP BY region", &asking(5.0)).unwrap();
+    assert_eq!(answer.rows.len(), 2, "keys of a public table are public");
+    assert!(answer.statement.mechanisms.iter().all(|line| !line.starts_with("keys")));
+}
+
+#[test]
+fn a_question_beyond_the_budget_is_refused_and_told_what_fits() {
+    let room = Room::new("budget");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(&USER.replace("epsilon = 1000.0", "epsilon = 1.0"));
+    ask(&tables, &room, "SELECT COUNT(*) FROM visits", &asking(0.5)).unwrap();
+    let error = ask(&tables, &room, "SELECT SUM(seconds) FROM visits", &asking(3.0)).unwrap_err();
+    assert_eq!(error.fault, whit_query::Fault::Refused);
+    assert!(error.hint.as_ref().unwrap().contains("--epsilon"), "{error:?}");
+    let fits: f64 = error.hint.unwrap().split("--epsilon ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    ask(&tables, &room, "SELECT SUM(seconds) FROM visits", &asking(fits)).unwrap_or_else(|error| panic!("{fits}: {error:?}"));
+}
+
+#[test]
+fn feature_units_get_public_statistics_exactly_and_for_free() {
+    let room = Room::new("features");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(
+        r#"
+[dataset.visits]
+source = "visits.csv"
+unit.public = ["shop", "day", "country"]
+unit.protect = "feature"
+columns.seconds = { bounds = [0, 600] }
+budget.feature = { epsilon = 10.0, delta = 1e-6 }
+"#,
+    );
+    let answer = ask(&tables, &room, "SELECT shop, COUNT(*) AS n, AVG(seconds) AS mean FROM visits WHERE day < 5 GROUP BY shop ORDER BY shop", &asking(1.0)).unwrap();
+    assert_eq!(answer.columns.iter().map(|c| c.role).collect::<Vec<_>>(), [Role::Key, Role::Exact, Role::Noisy]);
+    for row in &answer.rows {
+        let Value::Text(shop) = &row[0].value else { panic!() };
+        let own = rows().into_iter().filter(|r| r.1 == *shop && r.2 < 5).count();
+        assert_eq!(row[1].value, Value::Int(own as i64));
+        assert!((number(&row[2].value) - 300.0).abs() < 60.0);
+    }
+    let free = ask(&tables, &room, "SELECT country, COUNT(*) FROM visits GROUP BY country", &asking(1.0)).unwrap();
+    assert!(free.statement.prices.is_empty() && free.statement.entry.is_none(), "{:?}", free.statement);
+    assert_eq!(room.books().verify().unwrap().entries, 1);
+}
+
+#[test]
+fn bounds_can_be_found_privately() {
+    let room = Room::new("auto");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(&USER.replace("bounds = [0, 600]", "bounds = \"auto\""));
+    let answer = ask(&tables, &room, "SELECT SUM(seconds) AS s, MEDIAN(seconds) AS m FROM visits", &asking(40.0)).unwrap();
+    let truth: f64 = rows().iter().map(|r| r.3).sum();
+    let found = number(&answer.rows[0][0].value);
+    assert!((found - truth).abs() < 0.2 * truth, "{found} and {truth}: {:?}", answer.statement.notes);
+    assert!(answer.statement.notes.iter().any(|note| note.contains("found privately")), "{:?}", answer.statement.notes);
+}
+
+#[test]
+fn elements_and_events_have_their_ladders() {
+    let declaration = |protect: &str, caps: &str| {
+        format!(
+            r#"
+[dataset.visits]
+source = "visits.csv"
+unit.user = "user_id"
+unit.element = "day"
+unit.protect = "{protect}"
+unit.caps = {{ {caps} }}
+columns.seconds = {{ bounds = [0, 600] }}
+columns.shop = {{ keys = ["north", "south", "east", "west"] }}
+budget.{protect} = {{ epsilon = 100.0, delta = 1e-5 }}
+"#
+        )
+    };
+    for (protect, caps, rungs) in [
+        ("event", "rows_per_element = 3, elements_per_user = 8", 3),
+        ("event", "", 1),
+        ("element", "rows_per_element = 3, elements_per_user = 8", 2),
+        ("element", "rows_per_element = 3", 1),
+        ("user", "rows_per_element = 3, elements_per_user = 8", 1),
+    ] {
+        let room = Room::new(&format!("ladders_{protect}_{}", caps.len()));
+        room.write("visits.csv", &visits());
+        let tables = room.tables(&declaration(protect, caps));
+        let sql = "SELECT shop, COUNT(*) AS n, SUM(seconds) AS s, COUNT(DISTINCT user_id) AS u FROM visits GROUP BY shop";
+        let answer = ask(&tables, &room, sql, &whit_query::plan::Asking { groups: Some(4), ..asking(20.0) });
+        let answer = answer.unwrap_or_else(|error| panic!("{protect} {caps}: {error:?}"));
+        assert_eq!(answer.statement.prices.len(), rungs, "{protect} {caps}");
+        let losses: Vec<f64> = answer.statement.prices.iter().map(|price| price.epsilon).collect();
+        assert!(losses.windows(2).all(|pair| pair[0] <= pair[1]), "{losses:?}");
+        assert!(losses[0] <= 20.0 * (1.0 + 1e-6), "{losses:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! `whit init`: the draft of a `whit.toml`.
+
+use super::{Error, write_file};
+use std::io::Write;
+use std::path::{Component, Path, PathBuf};
+use whit::core::declare::table_name;
+use whit::query::source::{inspect, runtime};
+
+/// Look at the names and types of some data, and write the draft of a declaration.
+///
+/// No value of any row is used: bounds that were taken from the data would tell of its largest value, and that belongs to somebody.
+#[derive(clap::Args)]
+pub(super) struct Init {
+    /// A Parquet, CSV or NDJSON file, a glob in quotes, or a folder of such files.
+    path: PathBuf,
+    /// What the data set is called; without it, like the file or folder.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Where the draft is written.
+    #[arg(long, value_name = "FILE", default_value = "whit.toml")]
+    output: PathBuf,
+    /// Write over a file that is there.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Init {
+    pub(super) fn run(&self, talk: &mut dyn Write) -> Result<(), Error> {
+        let name = self.name()?;
+        let seen = runtime(None)?.block_on(inspect(&self.path))?;
+        if self.output.exists() && !self.force {
+            return Err(Error::Asked {
+                sentence: format!("`{}` is there already", self.output.display()),
+                hint: "write somewhere else with --output, or over it with --force".to_owned(),
+            });
+        }
+        let draft = seen.draft(&name, &self.source());
+        let written = write_file(self.output.clone(), &draft, talk)?;
+        match &seen.user {
+            Some(user) => writeln!(talk, "  {user} was taken for the user: check that, and unit.protect")?,
+            None => writeln!(talk, "  say whose a row is: uncomment unit.user, and name its column")?,
+        }
+        if !seen.numbers.is_empty() {
+            writeln!(talk, "  give bounds to what you want to add up: {}", few(&seen.numbers))?;
+        }
+        writeln!(talk, "  decide on the budget, then look at what you have: whit check {}", written.display())?;
+        Ok(())
+    }
+
+    fn name(&self) -> Result<String, Error> {
+        if let Some(name) = &self.name {
+            let plain = table_name(name);
+            if plain == *name {
+                return Ok(plain);
+            }
+            return Err(Error::Asked {
+                sentence: format!(
+                    "--name is {name:?}, but it must be lower-case letters, digits and underscores, since SQL asks for it so"
+                ),
+                hint: format!("take --name {plain}"),
+            });
+        }
+        // The last part of the path that is no pattern, without its extension.
+        let parts = self.path.components().filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+        });
+        let last = parts.filter(|part| !part.contains(['*', '?', '['])).last().unwrap_or_else(|| "data".to_owned());
+        let stem = Path::new(&last).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        Ok(table_name(&stem.unwrap_or(last)))
+    }
+
+    /// The path as it stands in the draft: relative to the draft where it lies below it, else in full.
+    fn source(&self) -> String {
+        let folder = self.output.parent().unwrap_or(Path::new(""));
+        let here = folder.as_os_str().is_empty() || folder == Path::new(".");
+        let path = match (std::path::absolute(&self.path), std::path::absolute(folder)) {
+            _ if here || self.path.is_absolute() => self.path.clone(),
+            (Ok(path), Ok(folder)) => path.strip_prefix(&folder).map_or(path.clone(), Path::to_owned),
+            _ => self.path.clone(),
+        };
+        path.to_string_lossy().into_owned()
+    }
+}
+
+/// The first names of a list.
+fn few(names: &[String]) -> String {
+    match names {
+        names if names.len() <= 6 => names.join(", "),
+        names => format!("{} and {} more", names[..5].join(", "), names.len() - 5),
+    }
+}

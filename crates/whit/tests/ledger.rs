@@ -1,0 +1,152 @@
+//! `whit ledger`, by its binary, on a ledger that the library wrote.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use whit::account::ledger::{Books, Budget, Question};
+use whit::{Change, Charge, Cost, Ledger, Rung, Unit};
+
+/// Two committed releases, one that never finished, and a fourth that was voided.
+fn sample(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder); // it may not be there
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut books = Books::open(&folder.join("whit.ledger")).unwrap();
+    let (element, user) = (Unit::element("id", "day"), Unit::user("id", Change::Replace));
+    let budgets = [Budget::new("visits", element.clone(), 3.0, 1e-6)];
+    let rung = |unit: &Unit, holds| Rung { unit: unit.clone(), holds, disjoint: false };
+    let charge: Charge =
+        vec![(rung(&element, 1), Cost::Gaussian { noise: 10.0 }), (rung(&user, 8), Cost::Gaussian { noise: 1.25 })];
+    for (k, analyst) in ["alice", "bob", "alice", "bob"].into_iter().enumerate() {
+        let question = Question {
+            dataset: "visits".into(),
+            analyst: analyst.into(),
+            meaning: format!("count {k}"),
+            text: format!("SELECT count(*)\n  FROM visits -- {k}"),
+            fingerprint: "blake3:1".into(),
+            partition: None,
+        };
+        let mut booking = books.booking(question, &budgets);
+        let reservation = booking.reserve(&charge).unwrap();
+        if k < 2 {
+            booking.commit(reservation, b"[1234]").unwrap();
+        }
+    }
+    books.void(4, "the disk was full before anything was drawn").unwrap();
+    folder
+}
+
+/// Exit code, data and talk.
+fn ask(folder: &Path, line: &[&str]) -> (i32, String, String) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_whit")).arg("ledger").args(line).current_dir(folder).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_ledger_tells_what_was_spent_and_what_never_finished() {
+    let folder = sample("cli-show");
+    let (code, out, talk) = ask(&folder, &[]);
+    assert_eq!(code, 0, "{talk}");
+    assert!(out.contains("4 releases from") && out.contains("1 without a result, 1 void"), "{out}");
+    assert!(out.contains("element (id, day), replace  all") && out.contains("ε = 3 at δ = 1e-6, gaussian"), "{out}");
+    assert!(out.contains("none; told at δ = 1e-6"), "the user's rung has no budget and is told: {out}");
+    assert!(out.contains("SELECT count(*) FROM visits -- 0"), "{out}");
+    assert!(talk.contains("1 reservation has no result and stays spent"), "{talk}");
+    assert_eq!(ask(&folder, &["show"]).1, out);
+    let (_, json, _) = ask(&folder, &["--json"]);
+    let view: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&view["accounts"][0]["releases"], &view["releases"][3]["state"]), (&3.into(), &"void".into()));
+    assert_eq!(view["histories"][0]["moments"].as_array().unwrap().len(), 5);
+    assert_eq!(view["by_analyst"].as_array().unwrap().len(), 4);
+    let (_, none, _) = ask(&folder, &["--dataset", "sales"]);
+    assert!(none.contains("nothing was released yet"), "{none}");
+}
+
+#[test]
+fn the_plot_shows_steps_under_the_budget() {
+    let folder = sample("cli-plot");
+    let (code, _, talk) = ask(&folder, &["--plot", "spent.svg"]);
+    assert!(code == 0 && talk.contains("wrote spent.svg"), "{talk}");
+    let svg = std::fs::read_to_string(folder.join("spent.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("budget per element (id, day), replace: ε = 3"), "{svg}");
+}
+
+#[test]
+fn verify_names_what_was_changed_and_a_kept_head_finds_what_was_written_anew() {
+    let folder = sample("cli-verify");
+    let (code, out, _) = ask(&folder, &["verify"]);
+    assert!(code == 0 && out.contains("as it was written; 4 releases, 7 events"), "{out}");
+    let head = out.lines().find_map(|line| line.strip_prefix("head ")).unwrap();
+    assert_eq!(ask(&folder, &["verify", "--head", head]).0, 0);
+    let other = format!("7:{}", "0".repeat(64));
+    let (code, _, talk) = ask(&folder, &["verify", "--head", &other]);
+    assert!(code == 1 && talk.contains("written anew"), "{talk}");
+    let (code, _, talk) = ask(&folder, &["verify", "--head", "7"]);
+    assert!(code == 2 && talk.contains("64 hexadecimal digits"), "{talk}");
+
+    // One byte of the file, in the middle of a question.
+    let path = folder.join("whit.ledger");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let place = bytes.windows(16).position(|window| window == b"FROM visits -- 1").unwrap();
+    bytes[place + 15] = b'7';
+    std::fs::write(&path, bytes).unwrap();
+    let (code, _, talk) = ask(&folder, &["verify"]);
+    assert_eq!(code, 1);
+    assert!(talk.contains("entry 2, event 3: `question` was changed after it was written"), "{talk}");
+    let (_, json, _) = ask(&folder, &["verify", "--json"]);
+    let fault: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&fault["sound"], &fault["entry"], &fault["field"]), (&false.into(), &2.into(), &"question".into()));
+}
+
+#[test]
+fn other_accountants_stand_beside_the_filter() {
+    let folder = sample("cli-reaccount");
+    let (code, out, talk) = ask(&folder, &["reaccount"]);
+    assert!(code == 0 && out.contains("ε at most, pld"), "{out}");
+    assert!(talk.contains("fixed beforehand"), "{talk}");
+    let (_, json, _) = ask(&folder, &["reaccount", "--accountant", "gdp", "--json"]);
+    let view: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let (filter, upper) = (view[0]["epsilon_filter"].as_f64().unwrap(), view[0]["epsilon_upper"].as_f64().unwrap());
+    assert!(upper < filter && upper > 0.9 * filter, "{upper} {filter}");
+    let (code, _, talk) = ask(&folder, &["reaccount", "--accountant", "abacus"]);
+    assert!(code == 2 && talk.contains("there is no accountant `abacus`"), "{talk}");
+}
+
+#[test]
+fn an_export_has_a_line_for_each_event() {
+    let folder = sample("cli-export");
+    let (_, lines, _) = ask(&folder, &["export"]);
+    assert_eq!(lines.lines().count(), 8);
+    let rebuilt = Books::import(&folder.join("again.ledger"), lines.as_bytes()).unwrap();
+    assert_eq!(rebuilt.verify().unwrap().events, 7);
+    let (_, csv, _) = ask(&folder, &["export", "--csv"]);
+    assert_eq!(csv.lines().next().unwrap(), "entry,time,state,dataset,analyst,question,fingerprint,unit,holds,cost");
+}
+
+#[test]
+fn only_what_has_no_result_is_voided() {
+    let folder = sample("cli-void");
+    let (code, _, talk) = ask(&folder, &["void", "1", "--reason", "a whim"]);
+    assert!(code == 2 && talk.contains("entry 1 is committed already"), "{talk}");
+    let (code, _, talk) = ask(&folder, &["void", "3", "--reason", "the process was killed before it began"]);
+    assert!(code == 0 && talk.contains("entry 3 is void"), "{talk}");
+    let (code, _, talk) = ask(&folder, &["void", "3", "--reason", " "]);
+    assert!(code == 2 && talk.contains("for a reason that is kept"), "{talk}");
+    assert_eq!(ask(&folder, &["void", "9", "--reason", "typo"]).0, 2);
+}
+
+#[test]
+fn a_ledger_that_is_not_there_is_not_made() {
+    let folder = sample("cli-missing");
+    let (code, _, talk) = ask(&folder, &["--ledger", "other.ledger"]);
+    assert!(code == 2 && talk.contains("there is no ledger at `other.ledger`"), "{talk}");
+    assert!(!folder.join("other.ledger").exists());
+    std::fs::write(folder.join("whit.toml"), "ledger = 'books/main.ledger'\n[dataset.a]\nsource = 'a.csv'\npublic = true\n").unwrap();
+    let (_, _, talk) = ask(&folder, &["verify"]);
+    assert!(talk.contains("there is no ledger at `books/main.ledger`"), "{talk}");
+    let (code, _, talk) = ask(&folder, &["--ledger", "whit.toml"]);
+    assert!(code == 2 && talk.contains("is no ledger of whit"), "{talk}");
+}
