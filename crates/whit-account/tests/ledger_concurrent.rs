@@ -81,3 +81,23 @@ fn thirty_two_processes_spend_a_budget_exactly_once() {
         assert_eq!(books.stored(&question(value)).unwrap().unwrap().value, value.as_bytes());
     }
 }
+
+/// Making a ledger is a race too, and everybody wins it.
+#[test]
+fn a_file_that_many_open_at_once_is_made_once() {
+    let folder = folder("made-once");
+    for round in 0..20 {
+        let path = folder.join(format!("{round}.ledger"));
+        let barrier = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let mut books = Books::open_with(&path, Duration::from_secs(60)).unwrap();
+                    let _ = reserve(&mut books, "q", 1.0 / 8.0).unwrap();
+                });
+            }
+        });
+        assert_eq!(Books::open(&path).unwrap().verify().unwrap().entries, 8);
+    }
+}

@@ -1,5 +1,8 @@
 //! The `whit` command as people and programs meet it: the real binary, its output, its sentences, its exit codes.
 
+#[path = "cli/declare.rs"]
+mod declare;
+
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -296,51 +299,54 @@ fn completions_and_manual_pages_are_generated() {
 }
 
 #[test]
-fn the_demo_shows_the_ladder_as_tables_and_as_a_picture() {
+fn the_demo_walks_the_whole_road_and_leaves_a_report_a_picture_and_a_sound_ledger() {
     let folder = folder("demo");
     let line = format!("demo --out {}", folder.display());
-    let table = stdout(&line);
-    let view = json(&line);
-    let sites: Vec<_> = view["sites"].as_array().expect("a list").iter().map(|s| s.as_str().expect("a name")).collect();
-    assert_eq!(sites.len(), 8);
-    for site in &sites {
-        let row =
-            table.lines().find(|line| line.starts_with(site)).unwrap_or_else(|| panic!("{site} is not in\n{table}"));
-        assert_eq!(row.matches('±').count(), 3);
+    let story = stdout(&line);
+    let words = ["whit.toml", "$ whit preview", "$ whit ledger verify", "as it was written", "nothing was charged", "hint: "];
+    for part in words {
+        assert!(story.contains(part), "`{part}` is not in\n{story}");
     }
+    let view = json(&line);
+    let levels = view["levels"].as_array().expect("a list");
+    let units: Vec<_> = levels.iter().map(|level| level["unit"].as_str().expect("a name")).collect();
+    assert_eq!(units, ["event", "element", "user"]);
+    for table in ["counts", "hitters", "histogram"] {
+        let errors: Vec<_> = levels.iter().map(|level| number(&level[table], "within")).collect();
+        assert!(errors.is_sorted_by(|a, b| a < b), "what protects more is less exact: {table} {errors:?}");
+        let true_errors: Vec<_> = levels.iter().map(|level| number(&level[table], "mean_error")).collect();
+        assert!(true_errors.iter().all(|error| error.is_finite() && *error > 0.0), "{table} {true_errors:?}");
+    }
+    for level in levels {
+        let prices = level["prices"].as_array().expect("a list");
+        let prices: Vec<_> = prices.iter().map(|price| number(price, "epsilon")).collect();
+        assert!((prices[0] - 1.0).abs() < 1e-3, "the protected unit loses what was asked for: {prices:?}");
+        assert!(prices.is_sorted(), "a coarser rung never costs less: {prices:?}");
+        assert_eq!((&level["ledger_is_sound"], &level["releases"]), (&true.into(), &3.into()));
+    }
+    assert_eq!((&view["again_was_free"], view["refusal"].as_str().is_some_and(|why| why.len() > 20)), (&true.into(), true));
+
     let picture = std::fs::read_to_string(folder.join("demo.svg")).expect("the picture was written");
     assert_well_formed(&picture);
-    assert_eq!(picture.matches("class=\"error-bar\"").count(), 3 * sites.len());
-
-    let releases = view["releases"].as_array().expect("a list");
-    let levels: Vec<_> = releases.iter().map(|level| level["unit"].as_str().expect("a name")).collect();
-    assert_eq!(levels, ["event", "element", "user"]);
-    let errors: Vec<_> = releases.iter().map(|level| number(level, "error")).collect();
-    assert!(errors.is_sorted_by(|a, b| a < b), "what protects more is less exact: {errors:?}");
-    for (i, level) in releases.iter().enumerate() {
-        let costs: Vec<_> =
-            level["costs"].as_array().expect("a list").iter().map(|cost| number(cost, "epsilon_upper")).collect();
-        assert!((costs[i] - 1.0).abs() < 1e-9, "the protected unit loses what was asked for: {costs:?}");
-        assert!(costs.is_sorted(), "a coarser rung never costs less: {costs:?}");
-    }
+    assert_eq!(picture.matches("class=\"error-bar\"").count(), 3 * 12);
+    let report = std::fs::read_to_string(folder.join("demo/report.html")).expect("the report was written");
+    assert!(report.starts_with("<!doctype html>") && report.matches("<svg").count() >= 4, "three pictures and an answer's");
+    let ledger = json(&format!("ledger verify --ledger {}", folder.join("demo/whit.ledger").display()));
+    assert_eq!((&ledger["sound"], &ledger["entries"]), (&true.into(), &3.into()));
 }
 
-/// Each of 480 bars is off by more than its error bar with probability at most 5 %, so more than 66 are less than once in
-/// 10⁹ runs (Chernoff); noise of twice the stated scale would leave 107 of them in the mean, and be caught.
+/// No user has more areas than count fully, so each of 852 counts of users is off by more than its error bar with probability at
+/// most 5 %: more than 90 are less than once in 10⁹ runs (Chernoff). Noise of twice the stated scale would leave 279 of them
+/// in the mean, and be caught.
 #[test]
 fn the_demos_error_bars_hold() {
-    let line = format!("demo --epsilon 0.5 --out {}", folder("demo-errors").display());
-    let mut outside = 0;
-    for _ in 0..20 {
-        let view = json(&line);
-        let kept: Vec<f64> = view["kept"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
-        for level in view["releases"].as_array().expect("a list") {
-            let values = level["values"].as_array().expect("a list").iter().filter_map(Value::as_f64);
-            outside +=
-                values.zip(&kept).filter(|(value, kept)| (value - **kept).abs() > number(level, "error")).count();
-        }
-    }
-    assert!((1..=66).contains(&outside), "{outside} of 480 bars are off by more than they say");
+    let view = json(&format!("demo --epsilon 0.5 --out {}", folder("demo-errors").display()));
+    let levels = view["levels"].as_array().expect("a list").iter();
+    let rows: Vec<&Value> = levels.flat_map(|level| level["hitters"]["rows"].as_array().expect("a list")).collect();
+    let outside = |row: &&&Value| !(number(row, "low")..=number(row, "high")).contains(&number(row, "exact"));
+    let outside = rows.iter().filter(outside).count();
+    assert_eq!(rows.len(), 3 * 284);
+    assert!((1..=90).contains(&outside), "{outside} of {} counts are off by more than they say", rows.len());
 }
 
 /// Every element is closed in the order in which it was opened, and nothing follows the root.

@@ -144,7 +144,11 @@ fn a_ledger_that_is_not_there_is_not_made() {
     let (code, _, talk) = ask(&folder, &["--ledger", "other.ledger"]);
     assert!(code == 2 && talk.contains("there is no ledger at `other.ledger`"), "{talk}");
     assert!(!folder.join("other.ledger").exists());
-    std::fs::write(folder.join("whit.toml"), "ledger = 'books/main.ledger'\n[dataset.a]\nsource = 'a.csv'\npublic = true\n").unwrap();
+    std::fs::write(
+        folder.join("whit.toml"),
+        "ledger = 'books/main.ledger'\n[dataset.a]\nsource = 'a.csv'\npublic = true\n",
+    )
+    .unwrap();
     let (_, _, talk) = ask(&folder, &["verify"]);
     assert!(talk.contains("there is no ledger at `books/main.ledger`"), "{talk}");
     let (code, _, talk) = ask(&folder, &["--ledger", "whit.toml"]);

@@ -65,7 +65,8 @@ pub enum Step {
 
 /// The durable ledger: one SQLite file, which many processes may write to at once.
 ///
-/// Written ahead and synchronised fully, so that what [`reserve`](Ledger::reserve) has returned survives a crash of the process, the system and the power.
+/// Written ahead and synchronised fully, so that what [`reserve`](Ledger::reserve) has returned survives a crash of the process, the system and the power,
+/// as far as the disk keeps its word. It belongs on a local disk: many network file systems do not keep SQLite's locks.
 /// Each reservation looks, in one immediate transaction, at everything that was ever charged to the budgets in question, so no two
 /// processes can spend the same ε. A reservation whose work never finished stays spent until the owner [voids](Books::void) it.
 ///
@@ -185,14 +186,21 @@ impl Books {
 
     /// Whether the file is empty; refuses one that another program, or a later version, has made.
     fn is_new(&self) -> Result<bool, LedgerError> {
-        let number = |sql: &str| {
-            self.connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|error| self.explain(&error))
+        // One transaction, since another process may be making the file at this very moment.
+        let read = || {
+            let transaction = self.connection.unchecked_transaction()?;
+            let number = |sql: &str| transaction.query_row(sql, [], |row| row.get::<_, i64>(0));
+            Ok((
+                number("PRAGMA application_id")?,
+                number("PRAGMA user_version")?,
+                number("SELECT count(*) FROM sqlite_schema")?,
+            ))
         };
-        let (application, found) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
+        let (application, found, tables) = read().map_err(|error| self.explain(&error))?;
         match (application, found) {
             (APPLICATION, 1..=VERSION) => Ok(false),
             (APPLICATION, VERSION..) => Err(LedgerError::Newer { path: self.path.clone(), found, known: VERSION }),
-            (0, 0) if number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(true),
+            (0, 0) if tables == 0 => Ok(true),
             _ => Err(LedgerError::NotALedger { path: self.path.clone(), what: "another program made it" }),
         }
     }

@@ -27,7 +27,8 @@ fn talk(scratch: &Scratch) {
             ("day", Arc::new(Int64Array::from(days))),
         ],
     );
-    scratch.write("words.txt", (0..50).map(|i| format!("w{i}\n")).collect::<String>());
+    let list: Vec<String> = (0..50).map(|i| format!("w{i}")).collect();
+    scratch.write("words.txt", list.join("\n"));
     scratch.write("words.csv", "word\nw0\nw1\nw2\n");
 }
 

@@ -73,7 +73,9 @@ fn no_neighbour_moves_the_sums_further_than_told() {
 /// The first m items of each user, as a cap that drops would have it.
 fn dropped(pairs: Vec<(u64, u32)>, items: u32, cap: usize) -> Vec<i64> {
     let mut by_user: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
-    pairs.into_iter().for_each(|(user, item)| by_user.entry(user).or_default().push(item));
+    for (user, item) in pairs {
+        by_user.entry(user).or_default().push(item);
+    }
     let mut sums = vec![0; items as usize];
     for mut kept in by_user.into_values() {
         kept.sort_unstable();

@@ -104,7 +104,9 @@ impl Law {
             near.map(|(point, weight)| weight * self.kernel[(point - at).unsigned_abs() as usize]).collect();
         let total: f64 = chances.iter().sum();
         if total > 0.0 {
-            chances.iter_mut().for_each(|chance| *chance /= total);
+            for chance in &mut chances {
+                *chance /= total;
+            }
         } else {
             chances = vec![1.0]; // far below 0, where no count can be: the nearest point
         }

@@ -39,17 +39,15 @@ pub(super) struct Gathered {
 
 /// The type of a column; where there is none of that name, the error names the nearest.
 pub(super) fn column(schema: &Schema, table: &str, name: &str) -> Result<DataType, QueryError> {
-    match schema.field_with_name(name) {
-        Ok(field) => Ok(field.data_type().clone()),
-        Err(_) => {
-            let names = || schema.fields().iter().map(|field| field.name().as_str());
-            let hint = match nearest(name, names()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("it has: {}", names().collect::<Vec<_>>().join(", ")),
-            };
-            Err(QueryError::asked(format!("`{table}` has no column `{name}`"), hint))
-        }
+    if let Ok(field) = schema.field_with_name(name) {
+        return Ok(field.data_type().clone());
     }
+    let names = || schema.fields().iter().map(|field| field.name().as_str());
+    let hint = match nearest(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("it has: {}", names().collect::<Vec<_>>().join(", ")),
+    };
+    Err(QueryError::asked(format!("`{table}` has no column `{name}`"), hint))
 }
 
 impl Reading<'_> {
@@ -111,7 +109,7 @@ impl Pool {
     fn take(&mut self, batch: &RecordBatch, most: Option<f64>) -> Result<(), QueryError> {
         let users = self.users(batch.column(0))?;
         let items = batch.column(1).as_primitive::<Int64Type>();
-        let weights = batch.columns().get(2).map(|column| column.as_primitive::<Float64Type>());
+        let weights = batch.columns().get(2).map(AsArray::as_primitive::<Float64Type>);
         for (row, user) in users.into_iter().enumerate() {
             let weight = match weights.zip(most) {
                 None => 1,
@@ -135,31 +133,25 @@ impl Pool {
             DataType::Dictionary(_, value) => cast(column, value).map_err(failed)?,
             _ => column.clone(),
         };
-        let converter = match &mut self.converter {
-            Some(converter) => converter,
-            None => {
-                let field = SortField::new(column.data_type().clone());
-                self.converter.insert(RowConverter::new(vec![field]).map_err(failed)?)
-            }
+        let converter = if let Some(converter) = &mut self.converter {
+            converter
+        } else {
+            let field = SortField::new(column.data_type().clone());
+            self.converter.insert(RowConverter::new(vec![field]).map_err(failed)?)
         };
         let rows = converter.convert_columns(&[column]).map_err(failed)?;
         let mut last: Option<(&[u8], u32)> = None;
         let mut found = Vec::with_capacity(rows.num_rows());
         for row in &rows {
             let key = row.data();
-            let number = match last {
-                Some((same, number)) if same == key => number,
-                _ => match self.numbers.get(key) {
-                    Some(&number) => number,
-                    None => {
-                        let number = self.marks.len() as u32;
-                        self.numbers.insert(key.into(), number);
-                        let hash = *blake3::hash(key).as_bytes();
-                        self.marks.push(u64::from_le_bytes(hash[..8].try_into().unwrap_or_default()));
-                        number
-                    }
-                },
-            };
+            let known = last.filter(|(same, _)| *same == key).map(|(_, number)| number);
+            let number = known.or_else(|| self.numbers.get(key).copied()).unwrap_or_else(|| {
+                let number = self.marks.len() as u32;
+                self.numbers.insert(key.into(), number);
+                let hash = *blake3::hash(key).as_bytes();
+                self.marks.push(u64::from_le_bytes(hash[..8].try_into().unwrap_or_default()));
+                number
+            });
             last = Some((key, number));
             found.push(number);
         }

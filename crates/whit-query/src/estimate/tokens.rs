@@ -125,7 +125,9 @@ impl Tokens {
             }
             same
         });
-        tokens.iter_mut().for_each(|token| token.weight = token.weight.min(MOST));
+        for token in &mut tokens {
+            token.weight = token.weight.min(MOST);
+        }
         tokens.retain(|token| token.weight > 0);
         Ok(Self { items, entries: tokens, marks })
     }
@@ -174,14 +176,13 @@ mod tests {
         assert!(items.is_single(4) && !items.is_single(0));
         let rows = vec![token(1, 0, 2), token(0, 4, 1), token(1, 2, 5), token(1, 3, 0), token(1, 0, 1), token(1, 1, 4)];
         let tokens = Tokens::gather(items.clone(), rows, vec![10, 11]).unwrap();
-        let found: Vec<(u64, Vec<(u128, Vec<(u32, u64)>)>)> = tokens
-            .users()
-            .map(|(mark, user)| {
-                let block = |block: &[Token]| block.iter().map(|t| (items.item_at(t.item), t.weight)).collect();
-                (mark, user.blocks().map(|(square, entries)| (square, block(entries))).collect())
-            })
-            .collect();
-        assert_eq!(found, [(10, vec![(1, vec![(4, 1)])]), (11, vec![(16, vec![(1, 4)]), (34, vec![(0, 3), (2, 5)])])]);
+        let mut found: Vec<(u64, u128, u32, u64)> = Vec::new(); // mark, square, item, weight
+        for (mark, user) in tokens.users() {
+            for (square, block) in user.blocks() {
+                found.extend(block.iter().map(|token| (mark, square, items.item_at(token.item), token.weight)));
+            }
+        }
+        assert_eq!(found, [(10, 1, 4, 1), (11, 16, 1, 4), (11, 34, 0, 3), (11, 34, 2, 5)]);
     }
 
     #[test]

@@ -159,7 +159,7 @@ fn domains(array: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-fn strings<'a, T: OffsetSizeTrait>(array: impl StringArrayType<'a>) -> GenericStringArray<T> {
+fn strings<'a, T: OffsetSizeTrait>(array: impl StringArrayType<'a> + Copy) -> GenericStringArray<T> {
     let mut memo = Memo::default();
     array.iter().map(|text| text.map(|text| memo.of(text))).collect()
 }

@@ -102,10 +102,10 @@ pub enum PartitionFileError {
         elements: usize,
     },
     /// Something else than a partition file.
-    #[error("{path} is not a partition file that this version reads: it should start with `{FIRST_LINE}` and does not", path = shown(.0))]
+    #[error("{path} is not a partition file that this version reads: it should start with `{FIRST_LINE}` and does not", path = shown(.0.as_ref()))]
     Foreign(Option<PathBuf>),
     /// A file whose bytes are not those that were written.
-    #[error("{path} is damaged: its content hashes to {found}, and its last line says {expected}; make it again or restore it", path = shown(.path))]
+    #[error("{path} is damaged: its content hashes to {found}, and its last line says {expected}; make it again or restore it", path = shown(.path.as_ref()))]
     Damaged {
         /// The file.
         path: Option<PathBuf>,
@@ -115,7 +115,7 @@ pub enum PartitionFileError {
         found: String,
     },
     /// A line that makes no sense, in a file that is not damaged.
-    #[error("line {line} of {path} cannot be read: {why}", path = shown(.path))]
+    #[error("line {line} of {path} cannot be read: {why}", path = shown(.path.as_ref()))]
     Line {
         /// The file.
         path: Option<PathBuf>,
@@ -152,8 +152,8 @@ impl From<PartitionFileError> for QueryError {
     }
 }
 
-fn shown(path: &Option<PathBuf>) -> String {
-    path.as_ref().map_or_else(|| "this text".to_owned(), |path| format!("`{}`", path.display()))
+fn shown(path: Option<&PathBuf>) -> String {
+    path.map_or_else(|| "this text".to_owned(), |path| format!("`{}`", path.display()))
 }
 
 #[derive(Serialize, Deserialize)]

@@ -51,7 +51,7 @@ impl Lookup {
         ScalarUDF::from(self)
     }
 
-    fn strings<'a>(&self, array: impl StringArrayType<'a>) -> Int64Array {
+    fn strings<'a>(&self, array: impl StringArrayType<'a> + Copy) -> Int64Array {
         let find = |text: Option<&str>| text.and_then(|text| self.numbers.get(text).copied()).or(self.otherwise);
         array.iter().map(|text| find(text).map(i64::from)).collect()
     }

@@ -77,6 +77,16 @@ pub struct ExactPart {
     pub presence: Vec<i64>,
 }
 
+/// Many runs of one question. For audits, never for people.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub struct Audited {
+    /// What one run costs, rung by rung.
+    pub prices: Vec<crate::answer::Price>,
+    /// Run by run, the keys and the values of each row.
+    pub runs: Vec<Vec<(Vec<Value>, Vec<Value>)>>,
+}
+
 impl Tables {
     /// Reads a `whit.toml` and opens its data sets.
     pub fn open(config: &Path, tuning: Tuning) -> Result<Self, QueryError> {
@@ -346,6 +356,43 @@ impl Tables {
         }
         Ok((plan, parts))
     }
+
+    /// Sanitises one question many times over without charging anything: for audits, which need thousands of runs. Never for people.
+    ///
+    /// The engine runs once, unless bounds are found privately, since what it finds is the same each time.
+    #[doc(hidden)]
+    pub fn release_many_for_audit(&self, sql: &str, asking: &Asking, times: usize) -> Result<Audited, QueryError> {
+        let failed = |error: SanitiseError| QueryError::failed(error.to_string());
+        let plan = self.plan(sql, asking)?;
+        let (epsilon, delta) = self.price_of(&plan, asking)?;
+        let calibrated = calibrate(&plan, epsilon, delta)?;
+        let run = Run { tables: self, plan: &plan, noise: Some(&calibrated), confidence: CONFIDENCE, seed: 1 };
+        let finds = plan.parts.iter().any(|part| !part.autos.is_empty());
+        let exact = if finds {
+            Vec::new()
+        } else {
+            plan.parts.iter().map(|part| run.exact(part, &[])).collect::<Result<Vec<_>, _>>().map_err(failed)?
+        };
+        let mut runs = Vec::with_capacity(times);
+        for _ in 0..times {
+            let released = if finds {
+                run.everything(&mut Os).map_err(failed)?
+            } else {
+                let mut released = Released { version: 1, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() };
+                for (number, (frame, values)) in exact.iter().enumerate() {
+                    run.sanitised(number, frame, values.clone(), &[], &mut released, &mut Os).map_err(failed)?;
+                }
+                released
+            };
+            let rows = released.parts.into_iter().flat_map(|part| {
+                let cells = part.cells;
+                let row = move |(i, keys): (usize, Vec<Value>)| (keys, cells.iter().map(|column| column[i].value.clone()).collect());
+                part.keys.into_iter().enumerate().map(row).collect::<Vec<_>>()
+            });
+            runs.push(rows.collect());
+        }
+        Ok(Audited { prices: Statement::prices(&calibrated.charge, delta), runs })
+    }
 }
 
 /// A budget's "no", with what would fit instead.
@@ -481,40 +528,56 @@ impl Run<'_> {
                 });
                 found.push((low, high));
             }
-            let (frame, mut values) = self.exact(part, &found)?;
-            if let Some(noise) = noise {
-                for (values, law) in values.iter_mut().zip(&noise.measures) {
-                    law.add(values, entropy)?;
-                }
-            }
-            let groups: Vec<usize> = match noise.and_then(|noise| noise.keys.as_ref()) {
-                None => (0..frame.groups).collect(),
-                Some(keys) => {
-                    let counts: Vec<u64> = frame.presence.iter().map(|&count| count.max(0) as u64).collect();
-                    frame::shown(keys, &counts, entropy)?
-                }
-            };
-            let exact = frame::exact_columns(self.tables, part, &frame).map_err(engine)?;
-            let noises = noise.map_or(&[][..], |noise| &noise.measures);
-            let noisy = Noisy { part, noise: noises, values, found: &found, confidence: self.confidence };
-            let mut cells = Vec::new();
-            for (i, statistic) in part.statistics.iter().enumerate() {
-                cells.push(match statistic {
-                    Statistic::Exact(_) => groups.iter().map(|&g| Cell { value: exact[&i][g].clone(), low: None, high: None }).collect(),
-                    other => noisy.cells(other, &groups).map_err(engine)?,
-                });
-            }
-            let rows = frame.rows().map_err(engine)?;
-            released.parts.push(ReleasedPart { keys: groups.iter().map(|&g| rows[g].clone()).collect(), cells });
-            for (i, law) in noises.iter().enumerate() {
-                released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(step_of(part, i, &found))));
-            }
-            released.mechanisms.extend(noise.and_then(|noise| noise.keys.as_ref()).map(|keys| {
-                let counted = if part.grain == Grain::Row { "rows" } else { "users" };
-                format!("keys: a group shows with even chance from {} {counted} on", keys.half())
-            }));
+            let (frame, values) = self.exact(part, &found)?;
+            self.sanitised(number, &frame, values, &found, &mut released, entropy)?;
         }
         Ok(released)
+    }
+
+    /// Draws a part's noise, and makes of the noisy integers what was asked for.
+    fn sanitised(
+        &self,
+        number: usize,
+        frame: &Frame,
+        mut values: Vec<Vec<i64>>,
+        found: &[(f64, f64)],
+        released: &mut Released,
+        entropy: &mut dyn Entropy,
+    ) -> Result<(), SanitiseError> {
+        let part = &self.plan.parts[number];
+        let noise = self.noise.map(|noise| &noise.parts[number]);
+        if let Some(noise) = noise {
+            for (values, law) in values.iter_mut().zip(&noise.measures) {
+                law.add(values, entropy)?;
+            }
+        }
+        let groups: Vec<usize> = match noise.and_then(|noise| noise.keys.as_ref()) {
+            None => (0..frame.groups).collect(),
+            Some(keys) => {
+                let counts: Vec<u64> = frame.presence.iter().map(|&count| count.max(0) as u64).collect();
+                frame::shown(keys, &counts, entropy)?
+            }
+        };
+        let exact = frame::exact_columns(self.tables, part, frame).map_err(engine)?;
+        let noises = noise.map_or(&[][..], |noise| &noise.measures);
+        let noisy = Noisy { part, noise: noises, values, found, confidence: self.confidence };
+        let mut cells = Vec::new();
+        for (i, statistic) in part.statistics.iter().enumerate() {
+            cells.push(match statistic {
+                Statistic::Exact(_) => groups.iter().map(|&g| Cell { value: exact[&i][g].clone(), low: None, high: None }).collect(),
+                other => noisy.cells(other, &groups).map_err(engine)?,
+            });
+        }
+        let rows = frame.rows().map_err(engine)?;
+        released.parts.push(ReleasedPart { keys: groups.iter().map(|&g| rows[g].clone()).collect(), cells });
+        for (i, law) in noises.iter().enumerate() {
+            released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(step_of(part, i, found))));
+        }
+        released.mechanisms.extend(noise.and_then(|noise| noise.keys.as_ref()).map(|keys| {
+            let counted = if part.grain == Grain::Row { "rows" } else { "users" };
+            format!("keys: a group shows with even chance from {} {counted} on", keys.half())
+        }));
+        Ok(())
     }
 }
 

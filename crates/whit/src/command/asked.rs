@@ -29,6 +29,29 @@ pub(super) struct Asked {
     /// How many threads work; as many as the machine has without it.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// The memory that the engine may use before it writes to disk, such as 1GiB; all there is without it.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+}
+
+/// A number of bytes, with its unit.
+fn size(text: &str) -> Result<u64, Wrong> {
+    let wrong = Wrong { range: "a size of at least 64 MiB", hint: "write it as 512MiB, 1GiB or 4GB" };
+    let text = text.trim();
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| wrong)?;
+    let unit = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kib" | "k" => 1024.0,
+        "kb" => 1e3,
+        "mib" | "m" => 1_048_576.0,
+        "mb" => 1e6,
+        "gib" | "g" => 1_073_741_824.0,
+        "gb" => 1e9,
+        _ => return Err(wrong),
+    };
+    let bytes = number * unit;
+    if bytes >= 67_108_864.0 && bytes < 1e18 { Ok(bytes as u64) } else { Err(wrong) }
 }
 
 fn confidence(text: &str) -> Result<f64, Wrong> {
@@ -49,9 +72,14 @@ impl Asked {
         Asking { epsilon: self.epsilon, delta: self.delta, confidence: self.confidence, ..Asking::default() }
     }
 
+    /// Opens the data sets, and no ledger.
+    pub(super) fn tables(&self) -> Result<Tables, Error> {
+        Ok(Tables::open(&self.config, Tuning { memory: self.memory, threads: self.threads })?)
+    }
+
     /// Opens the data sets and the ledger beside them.
     pub(super) fn open(&self) -> Result<Open, Error> {
-        let tables = Tables::open(&self.config, Tuning { memory: None, threads: self.threads })?;
+        let tables = self.tables()?;
         let warehouse = tables.warehouse();
         let ledger = warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger");
         let books = Books::open(&warehouse.folder().join(Path::new(ledger))).map_err(|error| {

@@ -305,7 +305,7 @@ impl Verify {
                 writeln!(
                     out,
                     "{}: as it was written; {} releases, {} events",
-                    self.name(&books),
+                    books.path().display(),
                     view.entries,
                     view.events
                 )?;
@@ -326,14 +326,10 @@ impl Verify {
                 }
                 Err(Error::Failed(format!(
                     "{}: {fault}\n  hint: nothing after this can be trusted; take the file from a backup",
-                    self.name(&books)
+                    books.path().display()
                 )))
             }
         }
-    }
-
-    fn name(&self, books: &Books) -> String {
-        books.path().display().to_string()
     }
 }
 
@@ -385,7 +381,8 @@ impl Reaccount {
 impl Export {
     fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
         let books = self.place.open()?;
-        Ok(if self.csv { books.export_csv(out)? } else { books.export(out)? })
+        let written = if self.csv { books.export_csv(out) } else { books.export(out) };
+        Ok(written?)
     }
 }
 

@@ -7,8 +7,11 @@ mod demo;
 mod histogram;
 mod hitters;
 mod init;
-mod partition;
 mod ledger;
+mod partition;
+mod preview;
+mod query;
+mod repl;
 mod shell;
 
 use crate::number::Wrong;
@@ -40,6 +43,12 @@ enum Command {
     Init(init::Init),
     /// Check a declaration against its files, and show the ladder.
     Check(check::Check),
+    /// Ask a question in SQL, and pay for it.
+    Query(query::Query),
+    /// See what a question would cost and how wrong it would be; nothing is charged.
+    Preview(preview::Preview),
+    /// Ask and preview, one question after the other, with history and completion.
+    Shell(repl::Shell),
     /// Count how many users have each item, and rank the items.
     Hitters(hitters::Hitters),
     /// Add up how much of each item users have, in the clusters of a partition.
@@ -155,6 +164,9 @@ impl Command {
         match self {
             Self::Init(init) => init.run(talk),
             Self::Check(check) => check.run(out, talk),
+            Self::Query(query) => query.run(out, talk),
+            Self::Preview(preview) => preview.run(out),
+            Self::Shell(shell) => shell.run(out, talk),
             Self::Hitters(hitters) => hitters.run(out, talk),
             Self::Histogram(histogram) => histogram.run(out, talk),
             Self::Partition(partition) => partition.run(out, talk),

@@ -20,15 +20,15 @@ impl Progress {
     }
 
     fn onto(target: ProgressDrawTarget) -> Self {
-        Self { bar: ProgressBar::with_draw_target(None, target) }
+        Self { bar: ProgressBar::with_draw_target(None, target).with_style(style("{spinner} {msg}")) }
     }
 
     /// Says what is being done from now on; how long it will take is not known yet.
     pub(crate) fn start(&self, words: &str) {
-        self.bar.reset();
-        self.bar.unset_length();
         self.bar.set_style(style("{spinner} {msg}"));
         self.bar.set_message(words.to_owned());
+        self.bar.unset_length();
+        self.bar.reset();
         if !self.bar.is_hidden() {
             self.bar.enable_steady_tick(Duration::from_millis(120));
         }

@@ -21,7 +21,7 @@ pub(super) fn of(histories: &[HistoryView]) -> Picture {
 
 fn one(dataset: &str, histories: &[&HistoryView]) -> Picture {
     let colour = |i: usize| PALETTE[i % PALETTE.len()];
-    let last = histories.iter().flat_map(|history| history.moments.last()).map(|m| m.at).fold(f64::MIN, f64::max);
+    let last = histories.iter().filter_map(|history| history.moments.last()).map(|m| m.at).fold(f64::MIN, f64::max);
     let traces = histories.iter().enumerate().map(|(i, history)| {
         let point = |at: f64, epsilon: f64| (at, Some(Measure::exactly(epsilon)).filter(|m| m.value.is_finite()));
         let mut points: Vec<_> = history.moments.iter().map(|m| point(m.at, m.epsilon.0)).collect();

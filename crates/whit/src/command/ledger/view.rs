@@ -210,7 +210,7 @@ impl ShowView {
         let mut text = format!("{all} {noun} from {} to {}", &first.time[..10], &last.time[..10]);
         for (number, word) in [(self.open, "without a result"), (self.void, "void")] {
             if number > 0 {
-                text.push_str(&format!(", {number} {word}"));
+                text = format!("{text}, {number} {word}");
             }
         }
         text

@@ -1,0 +1,131 @@
+//! `whit preview`: what a question would cost, and how wrong it would be.
+
+use super::asked::Asked;
+use super::query::{Limits, question};
+use super::{Error, write_json};
+use crate::number::Wrong;
+use crate::table::{Side, Table};
+use std::io::Write;
+use whit::query::explain::{self, Within};
+
+/// See what a question would cost and how wrong it would be; nothing is charged.
+///
+/// Nothing private is read either: prices and errors follow from the declaration and the question.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  whit preview \"SELECT shop, COUNT(*) FROM visits GROUP BY shop\" --epsilon 0.5
+  whit preview \"SELECT COUNT(*) FROM visits\" --within 200
+  whit preview \"SELECT COUNT(*) FROM visits\" --within 5% --about 20000")]
+pub(super) struct Preview {
+    /// The question; `-` reads it from standard input.
+    sql: String,
+    /// Find the smallest ε with which every count and sum is off by no more than this: a number, or a percentage of --about.
+    #[arg(long, value_name = "ERROR", value_parser = goal)]
+    within: Option<Goal>,
+    /// The size of value that a percentage is of. It is yours to say: looking it up would cost.
+    #[arg(long, value_name = "SIZE", default_value_t = 1000.0)]
+    about: f64,
+    /// Print JSON for programs instead of tables for people.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// How close an answer should be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Goal {
+    Absolute(f64),
+    Share(f64),
+}
+
+fn goal(text: &str) -> Result<Goal, Wrong> {
+    let wrong = Wrong { range: "a number above 0, or a percentage", hint: "write 200, or 5%" };
+    let text = text.trim();
+    let parse = |number: &str| number.trim().parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite()).ok_or(wrong);
+    match text.strip_suffix('%') {
+        Some(percent) => Ok(Goal::Share(parse(percent)? / 100.0)),
+        None => Ok(Goal::Absolute(parse(text)?)),
+    }
+}
+
+impl Preview {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let sql = question(&self.sql)?;
+        let tables = self.asked.tables()?;
+        let asking = self.limits.with(self.asked.asking());
+        let preview = match self.within {
+            None => tables.preview(&sql, &asking)?,
+            Some(Goal::Absolute(error)) => tables.within(&sql, &asking, Within::Absolute(error))?,
+            Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: self.about })?,
+        };
+        if self.json { write_json(&preview, out) } else { write(&preview, out) }
+    }
+}
+
+/// The preview for people.
+pub(super) fn write(preview: &explain::Preview, out: &mut dyn Write) -> Result<(), Error> {
+    for line in &preview.plan {
+        writeln!(out, "{line}")?;
+    }
+    if !preview.errors.is_empty() {
+        writeln!(out)?;
+        let mut table = Table::new([("column", Side::Left), ("off by", Side::Left)]);
+        for error in &preview.errors {
+            let told = match error.within {
+                Some(within) => format!("± {} at {} %", digits(within), preview.confidence * 100.0),
+                None => error.words.clone(),
+            };
+            table.row([error.name.clone(), told]);
+        }
+        table.write(out)?;
+    }
+    writeln!(out)?;
+    if preview.prices.is_empty() {
+        writeln!(out, "It reads nothing private and costs nothing.")?;
+    } else {
+        let mut table = Table::new([("it would cost", Side::Left), ("ε", Side::Right), ("δ", Side::Right)]);
+        for price in &preview.prices {
+            let epsilon = if price.epsilon.is_finite() { digits(price.epsilon) } else { "no bound".to_owned() };
+            table.row([price.unit.clone(), epsilon, format!("{:e}", price.delta)]);
+        }
+        table.write(out)?;
+        writeln!(out, "Nothing was charged. Ask it with `whit query`.")?;
+    }
+    for note in &preview.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
+
+/// Four digits, rounded up.
+fn digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let places = (3 - value.abs().log10().floor() as i32).clamp(0, 12);
+    let scale = 10_f64.powi(places);
+    let text = format!("{:.*}", places as usize, (value * scale * (1.0 - 1e-9)).ceil() / scale);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_a_number_or_a_percentage() {
+        assert_eq!(goal("200"), Ok(Goal::Absolute(200.0)));
+        assert_eq!(goal(" 5 %"), Ok(Goal::Share(0.05)));
+        assert!(goal("0").is_err() && goal("-3%").is_err() && goal("few").is_err());
+    }
+
+    #[test]
+    fn prices_are_rounded_up() {
+        assert_eq!(digits(0.999_999_999_9), "1");
+        assert_eq!(digits(1.234_51), "1.235");
+        assert_eq!(digits(123_456.2), "123457");
+    }
+}

@@ -1,0 +1,161 @@
+//! `whit init` and `whit check`: from a file to a declaration that stands.
+
+use super::folder;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs `whit` in a folder, with arguments that may hold blanks.
+fn whit_in(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_whit")).current_dir(folder).args(arguments).output().expect("the binary was built")
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn shown(output: &Output) -> String {
+    assert!(output.status.success(), "{}", told(output));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// A folder with visits and countries.
+fn shop(name: &str) -> std::path::PathBuf {
+    let folder = folder(name);
+    std::fs::create_dir_all(folder.join("visits")).expect("our own folder");
+    std::fs::write(folder.join("visits/1.csv"), "user_id,day,country,seconds\n1,2024-01-01,at,77.5\n").expect("room");
+    std::fs::write(folder.join("visits/2.csv"), "user_id,day,country,seconds\n2,2024-01-02,de,12\n").expect("room");
+    std::fs::write(folder.join("countries.csv"), "code,name\nat,Austria\nde,Germany\n").expect("room");
+    folder
+}
+
+const DECLARED: &str = r#"
+[dataset.visits]
+source = "visits/*.csv"
+unit.user = "user_id"
+unit.element = "day"
+unit.protect = "element"
+unit.caps = { elements_per_user = 30 }
+columns.country = { keys = "countries.code" }
+budget.element = { epsilon = 3.0, delta = 1e-6 }
+budget.user = { epsilon = 30.0, delta = 1e-6 }
+
+[dataset.countries]
+source = "countries.csv"
+public = true
+"#;
+
+#[test]
+fn a_draft_is_written_once_and_stands() {
+    let folder = shop("init_and_check");
+    let output = whit_in(&folder, &["init", "visits"]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    let talk = told(&output);
+    assert!(talk.contains("wrote whit.toml") && talk.contains("user_id was taken for the user"), "{talk}");
+    assert!(talk.contains("give bounds to what you want to add up: seconds"), "{talk}");
+    let draft = std::fs::read_to_string(folder.join("whit.toml")).expect("it was written");
+    assert!(draft.contains("[dataset.visits]") && draft.contains("unit.user = \"user_id\""), "{draft}");
+    assert!(!draft.contains("77.5"), "no value leaves the data: {draft}");
+    let text = shown(&whit_in(&folder, &["check"]));
+    assert!(text.starts_with("visits: 2 csv files, "), "{text}");
+    assert!(text.contains("protects one user (user_id), replace"), "{text}");
+
+    let again = whit_in(&folder, &["init", "visits"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(told(&again).contains("error: `whit.toml` is there already\n  hint: "), "{}", told(&again));
+    assert!(whit_in(&folder, &["init", "visits", "--force", "--name", "calls"]).status.success());
+    assert!(std::fs::read_to_string(folder.join("whit.toml")).expect("still there").contains("[dataset.calls]"));
+}
+
+#[test]
+fn a_draft_elsewhere_finds_its_way_back() {
+    let folder = shop("init_elsewhere");
+    let output = whit_in(&folder, &["init", "visits/*.csv", "--output", "declared/whit.toml"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let text = shown(&whit_in(&folder, &["check", "declared/whit.toml"]));
+    assert!(text.starts_with("visits: 2 csv files, "), "{text}");
+}
+
+#[test]
+fn a_draft_without_a_user_asks_for_one() {
+    let folder = shop("init_without_user");
+    let output = whit_in(&folder, &["init", "countries.csv"]);
+    assert!(told(&output).contains("say whose a row is: uncomment unit.user"), "{}", told(&output));
+    let check = whit_in(&folder, &["check"]);
+    assert_eq!((check.status.code(), check.stdout.len()), (Some(2), 0));
+    let talk = told(&check);
+    assert!(
+        talk.starts_with("error: whit.toml, line ") && talk.contains("`dataset.countries.unit.user` is missing"),
+        "{talk}"
+    );
+}
+
+#[test]
+fn check_shows_the_ladder_with_its_caps_and_budgets() {
+    let folder = shop("check_ladder");
+    std::fs::write(folder.join("whit.toml"), DECLARED).expect("room");
+    let text = shown(&whit_in(&folder, &["check", "whit.toml"]));
+    let line = |start: &str| {
+        let found =
+            text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no {start} in\n{text}"));
+        found.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(line("rung"), ["rung", "unit", "change", "holds", "linked by", "budget"]);
+    assert_eq!(line("element "), ["element", "(user_id, day)", "replace", "1", "—", "ε = 3, δ = 1e-6"]);
+    assert_eq!(line("user "), ["user", "(user_id)", "replace", "60", "elements_per_user = 30", "ε = 30, δ = 1e-6"]);
+    assert_eq!(line("country "), ["country", "text", "those of countries.code"]);
+    assert!(text.contains("- no bounds on `seconds`: SUM, AVG and quantiles of it are refused until"), "{text}");
+    assert!(text.contains("countries: 1 csv file, ") && text.contains("public: it joins freely"), "{text}");
+    assert!(!folder.join("whit.ledger").exists(), "checking spends nothing");
+
+    let json: Value = serde_json::from_str(&shown(&whit_in(&folder, &["check", "--json"]))).expect("JSON");
+    let visits = &json["datasets"][1];
+    assert_eq!((&visits["name"], &visits["files"]), (&Value::from("visits"), &Value::from(2)));
+    assert_eq!((&visits["rungs"][1]["rung"], &visits["rungs"][1]["holds"]), (&Value::from("user"), &Value::from(60)));
+    assert_eq!(visits["rungs"][0]["budgets"][0]["epsilon"], 3.0);
+    assert_eq!(visits["columns"][2]["keys"], "countries.code");
+    assert_eq!(visits["missing"].as_array().map(Vec::len), Some(2));
+}
+
+/// The exit code is 2, and the sentence names the place and the next step.
+#[test]
+fn what_is_wrong_is_said_with_a_hint() {
+    let folder = shop("check_faults");
+    for (line, instead, expected) in [
+        (
+            "unit.user = \"user_id\"",
+            "unit.user = \"usr_id\"",
+            "`visits` has no column `usr_id`, which `unit.user` names\n  hint: did you mean `user_id`?",
+        ),
+        (
+            "unit.protect = \"element\"",
+            "unit.proteckt = \"element\"",
+            "whit.toml, line 6: `dataset.visits.unit.proteckt` is not a key that is known here\n  hint: did you mean `protect`?",
+        ),
+        ("visits/*.csv", "visit/*.csv", "no file matches `visit/*.csv`, the source of `visits`\n  hint: "),
+        ("[dataset.countries]", "[dataset.visits]", "whit.toml, line 12: this is not TOML: duplicate key\n  hint: "),
+        (
+            "columns.country = {",
+            "columns.country = { bounds = [0, 1],",
+            "`visits.country` has bounds, but is text\n  hint: ",
+        ),
+    ] {
+        std::fs::write(folder.join("whit.toml"), DECLARED.replace(line, instead)).expect("room");
+        let output = whit_in(&folder, &["check"]);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{instead}");
+        assert!(told(&output).starts_with(&format!("error: {expected}")), "{instead}: {}", told(&output));
+    }
+    let missing = whit_in(&folder, &["check", "nowhere.toml"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(
+        told(&missing).contains("`nowhere.toml` cannot be read") && told(&missing).contains("whit init"),
+        "{}",
+        told(&missing)
+    );
+    let none = whit_in(&folder, &["init", "nothing.csv", "--output", "other.toml"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(told(&none).starts_with("error: no file matches `nothing.csv`\n  hint: "), "{}", told(&none));
+    let name = whit_in(&folder, &["init", "visits", "--name", "My Visits", "--output", "other.toml"]);
+    assert!(told(&name).contains("take --name my_visits"), "{}", told(&name));
+    assert!(!folder.join("other.toml").exists());
+}
