@@ -13,13 +13,16 @@ use datafusion::arrow::compute::{cast, concat_batches, SortOptions};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::common::{DataFusionError, Result as Outcome};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::functions_aggregate::expr_fn::{count, count_distinct, sum};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, lit,
+    TryCast, Volatility, lit,
 };
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -63,8 +66,8 @@ pub(crate) enum Pass {
 /// Runs one pass of a part.
 pub(crate) async fn sums(context: &SessionContext, part: &Part, pass: Pass, found: &[(f64, f64)], seed: u64) -> Result<Sums, QueryError> {
     let job = Job::new(part, pass, found, seed)?;
-    let plan = job.plan()?;
     let state = context.state();
+    let plan = harmless(job.plan()?, &state)?;
     let physical = state.create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
     if part.grain == Grain::Row {
         let batches = collect_all(physical, context.task_ctx()).await.map_err(|error| running(&error))?;
@@ -78,6 +81,25 @@ pub(crate) async fn sums(context: &SessionContext, part: &Part, pass: Pass, foun
     };
     let sums = merge(collected.map_err(|error| running(&error))?)?;
     if matches!(rules.inner, Inner::Distinct { .. }) { count_values(&sums) } else { Ok(sums) }
+}
+
+/// The same plan with the casts that the engine adds by itself unable to fail, too.
+pub(crate) fn harmless(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, QueryError> {
+    let analysed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {}).map_err(|error| planning(&error))?;
+    let done = analysed.transform_up(|node| {
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let safe = expr.transform_up(|inner| {
+                Ok(match inner {
+                    Expr::Cast(cast) => Transformed::yes(Expr::TryCast(TryCast { expr: cast.expr, field: cast.field })),
+                    other => Transformed::no(other),
+                })
+            })?;
+            Ok(safe.update_data(|safe| name.restore(safe)))
+        })
+    });
+    done.map(|done| done.data).map_err(|error| planning(&error))
 }
 
 fn is_exhausted(error: &DataFusionError) -> bool {

@@ -157,6 +157,14 @@ where
     M::Noisy: Persist,
 {
     let ledger = crate::release::of_ledger;
+    let dataset = tables.warehouse().declaration().dataset(&question.dataset)?;
+    let payer = &crate::plan::track::payer(dataset, tables.warehouse().declaration()).name;
+    if *payer != question.dataset {
+        return Err(QueryError::asked(
+            format!("`{}` pays from the budget of `{payer}`, and items are counted for data sets with a budget of their own", question.dataset),
+            "ask in SQL: COUNT(DISTINCT user) by item",
+        ));
+    }
     let rungs = declared.ladder.rungs();
     let charge: Charge = rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
     let changed = books.last_fingerprint(&question.dataset).map_err(ledger)?;
@@ -171,15 +179,15 @@ where
         let mut booking = books.booking(question.clone(), &budgets);
         // What would be refused anyway need not be read first.
         if let Err(refusal) = booking.would_fit(&charge) {
-            return Err(crate::release::refused(&refusal, declared.promise.epsilon));
+            return Err(crate::release::refused(&refusal, None));
         }
         let exact = exact()?;
         let released = whit_core::release(mechanism, &exact, rungs, &mut booking, &mut Os);
-        let released = released.map_err(|error| crate::release::refusal(error, declared.promise.epsilon))?;
+        let released = released.map_err(|error| crate::release::refusal(error))?;
         let entry = books.stored(&question).map_err(ledger)?.map(|stored| stored.number);
         (released.value, entry, false)
     };
-    let mut statement = Statement {
+    let statement = Statement {
         dataset: question.dataset,
         question: question.text,
         unit: declared.protected().to_string(),
@@ -187,15 +195,12 @@ where
         confidence: declared.confidence,
         mechanisms: Vec::new(),
         notes: Vec::new(),
-        fingerprint: question.fingerprint,
+        fingerprint: String::new(),
         partition: question.partition,
         entry,
         stored,
     };
-    if changed {
-        let note = "the data changed since the ledger last saw it, so earlier answers are about other rows";
-        statement.notes.push(note.to_owned());
-    }
+    tables.note_change(changed);
     Ok(Made { value, charge, statement })
 }
 

@@ -38,6 +38,8 @@ struct Draft<'a> {
     number: Option<u64>,
     /// The most groups of one unit.
     groups_per_unit: u64,
+    /// Whether groups beyond that are left out.
+    enforced: bool,
     measures: Vec<Measure>,
     autos: Vec<Auto>,
 }
@@ -88,6 +90,7 @@ pub(crate) fn plan(
         groups: Groups::One,
         number: Some(1),
         groups_per_unit: 1,
+        enforced: false,
         measures: Vec::new(),
         autos: Vec::new(),
     };
@@ -301,6 +304,7 @@ impl Draft<'_> {
         self.groups_per_unit = limit.max(1);
         // A unit cannot be in more groups than there are.
         let enforced = self.number.is_none_or(|number| number > limit) && self.structural().is_none_or(|most| most > limit);
+        self.enforced = enforced;
         Ok(enforced.then_some(self.groups_per_unit))
     }
 
@@ -357,16 +361,22 @@ impl Draft<'_> {
         let rungs = self.ladder.rungs();
         match (self.unit.protect, self.grain) {
             // A row that goes may let in another of the same user, so each change is a replacement.
+            // A row that becomes another user's lets one in there and pushes one out here: two replacements.
             (Kind::Event, Grain::Row) if self.truncated => rungs
                 .iter()
                 .zip(self.ladder.held())
-                .map(|(rung, &held)| worst(&bound).at(&Rung { holds: held, disjoint: false, ..rung.clone() }))
+                .map(|(rung, &held)| {
+                    let twice = u64::from(rung.unit.kind() == Kind::Event && rung.unit.change() == Change::Replace);
+                    worst(&bound).at(&Rung { holds: held.saturating_mul(1 + twice), disjoint: false, ..rung.clone() })
+                })
                 .collect(),
             // What changes one event or element changes one user's rows, and so takes one user's place by another.
             (Kind::Event | Kind::Element, Grain::User) => rungs
                 .iter()
                 .map(|rung| match (rung.unit.kind(), rung.unit.change()) {
                     (Kind::User, Change::AddRemove) => bound.sensitivity(Change::AddRemove),
+                    // A row that becomes another user's changes what two users have.
+                    (Kind::Event, Change::Replace) => worst(&bound).at(&Rung { holds: 2, disjoint: false, ..rung.clone() }),
                     _ => worst(&bound),
                 })
                 .collect(),
@@ -379,7 +389,9 @@ impl Draft<'_> {
         let one_coordinate = self.keys.is_empty();
         // An element that is emptied may let another in, in another group; with one group there is no other.
         let own_group = self.known_keys() && !self.truncated;
-        if self.public_keys() || one_coordinate || own_group {
+        // Which of its groups a unit keeps may depend on what is private, unless it keeps them all.
+        let public_groups = self.public_keys() && !self.enforced;
+        if public_groups || one_coordinate || own_group {
             if low >= 0 && self.groups_per_unit == 1 { Support::Single } else { Support::Fixed { may_be_empty: true } }
         } else {
             alone
@@ -408,7 +420,12 @@ impl Draft<'_> {
         let moved = self.ladder.rungs().iter().zip(self.ladder.held()).map(|(rung, &held)| {
             if self.grain == Grain::Row {
                 let copies = self.private.copies.unwrap_or(1);
-                let sides = if self.truncated { 2 } else { sides(rung.unit.change()) };
+                let moves_user = rung.unit.kind() == Kind::Event && rung.unit.change() == Change::Replace;
+                let sides = match (self.truncated, moves_user) {
+                    (true, true) => 4,
+                    (true, false) => 2,
+                    (false, _) => sides(rung.unit.change()),
+                };
                 return Moved { keys: copies.saturating_mul(sides).saturating_mul(held), by: copies.saturating_mul(held) };
             }
             // A user has a key or not, however many of the user's elements do.
@@ -417,6 +434,9 @@ impl Draft<'_> {
             let change = if whole && rung.unit.kind() != Kind::User { Change::Replace } else { rung.unit.change() };
             // An element whose group follows from who it is has that group or not.
             let fixed = self.known_keys() && !self.truncated && rung.unit.kind() == Kind::Element;
+            if whole && rung.unit.kind() == Kind::Event && rung.unit.change() == Change::Replace {
+                return Moved { keys: many(1).saturating_mul(4), by: 2 }; // two users change
+            }
             Moved { keys: many(held).saturating_mul(if fixed { 1 } else { sides(change) }), by: 1 }
         });
         Presence { moved: moved.collect(), users }
@@ -445,6 +465,15 @@ impl Draft<'_> {
                 Some(filter) => when(filter.clone(), value).end().map_err(|error| planning(&error)),
             }
         };
+        if params.args.len() > 1 && !matches!(name.as_str(), "approx_percentile_cont" | "percentile_cont") {
+            return Err(refused(&said, "it has more than one argument"));
+        }
+        if params.distinct && name != "count" {
+            return Err(refused(&said, "DISTINCT counts a value once over all users, so one user may change what others add"));
+        }
+        if params.args.iter().any(|arg| matches!(arg, Expr::Literal(value, _) if value.is_null())) {
+            return Err(refused(&said, "its argument is always missing"));
+        }
         let argument = params.args.iter().chain(params.order_by.iter().map(|sort| &sort.expr)).find(|arg| !matches!(arg, Expr::Literal(..)));
         match name.as_str() {
             "count" => {
@@ -474,6 +503,8 @@ impl Draft<'_> {
                     Expr::Literal(value, _) => range::literal(value),
                     _ => None,
                 });
+                let downwards = params.order_by.first().is_some_and(|sort| !sort.asc);
+                let share = share.map(|share| if downwards { 1.0 - share } else { share });
                 self.order_statistic(&name, &argument, share, &conditional, &said)
             }
             _ => Err(QueryError::asked(

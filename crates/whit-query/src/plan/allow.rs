@@ -5,17 +5,18 @@
 //! NULL where they cannot be made, and division by zero gives NULL.
 
 use crate::error::QueryError;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, TryCast, lit, when};
 use datafusion::scalar::ScalarValue;
 
 /// Functions of one row that never fail, whatever is in it.
 const FUNCTIONS: &[&str] = &[
-    "abs", "acos", "acosh", "ascii", "asin", "asinh", "atan", "atan2", "atanh", "bin", "bit_length", "btrim", "cbrt",
-    "ceil", "character_length", "clamp", "coalesce", "concat", "concat_ws", "cos", "cosh", "cot", "date_bin", "date_part",
+    "acos", "acosh", "ascii", "asin", "asinh", "atan", "atan2", "atanh", "bin", "bit_length", "btrim", "cbrt",
+    "ceil", "character_length", "clamp", "coalesce", "concat", "concat_ws", "cos", "cosh", "cot", "date_part",
     "date_trunc", "degrees", "ends_with", "exp", "floor", "greatest", "initcap", "isnan", "iszero", "least", "left", "levenshtein",
     "ln", "log", "log10", "log2", "lower", "ltrim", "nanvl", "nullif", "nvl", "nvl2", "octet_length", "pi", "radians",
-    "regexp_count", "regexp_like", "registrable_domain", "replace", "reverse", "right", "round", "rtrim", "signum", "sin", "sinh",
+    "registrable_domain", "replace", "reverse", "right", "round", "rtrim", "signum", "sin", "sinh",
     "split_part", "sqrt", "starts_with", "strpos", "substr", "substr_index", "tan", "tanh", "to_hex", "translate", "trunc", "upper",
 ];
 
@@ -27,8 +28,7 @@ pub(crate) fn function(name: &str) -> bool {
 /// Aggregates that depend on the values alone and not on the order of rows: fit for sub-queries that stay within a unit.
 pub(crate) fn inner_aggregate(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "count", "sum", "avg", "min", "max", "median", "stddev", "stddev_samp", "stddev_pop", "var", "var_samp",
-        "var_pop", "var_sample", "bool_and", "bool_or", "approx_distinct", "bit_xor",
+        "count", "sum", "avg", "min", "max", "median", "bool_and", "bool_or",
     ];
     NAMES.contains(&name)
 }
@@ -66,16 +66,23 @@ pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
     let safe = expr.transform_up(|node| {
         Ok(match node {
             Expr::Cast(cast) => Transformed::yes(Expr::TryCast(TryCast { expr: cast.expr, field: cast.field })),
-            Expr::BinaryExpr(mut binary) if matches!(binary.op, Operator::Divide | Operator::Modulo) => {
+            Expr::BinaryExpr(binary) if matches!(binary.op, Operator::Divide | Operator::Modulo) => {
                 if is_plain_divisor(&binary.right) {
                     Transformed::no(Expr::BinaryExpr(binary))
                 } else {
-                    let divisor = *binary.right;
-                    let zero = divisor.clone().eq(lit(0));
-                    let guarded = when(zero, lit(ScalarValue::Null)).otherwise(divisor)?;
-                    binary.right = Box::new(guarded);
-                    Transformed::yes(Expr::BinaryExpr(binary))
+                    // By zero there is no quotient, and the least whole number has none by −1 either.
+                    let (dividend, divisor) = (binary.left.as_ref().clone(), binary.right.as_ref().clone());
+                    let by_minus_one = if binary.op == Operator::Divide { Expr::Negative(Box::new(dividend)) } else { lit(0) };
+                    let guarded = when(divisor.clone().eq(lit(0)), lit(ScalarValue::Null))
+                        .when(divisor.eq(lit(-1)), by_minus_one)
+                        .otherwise(Expr::BinaryExpr(binary))?;
+                    Transformed::yes(guarded)
                 }
+            }
+            Expr::ScalarFunction(mut call) if call.name() == "abs" && call.args.len() == 1 => {
+                let value = call.args.remove(0);
+                let below = value.clone().lt(lit(0));
+                Transformed::yes(when(below, Expr::Negative(Box::new(value.clone()))).otherwise(value)?)
             }
             other => Transformed::no(other),
         })
@@ -86,8 +93,8 @@ pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
 /// A literal that is not zero divides anything.
 fn is_plain_divisor(expr: &Expr) -> bool {
     match expr {
-        Expr::Literal(value, _) => !value.is_null() && value.cast_to(&datafusion::arrow::datatypes::DataType::Float64).is_ok_and(
-            |value| !matches!(value, ScalarValue::Float64(Some(zero)) if zero == 0.0),
+        Expr::Literal(value, _) => !value.is_null() && value.cast_to(&DataType::Float64).is_ok_and(
+            |value| !matches!(value, ScalarValue::Float64(Some(divisor)) if divisor == 0.0 || divisor == -1.0),
         ),
         _ => false,
     }
@@ -99,15 +106,23 @@ fn fault_of(
 ) -> Result<(), QueryError> {
     let refuse = |what: String, hint: &str| Err(QueryError::asked(what, hint));
     match expr {
-        Expr::Alias(_) | Expr::Column(_) | Expr::Literal(..) | Expr::BinaryExpr(_) | Expr::Like(_) | Expr::Not(_)
+        Expr::Alias(_) | Expr::Column(_) | Expr::Like(_) | Expr::Not(_)
         | Expr::IsNotNull(_) | Expr::IsNull(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::IsUnknown(_) | Expr::IsNotTrue(_)
         | Expr::IsNotFalse(_) | Expr::IsNotUnknown(_) | Expr::Negative(_) | Expr::Between(_) | Expr::Case(_) | Expr::Cast(_)
         | Expr::TryCast(_) | Expr::InList(_) => Ok(()),
-        Expr::ScalarFunction(call) if function(call.name()) => Ok(()),
+        Expr::BinaryExpr(binary) if matches!(binary.op, Operator::RegexMatch | Operator::RegexNotMatch | Operator::RegexIMatch | Operator::RegexNotIMatch) => {
+            refuse(format!("`{expr}` may fail on what is in a row"), "use LIKE")
+        }
+        Expr::Literal(value, _) if matches!(value.data_type(), DataType::Interval(_) | DataType::Duration(_)) => {
+            refuse(format!("`{expr}` may fail on a date that is too far away"), "compare with a fixed date instead, or use date_part")
+        }
+        Expr::ScalarFunction(call) if call.name() == "abs" => Ok(()), // written out below
+        Expr::ScalarFunction(call) if function(call.name()) => constants(call),
         Expr::ScalarFunction(call) => refuse(
             format!("`{}` may not read a private row: it is not known to be a function of that row that never fails", call.name()),
             "compute it beforehand, or use one of the functions that `whit query --functions` lists",
         ),
+        Expr::BinaryExpr(_) | Expr::Literal(..) => Ok(()),
         Expr::InSubquery(inside) => subquery(&inside.subquery, public),
         Expr::Exists(inside) => subquery(&inside.subquery, public),
         Expr::ScalarSubquery(inside) => subquery(inside, public),
@@ -116,6 +131,44 @@ fn fault_of(
             "rewrite it with comparisons, arithmetic, CASE and functions of one row",
         ),
     }
+}
+
+/// Arguments that must be constants, and make sense: what is wrong with them would show only when a row gets there.
+fn constants(call: &datafusion::logical_expr::expr::ScalarFunction) -> Result<(), QueryError> {
+    let number = |i: usize| match call.args.get(i) {
+        Some(Expr::Literal(value, _)) => super::range::literal(value),
+        Some(Expr::Negative(inner)) => match inner.as_ref() {
+            Expr::Literal(value, _) => super::range::literal(value).map(|value| -value),
+            _ => None,
+        },
+        _ => None,
+    };
+    let word = |i: usize| match call.args.get(i) {
+        Some(Expr::Literal(value, _)) => Some(value.to_string().to_lowercase()),
+        _ => None,
+    };
+    const PARTS: [&str; 21] = [
+        "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond", "isoyear", "isodow", "dow", "doy",
+        "epoch", "decade", "century", "milliseconds", "microseconds", "nanosecond", "nanoseconds",
+    ];
+    let fine = match call.name() {
+        "clamp" => number(1).zip(number(2)).is_some_and(|(low, high)| low <= high),
+        "bin" => matches!((number(1), number(2), number(3)), (Some(low), Some(high), Some(n)) if crate::functions::edges(low, high, n).is_some()),
+        "date_trunc" | "date_part" => word(0).is_some_and(|part| PARTS.contains(&part.as_str())),
+        "substr" => (1..call.args.len()).all(|i| number(i).is_some_and(|n| n >= 0.0 && n < 1e9)),
+        "split_part" | "substr_index" => number(2).is_some_and(|n| n != 0.0 && n.abs() < 1e9),
+        "round" | "trunc" => (1..call.args.len()).all(|i| number(i).is_some_and(|n| n.abs() < 300.0)),
+        "left" | "right" => number(1).is_some_and(|n| n.abs() < 1e9),
+        "log" => call.args.len() < 2 || number(0).is_some(),
+        _ => true,
+    };
+    if fine {
+        return Ok(());
+    }
+    Err(QueryError::asked(
+        format!("`{}` needs constants that make sense as its options, or it may fail on some row", call.name()),
+        "write the numbers and words out",
+    ))
 }
 
 fn subquery(

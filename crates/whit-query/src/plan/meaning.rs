@@ -67,6 +67,16 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
     let simplified = state.optimize(&projected).map_err(|error| crate::engine::planning(&error))?;
     let plain = canonical(simplified).map_err(|error| crate::engine::planning(&error))?;
     let mut text = format!("part\n{}\n", plain.display_indent());
+    // The display cuts long lists and does not tell literals from what surrounds them, so everything is told once more in full.
+    plain
+        .apply(|node| {
+            let _ = writeln!(text, "{:?}", node.expressions());
+            if let LogicalPlan::Values(values) = node {
+                let _ = writeln!(text, "{:?}", values.values);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .map_err(|error| crate::engine::planning(&error))?;
     let _ = writeln!(
         text,
         "grain {:?} groups {:?} at most {:?} elements {:?} rows {:?}",
@@ -87,7 +97,7 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
     }
     for statistic in &part.statistics {
         let word = match statistic {
-            super::Statistic::Exact(expr) => format!("exact {}", super::track::aggregate_call(expr).map_or_else(|_| String::new(), |(call, _)| format!("{} {}", call.func.name(), call.params.distinct))),
+            super::Statistic::Exact(expr) => format!("exact {}", super::track::aggregate_call(expr).map_or_else(|_| String::new(), |(call, _)| format!("{} {} {} {} {}", call.func.name(), call.params.distinct, call.params.args.len(), call.params.order_by.len(), call.params.filter.is_some()))),
             other => format!("{other:?}"),
         };
         let _ = writeln!(text, "statistic {word}");
@@ -97,7 +107,7 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
 
 fn exact_arguments(expr: &Expr) -> Vec<Expr> {
     super::track::aggregate_call(expr)
-        .map(|(call, _)| call.params.args.iter().cloned().chain(call.params.filter.iter().map(|f| f.as_ref().clone())).collect())
+        .map(|(call, _)| call.params.args.iter().cloned().chain(call.params.order_by.iter().map(|sort| sort.expr.clone())).chain(call.params.filter.iter().map(|f| f.as_ref().clone())).collect())
         .unwrap_or_default()
 }
 
@@ -113,7 +123,7 @@ fn value_of(what: &What) -> Option<&Expr> {
 fn scans(plan: &LogicalPlan) -> datafusion::common::Result<usize> {
     let mut scans = 0;
     plan.apply(|node| {
-        scans += usize::from(matches!(node, LogicalPlan::TableScan(_)));
+        scans += usize::from(node.inputs().is_empty());
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(scans)

@@ -293,7 +293,18 @@ fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Re
     };
     let Some(unit) = dataset.unit.as_ref() else { return Ok(Tracked::public(plan.clone())) };
     let schema = plan.schema();
-    let mut exprs: Vec<Expr> = schema.iter().map(Expr::from).collect();
+    // Arithmetic on decimals fails where it overflows, and a failure tells of a row: as floats they do not.
+    let plain = |(table, field): (Option<&datafusion::common::TableReference>, &datafusion::arrow::datatypes::FieldRef)| {
+        let column = Expr::Column(Column::new(table.cloned(), field.name().clone()));
+        match field.data_type() {
+            kind if kind.is_decimal() => {
+                let float = datafusion::logical_expr::TryCast::new(Box::new(column), datafusion::arrow::datatypes::DataType::Float64);
+                Expr::TryCast(float).alias_qualified(table.cloned(), field.name())
+            }
+            _ => column,
+        }
+    };
+    let mut exprs: Vec<Expr> = schema.iter().map(plain).collect();
     let mut tags: Vec<Tag> = Vec::new();
     let is_public = |column: &str| unit.units().first().is_some_and(|unit| unit.is_public(column));
     let element_column = around.elements.get(table).and_then(|element| match element {
@@ -413,6 +424,39 @@ fn select(filter: &Filter, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
     Ok(Tracked { plan, tags: input.tags, private: Some(private) })
 }
 
+/// Whether both sides of each equality are of one kind, so that the engine compares them as they are: a text that is turned into a number
+/// may find more partners than there are equal texts.
+fn comparable(own: &[Expr], owner: &Tracked, others: &[Expr], other: &Tracked) -> Result<(), QueryError> {
+    use datafusion::arrow::datatypes::DataType;
+    let kind = |kind: &DataType| match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(0),
+        kind if kind.is_integer() => Some(1),
+        _ => None,
+    };
+    let plain = |kind: DataType| match kind {
+        DataType::Dictionary(_, inner) => *inner,
+        other => other,
+    };
+    for (a, b) in own.iter().zip(others) {
+        let (left, right) = (plain(type_of(a, owner)?), plain(type_of(b, other)?));
+        if left != right && (kind(&left).is_none() || kind(&left) != kind(&right)) {
+            return Err(QueryError::asked(
+                format!("`{a}` is {left} and `{b}` is {right}, so how many partners a row finds would depend on how they are compared"),
+                "cast one of them in a sub-query, or declare both tables with one type",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn has_limit(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Limit(_) => true,
+        LogicalPlan::Sort(sort) if sort.fetch.is_some() => true,
+        other => other.inputs().into_iter().any(has_limit),
+    }
+}
+
 /// The most rows of a public relation that share values of some expressions: how many partners one row finds.
 fn partners(plan: &LogicalPlan, keys: Vec<Expr>, around: &Surroundings<'_>) -> Result<u64, QueryError> {
     use datafusion::functions_aggregate::expr_fn::{count, max};
@@ -523,6 +567,13 @@ fn with_public(
     });
     let public = own_public && filtered.unwrap_or(true);
     private.rows_public &= public;
+    comparable(&own, owner, &others, other)?;
+    if has_limit(&other.plan) {
+        return never(
+            "LIMIT inside of a table that private rows are joined with: which of its rows stay may change from run to run",
+            "leave it out, or make a public table of the result",
+        );
+    }
     let widens = matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::Right);
     let most = if widens { partners(&other.plan, others, around)?.max(1) } else { 1 };
     private.copies = private.copies.and_then(|copies| copies.checked_mul(most));
@@ -591,6 +642,10 @@ fn along_user(
         Ok((built(LogicalPlanBuilder::from(tracked.plan.clone()).project(exprs))?, tags))
     };
     let ((left, left_tags), (right, right_tags)) = (strip(left, true)?, strip(right, false)?);
+    // Where a row finds no partner, the right side's user is missing and says nothing of whose the row is.
+    let outer = join.join_type == JoinType::Left;
+    let right_tags: Vec<Tag> =
+        right_tags.into_iter().map(|tag| if outer { Tag { user: false, known: false, public: false, ..tag } } else { tag }).collect();
     let tags = joined_tags(join.join_type, &left_tags, &right_tags);
     let plan = rejoined(join, left, right, around)?;
     Ok(Tracked { plan, tags, private: Some(Private { element: false, copies: None, rows_of_user: None, rows_of_element: None, ..a }) })
@@ -636,7 +691,8 @@ fn unite(union: &Union, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
             user: a.user && b.user,
             element: a.element && b.element,
             public: a.public && b.public,
-            known: a.known && b.known,
+            // Two functions of who a unit is are not one: a unit would have a group for each.
+            known: (a.user && b.user) || (a.element && b.element),
             observed: a.observed && b.observed,
             origin: a.origin.filter(|origin| Some(origin) == b.origin.as_ref()),
             range: a.range.filter(|range| Some(range) == b.range.as_ref()),
@@ -684,6 +740,7 @@ fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<Tracked, Lo
     let mut sums = Vec::new();
     for expr in &aggregate.aggr_expr {
         let (call, _) = aggregate_call(expr)?;
+        exact_inside(call, &input)?;
         if !allow::inner_aggregate(call.func.name()) || !call.params.order_by.is_empty() {
             return never(
                 format!("`{}` inside of a unit depends on the order of rows, or is not known", call.func.name()),
@@ -712,6 +769,20 @@ fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<Tracked, Lo
         rows_public,
         ..private
     }) })
+}
+
+/// Sums of floats depend on the order in which they are added, and so on how rows of others fall into batches.
+fn exact_inside(call: &datafusion::logical_expr::expr::AggregateFunction, input: &Tracked) -> Result<(), QueryError> {
+    let name = call.func.name();
+    let Some(argument) = call.params.args.first() else { return Ok(()) };
+    let whole = type_of(argument, input).is_ok_and(|kind| kind.is_integer() || kind == datafusion::arrow::datatypes::DataType::Boolean);
+    match name {
+        "sum" | "avg" if !whole => Err(QueryError::asked(
+            format!("`{name}` of fractions inside of a unit depends on the order in which they are added"),
+            format!("make them whole first: {name}(CAST({argument} * 1000 AS BIGINT))"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The range of an aggregate over one unit's rows, where it follows from that of its argument.
@@ -754,6 +825,7 @@ fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<Tracked, Lo
         return Ok(Tracked { plan: LogicalPlan::Window(window.clone()), tags, private: None });
     };
     let mut keeps_element = private.element;
+    let mut windows = Vec::new();
     for expr in &window.window_expr {
         let call = match expr {
             Expr::WindowFunction(call) => call,
@@ -778,10 +850,7 @@ fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<Tracked, Lo
             );
         }
         keeps_element &= element;
-        let inner = call.params.args.iter().chain(&call.params.partition_by);
-        for expr in inner.chain(call.params.order_by.iter().map(|sort| &sort.expr)) {
-            safe_value(expr, around)?;
-        }
+        windows.push(safe_window(expr, call, &name, &input, around)?);
     }
     if private.rows_public {
         return never(
@@ -790,7 +859,7 @@ fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<Tracked, Lo
         );
     }
     let (tags, width) = (input.tags.clone(), input.plan.schema().fields().len());
-    let looked = Window::try_new(window.window_expr.clone(), Arc::new(input.plan)).map_err(|error| planning(&error))?;
+    let looked = Window::try_new(windows, Arc::new(input.plan)).map_err(|error| planning(&error))?;
     // What a window adds depends on all rows of its partition, so a row no longer stands for itself.
     let tags: Vec<Tag> = tags.into_iter().chain(vec![Tag::default(); looked.schema.fields().len() - width]).collect();
     let mut tracked = Tracked {
@@ -802,6 +871,36 @@ fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<Tracked, Lo
         tracked = without_element(tracked)?;
     }
     Ok(tracked)
+}
+
+/// A window function whose parts are made safe, that never reaches beyond one user, and whose order leaves nothing open.
+fn safe_window(
+    expr: &Expr,
+    call: &datafusion::logical_expr::expr::WindowFunction,
+    name: &str,
+    input: &Tracked,
+    around: &Surroundings<'_>,
+) -> Result<Expr, Lost> {
+    let mut safe = call.clone();
+    let all = |exprs: &[Expr]| exprs.iter().map(|expr| safe_value(expr, around)).collect::<Result<Vec<_>, _>>();
+    safe.params.args = all(&call.params.args)?;
+    safe.params.partition_by = all(&call.params.partition_by)?;
+    safe.params.partition_by.extend(input.hidden(USER));
+    safe.params.filter = call.params.filter.as_ref().map(|filter| safe_value(filter, around).map(Box::new)).transpose()?;
+    for sort in &mut safe.params.order_by {
+        sort.expr = safe_value(&sort.expr, around)?;
+    }
+    let by_position = ["row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"];
+    if by_position.contains(&name) {
+        // Rows that stand side by side in the given order stand in the order of all their columns.
+        safe.params.order_by.extend(input.plan.schema().iter().map(|field| Expr::from(field).sort(true, true)));
+    } else if matches!(name, "sum" | "avg") && !call.params.args.iter().all(|arg| type_of(arg, input).is_ok_and(|kind| kind.is_integer())) {
+        return never(
+            format!("`{name}` of fractions in a window depends on the order in which they are added"),
+            format!("make them whole first: {name}(CAST(x * 1000 AS BIGINT))"),
+        );
+    }
+    Ok(Expr::WindowFunction(Box::new(safe)).alias(expr.schema_name().to_string()))
 }
 
 fn without_element(tracked: Tracked) -> Result<Tracked, QueryError> {

@@ -147,10 +147,12 @@ impl Frame {
         Ok(nodes)
     }
 
-    /// The keys of each group as values.
-    pub(crate) fn rows(&self) -> Result<Vec<Vec<Value>>, QueryError> {
-        let columns = self.keys.iter().map(values).collect::<Result<Vec<_>, _>>()?;
-        Ok((0..self.groups).map(|group| columns.iter().map(|column| column[group].clone()).collect()).collect())
+    /// The keys of some groups as values. Only of those that show: how one is written must not depend on one that does not.
+    pub(crate) fn rows(&self, groups: &[usize]) -> Result<Vec<Vec<Value>>, QueryError> {
+        let wanted: datafusion::arrow::array::UInt32Array = groups.iter().map(|&group| group as u32).collect();
+        let columns = self.keys.iter().map(|key| values(&take(key, &wanted, None).map_err(wrong)?));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        Ok((0..groups.len()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect())
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Tables {
     scans: BTreeMap<String, LogicalPlan>,
     /// The hash of each data set's partition file.
     partitions: BTreeMap<String, String>,
+    /// Whether the last question found other data than the ledger had seen.
+    changed: std::sync::atomic::AtomicBool,
 }
 
 /// One part's released table, as the ledger keeps it.
@@ -105,7 +107,7 @@ impl Tables {
     pub fn of(declaration: Declaration, folder: &Path, tuning: Tuning) -> Result<Self, QueryError> {
         let runtime = runtime(tuning.threads)?;
         let warehouse = runtime.block_on(Warehouse::open(declaration, folder, tuning))?;
-        let mut tables = Self { warehouse, runtime, elements: BTreeMap::new(), scans: BTreeMap::new(), partitions: BTreeMap::new() };
+        let mut tables = Self { warehouse, runtime, elements: BTreeMap::new(), scans: BTreeMap::new(), partitions: BTreeMap::new(), changed: std::sync::atomic::AtomicBool::new(false) };
         let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
         for name in names {
             let table = tables.runtime.block_on(tables.warehouse.context().table(datafusion::common::TableReference::bare(name.as_str())));
@@ -121,6 +123,16 @@ impl Tables {
     /// The data sets and their engine.
     pub fn warehouse(&self) -> &Warehouse {
         &self.warehouse
+    }
+
+    /// Whether the data was another, when the last question was asked, than the ledger last saw. For the owner of the data: nobody else
+    /// should learn that.
+    pub fn data_changed(&self) -> bool {
+        self.changed.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_change(&self, changed: bool) {
+        self.changed.store(changed, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The threads on which the engine runs.
@@ -288,22 +300,41 @@ impl Tables {
                     whit_core::release::release_reproducibly_without_privacy(&run, &(), &plan.rungs, &mut booking, &mut replay)
                 }
             };
-            let released = released.map_err(|error| refusal(error, epsilon))?.value;
+            let released = match released {
+                Ok(released) => released.value,
+                Err(ReleaseError::Refused(refusal)) => {
+                    let fits = self.largest_that_fits(&plan, epsilon, delta, &mut booking);
+                    return Err(refused(&refusal, fits));
+                }
+                Err(error) => return Err(refusal(error)),
+            };
             let entry = books.stored(&question).map_err(of_ledger)?.map(|stored| stored.number);
             (released, entry, false)
         };
         let mut statement = self.statement(&plan, confidence, &released);
         statement.prices = Statement::prices(&calibrated.charge, delta);
-        statement.fingerprint = fingerprint;
         statement.partition = question.partition;
         (statement.entry, statement.stored) = (entry, again);
-        if changed {
-            statement.notes.push("the data changed since the ledger last saw it, so earlier answers are about other rows".to_owned());
-        }
+        // For the owner only, and not for the answer: that it changed tells of the data.
+        self.note_change(changed);
         if seed.is_some() {
             statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
         }
         finish::answer(self, &plan, &released, statement)
+    }
+
+    /// The largest ε below the one that was refused with which the same question would fit now.
+    fn largest_that_fits(&self, plan: &Plan, epsilon: f64, delta: f64, booking: &mut whit_account::ledger::Booking<'_>) -> Option<f64> {
+        let mut fits = |epsilon: f64| calibrate(plan, epsilon, delta).is_ok_and(|calibrated| booking.would_fit(&calibrated.charge).is_ok());
+        let (mut low, mut high) = (epsilon * 1e-4, epsilon);
+        if !fits(low) {
+            return None;
+        }
+        while high / low > 1.01 {
+            let middle = (low * high).sqrt();
+            if fits(middle) { low = middle } else { high = middle }
+        }
+        Some(low)
     }
 
     fn statement(&self, plan: &Plan, confidence: f64, released: &Released) -> Statement {
@@ -352,7 +383,7 @@ impl Tables {
         let mut parts = Vec::new();
         for part in &plan.parts {
             let (frame, measures) = run.exact(part, &ranges).map_err(|error| QueryError::failed(error.to_string()))?;
-            parts.push(ExactPart { keys: frame.rows()?, measures, presence: frame.presence.clone() });
+            parts.push(ExactPart { keys: frame.rows(&(0..frame.groups).collect::<Vec<_>>())?, measures, presence: frame.presence.clone() });
         }
         Ok((plan, parts))
     }
@@ -396,19 +427,18 @@ impl Tables {
 }
 
 /// A budget's "no", with what would fit instead.
-pub(crate) fn refused(refusal: &Refusal, asked: f64) -> QueryError {
-    let smaller = refusal.available.filter(|&available| available > 0.0 && available < asked);
-    let hint = match smaller {
-        Some(available) => format!("nothing was charged; --epsilon {} would fit", crate::sanitise::short(available * 0.999)),
+pub(crate) fn refused(refusal: &Refusal, fits: Option<f64>) -> QueryError {
+    let hint = match fits {
+        Some(fits) => format!("nothing was charged; --epsilon {} would fit", crate::sanitise::short(fits * 0.999)),
         None => "nothing was charged; the owner of the data may raise the budget".to_owned(),
     };
     QueryError::refused(refusal.to_string(), Some(hint))
 }
 
 /// Why nothing was released, and what to do.
-pub(crate) fn refusal(error: ReleaseError, asked: f64) -> QueryError {
+pub(crate) fn refusal(error: ReleaseError) -> QueryError {
     match error {
-        ReleaseError::Refused(refusal) => refused(&refusal, asked),
+        ReleaseError::Refused(refusal) => refused(&refusal, None),
         ReleaseError::Ledger(failure) => {
             QueryError { fault: crate::error::Fault::Failed, sentence: failure.to_string(), hint: failure.hint.clone() }
         }
@@ -568,8 +598,8 @@ impl Run<'_> {
                 other => noisy.cells(other, &groups).map_err(engine)?,
             });
         }
-        let rows = frame.rows().map_err(engine)?;
-        released.parts.push(ReleasedPart { keys: groups.iter().map(|&g| rows[g].clone()).collect(), cells });
+        let keys = frame.rows(&groups).map_err(engine)?;
+        released.parts.push(ReleasedPart { keys, cells });
         for (i, law) in noises.iter().enumerate() {
             released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(step_of(part, i, found))));
         }

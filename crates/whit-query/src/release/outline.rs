@@ -38,9 +38,17 @@ pub(super) fn plan(sql: &str, logical: &LogicalPlan, asking: &Asking, around: &S
         }
         _ => {}
     }
+    presentable(logical, around).map_err(|error| placed(error, sql))?;
     let mut outline = Outline { asking, around, parts: Vec::new(), rungs: Vec::new(), payer: None, notes: Vec::new() };
     let after = outline.after(logical).map_err(|error| placed(error, sql))?;
     let Outline { parts, rungs, payer, notes, .. } = outline;
+    // What comes after release may read what was released and public tables, and nothing else.
+    if tables_of(&after).iter().any(|name| is_private(name, around)) {
+        return Err(QueryError::asked(
+            "a part of the question reads private rows without aggregating them",
+            "aggregate every private table that is read",
+        ));
+    }
     let mut kept: Vec<String> = Vec::new();
     for note in notes {
         if !kept.contains(&note) {
@@ -52,6 +60,51 @@ pub(super) fn plan(sql: &str, logical: &LogicalPlan, asking: &Asking, around: &S
         None => tables_of(logical).into_iter().next().unwrap_or_default(),
     };
     Ok(Plan { question: sql.to_owned(), dataset, rungs, parts, after, notes: kept })
+}
+
+fn is_private(table: &str, around: &Surroundings<'_>) -> bool {
+    around.declaration.datasets.get(table).is_some_and(|dataset| dataset.unit.is_some())
+}
+
+/// Whether a question keeps to what planning can follow, wherever it stands: no sub-query in an expression over a private table, nothing
+/// that changes from one run to the next, no name that is ours.
+fn presentable(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<(), QueryError> {
+    let (mut reads, mut reads_inside) = (0, 0);
+    let mut fault = None;
+    let walked = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            reads_inside += usize::from(is_private(scan.table_name.table(), around));
+        }
+        if node.schema().fields().iter().any(|field| field.name().to_lowercase().starts_with("__whit")) {
+            fault = Some(QueryError::asked("names that begin with `__whit` are kept for whit itself", "call the column something else"));
+        }
+        for expr in node.expressions() {
+            if expr.is_volatile() {
+                fault = Some(QueryError::asked(
+                    format!("`{expr}` changes from one run to the next, so what it bounds now it may not bound then"),
+                    "leave it out",
+                ));
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    let flat = plan.apply(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            reads += usize::from(is_private(scan.table_name.table(), around));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.and(flat).map_err(|error| planning(&error))?;
+    if let Some(fault) = fault.filter(|_| reads_inside > 0) {
+        return Err(fault);
+    }
+    if reads_inside > reads {
+        return Err(QueryError::asked(
+            "a sub-query inside an expression reads a private table",
+            "write it as a join with a sub-query in FROM, so that it is released on its own",
+        ));
+    }
+    Ok(())
 }
 
 /// The tables that a plan reads.
@@ -89,7 +142,7 @@ impl Outline<'_> {
     }
 
     fn is_private(&self, plan: &LogicalPlan) -> bool {
-        tables_of(plan).iter().any(|name| self.around.declaration.datasets.get(name).is_some_and(|dataset| dataset.unit.is_some()))
+        tables_of(plan).iter().any(|name| is_private(name, self.around))
     }
 
     fn rebuilt(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, QueryError> {

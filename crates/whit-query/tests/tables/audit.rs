@@ -24,7 +24,9 @@ fn at_least(k: usize, n: usize, p: f64, factorials: &[f64]) -> f64 {
     if p <= 0.0 {
         return 0.0;
     }
-    let term = |i: usize| factorials[n] - factorials[i] - factorials[n - i] + i as f64 * p.ln() + (n - i) as f64 * (-p).ln_1p();
+    let term = |i: usize| {
+        factorials[n] - factorials[i] - factorials[n - i] + i as f64 * p.ln() + (n - i) as f64 * (-p).ln_1p()
+    };
     (k..=n).map(|i| term(i).exp()).sum::<f64>().min(1.0)
 }
 
@@ -56,7 +58,9 @@ fn loss(one: &[f64], other: &[f64], delta: f64) -> f64 {
     let n = one.len() - half;
     let factorials = factorials(n);
     let wrong = FALSE_ALARM / (2.0 * TESTS);
-    let count = |scores: &[f64], at: f64, above: bool| scores.iter().filter(|&&score| if above { score >= at } else { score < at }).count();
+    let count = |scores: &[f64], at: f64, above: bool| {
+        scores.iter().filter(|&&score| if above { score >= at } else { score < at }).count()
+    };
     let bound = |p: f64, q: f64| if p > delta { ((p - delta) / q.max(1e-300)).ln() } else { f64::NEG_INFINITY };
     // The event is chosen on the first half, among quantiles of both, both sides and both directions, by the very bound that it is to give.
     let mut cuts: Vec<f64> = one[..half].iter().chain(&other[..half]).copied().collect();
@@ -128,7 +132,8 @@ fn with(rows: Vec<Row>) -> Vec<Row> {
     others().into_iter().chain(rows).collect()
 }
 
-const USER: &str = "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.change = \"add-remove\"\nunit.caps = { rows_per_user = 3 }";
+const USER: &str =
+    "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.change = \"add-remove\"\nunit.caps = { rows_per_user = 3 }";
 const REPLACE: &str = "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.caps = { rows_per_user = 3 }";
 const ELEMENT: &str = "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"element\"\nunit.caps = { elements_per_user = 4, rows_per_element = 2 }";
 const EVENT: &str = "unit.protect = \"event\"";
@@ -146,23 +151,94 @@ fn cases() -> Vec<Case> {
     // More rows than the cap allows: what is beyond it must not be seen.
     let crowd = |shop: &'static str, x: f64| (0..9).map(|i| row(1, i % 4, shop, "q", x, 10)).collect::<Vec<_>>();
     let case = |name, unit, sql, asking, one: Vec<Row>, other: Vec<Row>, score, tight| Case {
-        name, unit, sql, asking, one: with(one), other: with(other), score, times: TIMES, tight,
+        name,
+        unit,
+        sql,
+        asking,
+        one: with(one),
+        other: with(other),
+        score,
+        times: TIMES,
+        tight,
     };
     vec![
         case("rows, Laplace", USER, "SELECT COUNT(*) FROM t", pure(2.0), crowd("a", 1.0), vec![], total, true),
-        case("sums by shop, Laplace", REPLACE, "SELECT shop, SUM(x) FROM t GROUP BY shop", pure(2.0), crowd("a", 6.0), crowd("b", 6.0), contrast, true),
+        case(
+            "sums by shop, Laplace",
+            REPLACE,
+            "SELECT shop, SUM(x) FROM t GROUP BY shop",
+            pure(2.0),
+            crowd("a", 6.0),
+            crowd("b", 6.0),
+            contrast,
+            true,
+        ),
         case("mean, Laplace", USER, "SELECT AVG(x) FROM t", pure(4.0), crowd("a", 6.0), vec![], total, false),
         case("rows, Gaussian", USER, "SELECT COUNT(*) FROM t", gaussian(4.0), crowd("a", 1.0), vec![], total, true),
-        case("users by shop", USER, "SELECT shop, COUNT(DISTINCT user_id) FROM t GROUP BY shop", gaussian(4.0), [crowd("a", 1.0), crowd("b", 1.0)].concat(), vec![], pair, true),
-        case("private keys", USER, "SELECT tag, COUNT(*) FROM t GROUP BY tag", gaussian(4.0),
+        case(
+            "users by shop",
+            USER,
+            "SELECT shop, COUNT(DISTINCT user_id) FROM t GROUP BY shop",
+            gaussian(4.0),
+            [crowd("a", 1.0), crowd("b", 1.0)].concat(),
+            vec![],
+            pair,
+            true,
+        ),
+        case(
+            "private keys",
+            USER,
+            "SELECT tag, COUNT(*) FROM t GROUP BY tag",
+            gaussian(4.0),
             [crowd("a", 1.0), (10..14).map(|user| row(user, 0, "a", "q", 1.0, 1)).collect()].concat(),
-            (10..14).map(|user| row(user, 0, "a", "q", 1.0, 1)).collect(), total, false),
-        Case { times: 1000, ..case("median", USER, "SELECT MEDIAN(x) FROM t", gaussian(4.0), crowd("a", 6.0), vec![], total, false) },
-        case("one element", ELEMENT, "SELECT COUNT(*), SUM(x) FROM t", gaussian(4.0), vec![row(1, 0, "a", "q", 6.0, 1); 5], vec![], total, false),
-        case("one event", EVENT, "SELECT SUM(n) FROM t WHERE x > 0", pure(2.0), vec![row(1, 0, "a", "q", 6.0, 99)], vec![row(1, 0, "a", "q", -1.0, 99)], total, true),
-        case("features", FEATURE, "SELECT shop, SUM(x) FROM t GROUP BY shop", pure(2.0), vec![row(1, 0, "a", "q", 60.0, 9)], vec![row(1, 0, "a", "q", -60.0, 9)], contrast, true),
-        case("different values", USER, "SELECT COUNT(DISTINCT tag) FROM t", pure(2.0),
-            vec![row(1, 0, "a", "q", 0.0, 0), row(1, 0, "a", "r", 0.0, 0), row(1, 0, "a", "s", 0.0, 0)], vec![], total, true),
+            (10..14).map(|user| row(user, 0, "a", "q", 1.0, 1)).collect(),
+            total,
+            false,
+        ),
+        Case {
+            times: 1000,
+            ..case("median", USER, "SELECT MEDIAN(x) FROM t", gaussian(4.0), crowd("a", 6.0), vec![], total, false)
+        },
+        case(
+            "one element",
+            ELEMENT,
+            "SELECT COUNT(*), SUM(x) FROM t",
+            gaussian(4.0),
+            vec![row(1, 0, "a", "q", 6.0, 1); 5],
+            vec![],
+            total,
+            false,
+        ),
+        case(
+            "one event",
+            EVENT,
+            "SELECT SUM(n) FROM t WHERE x > 0",
+            pure(2.0),
+            vec![row(1, 0, "a", "q", 6.0, 99)],
+            vec![row(1, 0, "a", "q", -1.0, 99)],
+            total,
+            true,
+        ),
+        case(
+            "features",
+            FEATURE,
+            "SELECT shop, SUM(x) FROM t GROUP BY shop",
+            pure(2.0),
+            vec![row(1, 0, "a", "q", 60.0, 9)],
+            vec![row(1, 0, "a", "q", -60.0, 9)],
+            contrast,
+            true,
+        ),
+        case(
+            "different values",
+            USER,
+            "SELECT COUNT(DISTINCT tag) FROM t",
+            pure(2.0),
+            vec![row(1, 0, "a", "q", 0.0, 0), row(1, 0, "a", "r", 0.0, 0), row(1, 0, "a", "s", 0.0, 0)],
+            vec![],
+            total,
+            true,
+        ),
     ]
 }
 
@@ -170,7 +246,9 @@ fn cases() -> Vec<Case> {
 fn scores(room: &Room, case: &Case, rows: &[Row]) -> (Vec<f64>, Vec<whit_query::Price>) {
     write(room, "t.parquet", rows);
     let tables: Tables = room.tables(&declare(&["t".to_owned()], case.unit));
-    let audited = tables.release_many_for_audit(case.sql, &case.asking, case.times).unwrap_or_else(|error| panic!("{}: {error:?}", case.name));
+    let audited = tables
+        .release_many_for_audit(case.sql, &case.asking, case.times)
+        .unwrap_or_else(|error| panic!("{}: {error:?}", case.name));
     (audited.runs.iter().map(case.score).collect(), audited.prices)
 }
 
@@ -188,9 +266,20 @@ fn audited_queries_never_show_more_than_they_claim() {
         assert!(price.epsilon <= asked * (1.0 + 1e-6), "{}: {price:?}", case.name);
         let found = loss(&one, &other, price.delta);
         seen.push(format!("{}: at least {found:.3} of {:.3}", case.name, price.epsilon));
-        assert!(found <= price.epsilon, "{}: the loss is at least {found}, and {} was claimed at δ = {}", case.name, price.epsilon, price.delta);
+        assert!(
+            found <= price.epsilon,
+            "{}: the loss is at least {found}, and {} was claimed at δ = {}",
+            case.name,
+            price.epsilon,
+            price.delta
+        );
         // The broken twin: a claim of a quarter of it would be found out.
-        assert!(!case.tight || found > price.epsilon / 4.0, "{}: the audit sees only {found} of {}: {seen:#?}", case.name, price.epsilon);
+        assert!(
+            !case.tight || found > price.epsilon / 4.0,
+            "{}: the audit sees only {found} of {}: {seen:#?}",
+            case.name,
+            price.epsilon
+        );
     }
     assert!(seen.len() >= 10);
 }
@@ -225,6 +314,6 @@ fn the_bounds_of_an_audit_are_those_of_the_tables() {
     // 10 of 100 at 95 %, two-sided: 0.0490 to 0.1762.
     assert!((lower(10, 100, 0.025, &factorials) - 0.0490).abs() < 1e-4);
     assert!((upper(10, 100, 0.025, &factorials) - 0.1762).abs() < 1e-4);
-    assert_eq!(lower(0, 100, 0.025, &factorials), 0.0);
+    assert!(lower(0, 100, 0.025, &factorials) < 1e-12);
     assert!((upper(0, 100, 0.025, &factorials) - 0.0362).abs() < 1e-4);
 }

@@ -14,8 +14,14 @@ const NODES: usize = 16 + 256 + 4096;
 
 const WAYS: &[(&str, &str)] = &[
     ("event", "unit.protect = \"event\""),
-    ("event of users", "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"event\"\nunit.caps = { rows_per_element = 1000, elements_per_user = 1000 }"),
-    ("element", "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"element\"\nunit.caps = { rows_per_element = 1000, elements_per_user = 1000 }"),
+    (
+        "event of users",
+        "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"event\"\nunit.caps = { rows_per_element = 1000, elements_per_user = 1000 }",
+    ),
+    (
+        "element",
+        "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"element\"\nunit.caps = { rows_per_element = 1000, elements_per_user = 1000 }",
+    ),
     ("user", "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.caps = { rows_per_user = 1000 }"),
 ];
 
@@ -57,15 +63,20 @@ fn by_hand(rows: &[&Row], measure: &Measure, grain: Grain) -> Option<i64> {
     let xs: Vec<f64> = rows.iter().filter_map(|row| there(row.x)).map(|x| x.clamp(-2.0, 6.0)).collect();
     let ns: Vec<i64> = rows.iter().filter_map(|row| row.n).map(|n| n.clamp(0, 10)).collect();
     let name = measure.name.as_str();
-    let column = |name: &str| name.contains(".x)") || name.contains("(x)") || name.ends_with(".x") || name.contains(".x,");
+    let column =
+        |name: &str| name.contains(".x)") || name.contains("(x)") || name.ends_with(".x") || name.contains(".x,");
     let of_x = column(name.split(':').next().unwrap_or(name));
     Some(match &measure.what {
         What::Rows(None) => rows.len() as i64,
         What::Rows(Some(_)) if of_x => xs.len() as i64,
         What::Rows(Some(_)) => ns.len() as i64,
         What::Users => rows.iter().filter_map(|row| row.user).collect::<BTreeSet<_>>().len() as i64,
-        What::Distinct { .. } if name.contains("user_id") => rows.iter().filter_map(|row| row.user).collect::<BTreeSet<_>>().len() as i64,
-        What::Distinct { .. } if name.contains("tag") => rows.iter().filter_map(|row| row.tag).collect::<BTreeSet<_>>().len() as i64,
+        What::Distinct { .. } if name.contains("user_id") => {
+            rows.iter().filter_map(|row| row.user).collect::<BTreeSet<_>>().len() as i64
+        }
+        What::Distinct { .. } if name.contains("tag") => {
+            rows.iter().filter_map(|row| row.tag).collect::<BTreeSet<_>>().len() as i64
+        }
         What::Distinct { .. } => return None,
         What::Tree { .. } => {
             let many = if of_x { xs.len() } else { ns.len() } as i64;
@@ -100,9 +111,11 @@ fn without_noise_and_cuts_every_measure_is_what_counting_by_hand_gives() {
             let sql = format!(
                 "SELECT COUNT(*), COUNT(x), COUNT(n), COUNT(DISTINCT user_id), COUNT(DISTINCT tag), SUM(x), SUM(n), AVG(x), AVG(n), VAR(n), STDDEV(x), MEDIAN(x), MAX(n) FROM {name} WHERE {condition} {grouped}"
             );
-            let (plan, parts) = open.exact_for_tests(&sql, &asking).unwrap_or_else(|error| panic!("{way}: {sql}: {error:?}"));
+            let (plan, parts) =
+                open.exact_for_tests(&sql, &asking).unwrap_or_else(|error| panic!("{way}: {sql}: {error:?}"));
             let (part, exact) = (&plan.parts[0], &parts[0]);
-            let mine: Vec<&Row> = rows.iter().filter(|row| holds(row) && (*way == "event" || row.user.is_some())).collect();
+            let mine: Vec<&Row> =
+                rows.iter().filter(|row| holds(row) && (*way == "event" || row.user.is_some())).collect();
             let mut groups: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
             for row in &mine {
                 let own = if key.is_empty() { Vec::new() } else { vec![key_of(row)] };
@@ -112,7 +125,11 @@ fn without_noise_and_cuts_every_measure_is_what_counting_by_hand_gives() {
                 groups.retain(|own, _| !own.contains("\"d\"")); // not listed
             }
             let shown: BTreeSet<String> = exact.keys.iter().map(|own| format!("{own:?}")).collect();
-            assert!(groups.keys().all(|own| shown.contains(own)), "{way}: {sql}: {shown:?} lacks some of {:?}", groups.keys());
+            assert!(
+                groups.keys().all(|own| shown.contains(own)),
+                "{way}: {sql}: {shown:?} lacks some of {:?}",
+                groups.keys()
+            );
             assert!(key.is_empty() || key == "shop" || shown.len() == groups.len(), "{way}: {sql}: {shown:?}");
             let none = Vec::new();
             for (i, measure) in part.measures.iter().enumerate() {
@@ -126,14 +143,15 @@ fn without_noise_and_cuts_every_measure_is_what_counting_by_hand_gives() {
                     };
                     let Some(expected) = by_hand(rows, measure, part.grain) else { panic!("{}", measure.name) };
                     assert_eq!(found, expected, "{way}: {sql}: {own:?}: {} over {rows:?}", measure.name);
-                    *checked.entry(match measure.what {
-                        What::Rows(_) => "rows",
-                        What::Users => "users",
-                        What::Sum { .. } => "sum",
-                        What::Distinct { .. } => "distinct",
-                        What::Tree { .. } => "tree",
-                    })
-                    .or_default() += usize::from(!rows.is_empty());
+                    *checked
+                        .entry(match measure.what {
+                            What::Rows(_) => "rows",
+                            What::Users => "users",
+                            What::Sum { .. } => "sum",
+                            What::Distinct { .. } => "distinct",
+                            What::Tree { .. } => "tree",
+                        })
+                        .or_default() += usize::from(!rows.is_empty());
                 }
             }
             for (own, presence) in exact.keys.iter().zip(&exact.presence) {

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 use whit_core::unit::{Change, Kind};
 use whit_query::Tables;
-use whit_query::plan::{Asking, Grain, Groups, Plan, What};
+use whit_query::plan::{Asking, Groups, Plan, What};
 use whit_query::release::ExactPart;
 
 /// A declared unit with its caps, and what a row keeps of itself when it changes.
@@ -36,7 +36,11 @@ const WAYS: &[Way] = &[
         unit: "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"event\"\nunit.caps = { rows_per_element = 1, elements_per_user = 2 }",
         keyed: false,
     },
-    Way { name: "element", unit: "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"element\"\nunit.caps = { rows_per_element = 3 }", keyed: false },
+    Way {
+        name: "element",
+        unit: "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"element\"\nunit.caps = { rows_per_element = 3 }",
+        keyed: false,
+    },
     Way {
         name: "element up to user",
         unit: "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"element\"\nunit.caps = { elements_per_user = 2, rows_per_element = 2 }",
@@ -47,7 +51,11 @@ const WAYS: &[Way] = &[
         unit: "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"element\"\nunit.change = \"add-remove\"\nunit.caps = { elements_per_user = 2, rows_per_element = 2 }",
         keyed: false,
     },
-    Way { name: "user, replace", unit: "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.caps = { rows_per_user = 4 }", keyed: false },
+    Way {
+        name: "user, replace",
+        unit: "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.caps = { rows_per_user = 4 }",
+        keyed: false,
+    },
     Way {
         name: "user, add-remove",
         unit: "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.change = \"add-remove\"\nunit.caps = { rows_per_user = 4 }",
@@ -118,8 +126,13 @@ const QUESTIONS: &[&str] = &[
 ];
 
 fn question(template: &str, table: &str) -> String {
-    let text = template.replace("ORDER)", &format!("{ORDER})")).replace("PLAIN", PLAIN).replace("INNER FROM", &format!("{INNER} FROM"));
-    text.replace("FROM T", &format!("FROM {table}")).replace("JOIN T ", &format!("JOIN {table} ")).replace("T.", &format!("{table}."))
+    let text = template
+        .replace("ORDER)", &format!("{ORDER})"))
+        .replace("PLAIN", PLAIN)
+        .replace("INNER FROM", &format!("{INNER} FROM"));
+    text.replace("FROM T", &format!("FROM {table}"))
+        .replace("JOIN T ", &format!("JOIN {table} "))
+        .replace("T.", &format!("{table}."))
 }
 
 /// A neighbour at a unit of this kind and change.
@@ -138,7 +151,11 @@ fn neighbour(rows: &[Row], kind: Kind, change: Change, way: &Way, dice: &mut Dic
         }
         Kind::Element => {
             let owners: Vec<_> = rows.iter().filter(|row| row.user.is_some()).map(|row| (row.user, row.day)).collect();
-            let (user, day) = if owners.is_empty() || dice.one_in(4) { (Some(dice.below(4) as i64), any_day(dice)) } else { dice.of(&owners) };
+            let (user, day) = if owners.is_empty() || dice.one_in(4) {
+                (Some(dice.below(4) as i64), any_day(dice))
+            } else {
+                dice.of(&owners)
+            };
             rows.retain(|row| (row.user, row.day) != (user, day));
             let like: Option<Row> = dice.one_in(2).then(|| any_row(dice));
             for _ in 0..dice.below(4) {
@@ -257,7 +274,15 @@ fn kind_of(what: &What) -> &'static str {
 }
 
 /// Compares what a question finds in two neighbours with what was planned for this rung.
-fn compare(found: &mut Found, (at, options): (&str, &str), rung: usize, one: &(Plan, Vec<ExactPart>), other: &(Plan, Vec<ExactPart>), size: usize, show: &dyn Fn() -> String) {
+fn compare(
+    found: &mut Found,
+    (at, options): (&str, &str),
+    rung: usize,
+    one: &(Plan, Vec<ExactPart>),
+    other: &(Plan, Vec<ExactPart>),
+    size: usize,
+    show: &dyn Fn() -> String,
+) {
     let ((plan, parts), (other_plan, others)) = (one, other);
     found.comparisons += 1;
     let word = &plan.rungs[rung].unit;
@@ -269,7 +294,14 @@ fn compare(found: &mut Found, (at, options): (&str, &str), rung: usize, one: &(P
         }
         for (i, measure) in part.measures.iter().enumerate() {
             let claimed = measure.moved[rung];
-            let (l1, l2) = apart(&by_key(here, &here.measures[i]), &by_key(there, &there.measures[i]));
+            let (mut a, mut b) = (by_key(here, &here.measures[i]), by_key(there, &there.measures[i]));
+            // A group that nobody is counted in never shows, and what it would hold is not kept: where values inside of groups are
+            // looked at, and rows without one are left out first, it need not be zero.
+            if part.groups == Groups::Selected && matches!(measure.what, What::Distinct { .. } | What::Tree { .. }) {
+                a.retain(|key, _| there.keys.iter().any(|other| format!("{other:?}") == *key));
+                b.retain(|key, _| a.contains_key(key));
+            }
+            let (l1, l2) = apart(&a, &b);
             let kind = kind_of(&measure.what);
             let name = format!("{at} [{word}] {kind}");
             if twin.measures[i].moved[rung] != claimed {
@@ -277,12 +309,19 @@ fn compare(found: &mut Found, (at, options): (&str, &str), rung: usize, one: &(P
             }
             if l1 > claimed.l1 * (1.0 + 1e-12) || l2 > claimed.l2 * (1.0 + 1e-12) {
                 found.fault(name, size, || {
-                    format!("  {} with {options}: moved by ℓ1 {l1}, ℓ2 {l2}; claimed ℓ1 {}, ℓ2 {}\n{}", measure.name, claimed.l1, claimed.l2, show())
+                    format!(
+                        "  {} with {options}: moved by ℓ1 {l1}, ℓ2 {l2}; claimed ℓ1 {}, ℓ2 {}\n{}",
+                        measure.name,
+                        claimed.l1,
+                        claimed.l2,
+                        show()
+                    )
                 });
             }
             let nearest = found.nearest.entry(format!("{kind} at {:?} grain", part.grain)).or_default();
             if rung == 0 {
-                let ratio = |found: f64, claimed: f64| if claimed > 0.0 && claimed.is_finite() { found / claimed } else { 0.0 };
+                let ratio =
+                    |found: f64, claimed: f64| if claimed > 0.0 && claimed.is_finite() { found / claimed } else { 0.0 };
                 *nearest = (nearest.0.max(ratio(l1, claimed.l1)), nearest.1.max(ratio(l2, claimed.l2)));
             }
         }
@@ -290,19 +329,26 @@ fn compare(found: &mut Found, (at, options): (&str, &str), rung: usize, one: &(P
             let (a, b) = (by_key(here, &here.presence), by_key(there, &there.presence));
             let counts = |of: &BTreeMap<String, &[i64]>, key: &String| of.get(key).map_or(0, |count| count[0]);
             let all: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-            let moves: Vec<u64> = all.into_iter().map(|key| counts(&a, key).abs_diff(counts(&b, key))).filter(|&step| step > 0).collect();
-            let (keys, by, claimed) = (moves.len() as u64, moves.iter().copied().max().unwrap_or(0), presence.moved[rung]);
+            let moves: Vec<u64> =
+                all.into_iter().map(|key| counts(&a, key).abs_diff(counts(&b, key))).filter(|&step| step > 0).collect();
+            let (keys, by, claimed) =
+                (moves.len() as u64, moves.iter().copied().max().unwrap_or(0), presence.moved[rung]);
             if keys > claimed.keys || by > claimed.by {
                 found.fault(format!("{at} [{word}] presence of keys"), size, || {
-                    format!("  with {options}: {keys} keys moved, by up to {by}; claimed {} keys by {}\n{}", claimed.keys, claimed.by, show())
+                    format!(
+                        "  with {options}: {keys} keys moved, by up to {by}; claimed {} keys by {}\n{}",
+                        claimed.keys,
+                        claimed.by,
+                        show()
+                    )
                 });
             }
             if rung == 0 {
                 let nearest = found.nearest.entry(format!("keys at {:?} grain", part.grain)).or_default();
-                *nearest = (nearest.0.max(keys as f64 / claimed.keys as f64), nearest.1.max(by as f64 / claimed.by as f64));
+                *nearest =
+                    (nearest.0.max(keys as f64 / claimed.keys as f64), nearest.1.max(by as f64 / claimed.by as f64));
             }
         }
-        assert!(part.grain != Grain::Row || part.elements_per_user.is_none());
     }
 }
 
@@ -313,11 +359,15 @@ fn exact(tables: &Tables, sql: &str, asking: &Asking) -> Result<(Plan, Vec<Exact
 }
 
 fn panic_fault() -> Result<(Plan, Vec<ExactPart>), whit_query::QueryError> {
-    Err(whit_query::QueryError { fault: whit_query::Fault::Failed, sentence: "the engine panicked".to_owned(), hint: None })
+    Err(whit_query::QueryError {
+        fault: whit_query::Fault::Failed,
+        sentence: "the engine panicked".to_owned(),
+        hint: None,
+    })
 }
 
 /// Tables of each unit, neighbours of each table at each rung, and questions to each pair.
-const TABLES: usize = 28;
+const TABLES: usize = 24;
 const NEIGHBOURS: usize = 3;
 const ASKED: usize = 9;
 
@@ -328,7 +378,11 @@ fn try_way(number: usize, way: &'static Way) -> Found {
     write_public(&room);
     // The rungs, from a table that is never asked about.
     write(&room, "z.parquet", &[]);
-    let rungs = room.tables(&declare(&["z".to_owned()], way.unit)).plan("SELECT COUNT(*), SUM(x) FROM z", &Asking { rows: Some(1), ..Asking::default() }).unwrap().rungs;
+    let rungs = room
+        .tables(&declare(&["z".to_owned()], way.unit))
+        .plan("SELECT COUNT(*), SUM(x) FROM z", &Asking { rows: Some(1), ..Asking::default() })
+        .unwrap()
+        .rungs;
     let mut tables: Vec<(String, Vec<Row>)> = Vec::new();
     let each = 1 + rungs.len() * NEIGHBOURS;
     for table in 0..TABLES {
@@ -367,13 +421,17 @@ fn try_way(number: usize, way: &'static Way) -> Found {
                     let mut words = String::new();
                     for (word, rows) in [("table", &base.1), ("neighbour", rows)] {
                         let _ = writeln!(words, "  {word}:");
-                        rows.iter().for_each(|row| { let _ = writeln!(words, "    {row:?}"); });
+                        rows.iter().for_each(|row| {
+                            let _ = writeln!(words, "    {row:?}");
+                        });
                     }
                     words
                 };
                 let size = base.1.len() + rows.len();
                 match (&one, &other) {
-                    (Ok(one), Ok(other)) => compare(&mut found, (&at, &options), i / NEIGHBOURS, one, other, size, &show),
+                    (Ok(one), Ok(other)) => {
+                        compare(&mut found, (&at, &options), i / NEIGHBOURS, one, other, size, &show)
+                    }
                     (Err(error), _) | (_, Err(error)) => found.fault(format!("{at}: failed: {error}"), size, show),
                 }
             }
@@ -411,11 +469,22 @@ fn no_neighbour_moves_a_measure_further_than_planned() {
     for (key, fault) in &found.faults {
         let _ = writeln!(words, "{key}\n{}", fault.words);
     }
-    assert!(found.pairs >= 1000 && found.comparisons >= 5000, "{} pairs and {} comparisons", found.pairs, found.comparisons);
+    assert!(
+        found.pairs >= 1000 && found.comparisons >= 5000,
+        "{} pairs and {} comparisons",
+        found.pairs,
+        found.comparisons
+    );
     for (way, planned) in &found.planned {
         assert!(*planned >= 15, "only {planned} of {} questions have a plan: {way}", QUESTIONS.len());
     }
-    assert!(found.faults.is_empty(), "{} of {} comparisons of {} pairs go too far:\n{words}", found.faults.len(), found.comparisons, found.pairs);
+    assert!(
+        found.faults.is_empty(),
+        "{} of {} comparisons of {} pairs go too far:\n{words}",
+        found.faults.len(),
+        found.comparisons,
+        found.pairs
+    );
 }
 
 /// A search that never comes near a bound would not see it broken. So each kind of measure must come so near that half of what is claimed would be found too little.
@@ -449,7 +518,8 @@ fn the_order_of_rows_never_matters() {
     }
     let asking = Asking { groups: Some(1), rows: Some(2), ..Asking::default() };
     let mut wrong = BTreeMap::new();
-    for way in WAYS.iter().filter(|way| ["event up to user", "element up to user", "user, replace"].contains(&way.name)) {
+    for way in WAYS.iter().filter(|way| ["event up to user", "element up to user", "user, replace"].contains(&way.name))
+    {
         let tables = room.tables(&declare(&names, way.unit));
         for template in [
             "SELECT shop, PLAIN FROM T GROUP BY shop",
@@ -462,7 +532,9 @@ fn the_order_of_rows_never_matters() {
                 let found: Vec<_> = pair
                     .iter()
                     .map(|name| {
-                        let (_, parts) = tables.exact_for_tests(&question(template, name), &asking).unwrap_or_else(|error| panic!("{template}: {error:?}"));
+                        let (_, parts) = tables
+                            .exact_for_tests(&question(template, name), &asking)
+                            .unwrap_or_else(|error| panic!("{template}: {error:?}"));
                         parts.into_iter().map(|part| (part.keys, part.measures, part.presence)).collect::<Vec<_>>()
                     })
                     .collect();
@@ -472,7 +544,10 @@ fn the_order_of_rows_never_matters() {
             }
         }
     }
-    assert!(wrong.is_empty(), "of 24 tables each, so many give something else when their rows are shuffled:\n{wrong:#?}");
+    assert!(
+        wrong.is_empty(),
+        "of 24 tables each, so many give something else when their rows are shuffled:\n{wrong:#?}"
+    );
 }
 
 /// A Parquet file says what the least and the largest of its values are, NaN left out, and that is about everybody's rows. An
@@ -483,7 +558,7 @@ fn what_a_file_says_of_its_values_changes_nothing() {
     let room = Room::new("statistics_of_files");
     write_public(&room);
     let mut names = Vec::new();
-    for table in 0..30 {
+    for table in 0..20 {
         let rows = any_rows(dice.of(&[3, 5]), &mut dice);
         for (copy, statistics) in [("a", EnabledStatistics::None), ("b", EnabledStatistics::Page)] {
             let name = format!("t{table}_{copy}");
@@ -495,11 +570,6 @@ fn what_a_file_says_of_its_values_changes_nothing() {
     let mut wrong = BTreeMap::new();
     for way in WAYS.iter().filter(|way| ["event, replace", "user, replace"].contains(&way.name)) {
         let tables = room.tables(&declare(&names, way.unit));
-        if let Ok(set) = std::env::var("WHIT_TRY") {
-            for option in set.split(',') {
-                tables.warehouse().context().state_ref().write().config_mut().options_mut().set(option, "false").unwrap();
-            }
-        }
         for template in QUESTIONS.iter().filter(|template| !template.contains("JOIN")) {
             if tables.plan(&question(template, &names[0]), &asking).is_err() {
                 continue;
@@ -507,7 +577,9 @@ fn what_a_file_says_of_its_values_changes_nothing() {
             for pair in names.chunks(2) {
                 let found: Vec<_> = pair
                     .iter()
-                    .map(|name| exact(&tables, &question(template, name), &asking).map(|(_, parts)| format!("{parts:?}")))
+                    .map(|name| {
+                        exact(&tables, &question(template, name), &asking).map(|(_, parts)| format!("{parts:?}"))
+                    })
                     .collect();
                 if found[0] != found[1] {
                     *wrong.entry(format!("{}: {template}", way.name)).or_insert(0) += 1;
@@ -515,5 +587,8 @@ fn what_a_file_says_of_its_values_changes_nothing() {
             }
         }
     }
-    assert!(wrong.is_empty(), "of 30 tables each, so many give something else when their files have statistics:\n{wrong:#?}");
+    assert!(
+        wrong.is_empty(),
+        "of 20 tables each, so many give something else when their files have statistics:\n{wrong:#?}"
+    );
 }

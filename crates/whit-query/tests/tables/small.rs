@@ -4,7 +4,7 @@ use crate::room::Room;
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 /// SplitMix64: the same tables each time.
@@ -55,8 +55,18 @@ impl fmt::Debug for Row {
 pub(crate) const SHOPS: &[&str] = &["a", "b", "c", "d"];
 const TAGS: &[Option<&str>] = &[Some("p"), Some("q"), Some("r"), Some("s"), Some("t"), None];
 const XS: &[Option<f64>] = &[
-    Some(-2.0), Some(6.0), Some(6.0), Some(0.0), Some(-0.0), Some(1.25), Some(2.7), Some(f64::NAN), Some(f64::INFINITY),
-    Some(f64::NEG_INFINITY), Some(-7.5), None,
+    Some(-2.0),
+    Some(6.0),
+    Some(6.0),
+    Some(0.0),
+    Some(-0.0),
+    Some(1.25),
+    Some(2.7),
+    Some(f64::NAN),
+    Some(f64::INFINITY),
+    Some(f64::NEG_INFINITY),
+    Some(-7.5),
+    None,
 ];
 const NS: &[Option<i64>] = &[Some(0), Some(10), Some(10), Some(3), Some(4), Some(7), Some(i64::MAX), Some(-5), None];
 
@@ -111,7 +121,9 @@ pub(crate) fn write_with(room: &Room, name: &str, rows: &[Row], statistics: Enab
         ("x", Arc::new(rows.iter().map(|row| row.x).collect::<Float64Array>())),
         ("n", Arc::new(rows.iter().map(|row| row.n).collect::<Int64Array>())),
     ];
-    let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true))).unwrap();
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
+            .unwrap();
     let properties = WriterProperties::builder().set_statistics_enabled(statistics).build();
     let file = std::fs::File::create(room.path().join(name)).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
@@ -127,11 +139,14 @@ pub(crate) fn write_public(room: &Room) {
 
 /// A declaration of many tables with one unit, and of the public ones.
 pub(crate) fn declare(names: &[String], unit: &str) -> String {
-    let mut text = String::from("[dataset.regions]\nsource = \"regions.csv\"\npublic = true\n[dataset.seasons]\nsource = \"seasons.csv\"\npublic = true\n");
+    let mut text = String::from(
+        "[dataset.regions]\nsource = \"regions.csv\"\npublic = true\n[dataset.seasons]\nsource = \"seasons.csv\"\npublic = true\n",
+    );
     for name in names {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "[dataset.{name}]\nsource = \"{name}.parquet\"\n{unit}\ncolumns.x = {{ bounds = [-2, 6] }}\ncolumns.n = {{ bounds = [0, 10] }}\ncolumns.shop = {{ keys = [\"a\", \"b\", \"c\"] }}\n"
-        ));
+        );
     }
     text
 }

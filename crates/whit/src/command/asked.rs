@@ -66,6 +66,16 @@ pub(super) struct Open {
     pub(super) analyst: String,
 }
 
+impl Open {
+    /// Tells whoever runs the command, and not whoever reads the answer, that the data is not what it was.
+    pub(super) fn warn_of_change(&self, talk: &mut dyn std::io::Write) -> std::io::Result<()> {
+        if self.tables.data_changed() {
+            writeln!(talk, "warning: the data changed since the ledger last saw it; earlier answers are about other rows")?;
+        }
+        Ok(())
+    }
+}
+
 impl Asked {
     /// What a question says about its price.
     pub(super) fn asking(&self) -> Asking {

@@ -103,7 +103,9 @@ impl Histogram {
         progress.start("adding up");
         let answer = ask::histogram(&open.tables, &question, &self.asked.asking(), &mut open.books, &open.analyst);
         progress.finish();
-        write_answer(&answer?, &self.output, out, talk)
+        let answer = answer?;
+        open.warn_of_change(talk)?;
+        write_answer(&answer, &self.output, out, talk)
     }
 }
 

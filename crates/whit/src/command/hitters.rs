@@ -62,7 +62,9 @@ impl Hitters {
         progress.start("counting users");
         let answer = ask::hitters(&open.tables, &question, &self.asked.asking(), &mut open.books, &open.analyst);
         progress.finish();
-        write_answer(&answer?, &self.output, out, talk)
+        let answer = answer?;
+        open.warn_of_change(talk)?;
+        write_answer(&answer, &self.output, out, talk)
     }
 }
 
