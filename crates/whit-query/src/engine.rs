@@ -482,8 +482,9 @@ macro_rules! plan_function {
             }
 
             fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Outcome<ColumnarValue> {
-                let columns = ColumnarValue::values_to_arrays(&args.args)?;
-                Ok(ColumnarValue::Array(self.column(&columns, args.number_rows)?))
+                let rows = args.number_rows;
+                let columns = args.args.into_iter().map(|value| value.into_array(rows)).collect::<Outcome<Vec<_>>>()?;
+                Ok(ColumnarValue::Array(self.column(&columns, rows)?))
             }
         }
     };
@@ -492,6 +493,26 @@ macro_rules! plan_function {
 plan_function!(CutFunction, Cut, "__whit_cut", DataType::Int64);
 plan_function!(PriorityFunction, (), "__whit_priority", DataType::UInt64);
 plan_function!(PresentFunction, (), "__whit_present", DataType::Boolean);
+plan_function!(NumberFunction, (), "__whit_number", DataType::Float64);
+
+/// A float whose NaN is missing. The engine's own functions disagree on whether NaN is larger than all numbers, and files leave it
+/// out of what they say of their values: so it never gets there.
+pub(crate) fn number(value: Expr) -> Expr {
+    ScalarUDF::new_from_impl(NumberFunction { parameter: (), signature: Signature::any(1, Volatility::Immutable) }).call(vec![value])
+}
+
+impl NumberFunction {
+    #[expect(clippy::unused_self, reason = "one shape for all functions of a plan")]
+    fn column(&self, columns: &[ArrayRef], _: usize) -> Outcome<ArrayRef> {
+        let values = cast(&columns[0], &DataType::Float64)?;
+        let floats = values.as_primitive::<Float64Type>();
+        if !floats.values().iter().fold(false, |found, value| found | value.is_nan()) {
+            return Ok(values);
+        }
+        let there: datafusion::arrow::array::Float64Array = floats.iter().map(|value| value.filter(|value| !value.is_nan())).collect();
+        Ok(Arc::new(there))
+    }
+}
 
 impl CutFunction {
     fn call(cut: Cut, value: Expr) -> Expr {

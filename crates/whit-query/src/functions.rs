@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(Bin::new()));
     context.register_udf(ScalarUDF::from(Clamp::new()));
+    context.register_udf(crate::partition::registrable_domain_udf());
 }
 
 /// `bin(x, low, high, n)`: the lower edge of that of `n` bins of one width into which `x` falls.

@@ -165,7 +165,8 @@ impl ScalarUDFImpl for QuantiseFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let values = ColumnarValue::values_to_arrays(&args.args)?;
+        let rows = args.number_rows;
+        let values = args.args.into_iter().map(|value| value.into_array(rows)).collect::<Result<Vec<_>>>()?;
         Ok(ColumnarValue::Array(Arc::new(self.quantise.column(&values[0])?)))
     }
 }

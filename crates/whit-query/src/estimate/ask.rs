@@ -250,6 +250,12 @@ pub fn hitters(
             "a user with N > {cap} items counts √({cap}/N) for each of them, so counts of items that such users have are too low"
         ));
     }
+    if bound.cap().is_none() && declared.protected().kind() == Kind::User {
+        statement.notes.push(
+            "a user may have every item, and the noise is for that; --items-per-user, or elements_per_user among the caps, needs less"
+                .to_owned(),
+        );
+    }
     statement.notes.push(intervals(ranking.simultaneous, declared.confidence));
     if ranking.pairs > 0 {
         statement.notes.push(format!(

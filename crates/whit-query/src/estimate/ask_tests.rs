@@ -122,6 +122,11 @@ fn what_an_element_touches_decides_the_noise() {
     // Words by their last letter: 50 words in ten elements, five in each.
     let grouped = sigma(&declare(&scratch, "'right(word, 1)'", caps), &mut books);
     assert!((grouped / own - 5_f64.sqrt()).abs() < 0.01, "{grouped}");
+    let file = PartitionFile::symbolic("last", PartitionKind::Expression { sql: "right(word, 1)".into() }).unwrap();
+    file.save(&scratch.path().join("last.partition")).unwrap();
+    let tables = declare(&scratch, "{ column = 'word', file = 'last.partition' }", caps);
+    assert_eq!(tables.partition("talk"), Some(file.hash()));
+    assert!((sigma(&tables, &mut books) - grouped).abs() < 1e-9, "the same, from a file");
     // A day may hold any words: as much as a user whose cap is not known, √50.
     let day = sigma(&declare(&scratch, "'day'", caps), &mut books);
     assert!((day / own - 50_f64.sqrt()).abs() < 0.01, "{day}");

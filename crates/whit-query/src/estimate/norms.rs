@@ -25,6 +25,7 @@ const BITS: u32 = 24;
 /// | user, replace | √2 times that |
 ///
 /// and √64 lattice steps (of 2⁻²⁴) for rounding on those that rely on the projection.
+/// Tried by `no_neighbour_moves_the_lengths_further_than_told`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NormBound {
     clusters: u64,

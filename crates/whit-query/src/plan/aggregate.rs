@@ -426,7 +426,10 @@ impl Draft<'_> {
                     (true, false) => 2,
                     (false, _) => sides(rung.unit.change()),
                 };
-                return Moved { keys: copies.saturating_mul(sides).saturating_mul(held), by: copies.saturating_mul(held) };
+                // Where a row changes hands, what two users keep may change in one group.
+                let hands = if self.truncated && moves_user { 2 } else { 1 };
+                let by = copies.saturating_mul(held).saturating_mul(hands);
+                return Moved { keys: copies.saturating_mul(sides).saturating_mul(held), by };
             }
             // A user has a key or not, however many of the user's elements do.
             let whole = self.grain == Grain::User;

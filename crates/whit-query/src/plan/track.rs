@@ -17,7 +17,7 @@
 
 use super::range::{self, Range};
 use super::{ELEMENT, USER, allow};
-use crate::engine::planning;
+use crate::engine::{number, planning};
 use crate::error::QueryError;
 use datafusion::arrow::array::{Array, Int64Array};
 use datafusion::common::{Column, DFSchema};
@@ -301,6 +301,7 @@ fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Re
                 let float = datafusion::logical_expr::TryCast::new(Box::new(column), datafusion::arrow::datatypes::DataType::Float64);
                 Expr::TryCast(float).alias_qualified(table.cloned(), field.name())
             }
+            kind if kind.is_floating() => number(column).alias_qualified(table.cloned(), field.name()),
             _ => column,
         }
     };
@@ -747,7 +748,7 @@ fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<Tracked, Lo
                 "use COUNT, SUM, AVG, MIN, MAX, MEDIAN, VAR or STDDEV there",
             );
         }
-        sums.push(safe_aggregate(expr, around)?);
+        sums.push(safe_aggregate(expr, &input, around)?);
         let args_public = call.params.args.iter().all(|arg| input.tag_of(arg, around).public);
         let range = inner_range(call.func.name(), &call.params.args, &input);
         let public = private.rows_public && args_public && tags.iter().all(|tag| tag.public);
@@ -807,12 +808,18 @@ pub(crate) fn aggregate_call(
     }
 }
 
+/// An expression made safe, whose NaN is missing: sums and extremes with NaN depend on the order of rows.
+fn numbers_only(expr: &Expr, input: &Tracked, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
+    let safe = safe_value(expr, around)?;
+    Ok(if type_of(expr, input)?.is_floating() { number(safe) } else { safe })
+}
+
 /// An aggregate with its arguments and its filter made safe, under the name that it had.
-fn safe_aggregate(expr: &Expr, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
+fn safe_aggregate(expr: &Expr, input: &Tracked, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
     let name = expr.schema_name().to_string();
     let (call, _) = aggregate_call(expr)?;
     let mut call = call.clone();
-    call.params.args = call.params.args.iter().map(|arg| safe_value(arg, around)).collect::<Result<_, _>>()?;
+    call.params.args = call.params.args.iter().map(|arg| numbers_only(arg, input, around)).collect::<Result<_, _>>()?;
     call.params.filter = call.params.filter.map(|filter| safe_value(&filter, around).map(Box::new)).transpose()?;
     Ok(Expr::AggregateFunction(call).alias(name))
 }
@@ -883,12 +890,12 @@ fn safe_window(
 ) -> Result<Expr, Lost> {
     let mut safe = call.clone();
     let all = |exprs: &[Expr]| exprs.iter().map(|expr| safe_value(expr, around)).collect::<Result<Vec<_>, _>>();
-    safe.params.args = all(&call.params.args)?;
+    safe.params.args = call.params.args.iter().map(|arg| numbers_only(arg, input, around)).collect::<Result<Vec<_>, _>>()?;
     safe.params.partition_by = all(&call.params.partition_by)?;
     safe.params.partition_by.extend(input.hidden(USER));
     safe.params.filter = call.params.filter.as_ref().map(|filter| safe_value(filter, around).map(Box::new)).transpose()?;
     for sort in &mut safe.params.order_by {
-        sort.expr = safe_value(&sort.expr, around)?;
+        sort.expr = numbers_only(&sort.expr, input, around)?;
     }
     let by_position = ["row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"];
     if by_position.contains(&name) {

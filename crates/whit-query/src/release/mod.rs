@@ -149,14 +149,15 @@ impl Tables {
     fn element_of(&mut self, name: &str) -> Result<Option<Expr>, QueryError> {
         let dataset = self.warehouse.declaration().dataset(name)?.clone();
         let Some(element) = dataset.unit.as_ref().and_then(|unit| unit.element.clone()) else { return Ok(None) };
-        let context = self.warehouse.context();
+        let (context, source) = (self.warehouse.context(), self.warehouse.source(name)?);
+        let in_sql = |sql: &str| {
+            let schema = DFSchema::try_from(source.schema.as_ref().clone()).map_err(|error| planning(&error))?;
+            let expr = context.state().create_logical_expr(sql, &schema).map_err(|error| planning(&error))?;
+            let mut never = |_: &LogicalPlan| Ok(false);
+            crate::plan::allow::expression(expr, &mut never).map(Some)
+        };
         match element {
-            ElementSource::Expression(sql) => {
-                let schema = DFSchema::try_from(self.warehouse.source(name)?.schema.as_ref().clone()).map_err(|error| planning(&error))?;
-                let expr = context.state().create_logical_expr(&sql, &schema).map_err(|error| planning(&error))?;
-                let mut never = |_: &LogicalPlan| Ok(false);
-                crate::plan::allow::expression(expr, &mut never).map(Some)
-            }
+            ElementSource::Expression(sql) => in_sql(&sql),
             ElementSource::Dictionary { column, elements, unknown } => {
                 let value = Expr::Column(datafusion::common::Column::new_unqualified(column));
                 let text = Expr::TryCast(datafusion::logical_expr::TryCast::new(Box::new(value), datafusion::arrow::datatypes::DataType::Utf8));
@@ -171,6 +172,10 @@ impl Tables {
             }
             ElementSource::PartitionFile { column, path } => {
                 let file = crate::partition::PartitionFile::load(&self.warehouse.folder().join(&path))?;
+                if let Some(sql) = file.sql() {
+                    self.partitions.insert(name.to_owned(), file.hash().to_owned());
+                    return in_sql(&sql);
+                }
                 let function = format!("{}{name}", track::PARTITION_FUNCTION);
                 let lookup = crate::partition::lookup_udf(&function, &file);
                 self.partitions.insert(name.to_owned(), file.hash().to_owned());

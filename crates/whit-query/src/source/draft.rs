@@ -36,7 +36,7 @@ impl Inspection {
         )?;
         self.write_unit(out)?;
         self.write_columns(out)?;
-        self.write_budget(out)
+        out.write_str(BUDGET)
     }
 
     fn write_unit(&self, out: &mut String) -> std::fmt::Result {
@@ -48,17 +48,13 @@ impl Inspection {
             .filter(|field| names_somebody(field.data_type()))
             .map(|field| field.name().as_str())
             .collect();
-        match &self.user {
-            Some(user) => writeln!(out, "unit.user = {}  # recognised by its name: is it right?\n", quoted(user))?,
-            None => {
-                let first = candidates.first().copied().unwrap_or("user_id");
-                writeln!(
-                    out,
-                    "# TODO: uncomment, and name the column. Could be: {}",
-                    one_line(&candidates.join(", "))
-                )?;
-                writeln!(out, "# unit.user = {}\n", quoted(first))?;
-            }
+        if let Some(user) = &self.user {
+            writeln!(out, "unit.user = {}  # recognised by its name: is it right?\n", quoted(user))?;
+        } else {
+            let first = candidates.first().copied().unwrap_or("user_id");
+            let could_be = one_line(&candidates.join(", "));
+            writeln!(out, "# TODO: uncomment, and name the column. Could be: {could_be}")?;
+            writeln!(out, "# unit.user = {}\n", quoted(first))?;
         }
         writeln!(
             out,
@@ -137,25 +133,17 @@ impl Inspection {
         }
         Ok(())
     }
-
-    fn write_budget(&self, out: &mut String) -> std::fmt::Result {
-        writeln!(
-            out,
-            "# What all answers together may reveal, per protected unit; the rung is named as in unit.protect. ε = 1 is strong, 10 is weak."
-        )?;
-        writeln!(
-            out,
-            "# δ should be well below one over the number of users. When it is spent, questions are refused."
-        )?;
-        writeln!(out, "budget.user = {{ epsilon = 3.0, delta = 1e-6 }}")?;
-        writeln!(
-            out,
-            "# budget.element = {{ epsilon = 3.0, delta = 1e-6 }}  # with unit.protect = \"element\"; then budget.user needs elements_per_user"
-        )?;
-        writeln!(out, "# What one question gets unless it says otherwise:")?;
-        writeln!(out, "# query = {{ epsilon = 0.1, delta = 1e-8 }}")
-    }
 }
+
+/// What all questions share, whatever the data is.
+const BUDGET: &str = "\
+# What all answers together may reveal, per protected unit; the rung is named as in unit.protect. ε = 1 is strong, 10 is weak.
+# δ should be well below one over the number of users. When the budget is spent, questions are refused.
+budget.user = { epsilon = 3.0, delta = 1e-6 }
+# budget.element = { epsilon = 3.0, delta = 1e-6 }  # with unit.protect = \"element\"; then budget.user needs elements_per_user
+# What one question gets unless it says otherwise:
+# query = { epsilon = 0.1, delta = 1e-8 }
+";
 
 /// A TOML text.
 fn quoted(text: &str) -> String {
@@ -195,7 +183,6 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::inspect::tests::seen;
-    use super::*;
     use datafusion::arrow::datatypes::DataType::{Date32, Float64, Int64, Utf8};
     use whit_core::declare::{Bounds, Declaration};
 

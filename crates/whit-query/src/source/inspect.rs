@@ -37,52 +37,14 @@ pub async fn inspect(path: &Path) -> Result<Inspection, QueryError> {
 }
 
 /// Words by which people call the one whose row it is, the surest first.
-const USERS: [&str; 26] = [
-    "user_id",
-    "userid",
-    "user",
-    "uid",
-    "customer_id",
-    "customer",
-    "client_id",
-    "member_id",
-    "account_id",
-    "person_id",
-    "patient_id",
-    "subject_id",
-    "author_id",
-    "author",
-    "visitor_id",
-    "visitor",
-    "respondent_id",
-    "participant_id",
-    "employee_id",
-    "student_id",
-    "driver_id",
-    "rider_id",
-    "cab_id",
-    "device_id",
-    "household_id",
-    "session_user",
-];
-const TIMES: [&str; 12] = [
-    "at",
-    "time",
-    "timestamp",
-    "ts",
-    "date",
-    "day",
-    "datetime",
-    "created_at",
-    "created",
-    "event_time",
-    "visited_at",
-    "when",
-];
-const URLS: [&str; 7] = ["url", "uri", "page_url", "link", "href", "page", "referrer"];
+const USERS: &str = "user_id userid user uid customer_id customer client_id member_id account_id person_id patient_id subject_id \
+                     author_id author visitor_id visitor respondent_id participant_id employee_id student_id driver_id rider_id \
+                     cab_id device_id household_id";
+const TIMES: &str = "at time timestamp ts date day datetime created_at created event_time visited_at when";
+const URLS: &str = "url uri page_url link href page referrer";
 
 fn guess(format: Format, files: usize, schema: SchemaRef) -> Inspection {
-    let user = best(&schema, &USERS, names_somebody).or_else(|| {
+    let user = best(&schema, USERS, names_somebody).or_else(|| {
         // `owner_id`, `cust_id`: a name that ends so names somebody or something; one such column is worth a guess.
         let mut ids = schema
             .fields()
@@ -91,11 +53,11 @@ fn guess(format: Format, files: usize, schema: SchemaRef) -> Inspection {
         ids.next().filter(|_| ids.next().is_none()).map(|field| field.name().clone())
     });
     let moment = |kind: &DataType| is_moment(kind) || is_text(kind);
-    let time = best(&schema, &TIMES, moment).or_else(|| {
+    let time = best(&schema, TIMES, moment).or_else(|| {
         let mut moments = schema.fields().iter().filter(|field| is_moment(field.data_type()));
         moments.next().map(|field| field.name().clone())
     });
-    let url = best(&schema, &URLS, is_text);
+    let url = best(&schema, URLS, is_text);
     let identifies = |name: &str| {
         let name = plain(name);
         name == "id" || name.ends_with("_id") || name.ends_with("_code") || name.ends_with("_key")
@@ -104,14 +66,17 @@ fn guess(format: Format, files: usize, schema: SchemaRef) -> Inspection {
         field.data_type().is_numeric() && Some(field.name()) != user.as_ref() && !identifies(field.name())
     });
     let numbers = numbers.map(|field| field.name().clone()).collect();
-    Inspection { format, files, user, time, url, numbers, schema }
+    Inspection { format, files, schema, user, time, url, numbers }
 }
 
 /// The column whose name comes first in a list of names, among those of a fitting type.
-fn best(schema: &SchemaRef, names: &[&str], fits: impl Fn(&DataType) -> bool) -> Option<String> {
+fn best(schema: &SchemaRef, names: &str, fits: impl Fn(&DataType) -> bool) -> Option<String> {
     let fitting: Vec<&String> =
         schema.fields().iter().filter(|field| fits(field.data_type())).map(|field| field.name()).collect();
-    names.iter().find_map(|name| fitting.iter().find(|column| plain(column) == *name)).map(|&name| name.clone())
+    names
+        .split_whitespace()
+        .find_map(|name| fitting.iter().find(|column| plain(column) == name))
+        .map(|&name| name.clone())
 }
 
 /// `userId`, `User-ID` and `user id` as `user_id`.

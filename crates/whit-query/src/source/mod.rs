@@ -26,6 +26,7 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use whit_core::declare::{Dataset, Declaration, DeclareError, Format};
@@ -160,7 +161,8 @@ pub fn runtime(threads: Option<usize>) -> Result<tokio::runtime::Runtime, QueryE
 /// An engine without tables.
 fn session(tuning: Tuning) -> Result<SessionContext, QueryError> {
     let threads = tuning.threads();
-    let mut config = SessionConfig::new().with_target_partitions(threads);
+    // What files say of their values leaves NaN out, and planning with it would take a column that has some for a constant.
+    let mut config = SessionConfig::new().with_target_partitions(threads).with_collect_statistics(false);
     let spills = DiskManagerBuilder::default().with_mode(DiskManagerMode::OsTmpDirectory);
     let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(spills);
     if let Some(memory) = tuning.memory {
@@ -201,7 +203,9 @@ fn url_of(name: &str, path: &Path) -> Result<ListingTableUrl, QueryError> {
         match byte {
             b'/' | b'-' | b'_' | b'.' | b'~' => address.push(char::from(byte)),
             _ if byte.is_ascii_alphanumeric() => address.push(char::from(byte)),
-            _ => address.push_str(&format!("%{byte:02X}")),
+            _ => {
+                let _ = write!(address, "%{byte:02X}"); // writing to a text never fails
+            }
         }
     }
     ListingTableUrl::parse(&address).map_err(|_| odd())

@@ -128,7 +128,7 @@ fn what_cannot_be_made_private_is_refused_with_the_reason_and_the_place() {
         ("SELECT SUM(day) FROM visits", "no finite sensitivity"),
         ("SELECT COUNT(*) FROM (SELECT * FROM visits LIMIT 5)", "LIMIT"),
         ("SELECT COUNT(*) FROM visits a JOIN visits b ON a.shop = b.shop", "not joined along the user"),
-        ("SELECT COUNT(*) FROM visits WHERE random() < 0.5", "`random`"),
+        ("SELECT COUNT(*) FROM visits WHERE random() < 0.5", "`random()"),
         ("SELECT COUNT(*) FROM visits WHERE secnds > 5", "no column `secnds`"),
         ("SELECT COUNT(*) FROM vists", "no table `vists`"),
         ("SELECT array_agg(shop) FROM visits", "`array_agg` has no private form"),

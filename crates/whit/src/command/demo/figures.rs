@@ -7,8 +7,10 @@ use crate::output::text::measure;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::process::ExitCode;
 use whit::account::ledger::Books;
 use whit::core::mechanism::topk::order_loss;
+use whit::core::unit::Kind;
 use whit::query::estimate::histogram::Radius;
 use whit::query::estimate::{HistogramQuestion, HittersQuestion, ask};
 use whit::query::plan::Asking;
@@ -16,10 +18,9 @@ use whit::query::{Answer, Fault, Role, Value};
 
 /// The question of which the story is told.
 pub(super) const COUNTS: &str =
-    "SELECT subject, COUNT(*) AS visits FROM visits JOIN areas ON visits.title = areas.title GROUP BY subject";
+    "SELECT subject, COUNT(*) AS visits FROM visits JOIN areas USING (title) GROUP BY subject";
 /// The same in other words.
-pub(super) const AGAIN: &str =
-    "select a.subject, count(*) n from visits v join areas a on a.title = v.title group by 1 order by n desc limit 3";
+pub(super) const AGAIN: &str = "select subject, count(1) as n from visits join areas on areas.title = visits.title group by 1 order by n desc limit 3";
 /// A question that costs more than there is.
 pub(super) const TOO_MUCH: &str = "SELECT COUNT(DISTINCT user_id) FROM visits WHERE title = 'Job Openings'";
 /// Who asks.
@@ -84,8 +85,10 @@ pub(super) struct LevelView {
     /// Users by area.
     pub(super) hitters: Table,
     pub(super) order: Order,
-    /// Visits by area, each user's visits to one subject together.
-    pub(super) histogram: Table,
+    /// Visits by area, each user's visits to one subject together. At event level there is none: a visit that is replaced by
+    /// one elsewhere touches two elements, so what bounds elements is no help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) histogram: Option<Table>,
     /// Whether the level's ledger is as it was written.
     pub(super) ledger_is_sound: bool,
     /// How many releases it holds.
@@ -93,7 +96,6 @@ pub(super) struct LevelView {
 }
 
 /// A command as people type it, and what it said.
-#[derive(Serialize)]
 pub(super) struct Scene {
     pub(super) command: String,
     pub(super) said: String,
@@ -114,11 +116,11 @@ pub(super) struct Figures {
     pub(super) again_was_free: bool,
     /// What a question beyond the budget was told.
     pub(super) refusal: String,
+    #[serde(skip)]
     pub(super) scenes: Scenes,
 }
 
 /// Commands and what they said, in the order of the story.
-#[derive(Serialize)]
 pub(super) struct Scenes {
     pub(super) check: Scene,
     pub(super) preview: Scene,
@@ -137,8 +139,8 @@ impl Figures {
         let truth = Truth::of(room)?;
         let config = room.main().config.display().to_string();
         let ledger = room.main().books.path().display().to_string();
-        let check = scene(&["whit", "check", &config])?;
-        let preview = scene(&["whit", "preview", COUNTS, "--config", &config])?;
+        let check = scene(&["whit", "check", &config], 0)?;
+        let preview = scene(&["whit", "preview", COUNTS, "--config", &config], 0)?;
         let partition = room.folder.join("subjects.partition");
         let mut levels = Vec::new();
         for (level, (_, protects)) in room.levels.iter_mut().zip(LEVELS) {
@@ -155,7 +157,7 @@ impl Figures {
             Ok(_) => return Err(Error::Failed("a question beyond the budget was answered".to_owned())),
         };
         let asked = (3.0 * epsilon).to_string();
-        let refused = scene(&["whit", "query", TOO_MUCH, "--epsilon", &asked, "--config", &config])?;
+        let refused = scene(&["whit", "query", TOO_MUCH, "--epsilon", &asked, "--config", &config], 3)?;
         let picture = room.folder.join("ledger.svg").display().to_string();
         Ok(Self {
             epsilon,
@@ -172,22 +174,25 @@ impl Figures {
                 check,
                 preview,
                 refused,
-                ledger: scene(&["whit", "ledger", "--ledger", &ledger, "--plot", &picture])?,
-                verify: scene(&["whit", "ledger", "verify", "--ledger", &ledger])?,
+                ledger: scene(&["whit", "ledger", "--ledger", &ledger, "--plot", &picture], 0)?,
+                verify: scene(&["whit", "ledger", "verify", "--ledger", &ledger], 0)?,
             },
         })
     }
 }
 
-/// Runs a command as it would run by itself, and keeps what it says.
-fn scene(words: &[&str]) -> Result<Scene, Error> {
+/// Runs a command as it would run by itself, and keeps what it says; it must end with this exit code.
+fn scene(words: &[&str], expected: u8) -> Result<Scene, Error> {
     let (mut out, mut talk) = (Vec::new(), Vec::new());
-    // The exit code is told by what is said: a refusal is what one of the scenes is about.
-    let _ = main(words.iter().map(OsString::from), &mut out, &mut talk);
-    let said = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| Error::Failed("a command said no text".to_owned()));
+    let code = main(words.iter().map(OsString::from), &mut out, &mut talk);
     let quoted = |word: &&str| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() };
     let command = words.iter().map(quoted).collect::<Vec<_>>().join(" ");
-    Ok(Scene { command, said: said(out)? + &said(talk)? })
+    out.extend(talk);
+    let said = String::from_utf8_lossy(&out).into_owned();
+    if code != ExitCode::from(expected) {
+        return Err(Error::Failed(format!("`{command}` did not do what the demo is to show: {said}")));
+    }
+    Ok(Scene { command, said })
 }
 
 /// The exact figures. The data are public, or nobody could ask for them.
@@ -239,7 +244,12 @@ fn name(value: &Value) -> String {
 }
 
 impl LevelView {
-    fn ask(level: &mut Level, protects: &'static str, partition: &std::path::Path, truth: &Truth) -> Result<Self, Error> {
+    fn ask(
+        level: &mut Level,
+        protects: &'static str,
+        partition: &std::path::Path,
+        truth: &Truth,
+    ) -> Result<Self, Error> {
         let (tables, books, asking) = (&level.tables, &mut level.books, Asking::default());
         let counts = Table::of(tables.ask(COUNTS, &asking, books, ANALYST)?, &truth.by_subject);
         let question = HittersQuestion {
@@ -261,7 +271,10 @@ impl LevelView {
             clusters_per_user: Some(SUBJECTS_PER_USER),
             shares: false,
         };
-        let histogram = Table::of(ask::histogram(tables, &question, &asking, books, ANALYST)?, &truth.visits_by_title);
+        let histogram = match level.kind {
+            Kind::Event => None,
+            _ => Some(Table::of(ask::histogram(tables, &question, &asking, books, ANALYST)?, &truth.visits_by_title)),
+        };
         let prices = counts.answer.statement.prices.iter();
         let verified = books.verify();
         Ok(Self {
@@ -291,8 +304,8 @@ impl Table {
         let mut rows: Vec<Compared> = answer.rows.iter().filter_map(compare).collect();
         rows.sort_by(|a, b| b.exact.total_cmp(&a.exact).then_with(|| a.name.cmp(&b.name)));
         let errors = || rows.iter().map(|row| (row.released - row.exact).abs());
-        // Ends that were cut off at zero would make intervals look shorter than they are.
-        let within = rows.iter().filter_map(|row| Some(row.high? - row.released)).fold(0.0, f64::max);
+        // An upper end that was raised to zero is further away than the others, so the nearest one tells.
+        let within = rows.iter().filter_map(|row| Some(row.high? - row.released)).reduce(f64::min).unwrap_or(0.0);
         Self {
             mechanism: answer.statement.mechanisms.join("; "),
             within,

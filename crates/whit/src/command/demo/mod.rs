@@ -6,7 +6,7 @@ mod room;
 mod story;
 
 use super::{Error, write_file, write_json};
-use crate::number;
+use crate::number::Wrong;
 use crate::output::Progress;
 use figures::Figures;
 use room::Room;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub(super) struct Demo {
     /// The ε of each question, for the unit that is protected.
-    #[arg(long, default_value = "1", allow_negative_numbers = true, value_parser = number::positive_epsilon)]
+    #[arg(long, default_value = "1", allow_negative_numbers = true, value_parser = promised)]
     epsilon: f64,
     /// The folder for the picture, `demo.svg`, and for the working folder, `demo`.
     #[arg(long, value_name = "FOLDER", default_value = "out")]
@@ -29,6 +29,15 @@ pub(super) struct Demo {
     /// Print JSON for programs instead of a story for people.
     #[arg(long)]
     json: bool,
+}
+
+/// ε of one question. The budget is three times as much, and a question that asks for all of it must still be a question.
+fn promised(text: &str) -> Result<f64, Wrong> {
+    let wrong = Wrong {
+        range: "a number from 0.01 to 100",
+        hint: "ε is the logarithm of the factor by which an output may become more likely; 1 is strong, 10 is weak",
+    };
+    text.trim().parse().ok().filter(|epsilon| (0.01..=100.0).contains(epsilon)).ok_or(wrong)
 }
 
 impl Demo {

@@ -43,7 +43,9 @@ impl Pictures {
             largest,
             Words {
                 title: format!("Heavy hitters at ε = {epsilon}"),
-                subtitle: format!("Users who visited each of the {DRAWN} most visited areas. Error bars hold with 95 % each."),
+                subtitle: format!(
+                    "Users who visited each of the {DRAWN} most visited areas. Error bars hold with 95 % each."
+                ),
                 axis: "users",
             },
         );
@@ -117,7 +119,7 @@ pub(super) fn of(figures: &Figures, pictures: &Pictures, ledger: &str, epsilon: 
         .section("4. Heavy hitters", &story::hitters_words(figures))
         .figure(&pictures.hitters, "The exact counts are marked.")
         .table(&story::hitters(figures, 20))
-        .section("5. A histogram in clusters", &story::histogram_words(figures))
+        .section("5. A histogram in clusters", story::HISTOGRAM)
         .table(&story::histogram(figures, 20));
     if let Some(element) = figures.levels.iter().find(|level| level.unit == "element") {
         report = report

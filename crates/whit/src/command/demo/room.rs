@@ -103,6 +103,13 @@ pub(super) fn declaration(kind: Kind, epsilon: f64) -> String {
     if kind != Kind::Element {
         let _ = writeln!(text, "ledger = \"{}.ledger\"\n", name_of(kind));
     }
+    // Three questions at element level cost a whole user about 15 ε; this leaves room, for large ε too.
+    let user = match kind {
+        Kind::Element => {
+            format!("budget.user = {{ epsilon = {:?}, delta = {DELTA:e} }}\n", 40.0 * epsilon * epsilon.max(1.0))
+        }
+        _ => String::new(),
+    };
     let _ = write!(
         text,
         "[dataset.visits]
@@ -114,7 +121,7 @@ unit.caps = {{ elements_per_user = {SUBJECTS_PER_USER}, rows_per_element = {VISI
          rows_per_group = {VISITS_PER_SUBJECT}, groups = {groups} }}
 query = {{ epsilon = {epsilon:?}, delta = {DELTA:e} }}
 budget.{kind} = {{ epsilon = {:?}, delta = {DELTA:e} }}
-
+{user}
 [dataset.areas]
 source = \"areas.csv\"
 public = true
