@@ -161,7 +161,10 @@ where
     let payer = &crate::plan::track::payer(dataset, tables.warehouse().declaration()).name;
     if *payer != question.dataset {
         return Err(QueryError::asked(
-            format!("`{}` pays from the budget of `{payer}`, and items are counted for data sets with a budget of their own", question.dataset),
+            format!(
+                "`{}` pays from the budget of `{payer}`, and items are counted for data sets with a budget of their own",
+                question.dataset
+            ),
             "ask in SQL: COUNT(DISTINCT user) by item",
         ));
     }

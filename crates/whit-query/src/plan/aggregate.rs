@@ -612,7 +612,7 @@ impl Draft<'_> {
         let range = self.range_of(argument, name)?;
         let value = conditional(safe_value(argument, self.around)?)?;
         let whole = type_of(argument, self.input)?.is_integer();
-        let mut sum = |draft: &mut Self, shape: Shape| -> Result<usize, QueryError> {
+        let sum = |draft: &mut Self, shape: Shape| -> Result<usize, QueryError> {
             let (place, low, high) = match range {
                 Range::Known { low, high } => {
                     let quantise = Quantise::of(low, high, shape, whole)?;

@@ -36,7 +36,7 @@ pub(super) fn options(format: Format) -> ListingOptions {
         Format::Ndjson => Arc::new(JsonFormat::default()),
     };
     // The files are named one by one, so no extension need be asked for.
-    ListingOptions::new(format).with_file_extension("").with_collect_stat(false)
+    ListingOptions::new(format).with_file_extension("")
 }
 
 /// The columns on which all files agree.

@@ -241,7 +241,7 @@ impl Session {
         for name in self.open.tables.warehouse().declaration().datasets.keys() {
             for budget in self.open.tables.budgets(name)? {
                 let account = self.open.books.spent(&budget).map_err(failed)?;
-                table.row([name.clone(), budget.unit.to_string(), format!("{}", budget.epsilon), format!("{:.4}", account.left)]);
+                table.row([name.clone(), budget.unit.to_string(), format!("{}", budget.epsilon), account.left.map_or_else(|| "–".to_owned(), |left| format!("{left:.4}"))]);
             }
         }
         Ok(table.write(out)?)

@@ -94,7 +94,7 @@ const TRUTH: &str = "# The same data, declared public: what is asked of them is 
 [dataset.visits]\nsource = \"msweb_visits.parquet\"\npublic = true\n\n\
 [dataset.areas]\nsource = \"areas.csv\"\npublic = true\n";
 
-/// The declaration of one level: all three differ in what they protect, and in nothing that would favour one.
+/// The declaration of one level: what it protects differs, and so how many groups one unit needs; price and other caps do not.
 pub(super) fn declaration(kind: Kind, epsilon: f64) -> String {
     // Rows of one element have one subject, so one group is all that an element needs.
     let groups = if kind == Kind::User { SUBJECTS_PER_USER } else { 1 };
@@ -138,7 +138,7 @@ mod tests {
     use whit::core::declare::Declaration;
 
     #[test]
-    fn the_declarations_differ_in_what_they_protect_alone() {
+    fn every_declaration_protects_what_it_says_with_the_same_caps_and_price() {
         let read = |kind| Declaration::parse(&declaration(kind, 1.0)).unwrap();
         for (kind, _) in LEVELS {
             let declared = read(kind);
