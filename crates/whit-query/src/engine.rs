@@ -4,25 +4,25 @@
 //! arrive in one stream, so that contributions are cut there without looking elsewhere. When what has to be kept
 //! in memory for that does not fit, the same is done over rows sorted by user, which the engine writes to disk.
 
-use crate::bound::{Collector, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::bound::quantise::{Quantise, QuantiseFunction};
+use crate::bound::{Collector, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::error::QueryError;
 use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, track};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt64Array};
-use datafusion::arrow::compute::{cast, concat_batches, SortOptions};
+use datafusion::arrow::compute::{SortOptions, cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
-use datafusion::common::{DataFusionError, Result as Outcome};
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DataFusionError, Result as Outcome};
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::functions_aggregate::expr_fn::{count, count_distinct, sum};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    TryCast, Volatility, lit,
-};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, TryCast, Volatility, lit,
+};
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -64,7 +64,13 @@ pub(crate) enum Pass {
 }
 
 /// Runs one pass of a part.
-pub(crate) async fn sums(context: &SessionContext, part: &Part, pass: Pass, found: &[(f64, f64)], seed: u64) -> Result<Sums, QueryError> {
+pub(crate) async fn sums(
+    context: &SessionContext,
+    part: &Part,
+    pass: Pass,
+    found: &[(f64, f64)],
+    seed: u64,
+) -> Result<Sums, QueryError> {
     let job = Job::new(part, pass, found, seed)?;
     let state = context.state();
     let plan = harmless(job.plan()?, &state)?;
@@ -85,7 +91,10 @@ pub(crate) async fn sums(context: &SessionContext, part: &Part, pass: Pass, foun
 
 /// The same plan with the casts that the engine adds by itself unable to fail, too.
 pub(crate) fn harmless(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, QueryError> {
-    let analysed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {}).map_err(|error| planning(&error))?;
+    let analysed = state
+        .analyzer()
+        .execute_and_check(plan, state.config_options(), |_, _| {})
+        .map_err(|error| planning(&error))?;
     let done = analysed.transform_up(|node| {
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
@@ -166,7 +175,9 @@ impl<'a> Job<'a> {
         }
         let schema = Arc::clone(rows.schema());
         let hidden = |name: &str| {
-            track::hidden(&schema, name).ok_or_else(|| QueryError::failed("a row without its unit")).map(|column| column.alias(name))
+            track::hidden(&schema, name)
+                .ok_or_else(|| QueryError::failed("a row without its unit"))
+                .map(|column| column.alias(name))
         };
         let mut groups = Vec::new();
         match part.grain {
@@ -174,7 +185,9 @@ impl<'a> Job<'a> {
             Grain::Element => groups.extend([hidden(USER)?, hidden(ELEMENT)?]),
             Grain::User => groups.push(hidden(USER)?),
         }
-        groups.extend(part.keys.iter().take(self.keys()).enumerate().map(|(i, key)| key.expr.clone().alias(format!("k{i}"))));
+        groups.extend(
+            part.keys.iter().take(self.keys()).enumerate().map(|(i, key)| key.expr.clone().alias(format!("k{i}"))),
+        );
         let by_row = part.grain == Grain::Row;
         let distinct_here = by_row && matches!(self.kind, Inner::Distinct { .. });
         if let Some(inner) = self.inner.as_ref().filter(|_| !distinct_here) {
@@ -218,7 +231,8 @@ impl<'a> Job<'a> {
 
     fn rules(&self) -> Rules {
         let clamp = |&i: &usize| (self.part.measures[i].low, self.part.measures[i].high);
-        let mut clamps: Vec<(i64, i64)> = if self.pass == Pass::Plain { self.measures.iter().map(clamp).collect() } else { Vec::new() };
+        let mut clamps: Vec<(i64, i64)> =
+            if self.pass == Pass::Plain { self.measures.iter().map(clamp).collect() } else { Vec::new() };
         if clamps.is_empty() {
             clamps.push((0, i64::MAX));
         }
@@ -350,7 +364,10 @@ async fn collect_hashed(
     .await
 }
 
-async fn run_all<F>(streams: Vec<SendableRecordBatchStream>, work: impl Fn(SendableRecordBatchStream) -> F) -> Outcome<Vec<Sums>>
+async fn run_all<F>(
+    streams: Vec<SendableRecordBatchStream>,
+    work: impl Fn(SendableRecordBatchStream) -> F,
+) -> Outcome<Vec<Sums>>
 where
     F: Future<Output = Outcome<Sums>> + Send + 'static,
 {
@@ -365,7 +382,12 @@ where
     Ok(sums)
 }
 
-async fn gather(mut stream: SendableRecordBatchStream, rules: Rules, schema: SchemaRef, context: &TaskContext) -> Outcome<Sums> {
+async fn gather(
+    mut stream: SendableRecordBatchStream,
+    rules: Rules,
+    schema: SchemaRef,
+    context: &TaskContext,
+) -> Outcome<Sums> {
     let mut collector = Collector::new(rules, schema)?;
     let room = MemoryConsumer::new("whit bound").register(context.memory_pool());
     let mut kept = Vec::new();
@@ -498,7 +520,8 @@ plan_function!(NumberFunction, (), "__whit_number", DataType::Float64);
 /// A float whose NaN is missing. The engine's own functions disagree on whether NaN is larger than all numbers, and files leave it
 /// out of what they say of their values: so it never gets there.
 pub(crate) fn number(value: Expr) -> Expr {
-    ScalarUDF::new_from_impl(NumberFunction { parameter: (), signature: Signature::any(1, Volatility::Immutable) }).call(vec![value])
+    ScalarUDF::new_from_impl(NumberFunction { parameter: (), signature: Signature::any(1, Volatility::Immutable) })
+        .call(vec![value])
 }
 
 impl NumberFunction {
@@ -509,14 +532,16 @@ impl NumberFunction {
         if !floats.values().iter().fold(false, |found, value| found | value.is_nan()) {
             return Ok(values);
         }
-        let there: datafusion::arrow::array::Float64Array = floats.iter().map(|value| value.filter(|value| !value.is_nan())).collect();
+        let there: datafusion::arrow::array::Float64Array =
+            floats.iter().map(|value| value.filter(|value| !value.is_nan())).collect();
         Ok(Arc::new(there))
     }
 }
 
 impl CutFunction {
     fn call(cut: Cut, value: Expr) -> Expr {
-        ScalarUDF::new_from_impl(Self { parameter: cut, signature: Signature::any(1, Volatility::Immutable) }).call(vec![value])
+        ScalarUDF::new_from_impl(Self { parameter: cut, signature: Signature::any(1, Volatility::Immutable) })
+            .call(vec![value])
     }
 
     fn column(&self, columns: &[ArrayRef], _: usize) -> Outcome<ArrayRef> {
@@ -554,7 +579,8 @@ impl PriorityFunction {
 
 impl PresentFunction {
     fn call(value: Expr) -> Expr {
-        ScalarUDF::new_from_impl(Self { parameter: (), signature: Signature::any(1, Volatility::Immutable) }).call(vec![value])
+        ScalarUDF::new_from_impl(Self { parameter: (), signature: Signature::any(1, Volatility::Immutable) })
+            .call(vec![value])
     }
 
     /// True, or missing where the value is missing or NaN.
@@ -562,7 +588,9 @@ impl PresentFunction {
     fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
         let value = &columns[0];
         let nan = match value.data_type() {
-            DataType::Float64 => Some(value.as_primitive::<Float64Type>().iter().map(|v| v.is_some_and(f64::is_nan)).collect::<Vec<bool>>()),
+            DataType::Float64 => Some(
+                value.as_primitive::<Float64Type>().iter().map(|v| v.is_some_and(f64::is_nan)).collect::<Vec<bool>>(),
+            ),
             DataType::Float32 | DataType::Float16 => {
                 let wide = cast(value, &DataType::Float64)?;
                 Some(wide.as_primitive::<Float64Type>().iter().map(|v| v.is_some_and(f64::is_nan)).collect())

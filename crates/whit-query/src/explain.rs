@@ -140,7 +140,8 @@ fn errors(plan: &Plan, calibrated: Option<&Calibrated>, confidence: f64) -> Vec<
         let noise = calibrated.map(|calibrated| &calibrated.parts[number].measures);
         for (i, statistic) in part.statistics.iter().enumerate() {
             let name = part.output[part.keys.len() + i].0.clone();
-            let of = |measure: usize| noise.map(|noise| noise[measure].within(confidence) * step_of(part, measure, &[]));
+            let of =
+                |measure: usize| noise.map(|noise| noise[measure].within(confidence) * step_of(part, measure, &[]));
             let found = |measure: usize| match &part.measures[measure].what {
                 What::Sum { place: crate::plan::Place::Found { .. }, .. } => None,
                 _ => of(measure),
@@ -152,16 +153,21 @@ fn errors(plan: &Plan, calibrated: Option<&Calibrated>, confidence: f64) -> Vec<
                     None => (None, "depends on the bounds that are found".to_owned()),
                 },
                 Statistic::Mean { sum, .. } => match found(*sum) {
-                    Some(of_sum) => (None, format!("± {} for a group of 1,000 rows, less for larger ones", short(of_sum / 1000.0))),
+                    Some(of_sum) => {
+                        (None, format!("± {} for a group of 1,000 rows, less for larger ones", short(of_sum / 1000.0)))
+                    }
                     None => (None, "depends on the bounds that are found".to_owned()),
                 },
                 Statistic::Spread { squares, .. } => match found(*squares) {
-                    Some(of_squares) => (None, format!("a variance ± {} for a group of 1,000 rows", short(of_squares / 1000.0))),
+                    Some(of_squares) => {
+                        (None, format!("a variance ± {} for a group of 1,000 rows", short(of_squares / 1000.0)))
+                    }
                     None => (None, "depends on the bounds that are found".to_owned()),
                 },
-                Statistic::Quantile { tree, .. } | Statistic::Least(tree) | Statistic::Largest(tree) => {
-                    (None, of(*tree).map_or_else(String::new, |rank| format!("within about {} ranks", short(rank * 3.0))))
-                }
+                Statistic::Quantile { tree, .. } | Statistic::Least(tree) | Statistic::Largest(tree) => (
+                    None,
+                    of(*tree).map_or_else(String::new, |rank| format!("within about {} ranks", short(rank * 3.0))),
+                ),
             };
             errors.push(Error { name, within, words });
         }
@@ -177,7 +183,9 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
         let by = if keys.is_empty() { String::new() } else { format!(" by {}", keys.join(", ")) };
         let what: Vec<&str> = part.output[part.keys.len()..].iter().map(|(name, _)| name.as_str()).collect();
         match calibrated {
-            Some(calibrated) => lines.push(format!("Release: {}{by}, ε = {}", what.join(", "), short(calibrated.epsilon))),
+            Some(calibrated) => {
+                lines.push(format!("Release: {}{by}, ε = {}", what.join(", "), short(calibrated.epsilon)))
+            }
             None => lines.push(format!("Release: {}{by}, free", what.join(", "))),
         }
         let mut groups = String::from("  Groups: ");
@@ -189,9 +197,13 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
             }
             Groups::Observed => "those that occur, which are public".to_owned(),
             Groups::Selected => {
-                let half = calibrated.and_then(|calibrated| calibrated.parts[number].keys.as_ref()).map(whit_core::mechanism::keys::Keys::half);
+                let half = calibrated
+                    .and_then(|calibrated| calibrated.parts[number].keys.as_ref())
+                    .map(whit_core::mechanism::keys::Keys::half);
                 let counted = if part.grain == Grain::Row { "rows" } else { "users" };
-                half.map_or_else(String::new, |half| format!("those that enough {counted} have (even chance at {half})"))
+                half.map_or_else(String::new, |half| {
+                    format!("those that enough {counted} have (even chance at {half})")
+                })
             }
         });
         lines.push(groups);
@@ -229,7 +241,8 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
             let _ = write!(bound, ", at most {most} elements a user");
         }
         for (within, most) in &part.row_caps {
-            let _ = write!(bound, ", at most {most} rows a {}", if within.len() > 1 { "user and element" } else { "user" });
+            let _ =
+                write!(bound, ", at most {most} rows a {}", if within.len() > 1 { "user and element" } else { "user" });
         }
         for measure in &part.measures {
             match measure.what {
@@ -242,7 +255,11 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
             }
         }
         lines.push(bound);
-        lines.push(format!("        Scan: {}, unit = {}", plan.dataset, plan.rungs.first().map_or_else(String::new, |rung| rung.unit.to_string())));
+        lines.push(format!(
+            "        Scan: {}, unit = {}",
+            plan.dataset,
+            plan.rungs.first().map_or_else(String::new, |rung| rung.unit.to_string())
+        ));
     }
     lines
 }

@@ -25,6 +25,7 @@ impl Measure {
     }
 
     /// A value that is off by at most `error` either way.
+    #[cfg(test)]
     pub(crate) fn around(value: f64, error: f64) -> Self {
         Self { value, low: Some(value - error), high: Some(value + error), whole: false }
     }

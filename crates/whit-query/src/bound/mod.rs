@@ -164,7 +164,11 @@ fn keep(parents: &[u32], priorities: &[u64], families: usize, most: u64) -> Vec<
         let members = &mut crowd[start..start + sizes[family] as usize];
         limits[family] = Some(*members.select_nth_unstable(most as usize).1);
     }
-    parents.iter().zip(priorities).map(|(&parent, &priority)| limits[parent as usize].is_none_or(|limit| priority < limit)).collect()
+    parents
+        .iter()
+        .zip(priorities)
+        .map(|(&parent, &priority)| limits[parent as usize].is_none_or(|limit| priority < limit))
+        .collect()
 }
 
 impl Collector {
@@ -202,7 +206,8 @@ impl Collector {
     /// Users and keys, to count each pair once.
     fn pairs(&self) -> Outcome<(Option<Box<dyn GroupValues>>, usize)> {
         let layout = self.rules.layout;
-        let fields: Vec<_> = [0].into_iter().chain(layout.groups()).map(|i| Arc::clone(&self.schema.fields()[i])).collect();
+        let fields: Vec<_> =
+            [0].into_iter().chain(layout.groups()).map(|i| Arc::clone(&self.schema.fields()[i])).collect();
         Ok((interner(Arc::new(Schema::new(fields)))?, 0))
     }
 
@@ -251,7 +256,11 @@ impl Collector {
                 .into_iter()
                 .map(|batch| {
                     let mask: BooleanArray = rows.by_ref().take(batch.num_rows()).map(Some).collect();
-                    if mask.true_count() == batch.num_rows() { Ok(batch) } else { Ok(filter_record_batch(&batch, &mask)?) }
+                    if mask.true_count() == batch.num_rows() {
+                        Ok(batch)
+                    } else {
+                        Ok(filter_record_batch(&batch, &mask)?)
+                    }
                 })
                 .collect();
         }
@@ -363,7 +372,11 @@ impl Collector {
             Some(groups) if self.number > 0 => groups.emit(EmitTo::All)?,
             Some(_) => {
                 let fields = part_schema(&self.schema, self.rules.layout.inner_groups());
-                fields.fields().iter().map(|field| datafusion::arrow::array::new_empty_array(field.data_type())).collect()
+                fields
+                    .fields()
+                    .iter()
+                    .map(|field| datafusion::arrow::array::new_empty_array(field.data_type()))
+                    .collect()
             }
             None => Vec::new(),
         };
@@ -372,7 +385,11 @@ impl Collector {
 }
 
 /// Which rows show a pair of user and keys for the first time.
-fn first_seen(seen: &mut (Option<Box<dyn GroupValues>>, usize), batch: &RecordBatch, layout: Layout) -> Outcome<Vec<bool>> {
+fn first_seen(
+    seen: &mut (Option<Box<dyn GroupValues>>, usize),
+    batch: &RecordBatch,
+    layout: Layout,
+) -> Outcome<Vec<bool>> {
     let columns: Vec<ArrayRef> = [0].into_iter().chain(layout.groups()).map(|i| Arc::clone(batch.column(i))).collect();
     let ids = numbers(&mut seen.0, &columns, batch.num_rows())?;
     Ok(ids
@@ -440,7 +457,9 @@ pub(crate) fn count_values(sums: &Sums) -> Result<Sums, QueryError> {
         let schema = Schema::new(
             keys.iter()
                 .enumerate()
-                .map(|(i, key)| datafusion::arrow::datatypes::Field::new(format!("k{i}"), key.data_type().clone(), true))
+                .map(|(i, key)| {
+                    datafusion::arrow::datatypes::Field::new(format!("k{i}"), key.data_type().clone(), true)
+                })
                 .collect::<Vec<_>>(),
         );
         let mut groups = interner(Arc::new(schema))?;

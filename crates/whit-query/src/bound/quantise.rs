@@ -50,9 +50,16 @@ impl Quantise {
         let furthest = if shape == Shape::Squared { furthest * furthest } else { furthest };
         // Whole numbers stay as they are while there are few enough of them.
         let exponent = if whole && furthest <= STEPS * 1024.0 { 0 } else { exponent_for(furthest / STEPS) };
-        let mut quantise =
-            Self { centre: centre.to_bits(), bounds: (low.to_bits(), high.to_bits()), exponent, squared: shape == Shape::Squared, low: 0, high: 0 };
-        let (at_low, at_high, at_centre) = (quantise.steps(low), quantise.steps(high), quantise.steps(centre.clamp(low, high)));
+        let mut quantise = Self {
+            centre: centre.to_bits(),
+            bounds: (low.to_bits(), high.to_bits()),
+            exponent,
+            squared: shape == Shape::Squared,
+            low: 0,
+            high: 0,
+        };
+        let (at_low, at_high, at_centre) =
+            (quantise.steps(low), quantise.steps(high), quantise.steps(centre.clamp(low, high)));
         (quantise.low, quantise.high) = (at_low.min(at_high).min(at_centre), at_low.max(at_high).max(at_centre));
         Ok(quantise)
     }
@@ -100,7 +107,11 @@ impl Quantise {
 
     /// All of a column. What is missing or NaN stays missing.
     pub(crate) fn column(&self, values: &ArrayRef) -> Result<Int64Array> {
-        let values = if values.data_type() == &DataType::Float64 { Arc::clone(values) } else { cast(values, &DataType::Float64)? };
+        let values = if values.data_type() == &DataType::Float64 {
+            Arc::clone(values)
+        } else {
+            cast(values, &DataType::Float64)?
+        };
         let values = values.as_primitive::<Float64Type>();
         let ((low, high), centre, scale) = (self.bounds(), self.centre(), power_of_two(-self.exponent));
         let (least, most) = (self.low, self.high);
@@ -191,8 +202,13 @@ mod tests {
 
     #[test]
     fn nan_is_missing_and_infinity_is_clamped() {
-        let column: ArrayRef =
-            Arc::new(Float64Array::from(vec![Some(f64::NAN), None, Some(f64::INFINITY), Some(f64::NEG_INFINITY), Some(3.4)]));
+        let column: ArrayRef = Arc::new(Float64Array::from(vec![
+            Some(f64::NAN),
+            None,
+            Some(f64::INFINITY),
+            Some(f64::NEG_INFINITY),
+            Some(3.4),
+        ]));
         let whole = Quantise::of(-5.0, 7.0, Shape::Plain, true).unwrap();
         assert_eq!(whole.column(&column).unwrap(), Int64Array::from(vec![None, None, Some(7), Some(-5), Some(3)]));
     }

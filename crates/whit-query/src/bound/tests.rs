@@ -87,12 +87,16 @@ fn a_user_keeps_so_many_elements_and_is_counted_once_in_a_group() {
 fn different_values_are_counted_over_units_and_each_unit_brings_a_few() {
     let layout = Layout { element: false, keys: 1, inner: true, partials: 1 };
     let make = |rows: &[(i64, i64, i64)]| {
-        let column = |f: &dyn Fn(&(i64, i64, i64)) -> i64| -> ArrayRef { Arc::new(rows.iter().map(|row| Some(f(row))).collect::<Int64Array>()) };
-        RecordBatch::try_new(schema(layout), vec![column(&|r| r.0), column(&|r| r.1), column(&|r| r.2), column(&|_| 1)]).unwrap()
+        let column = |f: &dyn Fn(&(i64, i64, i64)) -> i64| -> ArrayRef {
+            Arc::new(rows.iter().map(|row| Some(f(row))).collect::<Int64Array>())
+        };
+        RecordBatch::try_new(schema(layout), vec![column(&|r| r.0), column(&|r| r.1), column(&|r| r.2), column(&|_| 1)])
+            .unwrap()
     };
     let mut limited = rules(layout);
     limited.inner = Inner::Distinct { most: 2 };
-    let rows: Vec<(i64, i64, i64)> = (0..10).map(|value| (1, 5, value)).chain([(2, 5, 3), (3, 5, 3), (3, 6, 8)]).collect();
+    let rows: Vec<(i64, i64, i64)> =
+        (0..10).map(|value| (1, 5, value)).chain([(2, 5, 3), (3, 5, 3), (3, 6, 8)]).collect();
     let mut collector = Collector::new(limited, schema(layout)).unwrap();
     collector.take(vec![make(&rows)]).unwrap();
     let counted = count_values(&collector.finish().unwrap()).unwrap();
@@ -105,10 +109,13 @@ fn different_values_are_counted_over_units_and_each_unit_brings_a_few() {
 #[test]
 fn weights_of_one_unit_never_add_up_to_more_than_its_rows() {
     let layout = Layout { element: false, keys: 1, inner: true, partials: 1 };
-    for (counts, rows) in [(vec![3_i64, 4, 5], 5_u64), (vec![1, 1], 5), (vec![1_000_000, 1, 1], 7), (vec![2, 2, 2, 1], 3)] {
+    for (counts, rows) in
+        [(vec![3_i64, 4, 5], 5_u64), (vec![1, 1], 5), (vec![1_000_000, 1, 1], 7), (vec![2, 2, 2, 1], 3)]
+    {
         let column = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
         let n = counts.len();
-        let columns = vec![column(vec![1; n]), column(vec![5; n]), column((0..n as i64).collect()), column(counts.clone())];
+        let columns =
+            vec![column(vec![1; n]), column(vec![5; n]), column((0..n as i64).collect()), column(counts.clone())];
         let mut shared = rules(layout);
         shared.inner = Inner::Weights { each: 1024, rows };
         let mut collector = Collector::new(shared, schema(layout)).unwrap();

@@ -45,21 +45,18 @@ pub fn to_record_batch(answer: &Answer) -> Result<RecordBatch, QueryError> {
 
 fn array(column: &Flat, sort: Sort, answer: &Answer) -> ArrayRef {
     let values = answer.rows.iter().map(|row| column.of(row));
+    let truth = |value| if let Value::Bool(value) = value { Some(value) } else { None };
+    let whole = |value| if let Value::Int(value) = value { Some(value) } else { None };
+    let number = |value| match value {
+        Value::Int(value) => Some(value as f64),
+        Value::Float(value) => Some(value),
+        Value::Null | Value::Bool(_) | Value::Text(_) => None,
+    };
     match sort {
-        Sort::Bool => Arc::new(BooleanArray::from_iter(values.map(|value| match value {
-            Value::Bool(value) => Some(value),
-            _ => None,
-        }))),
-        Sort::Int => Arc::new(Int64Array::from_iter(values.map(|value| match value {
-            Value::Int(value) => Some(value),
-            _ => None,
-        }))),
-        Sort::Float => Arc::new(Float64Array::from_iter(values.map(|value| match value {
-            Value::Int(value) => Some(value as f64),
-            Value::Float(value) => Some(value),
-            _ => None,
-        }))),
-        Sort::Text => Arc::new(StringArray::from_iter(values.map(|value| text(&value)))),
+        Sort::Bool => Arc::new(values.map(truth).collect::<BooleanArray>()),
+        Sort::Int => Arc::new(values.map(whole).collect::<Int64Array>()),
+        Sort::Float => Arc::new(values.map(number).collect::<Float64Array>()),
+        Sort::Text => Arc::new(values.map(|value| text(&value)).collect::<StringArray>()),
     }
 }
 

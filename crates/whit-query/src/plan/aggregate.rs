@@ -2,7 +2,10 @@
 
 use super::range::{self, Range};
 use super::track::{Private, Surroundings, Tag, Tracked, aggregate_call, safe_value, type_of};
-use super::{Asking, Auto, Grain, Groups, Key, Leaves, Measure, Part, Place, Presence, Shape, Statistic, WEIGHT, What, ELEMENT, USER};
+use super::{
+    Asking, Auto, ELEMENT, Grain, Groups, Key, Leaves, Measure, Part, Place, Presence, Shape, Statistic, USER, WEIGHT,
+    What,
+};
 use crate::bound::quantise::{self, Quantise};
 use crate::engine::{LEAVES, planning};
 use crate::error::QueryError;
@@ -59,7 +62,10 @@ pub(crate) fn plan(
     let paying = payer.unit.as_ref().ok_or_else(|| QueryError::failed("a public table has no unit"))?;
     if payer.name != dataset.name && (unit.protect != Kind::User || paying.protect != Kind::User) {
         return Err(QueryError::asked(
-            format!("`{}` pays from the budget of `{}`, which is possible for whole users only", dataset.name, payer.name),
+            format!(
+                "`{}` pays from the budget of `{}`, which is possible for whole users only",
+                dataset.name, payer.name
+            ),
             "write unit.protect = \"user\" for both",
         ));
     }
@@ -67,7 +73,10 @@ pub(crate) fn plan(
     let grain = grain_of(unit, private)?;
     let mut notes = Vec::new();
     if (unit.protect == Kind::Element && grain == Grain::User) || (unit.protect == Kind::Event && grain != Grain::Row) {
-        notes.push(format!("rows are bounded user by user, because the question looks at more than one {} at once", unit.protect));
+        notes.push(format!(
+            "rows are bounded user by user, because the question looks at more than one {} at once",
+            unit.protect
+        ));
     }
     let above = ladder.rungs().len() > 1;
     let truncated = match (unit.protect, grain) {
@@ -101,10 +110,14 @@ pub(crate) fn plan(
         statistics.push(draft.statistic(expr)?);
     }
     let presence = (draft.groups == Groups::Selected).then(|| draft.presence());
-    let output = aggregate.schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect();
+    let output =
+        aggregate.schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect();
     let rungs = draft.ladder.rungs().to_vec();
     if draft.private.user && !draft.private.rows_public {
-        notes.push(format!("rows without a user in `{}` are left out", unit.user.as_ref().map_or("", |user| user.column())));
+        notes.push(format!(
+            "rows without a user in `{}` are left out",
+            unit.user.as_ref().map_or("", |user| user.column())
+        ));
     }
     if draft.key_tags.iter().any(|tag| tag.observed && !tag.public) {
         notes.push(format!("which values of {} occur is taken as public, as declared", unit.public.join(", ")));
@@ -148,8 +161,20 @@ fn grain_of(unit: &UnitDeclaration, private: &Private) -> Result<Grain, QueryErr
         }
     };
     match unit.protect {
-        Kind::Event => if private.copies.is_some() { Ok(Grain::Row) } else { whole_user() },
-        Kind::Element => if private.element { Ok(Grain::Element) } else { whole_user() },
+        Kind::Event => {
+            if private.copies.is_some() {
+                Ok(Grain::Row)
+            } else {
+                whole_user()
+            }
+        }
+        Kind::Element => {
+            if private.element {
+                Ok(Grain::Element)
+            } else {
+                whole_user()
+            }
+        }
         Kind::User => whole_user(),
         Kind::Feature | Kind::Label => match (&unit.user, private.copies) {
             (Some(_), _) => whole_user(),
@@ -194,7 +219,11 @@ impl Draft<'_> {
         self.number = match self.groups {
             Groups::One => Some(1),
             Groups::Listed => {
-                let number = self.keys.iter().map(|key| key.listed.as_ref().map_or(0, Vec::len)).try_fold(1_usize, usize::checked_mul);
+                let number = self
+                    .keys
+                    .iter()
+                    .map(|key| key.listed.as_ref().map_or(0, Vec::len))
+                    .try_fold(1_usize, usize::checked_mul);
                 let number = number.filter(|&number| number <= MOST_GROUPS).ok_or_else(|| {
                     QueryError::asked(
                         format!("the listed keys make more than {MOST_GROUPS} groups, and each of them would appear"),
@@ -261,7 +290,8 @@ impl Draft<'_> {
             values.extend(scalars(batch.column(0))?);
         }
         let cast = |value: ScalarValue| value.cast_to(data_type).map_err(|error| planning(&error));
-        let mut values = values.into_iter().filter(|value| !value.is_null()).map(cast).collect::<Result<Vec<_>, _>>()?;
+        let mut values =
+            values.into_iter().filter(|value| !value.is_null()).map(cast).collect::<Result<Vec<_>, _>>()?;
         values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
         if values.len() > MOST_GROUPS {
             return Err(QueryError::asked(
@@ -288,7 +318,8 @@ impl Draft<'_> {
             self.groups_per_unit = 1;
             return Ok(None);
         }
-        let declared = self.asking.groups.or(self.unit.caps.groups).or(self.dataset.query.and_then(|query| query.groups));
+        let declared =
+            self.asking.groups.or(self.unit.caps.groups).or(self.dataset.query.and_then(|query| query.groups));
         let implied = [self.number, self.structural(), self.rows_declared()].into_iter().flatten().min();
         let limit = match (declared, implied) {
             (Some(declared), Some(implied)) => declared.min(implied),
@@ -303,7 +334,8 @@ impl Draft<'_> {
         };
         self.groups_per_unit = limit.max(1);
         // A unit cannot be in more groups than there are.
-        let enforced = self.number.is_none_or(|number| number > limit) && self.structural().is_none_or(|most| most > limit);
+        let enforced =
+            self.number.is_none_or(|number| number > limit) && self.structural().is_none_or(|most| most > limit);
         self.enforced = enforced;
         Ok(enforced.then_some(self.groups_per_unit))
     }
@@ -376,7 +408,9 @@ impl Draft<'_> {
                 .map(|rung| match (rung.unit.kind(), rung.unit.change()) {
                     (Kind::User, Change::AddRemove) => bound.sensitivity(Change::AddRemove),
                     // A row that becomes another user's changes what two users have.
-                    (Kind::Event, Change::Replace) => worst(&bound).at(&Rung { holds: 2, disjoint: false, ..rung.clone() }),
+                    (Kind::Event, Change::Replace) => {
+                        worst(&bound).at(&Rung { holds: 2, disjoint: false, ..rung.clone() })
+                    }
                     _ => worst(&bound),
                 })
                 .collect(),
@@ -447,7 +481,8 @@ impl Draft<'_> {
 
     fn add(&mut self, measure: Measure) -> usize {
         let text = format!("{:?} {} {}", measure.what, measure.low, measure.high);
-        let same = self.measures.iter().position(|other| format!("{:?} {} {}", other.what, other.low, other.high) == text);
+        let same =
+            self.measures.iter().position(|other| format!("{:?} {} {}", other.what, other.low, other.high) == text);
         same.unwrap_or_else(|| {
             self.measures.push(measure);
             self.measures.len() - 1
@@ -472,12 +507,19 @@ impl Draft<'_> {
             return Err(refused(&said, "it has more than one argument"));
         }
         if params.distinct && name != "count" {
-            return Err(refused(&said, "DISTINCT counts a value once over all users, so one user may change what others add"));
+            return Err(refused(
+                &said,
+                "DISTINCT counts a value once over all users, so one user may change what others add",
+            ));
         }
         if params.args.iter().any(|arg| matches!(arg, Expr::Literal(value, _) if value.is_null())) {
             return Err(refused(&said, "its argument is always missing"));
         }
-        let argument = params.args.iter().chain(params.order_by.iter().map(|sort| &sort.expr)).find(|arg| !matches!(arg, Expr::Literal(..)));
+        let argument = params
+            .args
+            .iter()
+            .chain(params.order_by.iter().map(|sort| &sort.expr))
+            .find(|arg| !matches!(arg, Expr::Literal(..)));
         match name.as_str() {
             "count" => {
                 if params.distinct {
@@ -492,9 +534,13 @@ impl Draft<'_> {
                 };
                 Ok(Statistic::Count(self.count(value, said)?))
             }
-            "sum" | "avg" | "mean" | "var" | "var_samp" | "var_sample" | "var_pop" | "stddev" | "stddev_samp" | "stddev_pop" => {
+            "sum" | "avg" | "mean" | "var" | "var_samp" | "var_sample" | "var_pop" | "stddev" | "stddev_samp"
+            | "stddev_pop" => {
                 if params.distinct {
-                    return Err(refused(&said, "DISTINCT inside of a sum counts a value once over all users, so one user may change what others add"));
+                    return Err(refused(
+                        &said,
+                        "DISTINCT inside of a sum counts a value once over all users, so one user may change what others add",
+                    ));
                 }
                 let argument = argument.cloned().or_else(|| params.args.first().cloned());
                 let argument = argument.ok_or_else(|| refused(&said, "it has no argument"))?;
@@ -527,7 +573,8 @@ impl Draft<'_> {
     }
 
     fn count(&mut self, value: Option<Expr>, name: String) -> Result<usize, QueryError> {
-        let rows = i64::try_from(self.rows()?).map_err(|_| refused(&name, "the cap on rows does not fit into 63 bits"))?;
+        let rows =
+            i64::try_from(self.rows()?).map_err(|_| refused(&name, "the cap on rows does not fit into 63 bits"))?;
         let moved = self.coordinates(0, rows)?;
         Ok(self.add(Measure { what: What::Rows(value), low: 0, high: rows, moved, name }))
     }
@@ -565,10 +612,18 @@ impl Draft<'_> {
             let groups = self.groups_per_unit.saturating_mul(held).min(self.number.unwrap_or(u64::MAX));
             let support = if self.keys.is_empty() { Support::Single } else { Support::NonNegative };
             let bound = Bound::coordinates(groups, 0, 1, support);
-            bound.map(|bound| bound.sensitivity(rung.unit.change())).map_err(|error| QueryError::failed(error.to_string()))
+            bound
+                .map(|bound| bound.sensitivity(rung.unit.change()))
+                .map_err(|error| QueryError::failed(error.to_string()))
         };
         let rungs = self.ladder.rungs().iter().zip(self.ladder.held()).zip(element);
-        rungs.map(|((rung, &held), of_element)| if rung.unit.kind() == Kind::User { whole(rung, held) } else { Ok(of_element) }).collect()
+        rungs
+            .map(
+                |((rung, &held), of_element)| {
+                    if rung.unit.kind() == Kind::User { whole(rung, held) } else { Ok(of_element) }
+                },
+            )
+            .collect()
     }
 
     fn range_of(&self, argument: &Expr, name: &str) -> Result<Range, QueryError> {
@@ -628,7 +683,9 @@ impl Draft<'_> {
             let (low, high) = rows
                 .and_then(|rows| Some((low.min(0).checked_mul(rows)?, high.max(0).checked_mul(rows)?)))
                 .filter(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()) < 1 << 55)
-                .ok_or_else(|| refused(name, "one unit's sum may leave 55 bits; declare smaller caps or narrower bounds"))?;
+                .ok_or_else(|| {
+                    refused(name, "one unit's sum may leave 55 bits; declare smaller caps or narrower bounds")
+                })?;
             let moved = draft.coordinates(low, high)?;
             let word = match shape {
                 Shape::Plain => name.to_owned(),
@@ -721,7 +778,10 @@ fn bins(expr: &Expr) -> Option<Vec<ScalarValue>> {
 }
 
 /// The scan of a table somewhere in a plan.
-fn find_scan(plan: &datafusion::logical_expr::LogicalPlan, table: &str) -> Option<datafusion::logical_expr::LogicalPlan> {
+fn find_scan(
+    plan: &datafusion::logical_expr::LogicalPlan,
+    table: &str,
+) -> Option<datafusion::logical_expr::LogicalPlan> {
     use datafusion::logical_expr::LogicalPlan;
     match plan {
         LogicalPlan::TableScan(scan) if scan.table_name.table() == table => Some(plan.clone()),

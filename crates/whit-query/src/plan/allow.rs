@@ -12,12 +12,74 @@ use datafusion::scalar::ScalarValue;
 
 /// Functions of one row that never fail, whatever is in it.
 const FUNCTIONS: &[&str] = &[
-    "acos", "acosh", "ascii", "asin", "asinh", "atan", "atan2", "atanh", "bin", "bit_length", "btrim", "cbrt",
-    "ceil", "character_length", "clamp", "coalesce", "concat", "concat_ws", "cos", "cosh", "cot", "date_part",
-    "date_trunc", "degrees", "ends_with", "exp", "floor", "greatest", "initcap", "isnan", "iszero", "least", "left", "levenshtein",
-    "ln", "log", "log10", "log2", "lower", "ltrim", "nanvl", "nullif", "nvl", "nvl2", "octet_length", "pi", "radians",
-    "registrable_domain", "replace", "reverse", "right", "round", "rtrim", "signum", "sin", "sinh",
-    "split_part", "sqrt", "starts_with", "strpos", "substr", "substr_index", "tan", "tanh", "to_hex", "translate", "trunc", "upper",
+    "acos",
+    "acosh",
+    "ascii",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bin",
+    "bit_length",
+    "btrim",
+    "cbrt",
+    "ceil",
+    "character_length",
+    "clamp",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "cos",
+    "cosh",
+    "cot",
+    "date_part",
+    "date_trunc",
+    "degrees",
+    "ends_with",
+    "exp",
+    "floor",
+    "greatest",
+    "initcap",
+    "isnan",
+    "iszero",
+    "least",
+    "left",
+    "levenshtein",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "lower",
+    "ltrim",
+    "nanvl",
+    "nullif",
+    "nvl",
+    "nvl2",
+    "octet_length",
+    "pi",
+    "radians",
+    "registrable_domain",
+    "replace",
+    "reverse",
+    "right",
+    "round",
+    "rtrim",
+    "signum",
+    "sin",
+    "sinh",
+    "split_part",
+    "sqrt",
+    "starts_with",
+    "strpos",
+    "substr",
+    "substr_index",
+    "tan",
+    "tanh",
+    "to_hex",
+    "translate",
+    "trunc",
+    "upper",
 ];
 
 /// Whether a scalar function may touch a private row.
@@ -27,16 +89,23 @@ pub(crate) fn function(name: &str) -> bool {
 
 /// Aggregates that depend on the values alone and not on the order of rows: fit for sub-queries that stay within a unit.
 pub(crate) fn inner_aggregate(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "count", "sum", "avg", "min", "max", "median", "bool_and", "bool_or",
-    ];
+    const NAMES: &[&str] = &["count", "sum", "avg", "min", "max", "median", "bool_and", "bool_or"];
     NAMES.contains(&name)
 }
 
 /// Window functions that look at the rows of their partition only.
 pub(crate) fn window(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead", "first_value", "last_value",
+        "row_number",
+        "rank",
+        "dense_rank",
+        "percent_rank",
+        "cume_dist",
+        "ntile",
+        "lag",
+        "lead",
+        "first_value",
+        "last_value",
         "nth_value",
     ];
     NAMES.contains(&name) || inner_aggregate(name)
@@ -72,7 +141,8 @@ pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
                 } else {
                     // By zero there is no quotient, and the least whole number has none by −1 either.
                     let (dividend, divisor) = (binary.left.as_ref().clone(), binary.right.as_ref().clone());
-                    let by_minus_one = if binary.op == Operator::Divide { Expr::Negative(Box::new(dividend)) } else { lit(0) };
+                    let by_minus_one =
+                        if binary.op == Operator::Divide { Expr::Negative(Box::new(dividend)) } else { lit(0) };
                     let guarded = when(divisor.clone().eq(lit(0)), lit(ScalarValue::Null))
                         .when(divisor.eq(lit(-1)), by_minus_one)
                         .otherwise(Expr::BinaryExpr(binary))?;
@@ -93,33 +163,58 @@ pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
 /// A literal that is not zero divides anything.
 fn is_plain_divisor(expr: &Expr) -> bool {
     match expr {
-        Expr::Literal(value, _) => !value.is_null() && value.cast_to(&DataType::Float64).is_ok_and(
-            |value| !matches!(value, ScalarValue::Float64(Some(divisor)) if divisor == 0.0 || divisor == -1.0),
-        ),
+        Expr::Literal(value, _) => {
+            !value.is_null()
+                && value.cast_to(&DataType::Float64).is_ok_and(
+                    |value| !matches!(value, ScalarValue::Float64(Some(divisor)) if divisor == 0.0 || divisor == -1.0),
+                )
+        }
         _ => false,
     }
 }
 
-fn fault_of(
-    expr: &Expr,
-    public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, QueryError>,
-) -> Result<(), QueryError> {
+fn fault_of(expr: &Expr, public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, QueryError>) -> Result<(), QueryError> {
     let refuse = |what: String, hint: &str| Err(QueryError::asked(what, hint));
     match expr {
-        Expr::Alias(_) | Expr::Column(_) | Expr::Like(_) | Expr::Not(_)
-        | Expr::IsNotNull(_) | Expr::IsNull(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::IsUnknown(_) | Expr::IsNotTrue(_)
-        | Expr::IsNotFalse(_) | Expr::IsNotUnknown(_) | Expr::Negative(_) | Expr::Between(_) | Expr::Case(_) | Expr::Cast(_)
-        | Expr::TryCast(_) | Expr::InList(_) => Ok(()),
-        Expr::BinaryExpr(binary) if matches!(binary.op, Operator::RegexMatch | Operator::RegexNotMatch | Operator::RegexIMatch | Operator::RegexNotIMatch) => {
+        Expr::Alias(_)
+        | Expr::Column(_)
+        | Expr::Like(_)
+        | Expr::Not(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsNull(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::Negative(_)
+        | Expr::Between(_)
+        | Expr::Case(_)
+        | Expr::Cast(_)
+        | Expr::TryCast(_)
+        | Expr::InList(_) => Ok(()),
+        Expr::BinaryExpr(binary)
+            if matches!(
+                binary.op,
+                Operator::RegexMatch | Operator::RegexNotMatch | Operator::RegexIMatch | Operator::RegexNotIMatch
+            ) =>
+        {
             refuse(format!("`{expr}` may fail on what is in a row"), "use LIKE")
         }
         Expr::Literal(value, _) if matches!(value.data_type(), DataType::Interval(_) | DataType::Duration(_)) => {
-            refuse(format!("`{expr}` may fail on a date that is too far away"), "compare with a fixed date instead, or use date_part")
+            refuse(
+                format!("`{expr}` may fail on a date that is too far away"),
+                "compare with a fixed date instead, or use date_part",
+            )
         }
         Expr::ScalarFunction(call) if call.name() == "abs" => Ok(()), // written out below
         Expr::ScalarFunction(call) if function(call.name()) => constants(call),
         Expr::ScalarFunction(call) => refuse(
-            format!("`{}` may not read a private row: it is not known to be a function of that row that never fails", call.name()),
+            format!(
+                "`{}` may not read a private row: it is not known to be a function of that row that never fails",
+                call.name()
+            ),
             "compute it beforehand, or use one of the functions that `whit query --functions` lists",
         ),
         Expr::BinaryExpr(_) | Expr::Literal(..) => Ok(()),
@@ -148,12 +243,33 @@ fn constants(call: &datafusion::logical_expr::expr::ScalarFunction) -> Result<()
         _ => None,
     };
     const PARTS: [&str; 21] = [
-        "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond", "isoyear", "isodow", "dow", "doy",
-        "epoch", "decade", "century", "milliseconds", "microseconds", "nanosecond", "nanoseconds",
+        "year",
+        "quarter",
+        "month",
+        "week",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "millisecond",
+        "microsecond",
+        "isoyear",
+        "isodow",
+        "dow",
+        "doy",
+        "epoch",
+        "decade",
+        "century",
+        "milliseconds",
+        "microseconds",
+        "nanosecond",
+        "nanoseconds",
     ];
     let fine = match call.name() {
         "clamp" => number(1).zip(number(2)).is_some_and(|(low, high)| low <= high),
-        "bin" => matches!((number(1), number(2), number(3)), (Some(low), Some(high), Some(n)) if crate::functions::edges(low, high, n).is_some()),
+        "bin" => {
+            matches!((number(1), number(2), number(3)), (Some(low), Some(high), Some(n)) if crate::functions::edges(low, high, n).is_some())
+        }
         "date_trunc" | "date_part" => word(0).is_some_and(|part| PARTS.contains(&part.as_str())),
         "substr" => (1..call.args.len()).all(|i| number(i).is_some_and(|n| n >= 0.0 && n < 1e9)),
         "split_part" | "substr_index" => number(2).is_some_and(|n| n != 0.0 && n.abs() < 1e9),

@@ -97,7 +97,20 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
     }
     for statistic in &part.statistics {
         let word = match statistic {
-            super::Statistic::Exact(expr) => format!("exact {}", super::track::aggregate_call(expr).map_or_else(|_| String::new(), |(call, _)| format!("{} {} {} {} {}", call.func.name(), call.params.distinct, call.params.args.len(), call.params.order_by.len(), call.params.filter.is_some()))),
+            super::Statistic::Exact(expr) => format!(
+                "exact {}",
+                super::track::aggregate_call(expr).map_or_else(
+                    |_| String::new(),
+                    |(call, _)| format!(
+                        "{} {} {} {} {}",
+                        call.func.name(),
+                        call.params.distinct,
+                        call.params.args.len(),
+                        call.params.order_by.len(),
+                        call.params.filter.is_some()
+                    )
+                )
+            ),
             other => format!("{other:?}"),
         };
         let _ = writeln!(text, "statistic {word}");
@@ -107,7 +120,15 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
 
 fn exact_arguments(expr: &Expr) -> Vec<Expr> {
     super::track::aggregate_call(expr)
-        .map(|(call, _)| call.params.args.iter().cloned().chain(call.params.order_by.iter().map(|sort| sort.expr.clone())).chain(call.params.filter.iter().map(|f| f.as_ref().clone())).collect())
+        .map(|(call, _)| {
+            call.params
+                .args
+                .iter()
+                .cloned()
+                .chain(call.params.order_by.iter().map(|sort| sort.expr.clone()))
+                .chain(call.params.filter.iter().map(|f| f.as_ref().clone()))
+                .collect()
+        })
         .unwrap_or_default()
 }
 

@@ -49,7 +49,13 @@ pub(crate) fn of(expr: &Expr, column: &dyn Fn(&datafusion::common::Column) -> Op
         Expr::Cast(cast) => range(&cast.expr),
         Expr::TryCast(cast) => range(&cast.expr),
         Expr::BinaryExpr(binary) => match binary.op {
-            Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq | Operator::And
+            Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::And
             | Operator::Or => Range::between(0.0, 1.0),
             Operator::Plus => both(range(&binary.left)?, range(&binary.right)?, |a, b| a + b),
             Operator::Minus => both(range(&binary.left)?, range(&binary.right)?, |a, b| a - b),
@@ -74,7 +80,13 @@ pub(crate) fn of(expr: &Expr, column: &dyn Fn(&datafusion::common::Column) -> Op
             let first = ranges.next()??;
             ranges.try_fold(first, |hull, next| Some(hull.hull(next?)))
         }
-        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::Not(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::Between(_) | Expr::InList(_)
+        Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::Not(_)
+        | Expr::IsTrue(_)
+        | Expr::IsFalse(_)
+        | Expr::Between(_)
+        | Expr::InList(_)
         | Expr::Like(_) => Range::between(0.0, 1.0),
         Expr::ScalarFunction(call) => function(call.name(), &call.args, &range),
         _ => None,
@@ -132,7 +144,10 @@ fn both(left: Range, right: Range, f: impl Fn(f64, f64) -> f64) -> Option<Range>
     match (left, right) {
         (Range::Known { low: a, high: b }, Range::Known { low: c, high: d }) => {
             let ends = [f(a, c), f(a, d), f(b, c), f(b, d)];
-            Range::between(ends.into_iter().fold(f64::INFINITY, f64::min), ends.into_iter().fold(f64::NEG_INFINITY, f64::max))
+            Range::between(
+                ends.into_iter().fold(f64::INFINITY, f64::min),
+                ends.into_iter().fold(f64::NEG_INFINITY, f64::max),
+            )
         }
         (Range::Auto, _) | (_, Range::Auto) => Some(Range::Auto),
     }

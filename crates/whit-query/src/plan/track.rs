@@ -21,12 +21,12 @@ use crate::engine::{number, planning};
 use crate::error::QueryError;
 use datafusion::arrow::array::{Array, Int64Array};
 use datafusion::common::{Column, DFSchema};
-use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection, TableScan, Union,
-    Window, WindowFunctionDefinition, lit,
-};
 use datafusion::logical_expr::Operator;
 use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_conjunction_owned};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Projection,
+    TableScan, Union, Window, WindowFunctionDefinition, lit,
+};
 use datafusion::prelude::col;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -167,9 +167,10 @@ impl Tracked {
 
 /// The hidden column of a name, whatever table it is under.
 pub(crate) fn hidden(schema: &DFSchema, name: &str) -> Option<Expr> {
-    schema.iter().find(|(_, field)| field.name() == name).map(|(table, field)| {
-        Expr::Column(Column::new(table.cloned(), field.name().clone()))
-    })
+    schema
+        .iter()
+        .find(|(_, field)| field.name() == name)
+        .map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name().clone())))
 }
 
 /// An expression without table names and aliases, to compare with another.
@@ -235,7 +236,10 @@ pub(crate) fn track(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<Tra
         LogicalPlan::Sort(sort) if sort.fetch.is_none() => track(&sort.input, around),
         LogicalPlan::EmptyRelation(_) | LogicalPlan::Values(_) => Ok(Tracked::public(plan.clone())),
         LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => {
-            let input = plan.inputs().first().map_or_else(|| never("LIMIT without rows", "leave it out"), |input| track(input, around))?;
+            let input = plan
+                .inputs()
+                .first()
+                .map_or_else(|| never("LIMIT without rows", "leave it out"), |input| track(input, around))?;
             if input.private.is_some() {
                 return never(
                     "LIMIT inside of an aggregate: which rows stay would depend on other units",
@@ -294,17 +298,21 @@ fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Re
     let Some(unit) = dataset.unit.as_ref() else { return Ok(Tracked::public(plan.clone())) };
     let schema = plan.schema();
     // Arithmetic on decimals fails where it overflows, and a failure tells of a row: as floats they do not.
-    let plain = |(table, field): (Option<&datafusion::common::TableReference>, &datafusion::arrow::datatypes::FieldRef)| {
-        let column = Expr::Column(Column::new(table.cloned(), field.name().clone()));
-        match field.data_type() {
-            kind if kind.is_decimal() => {
-                let float = datafusion::logical_expr::TryCast::new(Box::new(column), datafusion::arrow::datatypes::DataType::Float64);
-                Expr::TryCast(float).alias_qualified(table.cloned(), field.name())
+    let plain =
+        |(table, field): (Option<&datafusion::common::TableReference>, &datafusion::arrow::datatypes::FieldRef)| {
+            let column = Expr::Column(Column::new(table.cloned(), field.name().clone()));
+            match field.data_type() {
+                kind if kind.is_decimal() => {
+                    let float = datafusion::logical_expr::TryCast::new(
+                        Box::new(column),
+                        datafusion::arrow::datatypes::DataType::Float64,
+                    );
+                    Expr::TryCast(float).alias_qualified(table.cloned(), field.name())
+                }
+                kind if kind.is_floating() => number(column).alias_qualified(table.cloned(), field.name()),
+                _ => column,
             }
-            kind if kind.is_floating() => number(column).alias_qualified(table.cloned(), field.name()),
-            _ => column,
-        }
-    };
+        };
     let mut exprs: Vec<Expr> = schema.iter().map(plain).collect();
     let mut tags: Vec<Tag> = Vec::new();
     let is_public = |column: &str| unit.units().first().is_some_and(|unit| unit.is_public(column));
@@ -327,7 +335,10 @@ fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Re
             known: user || element || is_public(name),
             observed: unit.public.contains(name),
             origin: Some((table.to_owned(), name.clone())),
-            range: range.or_else(|| (field.data_type() == &datafusion::arrow::datatypes::DataType::Boolean).then_some(Range::Known { low: 0.0, high: 1.0 })),
+            range: range.or_else(|| {
+                (field.data_type() == &datafusion::arrow::datatypes::DataType::Boolean)
+                    .then_some(Range::Known { low: 0.0, high: 1.0 })
+            }),
         });
     }
     let grouped = matches!(unit.protect, Kind::Event | Kind::Element | Kind::User) || unit.user.is_some();
@@ -442,7 +453,9 @@ fn comparable(own: &[Expr], owner: &Tracked, others: &[Expr], other: &Tracked) -
         let (left, right) = (plain(type_of(a, owner)?), plain(type_of(b, other)?));
         if left != right && (kind(&left).is_none() || kind(&left) != kind(&right)) {
             return Err(QueryError::asked(
-                format!("`{a}` is {left} and `{b}` is {right}, so how many partners a row finds would depend on how they are compared"),
+                format!(
+                    "`{a}` is {left} and `{b}` is {right}, so how many partners a row finds would depend on how they are compared"
+                ),
                 "cast one of them in a sub-query, or declare both tables with one type",
             ));
         }
@@ -462,7 +475,8 @@ fn has_limit(plan: &LogicalPlan) -> bool {
 fn partners(plan: &LogicalPlan, keys: Vec<Expr>, around: &Surroundings<'_>) -> Result<u64, QueryError> {
     use datafusion::functions_aggregate::expr_fn::{count, max};
     let counted = LogicalPlanBuilder::from(plan.clone()).aggregate(keys, vec![count(lit(1_i64)).alias("partners")]);
-    let most = counted.and_then(|builder| builder.aggregate(Vec::<Expr>::new(), vec![max(col("partners")).alias("most")]));
+    let most =
+        counted.and_then(|builder| builder.aggregate(Vec::<Expr>::new(), vec![max(col("partners")).alias("most")]));
     let batches = (around.collect)(built(most)?)?;
     let found = batches.first().and_then(|batch| {
         batch.column(0).as_any().downcast_ref::<Int64Array>().filter(|most| most.is_valid(0)).map(|most| most.value(0))
@@ -479,7 +493,8 @@ fn sorted_out(join: &Join) -> Result<Join, QueryError> {
     for condition in split_conjunction_owned(filter) {
         let pair = match &condition {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
-                find_valid_equijoin_key_pair(left, right, join.left.schema(), join.right.schema()).map_err(|error| planning(&error))?
+                find_valid_equijoin_key_pair(left, right, join.left.schema(), join.right.schema())
+                    .map_err(|error| planning(&error))?
             }
             _ => None,
         };
@@ -507,7 +522,8 @@ fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
             with_public(join, left, right, private, true, around)
         }
         (None, Some(private)) => {
-            if !matches!(join.join_type, JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti) {
+            if !matches!(join.join_type, JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti)
+            {
                 return unsided(join.join_type);
             }
             with_public(join, left, right, private, false, around)
@@ -518,7 +534,9 @@ fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
 
 fn unsided<T>(join_type: JoinType) -> Result<T, Lost> {
     never(
-        format!("a {join_type} join would make rows for public rows without a private partner, and these belong to nobody"),
+        format!(
+            "a {join_type} join would make rows for public rows without a private partner, and these belong to nobody"
+        ),
         "use an inner join, or put the private table on the side whose rows all stay",
     )
 }
@@ -529,11 +547,18 @@ fn joined_tags(join_type: JoinType, left: &[Tag], right: &[Tag]) -> Vec<Tag> {
         JoinType::RightSemi | JoinType::RightAnti => right.to_vec(),
         JoinType::LeftMark => left.iter().cloned().chain([Tag::default()]).collect(),
         JoinType::RightMark => right.iter().cloned().chain([Tag::default()]).collect(),
-        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => left.iter().chain(right).cloned().collect(),
+        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
+            left.iter().chain(right).cloned().collect()
+        }
     }
 }
 
-fn rejoined(join: &Join, left: LogicalPlan, right: LogicalPlan, around: &Surroundings<'_>) -> Result<LogicalPlan, QueryError> {
+fn rejoined(
+    join: &Join,
+    left: LogicalPlan,
+    right: LogicalPlan,
+    around: &Surroundings<'_>,
+) -> Result<LogicalPlan, QueryError> {
     let on = join.on.iter().map(|(a, b)| Ok((safe_value(a, around)?, safe_value(b, around)?)));
     let on = on.collect::<Result<Vec<_>, QueryError>>()?;
     let filter = join.filter.as_ref().map(|filter| safe_value(filter, around)).transpose()?;
@@ -564,7 +589,10 @@ fn with_public(
     let own_public = own.iter().all(|expr| owner.tag_of(expr, around).public);
     let own_known = own.iter().all(|expr| owner.tag_of(expr, around).known);
     let filtered = join.filter.as_ref().map(|filter| {
-        filter.column_refs().iter().all(|column| owner.tag(column).or_else(|| other.tag(column)).is_some_and(|tag| tag.public))
+        filter
+            .column_refs()
+            .iter()
+            .all(|column| owner.tag(column).or_else(|| other.tag(column)).is_some_and(|tag| tag.public))
     });
     let public = own_public && filtered.unwrap_or(true);
     private.rows_public &= public;
@@ -607,14 +635,20 @@ fn along_user(
 ) -> Result<Tracked, Lost> {
     if a.payer != b.payer {
         return never(
-            format!("`{}` and `{}` have separate budgets, so no budget would pay for a question about both", a.dataset, b.dataset),
+            format!(
+                "`{}` and `{}` have separate budgets, so no budget would pay for a question about both",
+                a.dataset, b.dataset
+            ),
             "lead the user key of one to the other: unit.user = \"orders.customer_id -> customers.id\"",
         );
     }
     let along = join.on.iter().any(|(x, y)| left.tag_of(x, around).user && right.tag_of(y, around).user);
     if !along {
         return never(
-            format!("`{}` and `{}` are both private and are not joined along the user, so one user's rows would meet another's", a.dataset, b.dataset),
+            format!(
+                "`{}` and `{}` are both private and are not joined along the user, so one user's rows would meet another's",
+                a.dataset, b.dataset
+            ),
             "add the user columns to the join condition: ON a.user_id = b.user_id AND …",
         );
     }
@@ -645,11 +679,17 @@ fn along_user(
     let ((left, left_tags), (right, right_tags)) = (strip(left, true)?, strip(right, false)?);
     // Where a row finds no partner, the right side's user is missing and says nothing of whose the row is.
     let outer = join.join_type == JoinType::Left;
-    let right_tags: Vec<Tag> =
-        right_tags.into_iter().map(|tag| if outer { Tag { user: false, known: false, public: false, ..tag } } else { tag }).collect();
+    let right_tags: Vec<Tag> = right_tags
+        .into_iter()
+        .map(|tag| if outer { Tag { user: false, known: false, public: false, ..tag } } else { tag })
+        .collect();
     let tags = joined_tags(join.join_type, &left_tags, &right_tags);
     let plan = rejoined(join, left, right, around)?;
-    Ok(Tracked { plan, tags, private: Some(Private { element: false, copies: None, rows_of_user: None, rows_of_element: None, ..a }) })
+    Ok(Tracked {
+        plan,
+        tags,
+        private: Some(Private { element: false, copies: None, rows_of_user: None, rows_of_element: None, ..a }),
+    })
 }
 
 fn unite(union: &Union, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
@@ -727,7 +767,10 @@ fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<Tracked, Lo
         )));
     }
     if matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
-        return never("GROUPING SETS, ROLLUP and CUBE are not known to keep the unit", "write one query for each grouping");
+        return never(
+            "GROUPING SETS, ROLLUP and CUBE are not known to keep the unit",
+            "write one query for each grouping",
+        );
     }
     let keeps_element = private.element && element;
     let mut groups = aggregate.group_expr.iter().map(|expr| safe(expr, around)).collect::<Result<Vec<_>, _>>()?;
@@ -762,21 +805,26 @@ fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<Tracked, Lo
     let tags = tags.into_iter().map(known).collect();
     let grouped = Aggregate::try_new(Arc::new(input.plan), groups, sums).map_err(|error| planning(&error))?;
     let plan = LogicalPlan::Aggregate(grouped);
-    Ok(Tracked { plan, tags, private: Some(Private {
-        element: keeps_element,
-        copies: None,
-        rows_of_user: by_user.then_some(1),
-        rows_of_element: by_element.then_some(1),
-        rows_public,
-        ..private
-    }) })
+    Ok(Tracked {
+        plan,
+        tags,
+        private: Some(Private {
+            element: keeps_element,
+            copies: None,
+            rows_of_user: by_user.then_some(1),
+            rows_of_element: by_element.then_some(1),
+            rows_public,
+            ..private
+        }),
+    })
 }
 
 /// Sums of floats depend on the order in which they are added, and so on how rows of others fall into batches.
 fn exact_inside(call: &datafusion::logical_expr::expr::AggregateFunction, input: &Tracked) -> Result<(), QueryError> {
     let name = call.func.name();
     let Some(argument) = call.params.args.first() else { return Ok(()) };
-    let whole = type_of(argument, input).is_ok_and(|kind| kind.is_integer() || kind == datafusion::arrow::datatypes::DataType::Boolean);
+    let whole = type_of(argument, input)
+        .is_ok_and(|kind| kind.is_integer() || kind == datafusion::arrow::datatypes::DataType::Boolean);
     match name {
         "sum" | "avg" if !whole => Err(QueryError::asked(
             format!("`{name}` of fractions inside of a unit depends on the order in which they are added"),
@@ -847,7 +895,10 @@ fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<Tracked, Lo
             WindowFunctionDefinition::WindowUDF(function) => function.name().to_owned(),
         };
         if !allow::window(&name) {
-            return never(format!("the window function `{name}` is not known"), "use row_number, rank, lag, lead or an aggregate");
+            return never(
+                format!("the window function `{name}` is not known"),
+                "use row_number, rank, lag, lead or an aggregate",
+            );
         }
         let (user, element) = covers(&call.params.partition_by, &input, around);
         if !user || !private.user {
@@ -890,10 +941,12 @@ fn safe_window(
 ) -> Result<Expr, Lost> {
     let mut safe = call.clone();
     let all = |exprs: &[Expr]| exprs.iter().map(|expr| safe_value(expr, around)).collect::<Result<Vec<_>, _>>();
-    safe.params.args = call.params.args.iter().map(|arg| numbers_only(arg, input, around)).collect::<Result<Vec<_>, _>>()?;
+    safe.params.args =
+        call.params.args.iter().map(|arg| numbers_only(arg, input, around)).collect::<Result<Vec<_>, _>>()?;
     safe.params.partition_by = all(&call.params.partition_by)?;
     safe.params.partition_by.extend(input.hidden(USER));
-    safe.params.filter = call.params.filter.as_ref().map(|filter| safe_value(filter, around).map(Box::new)).transpose()?;
+    safe.params.filter =
+        call.params.filter.as_ref().map(|filter| safe_value(filter, around).map(Box::new)).transpose()?;
     for sort in &mut safe.params.order_by {
         sort.expr = numbers_only(&sort.expr, input, around)?;
     }
@@ -901,7 +954,9 @@ fn safe_window(
     if by_position.contains(&name) {
         // Rows that stand side by side in the given order stand in the order of all their columns.
         safe.params.order_by.extend(input.plan.schema().iter().map(|field| Expr::from(field).sort(true, true)));
-    } else if matches!(name, "sum" | "avg") && !call.params.args.iter().all(|arg| type_of(arg, input).is_ok_and(|kind| kind.is_integer())) {
+    } else if matches!(name, "sum" | "avg")
+        && !call.params.args.iter().all(|arg| type_of(arg, input).is_ok_and(|kind| kind.is_integer()))
+    {
         return never(
             format!("`{name}` of fractions in a window depends on the order in which they are added"),
             format!("make them whole first: {name}(CAST(x * 1000 AS BIGINT))"),

@@ -27,8 +27,18 @@ const DRAWS: usize = 200;
 const MOST_ROWS: usize = 400_000;
 
 /// Finishes an answer.
-pub(super) fn answer(tables: &Tables, plan: &Plan, released: &Released, statement: Statement) -> Result<Answer, QueryError> {
-    let batches = plan.parts.iter().zip(&released.parts).map(|(part, released)| table(part, released)).collect::<Result<Vec<_>, _>>()?;
+pub(super) fn answer(
+    tables: &Tables,
+    plan: &Plan,
+    released: &Released,
+    statement: Statement,
+) -> Result<Answer, QueryError> {
+    let batches = plan
+        .parts
+        .iter()
+        .zip(&released.parts)
+        .map(|(part, released)| table(part, released))
+        .collect::<Result<Vec<_>, _>>()?;
     // One part whose rows can be followed to the end gets intervals; where tables are joined or added up, it does not.
     let carried = if plan.parts.len() == 1 { carry(&plan.after) } else { None };
     let traced = carried.is_some();
@@ -85,7 +95,8 @@ fn table(part: &Part, released: &ReleasedPart) -> Result<RecordBatch, QueryError
         arrays.push(array((0..groups).map(value), kind)?);
     }
     arrays.push(Arc::new(Int64Array::from_iter_values(0..groups as i64)));
-    RecordBatch::try_new(Arc::new(part_schema(&part.output)), arrays).map_err(|error| QueryError::failed(error.to_string()))
+    RecordBatch::try_new(Arc::new(part_schema(&part.output)), arrays)
+        .map_err(|error| QueryError::failed(error.to_string()))
 }
 
 fn array<'a>(values: impl Iterator<Item = &'a Value>, kind: &DataType) -> Result<ArrayRef, QueryError> {
@@ -110,7 +121,12 @@ fn array<'a>(values: impl Iterator<Item = &'a Value>, kind: &DataType) -> Result
 }
 
 /// Runs what comes after, over these tables.
-fn run(tables: &Tables, after: &LogicalPlan, batches: &[RecordBatch], plan: &Plan) -> Result<(Vec<String>, RecordBatch), QueryError> {
+fn run(
+    tables: &Tables,
+    after: &LogicalPlan,
+    batches: &[RecordBatch],
+    plan: &Plan,
+) -> Result<(Vec<String>, RecordBatch), QueryError> {
     let filled = after.clone().transform_up(|node| {
         Ok(match node {
             LogicalPlan::TableScan(mut scan) => {
@@ -179,7 +195,8 @@ fn uses(plan: &LogicalPlan, column: usize, part: &Part) -> Option<BTreeSet<usize
 
 fn role_of(used: &BTreeSet<usize>, part: &Part) -> Role {
     let keys = part.keys.len();
-    let noisy = used.iter().filter_map(|&i| i.checked_sub(keys)).any(|i| !matches!(part.statistics[i], Statistic::Exact(_)));
+    let noisy =
+        used.iter().filter_map(|&i| i.checked_sub(keys)).any(|i| !matches!(part.statistics[i], Statistic::Exact(_)));
     if noisy {
         Role::Noisy
     } else if !used.is_empty() && used.iter().all(|&i| i < keys) {
@@ -214,7 +231,9 @@ fn direct(plan: &LogicalPlan, column: usize) -> Option<usize> {
 fn all_rows(plan: &LogicalPlan) -> Option<LogicalPlan> {
     match plan {
         LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => all_rows(plan.inputs().first()?),
-        LogicalPlan::Projection(projection) if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) => Some(plan.clone()),
+        LogicalPlan::Projection(projection) if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) => {
+            Some(plan.clone())
+        }
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
             let input = all_rows(plan.inputs().first()?)?;
             plan.with_new_exprs(plan.expressions(), vec![input]).ok()
@@ -243,7 +262,10 @@ fn redraw(
     let part = &plan.parts[0];
     let z = normal::upper_quantile((1.0 - statement.confidence) / 2.0);
     let mut entropy = Replay::new(0x5ee5); // of released numbers only: nothing here is secret
-    let mut drawn = ReleasedPart { keys: Vec::with_capacity(draws * groups), cells: vec![Vec::with_capacity(draws * groups); released.cells.len()] };
+    let mut drawn = ReleasedPart {
+        keys: Vec::with_capacity(draws * groups),
+        cells: vec![Vec::with_capacity(draws * groups); released.cells.len()],
+    };
     for _ in 0..draws {
         drawn.keys.extend(released.keys.iter().cloned());
         for (all, cells) in drawn.cells.iter_mut().zip(&released.cells) {
@@ -287,6 +309,7 @@ fn wiggled(cell: &Cell, z: f64, entropy: &mut dyn Entropy) -> Cell {
     let (Some(low), Some(high)) = (cell.low, cell.high) else { return cell.clone() };
     let uniform = (entropy.bits(53) as f64 + 0.5) / 2f64.powi(53);
     let moved = number + normal::quantile(uniform) * (high - low) / (2.0 * z);
-    let value = if matches!(cell.value, Value::Int(_)) { Value::Int(moved.round() as i64) } else { Value::Float(moved) };
+    let value =
+        if matches!(cell.value, Value::Int(_)) { Value::Int(moved.round() as i64) } else { Value::Float(moved) };
     Cell { value, low: cell.low, high: cell.high }
 }

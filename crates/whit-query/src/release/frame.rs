@@ -62,13 +62,16 @@ impl Frame {
                 // In the order of the keys themselves: that in which they were met would tell of the data.
                 let order = if plain.groups > 1 { Some(sorted(&keys)?) } else { None };
                 let keys = match order {
-                    Some(order) => keys.iter().map(|key| take(key, &order, None)).collect::<Result<_, _>>().map_err(wrong)?,
+                    Some(order) => {
+                        keys.iter().map(|key| take(key, &order, None)).collect::<Result<_, _>>().map_err(wrong)?
+                    }
                     None => keys,
                 };
                 Self { keys, groups: plain.groups, presence: Vec::new() }
             }
             Groups::Listed => {
-                let lists: Vec<&[ScalarValue]> = part.keys.iter().map(|key| key.listed.as_deref().unwrap_or_default()).collect();
+                let lists: Vec<&[ScalarValue]> =
+                    part.keys.iter().map(|key| key.listed.as_deref().unwrap_or_default()).collect();
                 let groups: usize = lists.iter().map(|list| list.len()).product();
                 let mut keys = Vec::new();
                 let mut repeat = groups;
@@ -97,14 +100,21 @@ impl Frame {
         if rows == 0 {
             return Ok(Vec::new());
         }
-        let own: Vec<ArrayRef> = self
-            .keys
-            .iter()
-            .zip(keys)
-            .map(|(own, other)| if own.data_type() == other.data_type() { Ok(Arc::clone(own)) } else { cast(own, other.data_type()) })
-            .collect::<Result<_, _>>()
-            .map_err(wrong)?;
-        let mut groups: Box<dyn GroupValues> = new_group_values(schema_of(&own), &GroupOrdering::None).map_err(wrong)?;
+        let own: Vec<ArrayRef> =
+            self.keys
+                .iter()
+                .zip(keys)
+                .map(|(own, other)| {
+                    if own.data_type() == other.data_type() {
+                        Ok(Arc::clone(own))
+                    } else {
+                        cast(own, other.data_type())
+                    }
+                })
+                .collect::<Result<_, _>>()
+                .map_err(wrong)?;
+        let mut groups: Box<dyn GroupValues> =
+            new_group_values(schema_of(&own), &GroupOrdering::None).map_err(wrong)?;
         let (mut first, mut second) = (Vec::new(), Vec::new());
         groups.intern(&own, &mut first).map_err(wrong)?;
         groups.intern(keys, &mut second).map_err(wrong)?;
@@ -178,7 +188,11 @@ pub(crate) fn shown(keys: &Keys, counts: &[u64], entropy: &mut dyn Entropy) -> R
 }
 
 /// The statistics of a part that read nothing private, in the order of its groups.
-pub(crate) fn exact_columns(tables: &Tables, part: &Part, frame: &Frame) -> Result<BTreeMap<usize, Vec<Value>>, QueryError> {
+pub(crate) fn exact_columns(
+    tables: &Tables,
+    part: &Part,
+    frame: &Frame,
+) -> Result<BTreeMap<usize, Vec<Value>>, QueryError> {
     let mut columns = BTreeMap::new();
     let exact: Vec<(usize, &datafusion::logical_expr::Expr)> = part
         .statistics
@@ -192,7 +206,8 @@ pub(crate) fn exact_columns(tables: &Tables, part: &Part, frame: &Frame) -> Resu
     if exact.is_empty() {
         return Ok(columns);
     }
-    let groups = part.keys.iter().enumerate().map(|(i, key)| key.expr.clone().alias(format!("k{i}"))).collect::<Vec<_>>();
+    let groups =
+        part.keys.iter().enumerate().map(|(i, key)| key.expr.clone().alias(format!("k{i}"))).collect::<Vec<_>>();
     let sums = exact.iter().map(|(i, expr)| (*expr).clone().unalias().alias(format!("m{i}"))).collect::<Vec<_>>();
     let plan = LogicalPlanBuilder::from(part.rows.clone())
         .aggregate(groups, sums)
@@ -220,7 +235,9 @@ pub(crate) fn exact_columns(tables: &Tables, part: &Part, frame: &Frame) -> Resu
 pub(crate) fn values(array: &ArrayRef) -> Result<Vec<Value>, QueryError> {
     let kind = array.data_type();
     let as_type = |kind: &DataType| cast(array, kind).map_err(wrong);
-    let each = |f: &dyn Fn(usize) -> Value| (0..array.len()).map(|i| if array.is_null(i) { Value::Null } else { f(i) }).collect();
+    let each = |f: &dyn Fn(usize) -> Value| {
+        (0..array.len()).map(|i| if array.is_null(i) { Value::Null } else { f(i) }).collect()
+    };
     Ok(match kind {
         DataType::Boolean => {
             let column = array.as_boolean();

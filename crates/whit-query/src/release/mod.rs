@@ -107,10 +107,19 @@ impl Tables {
     pub fn of(declaration: Declaration, folder: &Path, tuning: Tuning) -> Result<Self, QueryError> {
         let runtime = runtime(tuning.threads)?;
         let warehouse = runtime.block_on(Warehouse::open(declaration, folder, tuning))?;
-        let mut tables = Self { warehouse, runtime, elements: BTreeMap::new(), scans: BTreeMap::new(), partitions: BTreeMap::new(), changed: std::sync::atomic::AtomicBool::new(false) };
+        let mut tables = Self {
+            warehouse,
+            runtime,
+            elements: BTreeMap::new(),
+            scans: BTreeMap::new(),
+            partitions: BTreeMap::new(),
+            changed: std::sync::atomic::AtomicBool::new(false),
+        };
         let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
         for name in names {
-            let table = tables.runtime.block_on(tables.warehouse.context().table(datafusion::common::TableReference::bare(name.as_str())));
+            let table = tables
+                .runtime
+                .block_on(tables.warehouse.context().table(datafusion::common::TableReference::bare(name.as_str())));
             let scan = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
             tables.scans.insert(name.clone(), scan);
             if let Some(element) = tables.element_of(&name)? {
@@ -160,7 +169,10 @@ impl Tables {
             ElementSource::Expression(sql) => in_sql(&sql),
             ElementSource::Dictionary { column, elements, unknown } => {
                 let value = Expr::Column(datafusion::common::Column::new_unqualified(column));
-                let text = Expr::TryCast(datafusion::logical_expr::TryCast::new(Box::new(value), datafusion::arrow::datatypes::DataType::Utf8));
+                let text = Expr::TryCast(datafusion::logical_expr::TryCast::new(
+                    Box::new(value),
+                    datafusion::arrow::datatypes::DataType::Utf8,
+                ));
                 let mut cases = elements.iter();
                 let literal = |text: &str| datafusion::prelude::lit(text.to_owned());
                 let Some((first, named)) = cases.next() else { return Ok(Some(literal(&unknown))) };
@@ -188,7 +200,10 @@ impl Tables {
     /// Plans a question: nothing private is read.
     pub fn plan(&self, sql: &str, asking: &Asking) -> Result<Plan, QueryError> {
         let state = self.warehouse.context().state();
-        let logical = self.runtime.block_on(state.create_logical_plan(sql)).map_err(|error| outline::misread(&error, sql, self))?;
+        let logical = self
+            .runtime
+            .block_on(state.create_logical_plan(sql))
+            .map_err(|error| outline::misread(&error, sql, self))?;
         let collect = |plan: LogicalPlan| self.collect(&plan);
         let around = track::Surroundings {
             declaration: self.warehouse.declaration(),
@@ -261,7 +276,14 @@ impl Tables {
         self.answer(sql, asking, books, "reproducible", Some(seed))
     }
 
-    fn answer(&self, sql: &str, asking: &Asking, books: &mut Books, analyst: &str, seed: Option<u64>) -> Result<Answer, QueryError> {
+    fn answer(
+        &self,
+        sql: &str,
+        asking: &Asking,
+        books: &mut Books,
+        analyst: &str,
+        seed: Option<u64>,
+    ) -> Result<Answer, QueryError> {
         let plan = self.plan(sql, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
@@ -289,7 +311,10 @@ impl Tables {
         let stored = books.stored(&question).map_err(of_ledger)?;
         let (released, entry, again) = if let Some(stored) = stored {
             let released: Released = serde_json::from_slice(&stored.value).map_err(|error| {
-                QueryError::failed(format!("entry {} of the ledger holds no answer that can be read: {error}", stored.number))
+                QueryError::failed(format!(
+                    "entry {} of the ledger holds no answer that can be read: {error}",
+                    stored.number
+                ))
             })?;
             (released, Some(stored.number), true)
         } else {
@@ -302,7 +327,13 @@ impl Tables {
                 None => whit_core::release(&run, &(), &plan.rungs, &mut booking, &mut Os),
                 Some(seed) => {
                     let mut replay = Replay::new(seed);
-                    whit_core::release::release_reproducibly_without_privacy(&run, &(), &plan.rungs, &mut booking, &mut replay)
+                    whit_core::release::release_reproducibly_without_privacy(
+                        &run,
+                        &(),
+                        &plan.rungs,
+                        &mut booking,
+                        &mut replay,
+                    )
                 }
             };
             let released = match released {
@@ -329,8 +360,16 @@ impl Tables {
     }
 
     /// The largest ε below the one that was refused with which the same question would fit now.
-    fn largest_that_fits(&self, plan: &Plan, epsilon: f64, delta: f64, booking: &mut whit_account::ledger::Booking<'_>) -> Option<f64> {
-        let mut fits = |epsilon: f64| calibrate(plan, epsilon, delta).is_ok_and(|calibrated| booking.would_fit(&calibrated.charge).is_ok());
+    fn largest_that_fits(
+        &self,
+        plan: &Plan,
+        epsilon: f64,
+        delta: f64,
+        booking: &mut whit_account::ledger::Booking<'_>,
+    ) -> Option<f64> {
+        let mut fits = |epsilon: f64| {
+            calibrate(plan, epsilon, delta).is_ok_and(|calibrated| booking.would_fit(&calibrated.charge).is_ok())
+        };
         let (mut low, mut high) = (epsilon * 1e-4, epsilon);
         if !fits(low) {
             return None;
@@ -343,7 +382,8 @@ impl Tables {
     }
 
     fn statement(&self, plan: &Plan, confidence: f64, released: &Released) -> Statement {
-        let unit = plan.rungs.first().map_or_else(|| "nothing private is read".to_owned(), |rung| rung.unit.to_string());
+        let unit =
+            plan.rungs.first().map_or_else(|| "nothing private is read".to_owned(), |rung| rung.unit.to_string());
         let notes = plan.notes.iter().chain(&released.notes).cloned().collect();
         Statement {
             dataset: plan.dataset.clone(),
@@ -388,7 +428,11 @@ impl Tables {
         let mut parts = Vec::new();
         for part in &plan.parts {
             let (frame, measures) = run.exact(part, &ranges).map_err(|error| QueryError::failed(error.to_string()))?;
-            parts.push(ExactPart { keys: frame.rows(&(0..frame.groups).collect::<Vec<_>>())?, measures, presence: frame.presence.clone() });
+            parts.push(ExactPart {
+                keys: frame.rows(&(0..frame.groups).collect::<Vec<_>>())?,
+                measures,
+                presence: frame.presence.clone(),
+            });
         }
         Ok((plan, parts))
     }
@@ -414,7 +458,8 @@ impl Tables {
             let released = if finds {
                 run.everything(&mut Os).map_err(failed)?
             } else {
-                let mut released = Released { version: 1, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() };
+                let mut released =
+                    Released { version: 1, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() };
                 for (number, (frame, values)) in exact.iter().enumerate() {
                     run.sanitised(number, frame, values.clone(), &[], &mut released, &mut Os).map_err(failed)?;
                 }
@@ -422,7 +467,9 @@ impl Tables {
             };
             let rows = released.parts.into_iter().flat_map(|part| {
                 let cells = part.cells;
-                let row = move |(i, keys): (usize, Vec<Value>)| (keys, cells.iter().map(|column| column[i].value.clone()).collect());
+                let row = move |(i, keys): (usize, Vec<Value>)| {
+                    (keys, cells.iter().map(|column| column[i].value.clone()).collect())
+                };
                 part.keys.into_iter().enumerate().map(row).collect::<Vec<_>>()
             });
             runs.push(rows.collect());
@@ -504,7 +551,12 @@ fn engine(error: QueryError) -> SanitiseError {
 }
 
 impl Run<'_> {
-    fn sums(&self, part: &crate::plan::Part, pass: Pass, found: &[(f64, f64)]) -> Result<crate::bound::Sums, SanitiseError> {
+    fn sums(
+        &self,
+        part: &crate::plan::Part,
+        pass: Pass,
+        found: &[(f64, f64)],
+    ) -> Result<crate::bound::Sums, SanitiseError> {
         let context = self.tables.warehouse.context();
         self.tables.runtime.block_on(engine::sums(context, part, pass, found, self.seed)).map_err(engine)
     }
@@ -546,7 +598,9 @@ impl Run<'_> {
             let noise = self.noise.map(|noise| &noise.parts[number]);
             let mut found = Vec::new();
             for (i, auto) in part.autos.iter().enumerate() {
-                let noise = noise.and_then(|noise| noise.ranges.get(i)).ok_or_else(|| SanitiseError::Engine("a range without noise".to_owned()))?;
+                let noise = noise
+                    .and_then(|noise| noise.ranges.get(i))
+                    .ok_or_else(|| SanitiseError::Engine("a range without noise".to_owned()))?;
                 let sums = self.sums(part, Pass::Range(i), &[])?;
                 let bins = Bins::default();
                 let mut counts = frame::spread(&sums, bins.len())?;
@@ -559,7 +613,9 @@ impl Run<'_> {
                         auto.name,
                         100.0 * range.outside
                     ),
-                    None => format!("no bounds of {} could be found: there are too few values for the noise", auto.name),
+                    None => {
+                        format!("no bounds of {} could be found: there are too few values for the noise", auto.name)
+                    }
                 });
                 found.push((low, high));
             }
@@ -599,7 +655,9 @@ impl Run<'_> {
         let mut cells = Vec::new();
         for (i, statistic) in part.statistics.iter().enumerate() {
             cells.push(match statistic {
-                Statistic::Exact(_) => groups.iter().map(|&g| Cell { value: exact[&i][g].clone(), low: None, high: None }).collect(),
+                Statistic::Exact(_) => {
+                    groups.iter().map(|&g| Cell { value: exact[&i][g].clone(), low: None, high: None }).collect()
+                }
                 other => noisy.cells(other, &groups).map_err(engine)?,
             });
         }

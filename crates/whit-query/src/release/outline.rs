@@ -28,13 +28,24 @@ struct Outline<'a> {
 }
 
 /// Plans a whole question.
-pub(super) fn plan(sql: &str, logical: &LogicalPlan, asking: &Asking, around: &Surroundings<'_>) -> Result<Plan, QueryError> {
+pub(super) fn plan(
+    sql: &str,
+    logical: &LogicalPlan,
+    asking: &Asking,
+    around: &Surroundings<'_>,
+) -> Result<Plan, QueryError> {
     match logical {
         LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_) => {
-            return Err(QueryError::asked("only questions are answered here, and this would change something", "ask with SELECT"));
+            return Err(QueryError::asked(
+                "only questions are answered here, and this would change something",
+                "ask with SELECT",
+            ));
         }
         LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
-            return Err(QueryError::asked("the engine's own plan could tell of the data", "use `whit preview` to see how a question is planned"));
+            return Err(QueryError::asked(
+                "the engine's own plan could tell of the data",
+                "use `whit preview` to see how a question is planned",
+            ));
         }
         _ => {}
     }
@@ -76,7 +87,10 @@ fn presentable(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<(), Quer
             reads_inside += usize::from(is_private(scan.table_name.table(), around));
         }
         if node.schema().fields().iter().any(|field| field.name().to_lowercase().starts_with("__whit")) {
-            fault = Some(QueryError::asked("names that begin with `__whit` are kept for whit itself", "call the column something else"));
+            fault = Some(QueryError::asked(
+                "names that begin with `__whit` are kept for whit itself",
+                "call the column something else",
+            ));
         }
         for expr in node.expressions() {
             if expr.is_volatile() {
@@ -127,7 +141,8 @@ impl Outline<'_> {
             LogicalPlan::Distinct(Distinct::All(input)) if self.is_private(input) => {
                 // Which values there are is a grouping without sums.
                 let keys: Vec<Expr> = input.schema().iter().map(Expr::from).collect();
-                let aggregate = Aggregate::try_new(Arc::clone(input), keys, Vec::new()).map_err(|error| planning(&error))?;
+                let aggregate =
+                    Aggregate::try_new(Arc::clone(input), keys, Vec::new()).map_err(|error| planning(&error))?;
                 match track(input, self.around) {
                     Err(Lost::Mixed(_)) => self.rebuilt(plan),
                     _ => self.aggregate(&LogicalPlan::Aggregate(aggregate.clone()), &aggregate),
@@ -185,7 +200,11 @@ impl Outline<'_> {
         let Some(private) = input.private.clone() else { return Ok(plan.clone()) };
         if self.payer.as_ref().is_some_and(|payer| *payer != private.payer) {
             return Err(QueryError::asked(
-                format!("the question reads `{}` and `{}`, which have separate budgets", self.payer.as_deref().unwrap_or_default(), private.payer),
+                format!(
+                    "the question reads `{}` and `{}`, which have separate budgets",
+                    self.payer.as_deref().unwrap_or_default(),
+                    private.payer
+                ),
                 "ask about one at a time",
             ));
         }
@@ -200,7 +219,8 @@ impl Outline<'_> {
 
 /// The types of a part's released table: its columns by number, and which group a row is.
 pub(super) fn part_schema(output: &[(String, DataType)]) -> Schema {
-    let mut fields: Vec<Field> = output.iter().enumerate().map(|(i, (_, kind))| Field::new(format!("c{i}"), kind.clone(), true)).collect();
+    let mut fields: Vec<Field> =
+        output.iter().enumerate().map(|(i, (_, kind))| Field::new(format!("c{i}"), kind.clone(), true)).collect();
     fields.push(Field::new(ROW, DataType::Int64, true));
     Schema::new(fields)
 }
@@ -244,8 +264,16 @@ fn place_of(sentence: &str, sql: &str) -> Option<(usize, usize)> {
         let word = word.rsplit('.').next().unwrap_or(word).trim().to_lowercase();
         (!word.is_empty()).then(|| lower.find(&word)).flatten()
     });
-    let words = [("LIMIT", "limit"), ("GROUPING SETS", "group"), ("UNION", "union"), ("join", "join"), ("sub-query", "(select")];
-    let at = at.min().or_else(|| words.iter().find(|(said, _)| sentence.contains(said)).and_then(|(_, word)| lower.find(word)))?;
+    let words = [
+        ("LIMIT", "limit"),
+        ("GROUPING SETS", "group"),
+        ("UNION", "union"),
+        ("join", "join"),
+        ("sub-query", "(select"),
+    ];
+    let at = at
+        .min()
+        .or_else(|| words.iter().find(|(said, _)| sentence.contains(said)).and_then(|(_, word)| lower.find(word)))?;
     let before = sql.get(..at)?;
     Some((before.matches('\n').count() + 1, before.rsplit('\n').next().unwrap_or(before).chars().count() + 1))
 }
@@ -253,7 +281,9 @@ fn place_of(sentence: &str, sql: &str) -> Option<(usize, usize)> {
 /// What the engine could not read, in our words where the nearest name helps.
 pub(super) fn misread(error: &DataFusionError, sql: &str, tables: &Tables) -> QueryError {
     let text = error.strip_backtrace();
-    let names = |what: &str| -> Option<String> { text.split(what).nth(1).map(|rest| rest.trim_start_matches([' ', '\'', '"', '`', ':']).to_owned()) };
+    let names = |what: &str| -> Option<String> {
+        text.split(what).nth(1).map(|rest| rest.trim_start_matches([' ', '\'', '"', '`', ':']).to_owned())
+    };
     if let Some(rest) = names("No field named") {
         let wanted: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '.').collect();
         let wanted = wanted.trim_end_matches('.').rsplit('.').next().unwrap_or_default().to_owned();

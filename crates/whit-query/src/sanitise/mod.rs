@@ -9,10 +9,10 @@ pub(crate) mod statistic;
 use crate::error::QueryError;
 use crate::plan::{Groups, Part, Plan};
 use whit_account::normal::gaussian_mu_down;
+use whit_core::mechanism::Mechanism;
 use whit_core::mechanism::gaussian::GaussianVector;
 use whit_core::mechanism::keys::{Keys, Moved};
 use whit_core::mechanism::laplace::LaplaceVector;
-use whit_core::mechanism::Mechanism;
 use whit_core::{Bound, Charge, Cost, Delta, Rung, Sensitivity, Support};
 use whit_noise::{DiscreteLaplace, Entropy, Overflow, Ratio, RoundedGaussian};
 
@@ -57,7 +57,9 @@ impl Noise {
     /// How far the noise is from zero with this confidence, in lattice steps.
     pub(crate) fn within(&self, confidence: f64) -> f64 {
         match self {
-            Self::Gaussian(law) => whit_account::normal::upper_quantile((1.0 - confidence) / 2.0) * law.sigma().to_f64(),
+            Self::Gaussian(law) => {
+                whit_account::normal::upper_quantile((1.0 - confidence) / 2.0) * law.sigma().to_f64()
+            }
             Self::Laplace(law) => -(1.0 - confidence).ln() * law.scale().to_f64(),
         }
     }
@@ -134,20 +136,35 @@ enum Law {
 /// Divides ε and δ of the protected rung among all that a plan releases.
 pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibrated, QueryError> {
     if !(epsilon > 0.0 && epsilon.is_finite()) {
-        return Err(QueryError::asked(format!("ε is {epsilon}, and it must be a finite number above 0"), "try --epsilon 0.5"));
+        return Err(QueryError::asked(
+            format!("ε is {epsilon}, and it must be a finite number above 0"),
+            "try --epsilon 0.5",
+        ));
     }
     if !(0.0..1.0).contains(&delta) {
-        return Err(QueryError::asked(format!("δ is {delta}, and it must be at least 0 and below 1"), "try --delta 1e-6"));
+        return Err(QueryError::asked(
+            format!("δ is {delta}, and it must be at least 0 and below 1"),
+            "try --delta 1e-6",
+        ));
     }
     let selected = plan.parts.iter().filter(|part| part.groups == Groups::Selected && is_private(part)).count();
     let needs_delta = plan.parts.iter().any(|part| {
-        !part.autos.is_empty() || part.measures.iter().any(|measure| measure.moved.iter().any(|moved| moved.l1.is_infinite()))
+        !part.autos.is_empty()
+            || part.measures.iter().any(|measure| measure.moved.iter().any(|moved| moved.l1.is_infinite()))
     });
     if delta == 0.0 && (selected > 0 || needs_delta) {
-        let what = if selected > 0 { "group keys that are not public" } else { "quantiles, extremes and bounds found privately" };
+        let what = if selected > 0 {
+            "group keys that are not public"
+        } else {
+            "quantiles, extremes and bounds found privately"
+        };
         return Err(QueryError::asked(
             format!("{what} need a δ above 0"),
-            if selected > 0 { "give --delta 1e-6, or list the keys: columns.NAME.keys = […]" } else { "give --delta 1e-6" },
+            if selected > 0 {
+                "give --delta 1e-6, or list the keys: columns.NAME.keys = […]"
+            } else {
+                "give --delta 1e-6"
+            },
         ));
     }
     let weights: f64 = plan
@@ -161,7 +178,13 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
         .sum();
     let weights = weights.max(1.0);
     if delta == 0.0 {
-        return shared_out(plan, (epsilon, delta), Law::Laplace { epsilon: epsilon * (1.0 - 1e-12) }, weights, KeyRule::None);
+        return shared_out(
+            plan,
+            (epsilon, delta),
+            Law::Laplace { epsilon: epsilon * (1.0 - 1e-12) },
+            weights,
+            KeyRule::None,
+        );
     }
     // A hair less than allowed, for the rounding on the way.
     let gaussian = |epsilon: f64, delta: f64| Law::Gaussian { mu: gaussian_mu_down(epsilon, delta) * (1.0 - 1e-9) };
@@ -170,7 +193,8 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
     }
     let each = delta * KEYS_DELTA / selected as f64;
     let rest = delta * (1.0 - KEYS_DELTA);
-    let together = shared_out(plan, (epsilon, delta), gaussian(epsilon, rest), weights, KeyRule::Gaussian { delta: each })?;
+    let together =
+        shared_out(plan, (epsilon, delta), gaussian(epsilon, rest), weights, KeyRule::Gaussian { delta: each })?;
     // The rule that shows most needs an ε of its own, which adds up plainly: better where one unit has few keys.
     let apart = epsilon * KEYS_SHARE / weights;
     let left = epsilon - apart * selected as f64;
@@ -233,8 +257,10 @@ pub(crate) fn is_private(part: &Part) -> bool {
 }
 
 fn part_noise(part: &Part, rungs: &[Rung], law: Law, weights: f64, rule: KeyRule) -> Result<PartNoise, QueryError> {
-    let measures = part.measures.iter().map(|measure| noise(law, measure.moved[0], 1.0 / weights)).collect::<Result<_, _>>()?;
-    let ranges = part.autos.iter().map(|auto| noise(law, auto.moved[0], RANGE_SHARE / weights)).collect::<Result<_, _>>()?;
+    let measures =
+        part.measures.iter().map(|measure| noise(law, measure.moved[0], 1.0 / weights)).collect::<Result<_, _>>()?;
+    let ranges =
+        part.autos.iter().map(|auto| noise(law, auto.moved[0], RANGE_SHARE / weights)).collect::<Result<_, _>>()?;
     let keys = match &part.presence {
         Some(presence) if is_private(part) => {
             let moved: Vec<(Rung, Moved)> = rungs.iter().cloned().zip(presence.moved.iter().copied()).collect();
@@ -263,7 +289,10 @@ fn keys(law: Law, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Resul
 
 fn noise(law: Law, moved: Sensitivity, share: f64) -> Result<Noise, QueryError> {
     let wrong = |error: &dyn std::fmt::Display| {
-        QueryError::asked(format!("the noise would leave all numbers: {error}"), "ask with a larger ε, or smaller caps and bounds")
+        QueryError::asked(
+            format!("the noise would leave all numbers: {error}"),
+            "ask with a larger ε, or smaller caps and bounds",
+        )
     };
     match law {
         Law::Gaussian { mu } => {

@@ -44,7 +44,8 @@ impl Noisy<'_> {
             }
             Statistic::Spread { sum, squares, count, sample, root } => {
                 let (first, second) = (self.quantise(*sum)?, self.quantise(*squares)?);
-                let cell = |&group: &usize| self.spread((*sum, &first), (*squares, &second), *count, (*sample, *root), group);
+                let cell =
+                    |&group: &usize| self.spread((*sum, &first), (*squares, &second), *count, (*sample, *root), group);
                 Ok(groups.iter().map(cell).collect())
             }
             Statistic::Quantile { tree, .. } | Statistic::Least(tree) | Statistic::Largest(tree) => {
@@ -75,10 +76,12 @@ impl Noisy<'_> {
         let (low, high) = quantise.bounds();
         let n = self.values[count][group] as f64;
         let total = self.values[sum][group] as f64 * quantise.step();
-        let (of_sum, of_count) = (self.noise[sum].within(self.confidence) * quantise.step(), self.noise[count].within(self.confidence));
+        let (of_sum, of_count) =
+            (self.noise[sum].within(self.confidence) * quantise.step(), self.noise[count].within(self.confidence));
         if n <= of_count.max(1.0) {
             // The noise may be all there is: nothing is known beyond the bounds.
-            let middle = if n >= 1.0 { (quantise.centre() + total / n).clamp(low, high) } else { f64::midpoint(low, high) };
+            let middle =
+                if n >= 1.0 { (quantise.centre() + total / n).clamp(low, high) } else { f64::midpoint(low, high) };
             return Cell { value: Value::Float(middle), low: Some(low), high: Some(high) };
         }
         let offset = total / n;
@@ -110,7 +113,8 @@ impl Noisy<'_> {
         if n <= within(count).max(1.0) {
             return Cell { value: Value::Null, low: Some(0.0), high: Some(shape(most)) };
         }
-        let (s, q) = (self.values[sum][group] as f64 * first.step(), self.values[squares][group] as f64 * second.step());
+        let (s, q) =
+            (self.values[sum][group] as f64 * first.step(), self.values[squares][group] as f64 * second.step());
         let mean = s / n;
         let plain = q / n - mean * mean;
         let correction = if sample { n / (n - 1.0).max(1.0) } else { 1.0 };
@@ -130,7 +134,8 @@ impl Noisy<'_> {
     fn ordered(&self, statistic: &Statistic, i: usize, tree: &Tree, group: usize) -> Result<Cell, QueryError> {
         let nodes = tree.nodes();
         let block = &self.values[i][group * nodes..(group + 1) * nodes];
-        let ranks = tree.read(block, self.noise[i].deviation()).map_err(|error| QueryError::failed(error.to_string()))?;
+        let ranks =
+            tree.read(block, self.noise[i].deviation()).map_err(|error| QueryError::failed(error.to_string()))?;
         let estimate = match statistic {
             Statistic::Least(_) => ranks.smallest(self.confidence),
             Statistic::Largest(_) => ranks.largest(self.confidence),

@@ -54,6 +54,10 @@ impl Inspection {
             let first = candidates.first().copied().unwrap_or("user_id");
             let could_be = one_line(&candidates.join(", "));
             writeln!(out, "# TODO: uncomment, and name the column. Could be: {could_be}")?;
+            writeln!(
+                out,
+                "# Where each row is somebody else's, set unit.protect = \"event\" and rename budget.user to budget.event."
+            )?;
             writeln!(out, "# unit.user = {}\n", quoted(first))?;
         }
         writeln!(

@@ -248,9 +248,9 @@ fn missing(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<Stri
     });
     let boundless: Vec<String> = boundless.map(|field| format!("`{}`", field.name())).collect();
     if !boundless.is_empty() {
-        let (it, is) = if boundless.len() == 1 { ("it", "is") } else { ("them", "are") };
+        let (it, has) = if boundless.len() == 1 { ("it", "it has") } else { ("them", "they have") };
         told.push(format!(
-            "no bounds on {}: SUM, AVG and quantiles of {it} are refused until bounds {is} declared, or \"auto\"",
+            "no bounds on {}: SUM, AVG and quantiles of {it} are refused until {has} some, or \"auto\"",
             listed(&boundless)
         ));
     }
@@ -270,6 +270,16 @@ fn missing(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<Stri
                 "no unit.caps.{cap}: what a question costs one {coarser} has no bound, so answers do not tell it and no budget can limit it"
             ));
         }
+    }
+    let rows = match kind {
+        Kind::Element => unit.caps.rows_per_element,
+        Kind::Feature | Kind::Label | Kind::User => unit.caps.rows_per_user,
+        Kind::Event => Some(1),
+    };
+    if rows.or(unit.caps.groups).or(dataset.query.and_then(|query| query.groups)).is_none() {
+        told.push(format!(
+            "no unit.caps.groups: a question with GROUP BY may have to say to how many groups one {kind} contributes"
+        ));
     }
     if dataset.query.and_then(|query| query.epsilon).is_none() {
         told.push("no query.epsilon: each question has to say its ε".to_owned());

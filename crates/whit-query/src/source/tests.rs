@@ -1,7 +1,7 @@
 use super::scratch::Scratch;
 use super::*;
 use crate::error::Fault;
-use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::DataType;
 
 fn ints(values: impl IntoIterator<Item = i64>) -> ArrayRef {
@@ -101,7 +101,7 @@ async fn a_text_with_line_breaks_adds_no_rows() {
     let careless = datafusion::prelude::CsvReadOptions::new().schema(&warehouse.source("c").unwrap().schema);
     context.register_csv("cut", path.to_str().unwrap(), careless).await.unwrap();
     let rows = context.sql("SELECT user_id, note FROM cut").await.unwrap().collect().await;
-    let rows = rows.map(|batches| batches.iter().map(|batch| batch.num_rows()).sum::<usize>());
+    let rows = rows.map(|batches| batches.iter().map(RecordBatch::num_rows).sum::<usize>());
     assert!(rows.as_ref().ok() != Some(&600_000), "this test could not have failed: {rows:?}");
 }
 
@@ -340,7 +340,8 @@ async fn a_survey_shows_the_ladder_and_what_is_missing() {
     assert_eq!(
         visits.missing,
         [
-            "no bounds on `seconds`: SUM, AVG and quantiles of it are refused until bounds is declared, or \"auto\"",
+            "no bounds on `seconds`: SUM, AVG and quantiles of it are refused until it has some, or \"auto\"",
+            "no unit.caps.groups: a question with GROUP BY may have to say to how many groups one element contributes",
             "no query.epsilon: each question has to say its ε"
         ]
     );

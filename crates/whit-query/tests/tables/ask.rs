@@ -64,14 +64,26 @@ fn asking_again_is_free_also_in_other_words() {
     let room = Room::new("again_is_free");
     room.write("visits.csv", &visits());
     let tables = room.tables(USER);
-    let first = ask(&tables, &room, "SELECT shop, COUNT(*) AS n FROM visits WHERE seconds > 100 AND day < 5 GROUP BY shop", &asking(1.0)).unwrap();
+    let first = ask(
+        &tables,
+        &room,
+        "SELECT shop, COUNT(*) AS n FROM visits WHERE seconds > 100 AND day < 5 GROUP BY shop",
+        &asking(1.0),
+    )
+    .unwrap();
     let again = ask(&tables, &room, "select v.shop as s, count(1) c from visits v where v.day < 5 and 100 < v.seconds group by v.shop order by 2 limit 3", &asking(1.0)).unwrap();
     assert!(!first.statement.stored && again.statement.stored, "{:?}", again.statement);
     assert_eq!((again.rows.len(), again.columns[0].name.as_str()), (3, "s"));
     for row in &again.rows {
         assert!(first.rows.iter().any(|other| other[0].value == row[0].value && other[1].value == row[1].value));
     }
-    let other = ask(&tables, &room, "SELECT shop, COUNT(*) AS n FROM visits WHERE seconds > 101 AND day < 5 GROUP BY shop", &asking(1.0)).unwrap();
+    let other = ask(
+        &tables,
+        &room,
+        "SELECT shop, COUNT(*) AS n FROM visits WHERE seconds > 101 AND day < 5 GROUP BY shop",
+        &asking(1.0),
+    )
+    .unwrap();
     assert!(!other.statement.stored);
     assert_eq!(room.books().verify().unwrap().entries, 2);
 }
@@ -82,7 +94,11 @@ fn private_keys_show_only_where_many_have_them() {
     let mut text = visits();
     text.push_str("999,secret,1,1,at\n");
     room.write("visits.csv", &text);
-    let tables = room.tables(&USER.replace("columns.shop", "columns.other").replace("columns.other = { keys = [\"north\", \"south\", \"east\", \"west\", \"moon\"] }", ""));
+    let tables = room.tables(
+        &USER
+            .replace("columns.shop", "columns.other")
+            .replace("columns.other = { keys = [\"north\", \"south\", \"east\", \"west\", \"moon\"] }", ""),
+    );
     let answer = ask(&tables, &room, "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop", &asking(3.0)).unwrap();
     let shown: Vec<&Value> = answer.rows.iter().map(|row| &row[0].value).collect();
     assert!(!shown.contains(&&Value::Text("secret".to_owned())), "{shown:?}");
@@ -151,19 +167,42 @@ fn subqueries_unions_joins_and_windows_keep_the_user() {
     let truth = rows().len() as f64;
     for (sql, expected) in [
         ("SELECT AVG(clamp(c, 0, 8)) FROM (SELECT user_id, COUNT(*) AS c FROM visits GROUP BY user_id)", truth / 300.0),
-        ("WITH v AS (SELECT * FROM visits WHERE day < 5) SELECT COUNT(*) FROM v", rows().iter().filter(|r| r.2 < 5).count() as f64),
+        (
+            "WITH v AS (SELECT * FROM visits WHERE day < 5) SELECT COUNT(*) FROM v",
+            rows().iter().filter(|r| r.2 < 5).count() as f64,
+        ),
         ("SELECT COUNT(*) FROM (SELECT user_id FROM visits UNION ALL SELECT user_id FROM visits)", 2.0 * truth),
-        ("SELECT COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop WHERE region = 'warm'", rows().iter().filter(|r| r.1 == "south" || r.1 == "east").count() as f64),
-        ("SELECT COUNT(*) FROM (SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY day) AS k FROM visits) WHERE k = 1", 300.0),
-        ("SELECT COUNT(DISTINCT a.user_id) FROM visits a JOIN visits b ON a.user_id = b.user_id AND a.day = b.day", 300.0),
-        ("SELECT COUNT(*) FROM (SELECT DISTINCT user_id, shop FROM visits)", { let s: std::collections::BTreeSet<_> = rows().into_iter().map(|r| (r.0, r.1)).collect(); s.len() as f64 }),
+        (
+            "SELECT COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop WHERE region = 'warm'",
+            rows().iter().filter(|r| r.1 == "south" || r.1 == "east").count() as f64,
+        ),
+        (
+            "SELECT COUNT(*) FROM (SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY day) AS k FROM visits) WHERE k = 1",
+            300.0,
+        ),
+        (
+            "SELECT COUNT(DISTINCT a.user_id) FROM visits a JOIN visits b ON a.user_id = b.user_id AND a.day = b.day",
+            300.0,
+        ),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT user_id, shop FROM visits)", {
+            let s: std::collections::BTreeSet<_> = rows().into_iter().map(|r| (r.0, r.1)).collect();
+            s.len() as f64
+        }),
     ] {
-        let answer = tables.ask(sql, &whit_query::plan::Asking { rows: Some(16), ..asking(100.0) }, &mut room.books(), "tester").unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let answer = tables
+            .ask(sql, &whit_query::plan::Asking { rows: Some(16), ..asking(100.0) }, &mut room.books(), "tester")
+            .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         let cell = &answer.rows[0][0];
         let width = cell.high.unwrap() - cell.low.unwrap();
         assert!((number(&cell.value) - expected).abs() <= 2.0 * width + 0.05, "{sql}: {cell:?} and {expected}");
     }
-    let answer = ask(&tables, &room, "SELECT region, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop GROUP BY region", &asking(5.0)).unwrap();
+    let answer = ask(
+        &tables,
+        &room,
+        "SELECT region, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop GROUP BY region",
+        &asking(5.0),
+    )
+    .unwrap();
     assert_eq!(answer.rows.len(), 2, "keys of a public table are public");
     assert!(answer.statement.mechanisms.iter().all(|line| !line.starts_with("keys")));
 }
@@ -178,7 +217,8 @@ fn a_question_beyond_the_budget_is_refused_and_told_what_fits() {
     assert_eq!(error.fault, whit_query::Fault::Refused);
     assert!(error.hint.as_ref().unwrap().contains("--epsilon"), "{error:?}");
     let fits: f64 = error.hint.unwrap().split("--epsilon ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-    ask(&tables, &room, "SELECT SUM(seconds) FROM visits", &asking(fits)).unwrap_or_else(|error| panic!("{fits}: {error:?}"));
+    ask(&tables, &room, "SELECT SUM(seconds) FROM visits", &asking(fits))
+        .unwrap_or_else(|error| panic!("{fits}: {error:?}"));
 }
 
 #[test]
@@ -195,7 +235,13 @@ columns.seconds = { bounds = [0, 600] }
 budget.feature = { epsilon = 10.0, delta = 1e-6 }
 "#,
     );
-    let answer = ask(&tables, &room, "SELECT shop, COUNT(*) AS n, AVG(seconds) AS mean FROM visits WHERE day < 5 GROUP BY shop ORDER BY shop", &asking(1.0)).unwrap();
+    let answer = ask(
+        &tables,
+        &room,
+        "SELECT shop, COUNT(*) AS n, AVG(seconds) AS mean FROM visits WHERE day < 5 GROUP BY shop ORDER BY shop",
+        &asking(1.0),
+    )
+    .unwrap();
     assert_eq!(answer.columns.iter().map(|c| c.role).collect::<Vec<_>>(), [Role::Key, Role::Exact, Role::Noisy]);
     for row in &answer.rows {
         let Value::Text(shop) = &row[0].value else { panic!() };
@@ -213,7 +259,8 @@ fn bounds_can_be_found_privately() {
     let room = Room::new("auto");
     room.write("visits.csv", &visits());
     let tables = room.tables(&USER.replace("bounds = [0, 600]", "bounds = \"auto\""));
-    let answer = ask(&tables, &room, "SELECT SUM(seconds) AS s, MEDIAN(seconds) AS m FROM visits", &asking(40.0)).unwrap();
+    let answer =
+        ask(&tables, &room, "SELECT SUM(seconds) AS s, MEDIAN(seconds) AS m FROM visits", &asking(40.0)).unwrap();
     let truth: f64 = rows().iter().map(|r| r.3).sum();
     let found = number(&answer.rows[0][0].value);
     assert!((found - truth).abs() < 0.2 * truth, "{found} and {truth}: {:?}", answer.statement.notes);
@@ -247,7 +294,8 @@ budget.{protect} = {{ epsilon = 100.0, delta = 1e-5 }}
         let room = Room::new(&format!("ladders_{protect}_{}", caps.len()));
         room.write("visits.csv", &visits());
         let tables = room.tables(&declaration(protect, caps));
-        let sql = "SELECT shop, COUNT(*) AS n, SUM(seconds) AS s, COUNT(DISTINCT user_id) AS u FROM visits GROUP BY shop";
+        let sql =
+            "SELECT shop, COUNT(*) AS n, SUM(seconds) AS s, COUNT(DISTINCT user_id) AS u FROM visits GROUP BY shop";
         let answer = ask(&tables, &room, sql, &whit_query::plan::Asking { groups: Some(4), ..asking(20.0) });
         let answer = answer.unwrap_or_else(|error| panic!("{protect} {caps}: {error:?}"));
         assert_eq!(answer.statement.prices.len(), rungs, "{protect} {caps}");

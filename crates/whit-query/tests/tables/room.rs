@@ -33,7 +33,8 @@ impl Room {
 
     pub(crate) fn tables(&self, declaration: &str) -> Tables {
         let declaration = Declaration::parse(declaration).unwrap_or_else(|error| panic!("{error}: {}", error.hint()));
-        Tables::of(declaration, &self.folder, Tuning { memory: None, threads: Some(2) }).unwrap_or_else(|error| panic!("{error:?}"))
+        Tables::of(declaration, &self.folder, Tuning { memory: None, threads: Some(2) })
+            .unwrap_or_else(|error| panic!("{error:?}"))
     }
 
     pub(crate) fn books(&self) -> Books {

@@ -70,7 +70,10 @@ impl Open {
     /// Tells whoever runs the command, and not whoever reads the answer, that the data is not what it was.
     pub(super) fn warn_of_change(&self, talk: &mut dyn std::io::Write) -> std::io::Result<()> {
         if self.tables.data_changed() {
-            writeln!(talk, "warning: the data changed since the ledger last saw it; earlier answers are about other rows")?;
+            writeln!(
+                talk,
+                "warning: the data changed since the ledger last saw it; earlier answers are about other rows"
+            )?;
         }
         Ok(())
     }

@@ -123,7 +123,9 @@ impl From<QueryError> for Error {
             None => sentence,
         };
         match (fault, hint) {
-            (Fault::Asked, hint) => Self::Asked { sentence, hint: hint.unwrap_or_else(|| "see `whit help`".to_owned()) },
+            (Fault::Asked, hint) => {
+                Self::Asked { sentence, hint: hint.unwrap_or_else(|| "see `whit help`".to_owned()) }
+            }
             (Fault::Refused, hint) => Self::Refused(told(sentence, hint)),
             (Fault::Failed, hint) => Self::Failed(told(sentence, hint)),
         }

@@ -7,9 +7,9 @@ use crate::output::{OutputOptions, write_answer};
 use crate::table::{Side, Table};
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
-use rustyline::history::DefaultHistory;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
 use rustyline::validate::Validator;
 use rustyline::{Context, Editor, Helper};
 use std::io::{BufRead, IsTerminal, Write};
@@ -50,8 +50,30 @@ impl Highlighter for Words {}
 impl Validator for Words {}
 
 const SQL: [&str; 24] = [
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "LIMIT", "JOIN", "ON", "AND", "OR", "NOT", "CASE", "WHEN", "THEN",
-    "ELSE", "END", "COUNT", "SUM", "AVG", "MEDIAN", "APPROX_PERCENTILE_CONT", "STDDEV", "DISTINCT",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "LIMIT",
+    "JOIN",
+    "ON",
+    "AND",
+    "OR",
+    "NOT",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "COUNT",
+    "SUM",
+    "AVG",
+    "MEDIAN",
+    "APPROX_PERCENTILE_CONT",
+    "STDDEV",
+    "DISTINCT",
 ];
 
 impl Words {
@@ -61,7 +83,8 @@ impl Words {
         if typed.is_empty() {
             return (start, Vec::new());
         }
-        let mut found: Vec<String> = self.words.iter().filter(|word| word.to_lowercase().starts_with(&typed)).cloned().collect();
+        let mut found: Vec<String> =
+            self.words.iter().filter(|word| word.to_lowercase().starts_with(&typed)).cloned().collect();
         found.sort();
         found.dedup();
         (start, found)
@@ -191,7 +214,10 @@ impl Session {
         if entry.trim().is_empty() {
             return Ok(());
         }
-        Err(Error::Asked { sentence: "the last question has no end".to_owned(), hint: "end it with a semicolon".to_owned() })
+        Err(Error::Asked {
+            sentence: "the last question has no end".to_owned(),
+            hint: "end it with a semicolon".to_owned(),
+        })
     }
 
     fn obey(&mut self, order: &Order<'_>, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
@@ -210,7 +236,10 @@ impl Session {
             }
             Order::Preview(sql) => preview::write(&self.open.tables.preview(sql, &self.asking)?, out),
             Order::Epsilon(text) => {
-                let wrong = |_| Error::Asked { sentence: format!("ε is `{text}`, and it must be a number above 0"), hint: "write \\epsilon 0.5".to_owned() };
+                let wrong = |_| Error::Asked {
+                    sentence: format!("ε is `{text}`, and it must be a number above 0"),
+                    hint: "write \\epsilon 0.5".to_owned(),
+                };
                 let epsilon = crate::number::positive_epsilon(text).map_err(wrong)?;
                 self.asking.epsilon = Some(epsilon);
                 Ok(writeln!(out, "From now on a question costs ε = {epsilon}.")?)
@@ -219,9 +248,10 @@ impl Session {
             Order::Budget => self.write_budget(out),
             Order::Help => Ok(writeln!(out, "{HELP}")?),
             Order::Quit => Ok(()),
-            Order::Unknown(entry) => {
-                Err(Error::Asked { sentence: format!("`{}` is no order", entry.trim()), hint: "\\help shows what there is".to_owned() })
-            }
+            Order::Unknown(entry) => Err(Error::Asked {
+                sentence: format!("`{}` is no order", entry.trim()),
+                hint: "\\help shows what there is".to_owned(),
+            }),
         }
     }
 
@@ -237,11 +267,21 @@ impl Session {
 
     fn write_budget(&self, out: &mut dyn Write) -> Result<(), Error> {
         let failed = |error: whit::account::ledger::LedgerError| Error::Failed(error.to_string());
-        let mut table = Table::new([("data set", Side::Left), ("unit", Side::Left), ("budget ε", Side::Right), ("left ε", Side::Right)]);
+        let mut table = Table::new([
+            ("data set", Side::Left),
+            ("unit", Side::Left),
+            ("budget ε", Side::Right),
+            ("left ε", Side::Right),
+        ]);
         for name in self.open.tables.warehouse().declaration().datasets.keys() {
             for budget in self.open.tables.budgets(name)? {
                 let account = self.open.books.spent(&budget).map_err(failed)?;
-                table.row([name.clone(), budget.unit.to_string(), format!("{}", budget.epsilon), account.left.map_or_else(|| "–".to_owned(), |left| format!("{left:.4}"))]);
+                table.row([
+                    name.clone(),
+                    budget.unit.to_string(),
+                    format!("{}", budget.epsilon),
+                    account.left.map_or_else(|| "–".to_owned(), |left| format!("{left:.4}")),
+                ]);
             }
         }
         Ok(table.write(out)?)

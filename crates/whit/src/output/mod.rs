@@ -88,7 +88,7 @@ impl Drawing {
     pub(crate) fn write(&self, svg: &str, page: impl FnOnce() -> String, talk: &mut dyn Write) -> Result<(), Error> {
         match self.kind {
             Kind::Svg => write_file(self.path.clone(), svg, talk)?,
-            Kind::Html => write_file(self.path.clone(), &page(), talk)?,
+            Kind::Html => write_file(self.path.clone(), page(), talk)?,
             Kind::Png => {
                 let png = raster::png(svg)
                     .map_err(|why| Error::Failed(format!("`{}` could not be drawn: {why}", self.path.display())))?;

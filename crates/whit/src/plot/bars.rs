@@ -53,8 +53,8 @@ impl BarChart {
         let room = (WIDTH - 110.0 - EDGE) / self.groups.len().max(1) as f64;
         let fits = self.groups.iter().all(|name| width(name, 13.0) + 8.0 <= room);
         let thick = room / self.series.len().max(1) as f64 >= 12.0;
-        let few = self.groups.len() > 2 || self.series.len() > 1;
-        if fits && thick && few && self.groups.len() <= UPRIGHT { columns::draw(self) } else { rows::draw(self) }
+        let enough = self.groups.len() > 2 || self.series.len() > 1; // one or two bars look lost when they stand
+        if fits && thick && enough && self.groups.len() <= UPRIGHT { columns::draw(self) } else { rows::draw(self) }
     }
 
     /// The range that the axis has to cover: all ends of intervals, all marks, and zero.
@@ -85,79 +85,28 @@ pub(super) fn scale((low, high): (f64, f64), wanted: u32) -> (f64, f64, Vec<f64>
     (start, end, ticks(low, high, wanted).into_iter().filter(inside).collect())
 }
 
-/// One bar a group, all in one colour and with one error.
-pub(crate) struct Series {
-    /// What the legend calls it, and what it says under the name.
-    pub(crate) name: String,
-    /// The second line of the legend.
-    pub(crate) note: String,
-    /// Any SVG colour.
-    pub(crate) colour: &'static str,
-    /// The height of each bar, in the order of the groups.
-    pub(crate) values: Vec<f64>,
-    /// Half the length of the error bars.
-    pub(crate) error: f64,
-}
-
-/// A picture of groups of upright bars beside marks for the exact values, each series with one error.
-pub(crate) struct Bars {
-    /// The headline.
-    pub(crate) title: String,
-    /// The line under it.
-    pub(crate) subtitle: String,
-    /// What the heights count.
-    pub(crate) axis: String,
-    /// The names under the groups.
-    pub(crate) groups: Vec<String>,
-    /// The bars, from left to right inside each group.
-    pub(crate) series: Vec<Series>,
-    /// The height of the marks on both sides of each group.
-    pub(crate) marks: Vec<f64>,
-    /// What the legend says of the marks, in two lines.
-    pub(crate) marked: (String, String),
-}
-
-impl Bars {
-    /// Draws the picture.
-    pub(crate) fn draw(self) -> String {
-        let series = self.series.into_iter().map(|series| BarSeries {
-            name: series.name,
-            note: series.note,
-            colour: series.colour,
-            values: series.values.iter().map(|&value| Some(Measure::around(value, series.error))).collect(),
-        });
-        let chart = BarChart {
-            title: self.title,
-            subtitle: self.subtitle,
-            axis: self.axis,
-            groups: self.groups,
-            series: series.collect(),
-            exact: Some(Exact { name: self.marked.0, note: self.marked.1, values: self.marks }),
-            note: String::new(),
-        };
-        columns::draw(&chart).svg
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_value_has_a_bar_and_an_error_bar_inside_the_picture() {
-        let bars = Bars {
+        let series = |name: &str, colour, values: [f64; 2], error| BarSeries {
+            name: name.into(),
+            note: "n".into(),
+            colour,
+            values: values.map(|value| Some(Measure::around(value, error))).to_vec(),
+        };
+        let bars = BarChart {
             title: "t".into(),
             subtitle: "s".into(),
             axis: "visits".into(),
             groups: vec!["a".into(), "b".into()],
-            series: vec![
-                Series { name: "event".into(), note: "n".into(), colour: "red", values: vec![10.0, 20.0], error: 1.0 },
-                Series { name: "user".into(), note: "n".into(), colour: "blue", values: vec![-3.0, 25.0], error: 9.0 },
-            ],
-            marks: vec![11.0, 19.0],
-            marked: ("exact".into(), "m".into()),
+            series: vec![series("event", "red", [10.0, 20.0], 1.0), series("user", "blue", [-3.0, 25.0], 9.0)],
+            exact: Some(Exact { name: "exact".into(), note: "m".into(), values: vec![11.0, 19.0] }),
+            note: String::new(),
         };
-        let picture = bars.draw();
+        let picture = bars.draw().svg;
         assert_eq!(picture.matches("class=\"error-bar\"").count(), 4);
         assert_eq!(picture.matches("fill=\"red\"").count(), 3, "two bars and the legend");
         for number in picture.split("y1=\"").skip(1).filter_map(|rest| rest.split('"').next()) {

@@ -10,7 +10,7 @@ mod lines;
 mod rows;
 pub(crate) mod time;
 
-pub(crate) use bars::{BarChart, BarSeries, Bars, Exact, Series};
+pub(crate) use bars::{BarChart, BarSeries, Exact};
 pub(crate) use curve::{Curve, Line};
 pub(crate) use lines::{Axis, Limit, Lines, Scale, Trace};
 

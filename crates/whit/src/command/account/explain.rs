@@ -116,7 +116,7 @@ impl Explain {
         let promise = Promise::new(epsilon, self.delta).expect("the options were checked when they were read");
         let view = ExplainView::new(promise, &self.prior, run.map(|run| (run, accountant)), profile.as_deref());
         if let Some(path) = &self.plot {
-            write_file(path.clone(), &picture(promise, profile.as_deref()).draw(), talk)?;
+            write_file(path.clone(), picture(promise, profile.as_deref()).draw(), talk)?;
         }
         if self.json { write_json(&view, out) } else { Ok(view.write_table(out)?) }
     }
