@@ -24,7 +24,7 @@ fn client() {
     while !path.with_extension("go").exists() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let mut books = Books::open_with(path, Duration::from_secs(120)).unwrap();
+    let mut books = Books::open_with(path, Duration::from_mins(2)).unwrap();
     let (budget, pid) = (budgets(1.0), std::process::id());
     for k in 0.. {
         let value = format!("{pid} {k}");
@@ -93,7 +93,7 @@ fn a_file_that_many_open_at_once_is_made_once() {
             for _ in 0..8 {
                 scope.spawn(|| {
                     barrier.wait();
-                    let mut books = Books::open_with(&path, Duration::from_secs(60)).unwrap();
+                    let mut books = Books::open_with(&path, Duration::from_mins(1)).unwrap();
                     let _ = reserve(&mut books, "q", 1.0 / 8.0).unwrap();
                 });
             }

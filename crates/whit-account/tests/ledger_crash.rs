@@ -36,7 +36,7 @@ fn say(line: &str) {
 fn wait_for_the_end() -> ! {
     say("here");
     loop {
-        std::thread::sleep(Duration::from_secs(60));
+        std::thread::sleep(Duration::from_mins(1));
     }
 }
 

@@ -203,9 +203,7 @@ impl<'a> Job<'a> {
             (_, Some(inner)) if distinct_here => sums.push(count_distinct(inner.clone()).alias("m")),
             (_, Some(_)) => sums.push(count(lit(1_i64)).alias("m")),
         }
-        if by_row {
-            sums.push(count(lit(1_i64)).alias("rows"));
-        } else if sums.is_empty() {
+        if by_row || sums.is_empty() {
             sums.push(count(lit(1_i64)).alias("rows"));
         }
         rows.aggregate(groups, sums).and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))

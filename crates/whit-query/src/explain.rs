@@ -184,12 +184,11 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
         let what: Vec<&str> = part.output[part.keys.len()..].iter().map(|(name, _)| name.as_str()).collect();
         match calibrated {
             Some(calibrated) => {
-                lines.push(format!("Release: {}{by}, ε = {}", what.join(", "), short(calibrated.epsilon)))
+                lines.push(format!("Release: {}{by}, ε = {}", what.join(", "), short(calibrated.epsilon)));
             }
             None => lines.push(format!("Release: {}{by}, free", what.join(", "))),
         }
-        let mut groups = String::from("  Groups: ");
-        groups.push_str(&match part.groups {
+        let groups = match part.groups {
             Groups::One => "one, of all rows".to_owned(),
             Groups::Listed => {
                 let number: usize = part.keys.iter().map(|key| key.listed.as_ref().map_or(1, Vec::len)).product();
@@ -205,8 +204,8 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
                     format!("those that enough {counted} have (even chance at {half})")
                 })
             }
-        });
-        lines.push(groups);
+        };
+        lines.push(format!("  Groups: {groups}"));
         for (i, measure) in part.measures.iter().enumerate() {
             let mut line = format!("    Sanitise: {}", measure.name);
             if let Some(calibrated) = calibrated {
@@ -235,7 +234,7 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
             Grain::User => "each user's rows together",
         });
         if let Some(most) = part.groups_per_unit {
-            let _ = write!(bound, ", at most {most} groups");
+            let _ = write!(bound, ", at most {most} {}", if most == 1 { "group" } else { "groups" });
         }
         if let Some(most) = part.elements_per_user {
             let _ = write!(bound, ", at most {most} elements a user");

@@ -140,7 +140,9 @@ fn hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Outcome<Vec<u64>> {
 /// Of each parent's children, those whose priority is below that of the one after the `most`-th; all where there are no more.
 fn keep(parents: &[u32], priorities: &[u64], families: usize, most: u64) -> Vec<bool> {
     let mut sizes = vec![0_u64; families];
-    parents.iter().for_each(|&parent| sizes[parent as usize] += 1);
+    for &parent in parents {
+        sizes[parent as usize] += 1;
+    }
     if sizes.iter().all(|&size| size <= most) {
         return vec![true; parents.len()];
     }
@@ -198,7 +200,7 @@ impl Collector {
         for batch in &batches {
             let weighted = weights.as_mut().map(|weights| weights.remove(0));
             let fresh = seen.as_mut().map(|seen| first_seen(seen, batch, self.rules.layout)).transpose()?;
-            self.add_with(batch, weighted, fresh.as_deref())?;
+            self.add_with(batch, weighted.as_deref(), fresh.as_deref())?;
         }
         Ok(())
     }
@@ -327,7 +329,7 @@ impl Collector {
     }
 
     /// Adds a batch's rows to the sums of their groups, each partial sum clamped.
-    fn add_with(&mut self, batch: &RecordBatch, weights: Option<Vec<i64>>, fresh: Option<&[bool]>) -> Outcome<()> {
+    fn add_with(&mut self, batch: &RecordBatch, weights: Option<&[i64]>, fresh: Option<&[bool]>) -> Outcome<()> {
         let layout = self.rules.layout;
         let ids = numbers(&mut self.groups, &batch.columns()[layout.inner_groups()], batch.num_rows())?;
         self.number = self.number.max(ids.iter().max().map_or(0, |most| most + 1));
@@ -336,7 +338,7 @@ impl Collector {
         }
         for (i, &(low, high)) in self.rules.clamps.iter().enumerate() {
             let values = &mut self.values[i];
-            if let Some(weights) = &weights {
+            if let Some(weights) = weights {
                 for (&id, &weight) in ids.iter().zip(weights) {
                     values[id] = values[id].checked_add(weight).ok_or_else(overflow)?;
                 }

@@ -17,9 +17,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use whit_account::ledger::{Books, Question};
 use whit_core::declare::{Bounds, Dataset, UnitDeclaration};
+use whit_core::mechanism::SanitiseError;
 use whit_core::release::CONFIDENCE;
-use whit_core::{Charge, Kind, Ladder, Mechanism, Persist};
-use whit_noise::Os;
+use whit_core::{Accuracy, Charge, Cost, Kind, Ladder, Mechanism, Persist, Rung, Sealed};
+use whit_noise::{Entropy, Os};
 
 /// How many users have each item.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,14 +143,44 @@ struct Made<T> {
     statement: Statement,
 }
 
-/// Looks a question up, or reads the data, charges the ledger and releases.
+/// A mechanism that reads its data only once it is paid for: even a reading that fails tells something.
+struct Deferred<'a, M: Mechanism>
+where
+    M::Exact: Sized,
+{
+    mechanism: &'a M,
+    exact: &'a dyn Fn() -> Result<M::Exact, QueryError>,
+}
+
+impl<M: Mechanism> Mechanism for Deferred<'_, M>
+where
+    M::Exact: Sized,
+{
+    type Exact = ();
+    type Noisy = M::Noisy;
+
+    fn cost(&self, rung: &Rung) -> Cost {
+        self.mechanism.cost(rung)
+    }
+
+    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<M::Noisy>, SanitiseError> {
+        let exact = (self.exact)().map_err(|error| SanitiseError::Engine(error.sentence))?;
+        self.mechanism.sanitise(&exact, entropy)
+    }
+
+    fn accuracy(&self, confidence: f64) -> Accuracy {
+        self.mechanism.accuracy(confidence)
+    }
+}
+
+/// Looks a question up, or charges the ledger, reads the data and releases.
 fn ask<M: Mechanism>(
     tables: &Tables,
     declared: &Declared<'_>,
     books: &mut Books,
     question: Question,
     mechanism: &M,
-    exact: impl FnOnce() -> Result<M::Exact, QueryError>,
+    exact: &dyn Fn() -> Result<M::Exact, QueryError>,
     read: impl Fn(&[u8]) -> Option<M::Noisy>,
 ) -> Result<Made<M::Noisy>, QueryError>
 where
@@ -184,9 +215,9 @@ where
         if let Err(refusal) = booking.would_fit(&charge) {
             return Err(crate::release::refused(&refusal, None));
         }
-        let exact = exact()?;
-        let released = whit_core::release(mechanism, &exact, rungs, &mut booking, &mut Os);
-        let released = released.map_err(|error| crate::release::refusal(error))?;
+        let deferred = Deferred { mechanism, exact };
+        let released = whit_core::release(&deferred, &(), rungs, &mut booking, &mut Os);
+        let released = released.map_err(crate::release::refusal)?;
         let entry = books.stored(&question).map_err(ledger)?.map(|stored| stored.number);
         (released.value, entry, false)
     };
@@ -239,12 +270,14 @@ pub fn hitters(
         fingerprint: tables.fingerprint_of(std::slice::from_ref(dataset), books)?,
         partition: tables.partition(dataset).map(str::to_owned),
     };
+    let reading = declared.reading(item, &dictionary);
+    reading.check(tables)?;
     let exact = || {
-        let Gathered { tokens, .. } = declared.reading(item, &dictionary).run(tables)?;
+        let Gathered { tokens, .. } = reading.run(tables)?;
         let pairs = tokens.into_iter().map(|token| (u64::from(token.user), token.item)).collect();
         Ok(bound.gather(pairs)?)
     };
-    let made = ask(tables, &declared, books, asked, &hitters, exact, NoisyVector::from_bytes)?;
+    let made = ask(tables, &declared, books, asked, &hitters, &exact, NoisyVector::from_bytes)?;
     let ranking = hitters.ranking(&made.value, question.top, declared.confidence, question.gap);
     let mut statement = made.statement;
     statement.mechanisms.push(format!("users with each {item}: rounded Gaussian, σ = {}", short(hitters.sigma())));
@@ -331,12 +364,13 @@ pub fn histogram(
         fingerprint: tables.fingerprint_of(std::slice::from_ref(dataset), books)?,
         partition: Some(partition.hash().to_owned()),
     };
+    let reading = Reading { weight, ..declared.reading(item, &dictionary) };
+    reading.check(tables)?;
     let exact = || {
-        let reading = Reading { weight, ..declared.reading(item, &dictionary) };
         let Gathered { tokens, marks } = reading.run(tables)?;
         Ok(Tokens::gather(Arc::clone(&items), tokens, marks)?)
     };
-    let made = ask(tables, &declared, books, asked, &mechanism, exact, NoisyHistogram::from_bytes)?;
+    let made = ask(tables, &declared, books, asked, &mechanism, &exact, NoisyHistogram::from_bytes)?;
     let mut statement = made.statement;
     describe(&mut statement, &mechanism, &made.value, question, cap);
     statement.notes.push(intervals(question.top.is_some(), declared.confidence));

@@ -332,7 +332,7 @@ fn released(histogram: &Histogram, tokens: &Tokens) -> NoisyHistogram {
     release(histogram, tokens, &[rung(word)], &mut ledger, &mut Os).unwrap().value
 }
 
-/// 2,000 users, one of whose blocks in twenty is four times as long: the 0.9-quantile is found within a bin or two
+/// 8,000 users, one of whose blocks in twenty is four times as long: the 0.9-quantile is found within a bin or two
 /// (noise of 15 on counts of thousands), and the bars agree with the truth of the bounded data.
 #[test]
 fn a_radius_is_found_from_noisy_lengths() {
@@ -342,7 +342,7 @@ fn a_radius_is_found_from_noisy_lengths() {
         vec![3 * long, 4 * long, 5 * long, 0, 5 * long, 0]
     };
     let users: Vec<(u64, Vec<u64>)> =
-        (0..2000).map(|i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15), user(i))).collect();
+        (0..8000).map(|i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15), user(i))).collect();
     let tokens = tokens(&bound, &users);
     let word = Unit::element(ELEMENT.0, ELEMENT.1);
     for radius in [Radius::TwoStage { share: 0.2, quantile: 0.9 }, Radius::Split { users: 0.2, quantile: 0.9 }] {

@@ -120,7 +120,7 @@ impl NormBound {
         let (mut blocks, mut cut, mut length, mut lost) = (0.0, 0.0, 0.0, 0.0);
         for (bin, &count) in noisy.iter().enumerate() {
             // What is mostly noise is left out: the longest bins would make much of it.
-            let count = if count as f64 > 3.0 * sigma { count as f64 } else { 0.0 };
+            let count = if count as f64 > 5.0 * sigma { count as f64 } else { 0.0 };
             let middle = self.edge(bin) * 2f64.powf(-0.125);
             blocks += count;
             length += count * middle;

@@ -51,8 +51,8 @@ pub(super) fn column(schema: &Schema, table: &str, name: &str) -> Result<DataTyp
 }
 
 impl Reading<'_> {
-    /// Reads all rows that have a user and an item on the list.
-    pub(super) fn run(&self, tables: &Tables) -> Result<Gathered, QueryError> {
+    /// Whether the columns are there and of a kind that can be read.
+    pub(super) fn check(&self, tables: &Tables) -> Result<(), QueryError> {
         let schema = &tables.warehouse().source(self.dataset)?.schema;
         column(schema, self.dataset, self.user)?;
         column(schema, self.dataset, self.item)?;
@@ -63,6 +63,11 @@ impl Reading<'_> {
                 return Err(QueryError::asked(sentence, "name a column of numbers, or count without --weight"));
             }
         }
+        Ok(())
+    }
+
+    /// Reads all rows that have a user and an item on the list.
+    pub(super) fn run(&self, tables: &Tables) -> Result<Gathered, QueryError> {
         tables.runtime().block_on(self.stream(tables))
     }
 

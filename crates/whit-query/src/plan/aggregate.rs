@@ -177,9 +177,8 @@ fn grain_of(unit: &UnitDeclaration, private: &Private) -> Result<Grain, QueryErr
         }
         Kind::User => whole_user(),
         Kind::Feature | Kind::Label => match (&unit.user, private.copies) {
-            (Some(_), _) => whole_user(),
             (None, Some(_)) => Ok(Grain::Row),
-            (None, None) => whole_user(),
+            (Some(_), _) | (None, None) => whole_user(),
         },
     }
 }

@@ -182,6 +182,7 @@ mod tests {
         })
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "compared with what may be none")]
     fn known(low: f64, high: f64) -> Option<Range> {
         Some(Range::Known { low, high })
     }

@@ -50,6 +50,7 @@ pub(crate) struct Surroundings<'a> {
 
 /// What is known of a column.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "five independent facts about a column")]
 pub(crate) struct Tag {
     /// It is the user.
     pub(crate) user: bool,
@@ -190,7 +191,7 @@ fn bare(expr: &Expr) -> Expr {
 #[derive(Debug)]
 pub(crate) enum Lost {
     /// An aggregate that does not group by the unit: it may be a release of its own, with this as post-processing.
-    Mixed(QueryError),
+    Mixed,
     /// It cannot be done.
     Never(QueryError),
 }
@@ -198,14 +199,6 @@ pub(crate) enum Lost {
 impl From<QueryError> for Lost {
     fn from(error: QueryError) -> Self {
         Self::Never(error)
-    }
-}
-
-impl Lost {
-    pub(crate) fn error(self) -> QueryError {
-        match self {
-            Self::Mixed(error) | Self::Never(error) => error,
-        }
     }
 }
 
@@ -742,7 +735,7 @@ fn unite(union: &Union, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
     let mut tags: Vec<Tag> = (0..width).map(same).collect();
     let hidden = Tag { known: true, ..Tag::default() };
     tags.extend(merged.user.then(|| Tag { user: true, ..hidden.clone() }));
-    tags.extend(merged.element.then(|| Tag { element: true, ..hidden }));
+    tags.extend(merged.element.then_some(Tag { element: true, ..hidden }));
     Ok(Tracked { plan, tags, private: Some(merged) })
 }
 
@@ -761,10 +754,7 @@ fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<Tracked, Lo
     };
     let (user, element) = covers(&aggregate.group_expr, &input, around);
     if !user || !private.user {
-        return Err(Lost::Mixed(QueryError::asked(
-            "this aggregate mixes the rows of several users before it is made private",
-            "group by the user column inside, and aggregate over users outside",
-        )));
+        return Err(Lost::Mixed);
     }
     if matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
         return never(

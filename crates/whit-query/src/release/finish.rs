@@ -181,7 +181,8 @@ fn uses(plan: &LogicalPlan, column: usize, part: &Part) -> Option<BTreeSet<usize
                 return Some(if column < part.output.len() { BTreeSet::from([column]) } else { BTreeSet::new() });
             }
             let mut used = BTreeSet::new();
-            for inner in expr.column_refs() {
+            let inner: BTreeSet<&datafusion::common::Column> = expr.column_refs().into_iter().collect();
+            for inner in inner {
                 used.extend(uses(&projection.input, projection.input.schema().maybe_index_of_column(inner)?, part)?);
             }
             Some(used)

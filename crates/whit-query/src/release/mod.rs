@@ -289,7 +289,7 @@ impl Tables {
         if !plan.parts.iter().any(is_private) {
             let run = Run { tables: self, plan: &plan, noise: None, confidence, seed: 0 };
             let released = run.everything(&mut Os).map_err(|error| QueryError::failed(error.to_string()))?;
-            let statement = self.statement(&plan, confidence, &released);
+            let statement = Self::statement(&plan, confidence, &released);
             return finish::answer(self, &plan, &released, statement);
         }
         let (epsilon, delta) = self.price_of(&plan, asking)?;
@@ -339,7 +339,7 @@ impl Tables {
             let released = match released {
                 Ok(released) => released.value,
                 Err(ReleaseError::Refused(refusal)) => {
-                    let fits = self.largest_that_fits(&plan, epsilon, delta, &mut booking);
+                    let fits = Self::largest_that_fits(&plan, epsilon, delta, &mut booking);
                     return Err(refused(&refusal, fits));
                 }
                 Err(error) => return Err(refusal(error)),
@@ -347,7 +347,7 @@ impl Tables {
             let entry = books.stored(&question).map_err(of_ledger)?.map(|stored| stored.number);
             (released, entry, false)
         };
-        let mut statement = self.statement(&plan, confidence, &released);
+        let mut statement = Self::statement(&plan, confidence, &released);
         statement.prices = Statement::prices(&calibrated.charge, delta);
         statement.partition = question.partition;
         (statement.entry, statement.stored) = (entry, again);
@@ -361,7 +361,6 @@ impl Tables {
 
     /// The largest ε below the one that was refused with which the same question would fit now.
     fn largest_that_fits(
-        &self,
         plan: &Plan,
         epsilon: f64,
         delta: f64,
@@ -381,7 +380,7 @@ impl Tables {
         Some(low)
     }
 
-    fn statement(&self, plan: &Plan, confidence: f64, released: &Released) -> Statement {
+    fn statement(plan: &Plan, confidence: f64, released: &Released) -> Statement {
         let unit =
             plan.rungs.first().map_or_else(|| "nothing private is read".to_owned(), |rung| rung.unit.to_string());
         let notes = plan.notes.iter().chain(&released.notes).cloned().collect();
@@ -498,6 +497,7 @@ pub(crate) fn refusal(error: ReleaseError) -> QueryError {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(crate) fn of_ledger(error: LedgerError) -> QueryError {
     let hint = error.hint();
     QueryError { fault: crate::error::Fault::Failed, sentence: error.to_string(), hint }

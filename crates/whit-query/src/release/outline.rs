@@ -144,7 +144,7 @@ impl Outline<'_> {
                 let aggregate =
                     Aggregate::try_new(Arc::clone(input), keys, Vec::new()).map_err(|error| planning(&error))?;
                 match track(input, self.around) {
-                    Err(Lost::Mixed(_)) => self.rebuilt(plan),
+                    Err(Lost::Mixed) => self.rebuilt(plan),
                     _ => self.aggregate(&LogicalPlan::Aggregate(aggregate.clone()), &aggregate),
                 }
             }
@@ -194,7 +194,7 @@ impl Outline<'_> {
         let input = match track(&aggregate.input, self.around) {
             Ok(input) => input,
             // The aggregate inside is a release, and this one is made of its table.
-            Err(Lost::Mixed(_)) => return self.rebuilt(plan),
+            Err(Lost::Mixed) => return self.rebuilt(plan),
             Err(Lost::Never(error)) => return Err(error),
         };
         let Some(private) = input.private.clone() else { return Ok(plan.clone()) };

@@ -421,16 +421,16 @@ fn try_way(number: usize, way: &'static Way) -> Found {
                     let mut words = String::new();
                     for (word, rows) in [("table", &base.1), ("neighbour", rows)] {
                         let _ = writeln!(words, "  {word}:");
-                        rows.iter().for_each(|row| {
+                        for row in rows {
                             let _ = writeln!(words, "    {row:?}");
-                        });
+                        }
                     }
                     words
                 };
                 let size = base.1.len() + rows.len();
                 match (&one, &other) {
                     (Ok(one), Ok(other)) => {
-                        compare(&mut found, (&at, &options), i / NEIGHBOURS, one, other, size, &show)
+                        compare(&mut found, (&at, &options), i / NEIGHBOURS, one, other, size, &show);
                     }
                     (Err(error), _) | (_, Err(error)) => found.fault(format!("{at}: failed: {error}"), size, show),
                 }

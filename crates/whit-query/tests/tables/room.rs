@@ -51,7 +51,7 @@ pub(crate) fn visits() -> String {
         (state >> 33) % below
     };
     for user in 0..300 {
-        for _ in 0..1 + next(8) {
+        for _ in 0..=next(8) {
             let shop = ["north", "south", "east", "west"][next(4) as usize];
             let country = ["at", "de", "ch"][user % 3];
             let _ = writeln!(text, "{user},{shop},{},{},{country}", next(10), next(600));

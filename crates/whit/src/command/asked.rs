@@ -51,7 +51,7 @@ fn size(text: &str) -> Result<u64, Wrong> {
         _ => return Err(wrong),
     };
     let bytes = number * unit;
-    if bytes >= 67_108_864.0 && bytes < 1e18 { Ok(bytes as u64) } else { Err(wrong) }
+    if (67_108_864.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong) }
 }
 
 fn confidence(text: &str) -> Result<f64, Wrong> {

@@ -61,11 +61,11 @@ impl Init {
             });
         }
         // The last part of the path that is no pattern, without its extension.
-        let parts = self.path.components().filter_map(|part| match part {
+        let mut parts = self.path.components().filter_map(|part| match part {
             Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
             Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
         });
-        let last = parts.filter(|part| !part.contains(['*', '?', '['])).last().unwrap_or_else(|| "data".to_owned());
+        let last = parts.rfind(|part| !part.contains(['*', '?', '['])).unwrap_or_else(|| "data".to_owned());
         let stem = Path::new(&last).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         Ok(table_name(&stem.unwrap_or(last)))
     }

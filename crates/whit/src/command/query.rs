@@ -39,8 +39,9 @@ pub(super) struct Limits {
 
 impl Limits {
     /// The same question with these limits.
-    pub(super) fn with(&self, asking: Asking) -> Asking {
-        Asking { groups: self.groups, rows: self.rows, ..asking }
+    pub(super) fn with(&self, mut asking: Asking) -> Asking {
+        (asking.groups, asking.rows) = (self.groups, self.rows);
+        asking
     }
 }
 

@@ -82,9 +82,7 @@ impl<'a> Plan<'a> {
     }
 
     fn draw(&self) -> Vec<Picture> {
-        let shared = self.colour.is_none() && self.values.len() > 1 && self.comparable();
-        let panels: Vec<Vec<usize>> =
-            if shared { vec![self.values.clone()] } else { self.values.iter().map(|&value| vec![value]).collect() };
+        let panels = self.shares();
         let left = panels.len().saturating_sub(PANELS);
         let names = |panels: &[Vec<usize>]| self.names(&panels.concat());
         let more = if left > 0 { format!("Not drawn: {}. ", names(&panels[PANELS..])) } else { String::new() };
@@ -191,15 +189,27 @@ impl<'a> Plan<'a> {
         (strands, hidden)
     }
 
-    /// Whether the values can share an axis without hiding one of them.
-    fn comparable(&self) -> bool {
-        let largest = |&value: &usize| {
+    /// The values apart by axis: those of about one size share one, so that none hides another.
+    fn shares(&self) -> Vec<Vec<usize>> {
+        let largest = |value: usize| {
             let cells = self.answer.rows.iter().filter_map(|row| measure(row.get(value)?, Role::Noisy));
             cells.map(|measure| measure.value.abs()).filter(|size| size.is_finite()).fold(0.0, f64::max)
         };
-        let sizes: Vec<f64> = self.values.iter().map(largest).collect();
-        let (least, most) = sizes.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), &size| (a.min(size), b.max(size)));
-        sizes.len() <= PALETTE.len() && most <= COMPARABLE * least
+        let mut shares: Vec<(Vec<usize>, f64, f64)> = Vec::new();
+        for &value in &self.values {
+            let size = largest(value);
+            let alike = |(values, least, most): &&mut (Vec<usize>, f64, f64)| {
+                values.len() < PALETTE.len() && most.max(size) <= COMPARABLE * least.min(size)
+            };
+            match shares.iter_mut().find(alike).filter(|_| self.colour.is_none()) {
+                Some((values, least, most)) => {
+                    values.push(value);
+                    (*least, *most) = (least.min(size), most.max(size));
+                }
+                None => shares.push((vec![value], size, size)),
+            }
+        }
+        shares.into_iter().map(|(values, ..)| values).collect()
     }
 
     fn title(&self, values: &[usize]) -> String {
@@ -336,6 +346,10 @@ mod tests {
         let apart = drawn(&priced(answer(&columns, vec![row("a", 900), row("b", 800), row("c", 700)])));
         assert_eq!(apart.matches("<svg").count(), 3);
         assert_eq!(apart.matches("for each element").count(), 2, "in the description and under the first title");
+        let row = |name: &str, n: i64| vec![key(name), count(n), cell(Value::Float(0.5), 0.4, 0.6), count(2 * n)];
+        let columns = [("site", Role::Key), ("a", Role::Noisy), ("share", Role::Noisy), ("b", Role::Noisy)];
+        let mixed = drawn(&answer(&columns, vec![row("a", 900), row("b", 800), row("c", 700)]));
+        assert!(mixed.contains(">a and b by site<") && mixed.contains(">share by site<"), "{mixed}");
         let row = |name: &str, n: i64| vec![key(name), count(n), count(2 * n)];
         let together = drawn(&answer(&columns, vec![row("a", 900), row("b", 800), row("c", 700)]));
         assert_eq!(together.matches("<svg").count(), 1);

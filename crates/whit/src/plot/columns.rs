@@ -16,7 +16,7 @@ const TALL: f64 = 320.0;
 pub(super) fn draw(chart: &BarChart) -> Picture {
     let mut svg = Svg::new(&chart.title, &chart.subtitle);
     let above = heading(&mut svg, &chart.title, &chart.subtitle);
-    let above = legend(&mut svg, &entries(chart), above);
+    let above = legend(&mut svg, &entries(chart, Sign::Level), above);
     let (top, floor) = (above + 24.0, above + 24.0 + TALL);
     let (start, end, ticks) = scale(chart.range(), 8);
     let y = |value: f64| TALL.mul_add((end - value) / (end - start), top);
@@ -59,7 +59,7 @@ pub(super) fn draw(chart: &BarChart) -> Picture {
 }
 
 /// The legend of a chart of bars; one series without marks needs none.
-pub(super) fn entries(chart: &BarChart) -> Vec<Entry<'_>> {
+pub(super) fn entries(chart: &BarChart, exact: Sign) -> Vec<Entry<'_>> {
     if chart.series.len() < 2 && chart.exact.is_none() && chart.series.iter().all(|series| series.note.is_empty()) {
         return Vec::new();
     }
@@ -68,8 +68,8 @@ pub(super) fn entries(chart: &BarChart) -> Vec<Entry<'_>> {
         name: &series.name,
         note: &series.note,
     });
-    let exact = chart.exact.iter().map(|exact| Entry { sign: Sign::Exact, name: &exact.name, note: &exact.note });
-    series.chain(exact).collect()
+    let marks = chart.exact.iter().map(|marks| Entry { sign: exact, name: &marks.name, note: &marks.note });
+    series.chain(marks).collect()
 }
 
 /// From end to end of the interval; an end that is not finite leaves the picture without a cap.

@@ -10,8 +10,10 @@ pub(super) enum Sign {
     Bar(&'static str),
     /// A line with its band; perhaps with dashes.
     Line(&'static str, bool),
-    /// The mark of an exact value.
-    Exact,
+    /// The mark of an exact value, across bars that stand.
+    Level,
+    /// The same, across bars that lie.
+    Upright,
 }
 
 /// One entry of the legend.
@@ -62,7 +64,8 @@ pub(super) fn legend(svg: &mut Svg, entries: &[Entry], top: f64) -> f64 {
                 let attributes = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.4\"{dashes}");
                 svg.path(&format!("M{x:.1} {:.1}h26", y + 7.5), &attributes);
             }
-            Sign::Exact => svg.line("exact", (x, y + 8.0), (x + 14.0, y + 8.0)),
+            Sign::Level => svg.line("exact", (x, y + 8.0), (x + 14.0, y + 8.0)),
+            Sign::Upright => svg.line("exact", (x + 7.0, y - 1.0), (x + 7.0, y + tall)),
         }
         let letters = WIDTH - EDGE - words;
         svg.text("strong", (words, y + 12.0), Anchor::Start, &fit(entry.name, 13.0, letters / 1.15));
@@ -76,7 +79,7 @@ pub(super) fn legend(svg: &mut Svg, entries: &[Entry], top: f64) -> f64 {
 
 fn sign_width(sign: Sign) -> f64 {
     match sign {
-        Sign::Bar(_) | Sign::Exact => 14.0,
+        Sign::Bar(_) | Sign::Level | Sign::Upright => 14.0,
         Sign::Line(..) => 26.0,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bars::{BarChart, scale};
 use super::columns::entries;
-use super::frame::{heading, legend, note};
+use super::frame::{Sign, heading, legend, note};
 use super::letters::{fit_middle, width};
 use super::{Anchor, EDGE, Picture, Svg, WIDTH, tick_labels};
 use crate::measure::Measure;
@@ -17,7 +17,7 @@ const THICK: (f64, f64) = (15.0, 11.0);
 pub(super) fn draw(chart: &BarChart) -> Picture {
     let mut svg = Svg::new(&chart.title, &chart.subtitle);
     let above = heading(&mut svg, &chart.title, &chart.subtitle);
-    let top = legend(&mut svg, &entries(chart), above) + 18.0;
+    let top = legend(&mut svg, &entries(chart, Sign::Upright), above) + 18.0;
     let alone = chart.series.len() == 1;
     let thick = if alone { THICK.0 } else { THICK.1 };
     let pitch = thick * chart.series.len().max(1) as f64 + 9.0;
