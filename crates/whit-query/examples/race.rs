@@ -3,16 +3,18 @@
 //!
 //! `race <folder> [laps]` reads `whit.toml` in the folder (bench/tables/run.sh puts race.toml there) and prints JSON.
 //! Opening is not timed, neither ours (which fingerprints the files) nor the engine's. Everything after it is: planning,
-//! the engine, noise, and a charge that is durable in a ledger of its own for each lap, since a question that was
-//! asked before is answered from the ledger.
+//! the engine, noise, and a charge that is durable in a ledger.
 
 use serde_json::{Value, json};
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
+use whit_account::ledger::Books;
 use whit_core::declare::Declaration;
-use whit_query::source::{Tuning, Warehouse};
+use whit_query::Tables;
+use whit_query::plan::Asking;
+use whit_query::source::Tuning;
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
@@ -90,28 +92,20 @@ const RACES: &[Race] = &[
     small("small: sum", SUM_BY_KEY, USER_SUM_BY_KEY),
 ];
 
-/// whit's answer: the seconds that it took, and how many groups came out.
-///
-/// TODO: the one function that calls the library. It must
-/// - open (and so create) the ledger at `ledger` before the clock starts, as a session does that asks more than once;
-/// - book against the budgets of `dataset` as `whit query` does, reserve, run, sanitise, commit and build the `Answer`;
-/// - read the system's entropy;
-/// - return `answer.rows.len()`.
-async fn whit_query(
-    warehouse: &Warehouse,
-    ledger: &Path,
-    sql: &str,
-    dataset: &str,
-    epsilon: f64,
-) -> Fallible<(f64, usize)> {
-    let _ = (warehouse, ledger, sql, dataset, epsilon);
-    todo!("calls whit_query's front door once that stands")
+/// whit's answer: the seconds that it took, and how many groups came out. Each lap asks for a hair more ε, so that none is answered from the
+/// ledger; the ledger knows the files after the first.
+fn whit_query(tables: &Tables, books: &mut Books, sql: &str, lap: usize) -> Fallible<(f64, usize)> {
+    let asking = Asking { epsilon: Some(EPSILON + 1e-6 * lap as f64), ..Asking::default() };
+    let start = Instant::now();
+    let answer = tables.ask(sql, &asking, books, "race").map_err(|error| format!("{sql}: {error}"))?;
+    Ok((start.elapsed().as_secs_f64(), answer.rows.len()))
 }
 
 /// The engine's own answer to a query: the seconds that it took, and how many rows came out.
-async fn engine_query(warehouse: &Warehouse, sql: &str) -> Fallible<(f64, usize)> {
+fn engine_query(tables: &Tables, sql: &str) -> Fallible<(f64, usize)> {
     let start = Instant::now();
-    let batches = warehouse.context().sql(sql).await?.collect().await?;
+    let context = tables.warehouse().context();
+    let batches = tables.runtime().block_on(async { context.sql(sql).await?.collect().await })?;
     let seconds = start.elapsed().as_secs_f64();
     Ok((seconds, batches.iter().map(|batch| batch.num_rows()).sum()))
 }
@@ -147,17 +141,18 @@ impl Laps {
 }
 
 /// One race. The first round warms the caches and the allocator and is not counted.
-async fn run(race: &Race, warehouse: &Warehouse, folder: &Path, laps: usize) -> Fallible<Value> {
+fn run(race: &Race, tables: &Tables, folder: &Path, laps: usize) -> Fallible<Value> {
     let query = |template: &str| template.replace("{table}", race.dataset);
     let (mut plain, mut by_hand, mut whit) = (Laps::default(), Laps::default(), Laps::default());
+    let ledger = folder.join(format!("{}.ledger", race.name.replace([' ', ':', ',', '(', ')'], "-")));
+    let mut books = Books::open(&ledger)?;
     for lap in 0..=laps {
-        let ledger = folder.join(format!("{}-{lap}.ledger", race.name.replace([' ', ':', ',', '(', ')'], "-")));
-        let first = engine_query(warehouse, &query(race.ask)).await?;
+        let first = engine_query(tables, &query(race.ask))?;
         let second = match race.by_hand {
-            Some(sql) => Some(engine_query(warehouse, &query(sql)).await?),
+            Some(sql) => Some(engine_query(tables, &query(sql))?),
             None => None,
         };
-        let third = whit_query(warehouse, &ledger, &query(race.ask), race.dataset, EPSILON).await?;
+        let third = whit_query(tables, &mut books, &query(race.ask), lap)?;
         if lap > 0 {
             plain.add(first);
             whit.add(third);
@@ -185,14 +180,14 @@ async fn run(race: &Race, warehouse: &Warehouse, folder: &Path, laps: usize) -> 
     }))
 }
 
-async fn races(folder: &Path, laps: usize, threads: usize) -> Fallible<Value> {
+fn races(folder: &Path, laps: usize, threads: usize) -> Fallible<Value> {
     let declaration = Declaration::parse(&std::fs::read_to_string(folder.join("whit.toml"))?)?;
     let start = Instant::now();
-    let warehouse = Warehouse::open(declaration, folder, Tuning { memory: None, threads: Some(threads) }).await?;
+    let tables = Tables::of(declaration, folder, Tuning { memory: None, threads: Some(threads) })?;
     let opening = start.elapsed().as_secs_f64();
     let mut rows = Vec::new();
     for race in RACES {
-        rows.push(run(race, &warehouse, folder, laps).await?);
+        rows.push(run(race, &tables, folder, laps)?);
         writeln!(std::io::stderr(), "  {}", race.name)?;
     }
     Ok(json!({ "rows": rows, "threads": threads, "laps": laps, "opening_seconds": opening }))
@@ -203,8 +198,7 @@ fn main() -> Fallible<()> {
     let folder = arguments.next().ok_or("which folder? `race <folder> [laps]`")?;
     let laps = arguments.next().map_or(Ok(5), |word| word.parse())?;
     let threads = std::thread::available_parallelism()?.get();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).build()?;
-    let report = runtime.block_on(races(Path::new(&folder), laps, threads))?;
+    let report = races(Path::new(&folder), laps, threads)?;
     writeln!(std::io::stdout(), "{report}")?;
     Ok(())
 }
