@@ -28,9 +28,12 @@ impl Claim {
 /// All claims of the workspace, by file and in the order in which they stand there.
 pub(crate) fn collect(root: &Path) -> Result<Vec<Claim>, String> {
     let mut claims = Vec::new();
-    for file in sources(&root.join("crates").join("whit-core").join("src").join("mechanism"))? {
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        claims.extend(read(&name, &text(&file)?));
+    let crates = root.join("crates");
+    for folder in ["whit-core/src/mechanism", "whit-query/src/estimate", "whit-query/src/release"] {
+        for file in sources(&crates.join(folder))? {
+            let name = file.strip_prefix(&crates).unwrap_or(&file).to_string_lossy().into_owned();
+            claims.extend(read(&name, &text(&file)?));
+        }
     }
     Ok(claims)
 }
@@ -66,7 +69,7 @@ pub(crate) fn page(claims: &[Claim]) -> String {
     let mut page = String::from(
         "# Claims\n\n\
          What each mechanism claims, why that is so, and which tests tried to break it. This page is made from the\n\
-         documentation of `crates/whit-core/src/mechanism/` by `cargo xtask claims`; change it there.\n",
+         documentation of what sanitises, file by file under `crates/`, by `cargo xtask claims`; change it there.\n",
     );
     let mut file = "";
     for claim in claims {
@@ -91,7 +94,10 @@ fn read(file: &str, source: &str) -> Vec<Claim> {
         } else if line.starts_with("#[") {
             // Attributes stand between documentation and type.
         } else {
-            let name = line.strip_prefix("pub struct ").and_then(|rest| rest.split([' ', '<', '(', ';']).next());
+            let name = line
+                .trim_start_matches("pub ")
+                .strip_prefix("struct ")
+                .and_then(|rest| rest.split([' ', '<', '(', ';']).next());
             claims.extend(name.and_then(|name| claim(file, name, &block)));
             block.clear();
         }

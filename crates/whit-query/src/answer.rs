@@ -97,9 +97,6 @@ pub struct Statement {
     pub mechanisms: Vec<String>,
     /// What a reader must know: rows without a user left out, bounds found privately, public values taken as known.
     pub notes: Vec<String>,
-    /// The fingerprint of the data, where the reader may know it: whoever has all rows but one could guess the last by it. Never written out.
-    #[serde(skip)]
-    pub fingerprint: String,
     /// The hash of the partition, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,

@@ -7,12 +7,12 @@
 use crate::bound::quantise::{Quantise, QuantiseFunction};
 use crate::bound::{Collector, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::error::QueryError;
-use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, track};
+use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, allow, track};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::{SortOptions, cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, Result as Outcome};
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryConsumer;
@@ -21,7 +21,7 @@ use datafusion::functions_aggregate::expr_fn::{count, count_distinct, sum};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, TryCast, Volatility, lit,
+    ScalarUDFImpl, Signature, Volatility, lit,
 };
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
@@ -73,7 +73,7 @@ pub(crate) async fn sums(
 ) -> Result<Sums, QueryError> {
     let job = Job::new(part, pass, found, seed)?;
     let state = context.state();
-    let plan = harmless(job.plan()?, &state)?;
+    let plan = with_soft_casts(job.plan()?, &state)?;
     let physical = state.create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
     if part.grain == Grain::Row {
         let batches = collect_all(physical, context.task_ctx()).await.map_err(|error| running(&error))?;
@@ -90,7 +90,7 @@ pub(crate) async fn sums(
 }
 
 /// The same plan with the casts that the engine adds by itself unable to fail, too.
-pub(crate) fn harmless(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, QueryError> {
+fn with_soft_casts(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, QueryError> {
     let analysed = state
         .analyzer()
         .execute_and_check(plan, state.config_options(), |_, _| {})
@@ -99,12 +99,7 @@ pub(crate) fn harmless(plan: LogicalPlan, state: &SessionState) -> Result<Logica
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let safe = expr.transform_up(|inner| {
-                Ok(match inner {
-                    Expr::Cast(cast) => Transformed::yes(Expr::TryCast(TryCast { expr: cast.expr, field: cast.field })),
-                    other => Transformed::no(other),
-                })
-            })?;
+            let safe = expr.transform_up(|inner| Ok(allow::soft_cast(inner)))?;
             Ok(safe.update_data(|safe| name.restore(safe)))
         })
     });
@@ -213,7 +208,7 @@ impl<'a> Job<'a> {
     fn partial(&self, i: usize) -> Result<Expr, QueryError> {
         Ok(match &self.part.measures[i].what {
             What::Rows(None) | What::Users => count(lit(1_i64)),
-            What::Rows(Some(value)) => count(present(value)),
+            What::Rows(Some(value)) => count(PresentFunction::call(value.clone())),
             What::Sum { value, place } => {
                 let quantise = quantise_of(place, self.found)?;
                 sum(QuantiseFunction::call(quantise, value.clone()))
@@ -278,11 +273,6 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The expression itself; NaN is as good as missing, also where values are only counted.
-fn present(value: &Expr) -> Expr {
-    PresentFunction::call(value.clone())
-}
-
 /// How a value is put on the lattice, once all ranges are known.
 pub(crate) fn quantise_of(place: &Place, found: &[(f64, f64)]) -> Result<Quantise, QueryError> {
     match place {
@@ -294,18 +284,20 @@ pub(crate) fn quantise_of(place: &Place, found: &[(f64, f64)]) -> Result<Quantis
     }
 }
 
-/// The tree of a measure, once all ranges are known.
-pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, QueryError> {
-    match leaves {
-        Leaves::Known { low, high } => tree_over(*low, *high),
+/// The ends of a tree's range, once all ranges are known.
+fn ends_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<(f64, f64), QueryError> {
+    let (low, high) = match leaves {
+        Leaves::Known { low, high } => (*low, *high),
         Leaves::Found { range } => {
-            let &(low, high) = found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?;
-            tree_over(low, if high > low { high } else { low + 1.0 })
+            *found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?
         }
-    }
+    };
+    Ok((low, if high > low { high } else { low + 1.0 }))
 }
 
-fn tree_over(low: f64, high: f64) -> Result<Tree, QueryError> {
+/// The tree of a measure, once all ranges are known.
+pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, QueryError> {
+    let (low, high) = ends_of(leaves, found)?;
     Tree::new(low, high, LEAVES).map_err(|error| QueryError::failed(error.to_string()))
 }
 
@@ -468,13 +460,7 @@ enum Cut {
 
 impl Cut {
     fn of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Self, QueryError> {
-        let (low, high) = match leaves {
-            Leaves::Known { low, high } => (*low, *high),
-            Leaves::Found { range } => {
-                *found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?
-            }
-        };
-        let high = if high > low { high } else { low + 1.0 };
+        let (low, high) = ends_of(leaves, found)?;
         Ok(Self::Tree { low: low.to_bits(), high: high.to_bits() })
     }
 }

@@ -15,7 +15,7 @@ pub(crate) mod quantise;
 use crate::error::QueryError;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::{filter_record_batch, take};
-use datafusion::arrow::datatypes::{Int64Type, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, Int64Type, Schema, SchemaRef};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
@@ -115,6 +115,12 @@ fn overflow() -> datafusion::common::DataFusionError {
 
 fn part_schema(schema: &Schema, columns: std::ops::Range<usize>) -> SchemaRef {
     Arc::new(Schema::new(schema.fields()[columns].to_vec()))
+}
+
+/// The types of some keys, under names that nobody reads.
+pub(crate) fn schema_of(keys: &[ArrayRef]) -> SchemaRef {
+    let field = |(i, key): (usize, &ArrayRef)| Field::new(format!("k{i}"), key.data_type().clone(), true);
+    Arc::new(Schema::new(keys.iter().enumerate().map(field).collect::<Vec<_>>()))
 }
 
 fn interner(schema: SchemaRef) -> Outcome<Option<Box<dyn GroupValues>>> {
@@ -426,14 +432,8 @@ fn merged(mut parts: Vec<Sums>) -> Outcome<Sums> {
         return Ok(parts.remove(0));
     }
     let Some(first) = parts.first() else { return Err(overflow()) };
-    let fields: Vec<_> = first
-        .keys
-        .iter()
-        .enumerate()
-        .map(|(i, key)| datafusion::arrow::datatypes::Field::new(format!("k{i}"), key.data_type().clone(), true))
-        .collect();
     let (width, empty) = (first.values.len(), first.keys.clone());
-    let mut groups = interner(Arc::new(Schema::new(fields)))?;
+    let mut groups = interner(schema_of(&empty))?;
     let (mut values, mut number) = (vec![Vec::<i64>::new(); width], 0);
     for part in &parts {
         let ids = numbers(&mut groups, &part.keys, part.groups)?;
@@ -456,15 +456,7 @@ fn merged(mut parts: Vec<Sums>) -> Outcome<Sums> {
 pub(crate) fn count_values(sums: &Sums) -> Result<Sums, QueryError> {
     let counted = || -> Outcome<Sums> {
         let keys = &sums.keys[..sums.keys.len() - 1];
-        let schema = Schema::new(
-            keys.iter()
-                .enumerate()
-                .map(|(i, key)| {
-                    datafusion::arrow::datatypes::Field::new(format!("k{i}"), key.data_type().clone(), true)
-                })
-                .collect::<Vec<_>>(),
-        );
-        let mut groups = interner(Arc::new(schema))?;
+        let mut groups = interner(schema_of(keys))?;
         let ids = numbers(&mut groups, keys, sums.groups)?;
         let number = ids.iter().max().map_or(0, |most| most + 1);
         let mut counts = vec![0_i64; number];

@@ -218,8 +218,7 @@ where
         let deferred = Deferred { mechanism, exact };
         let released = whit_core::release(&deferred, &(), rungs, &mut booking, &mut Os);
         let released = released.map_err(crate::release::refusal)?;
-        let entry = books.stored(&question).map_err(ledger)?.map(|stored| stored.number);
-        (released.value, entry, false)
+        (released.value, booking.entry(), false)
     };
     let statement = Statement {
         dataset: question.dataset,
@@ -229,7 +228,6 @@ where
         confidence: declared.confidence,
         mechanisms: Vec::new(),
         notes: Vec::new(),
-        fingerprint: String::new(),
         partition: question.partition,
         entry,
         stored,

@@ -130,11 +130,19 @@ pub(crate) fn expression(
     harmless(expr)
 }
 
+/// A cast that gives NULL where it cannot be made.
+pub(crate) fn soft_cast(expr: Expr) -> Transformed<Expr> {
+    match expr {
+        Expr::Cast(cast) => Transformed::yes(Expr::TryCast(TryCast { expr: cast.expr, field: cast.field })),
+        other => Transformed::no(other),
+    }
+}
+
 /// The same expression, unable to fail: what cannot be cast is NULL, and so is what is divided by zero.
 pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
     let safe = expr.transform_up(|node| {
         Ok(match node {
-            Expr::Cast(cast) => Transformed::yes(Expr::TryCast(TryCast { expr: cast.expr, field: cast.field })),
+            cast @ Expr::Cast(_) => soft_cast(cast),
             Expr::BinaryExpr(binary) if matches!(binary.op, Operator::Divide | Operator::Modulo) => {
                 if is_plain_divisor(&binary.right) {
                     Transformed::no(Expr::BinaryExpr(binary))

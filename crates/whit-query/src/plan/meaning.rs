@@ -4,6 +4,7 @@
 //! appear, and of what is asked of these rows. Names that the question gives to its columns, the order of its columns and what
 //! is done with the released table afterwards do not belong to it: they cost nothing.
 
+use super::track::{renamed, unqualified};
 use super::{Part, Plan, What};
 use crate::error::QueryError;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -101,7 +102,7 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
                 "exact {}",
                 super::track::aggregate_call(expr).map_or_else(
                     |_| String::new(),
-                    |(call, _)| format!(
+                    |call| format!(
                         "{} {} {} {} {}",
                         call.func.name(),
                         call.params.distinct,
@@ -120,7 +121,7 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
 
 fn exact_arguments(expr: &Expr) -> Vec<Expr> {
     super::track::aggregate_call(expr)
-        .map(|(call, _)| {
+        .map(|call| {
             call.params
                 .args
                 .iter()
@@ -155,19 +156,11 @@ fn nameless(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
     if scans(&plan)? != 1 {
         return Ok(plan);
     }
-    let bare = |expr: Expr| {
-        expr.transform_up(|node| {
-            Ok(match node {
-                Expr::Column(column) => Transformed::yes(Expr::Column(Column::new_unqualified(column.name))),
-                other => Transformed::no(other),
-            })
-        })
-    };
     let done = plan.transform_up(|node| {
         Ok(Transformed::yes(match node {
             LogicalPlan::SubqueryAlias(alias) => Arc::unwrap_or_clone(alias.input),
             scan @ LogicalPlan::TableScan(_) => scan,
-            other => other.map_expressions(bare)?.data.recompute_schema()?,
+            other => other.map_expressions(|expr| renamed(expr, &unqualified))?.data.recompute_schema()?,
         }))
     })?;
     Ok(done.data)
@@ -188,17 +181,9 @@ fn canonical(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
     let rename = |table: &TableReference| {
         names.get(&table.to_string()).map_or_else(|| table.clone(), |name| TableReference::bare(name.clone()))
     };
-    let renamed = |expr: Expr| {
-        expr.transform_up(|node| {
-            Ok(match node {
-                Expr::Column(column) if alone => Transformed::yes(Expr::Column(Column::new_unqualified(column.name))),
-                Expr::Column(column) => {
-                    let table = column.relation.as_ref().map(rename);
-                    Transformed::yes(Expr::Column(Column::new(table, column.name)))
-                }
-                other => Transformed::no(other),
-            })
-        })
+    let called = |column: Column| {
+        let table = column.relation.as_ref().filter(|_| !alone).map(rename);
+        Column::new(table, column.name)
     };
     let sorted = |mut conditions: Vec<Expr>| {
         conditions.sort_by_key(ToString::to_string);
@@ -206,7 +191,7 @@ fn canonical(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
         conditions
     };
     let done = plan.transform_up(|node| {
-        let node = node.map_expressions(renamed)?.data;
+        let node = node.map_expressions(|expr| renamed(expr, &called))?.data;
         Ok(Transformed::yes(match node {
             LogicalPlan::SubqueryAlias(alias) if alone => Arc::unwrap_or_clone(alias.input),
             LogicalPlan::SubqueryAlias(mut alias) => {

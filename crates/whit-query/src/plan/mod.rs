@@ -97,8 +97,6 @@ pub struct Key {
     pub data_type: DataType,
     /// The values that it may take, where they are public.
     pub listed: Option<Vec<ScalarValue>>,
-    /// Whether the values that occur are public because neighbours agree on them.
-    pub observed: bool,
 }
 
 /// Which groups appear in the answer.
@@ -119,8 +117,6 @@ pub enum Groups {
 pub struct Presence {
     /// Rung by rung: at most so many keys move, each by at most so much.
     pub moved: Vec<whit_core::mechanism::keys::Moved>,
-    /// Whether users are counted, rather than rows.
-    pub users: bool,
 }
 
 /// A range that stage one of a release finds privately.
@@ -153,7 +149,7 @@ pub struct Measure {
 }
 
 /// What one row adds to a measure.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// One, where the expression is there.
     Rows(Option<Expr>),

@@ -2,13 +2,13 @@
 
 use super::Tables;
 use crate::answer::Value;
-use crate::bound::Sums;
+use crate::bound::{Sums, schema_of};
 use crate::engine::planning;
 use crate::error::QueryError;
 use crate::plan::{Groups, Part, Statistic};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::{SortColumn, cast, lexsort_to_indices, take};
-use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
@@ -30,12 +30,6 @@ pub(crate) struct Frame {
 
 fn wrong(error: impl Into<datafusion::common::DataFusionError>) -> QueryError {
     crate::engine::running(&error.into())
-}
-
-fn schema_of(keys: &[ArrayRef]) -> Arc<Schema> {
-    let fields: Vec<Field> =
-        keys.iter().enumerate().map(|(i, key)| Field::new(format!("k{i}"), key.data_type().clone(), true)).collect();
-    Arc::new(Schema::new(fields))
 }
 
 /// The order in which rows of keys stand when they are sorted.

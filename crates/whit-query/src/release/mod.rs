@@ -344,8 +344,7 @@ impl Tables {
                 }
                 Err(error) => return Err(refusal(error)),
             };
-            let entry = books.stored(&question).map_err(of_ledger)?.map(|stored| stored.number);
-            (released, entry, false)
+            (released, booking.entry(), false)
         };
         let mut statement = Self::statement(&plan, confidence, &released);
         statement.prices = Statement::prices(&calibrated.charge, delta);
@@ -392,7 +391,6 @@ impl Tables {
             confidence,
             mechanisms: released.mechanisms.clone(),
             notes,
-            fingerprint: String::new(),
             partition: None,
             entry: None,
             stored: false,

@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::query::{Limits, question};
 use super::{Error, write_json};
-use crate::number::Wrong;
+use crate::number::{Wrong, brief_up};
 use crate::table::{Side, Table};
 use std::io::Write;
 use whit::query::explain::{self, Within};
@@ -75,7 +75,7 @@ pub(super) fn write(preview: &explain::Preview, out: &mut dyn Write) -> Result<(
         let mut table = Table::new([("column", Side::Left), ("off by", Side::Left)]);
         for error in &preview.errors {
             let told = match error.within {
-                Some(within) => format!("± {} at {} %", digits(within), preview.confidence * 100.0),
+                Some(within) => format!("± {} at {} %", brief_up(within), preview.confidence * 100.0),
                 None => error.words.clone(),
             };
             table.row([error.name.clone(), told]);
@@ -88,8 +88,7 @@ pub(super) fn write(preview: &explain::Preview, out: &mut dyn Write) -> Result<(
     } else {
         let mut table = Table::new([("it would cost", Side::Left), ("ε", Side::Right), ("δ", Side::Right)]);
         for price in &preview.prices {
-            let epsilon = if price.epsilon.is_finite() { digits(price.epsilon) } else { "no bound".to_owned() };
-            table.row([price.unit.clone(), epsilon, format!("{:e}", price.delta)]);
+            table.row([price.unit.clone(), brief_up(price.epsilon), format!("{:e}", price.delta)]);
         }
         table.write(out)?;
         writeln!(out, "Nothing was charged. Ask it with `whit query`.")?;
@@ -98,17 +97,6 @@ pub(super) fn write(preview: &explain::Preview, out: &mut dyn Write) -> Result<(
         writeln!(out, "note: {note}")?;
     }
     Ok(())
-}
-
-/// Four digits, rounded up.
-fn digits(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return value.to_string();
-    }
-    let places = (3 - value.abs().log10().floor() as i32).clamp(0, 12);
-    let scale = 10_f64.powi(places);
-    let text = format!("{:.*}", places as usize, (value * scale * (1.0 - 1e-9)).ceil() / scale);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 #[cfg(test)]
@@ -120,12 +108,5 @@ mod tests {
         assert_eq!(goal("200"), Ok(Goal::Absolute(200.0)));
         assert_eq!(goal(" 5 %"), Ok(Goal::Share(0.05)));
         assert!(goal("0").is_err() && goal("-3%").is_err() && goal("few").is_err());
-    }
-
-    #[test]
-    fn prices_are_rounded_up() {
-        assert_eq!(digits(0.999_999_999_9), "1");
-        assert_eq!(digits(1.234_51), "1.235");
-        assert_eq!(digits(123_456.2), "123457");
     }
 }

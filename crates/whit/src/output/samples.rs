@@ -22,7 +22,6 @@ pub(crate) fn answer(columns: &[(&str, Role)], rows: Vec<Vec<Cell>>) -> Answer {
         confidence: 0.95,
         mechanisms: Vec::new(),
         notes: Vec::new(),
-        fingerprint: "b3-fingerprint".into(),
         partition: None,
         entry: None,
         stored: false,

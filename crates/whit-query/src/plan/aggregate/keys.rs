@@ -1,0 +1,193 @@
+//! Group keys: which are public, and in how many groups one unit counts.
+
+use super::Draft;
+use crate::engine::planning;
+use crate::error::QueryError;
+use crate::plan::track::{Tag, safe_value, type_of};
+use crate::plan::{Grain, Groups, Key, range};
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::scalar::ScalarValue;
+use whit_core::declare::Keys;
+use whit_core::unit::Kind;
+
+/// The most groups that a question may list.
+const MOST_GROUPS: usize = 1_000_000;
+
+impl Draft<'_> {
+    pub(super) fn take_keys(&mut self, exprs: &[Expr], notes: &mut Vec<String>) -> Result<(), QueryError> {
+        if exprs.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
+            return Err(QueryError::asked(
+                "GROUPING SETS, ROLLUP and CUBE would release several groupings at once",
+                "ask one query for each grouping, so that each has its own price",
+            ));
+        }
+        for expr in exprs {
+            let tag = self.input.tag_of(expr, self.around);
+            if tag.user && !(tag.public && self.private.rows_public) {
+                return Err(QueryError::asked(
+                    format!("grouping by `{expr}` makes a row of each user, so every row would be about one person"),
+                    "group by something that many users share, and use COUNT(DISTINCT user) to count them",
+                ));
+            }
+            let listed = self.listed(expr, &tag)?;
+            let data_type = type_of(expr, self.input)?;
+            let name = expr.schema_name().to_string();
+            self.keys.push(Key { expr: safe_value(expr, self.around)?, name, data_type, listed });
+            self.key_tags.push(tag);
+        }
+        self.groups = if self.keys.is_empty() {
+            Groups::One
+        } else if self.keys.iter().all(|key| key.listed.is_some()) {
+            Groups::Listed
+        } else if self.private.rows_public && self.key_tags.iter().all(|tag| tag.public) {
+            Groups::Observed
+        } else {
+            Groups::Selected
+        };
+        self.number = match self.groups {
+            Groups::One => Some(1),
+            Groups::Listed => {
+                let number = self
+                    .keys
+                    .iter()
+                    .map(|key| key.listed.as_ref().map_or(0, Vec::len))
+                    .try_fold(1_usize, usize::checked_mul);
+                let number = number.filter(|&number| number <= MOST_GROUPS).ok_or_else(|| {
+                    QueryError::asked(
+                        format!("the listed keys make more than {MOST_GROUPS} groups, and each of them would appear"),
+                        "group by fewer columns, or leave a list out so that keys are selected privately",
+                    )
+                })?;
+                Some(number as u64)
+            }
+            Groups::Observed | Groups::Selected => None,
+        };
+        if self.groups == Groups::Listed {
+            notes.push("rows whose keys are not listed are left out".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The public values of a key: listed, of a public table, of a column whose values are known, or of bins.
+    fn listed(&self, expr: &Expr, tag: &Tag) -> Result<Option<Vec<ScalarValue>>, QueryError> {
+        let data_type = type_of(expr, self.input)?;
+        if tag.public && self.private.rows_public {
+            return Ok(None); // those that occur are known, and so are their combinations
+        }
+        if data_type == DataType::Boolean {
+            return Ok(Some(vec![ScalarValue::Boolean(Some(false)), ScalarValue::Boolean(Some(true))]));
+        }
+        if let Some(values) = bins(expr) {
+            return Ok(Some(values));
+        }
+        let Some((table, column)) = &tag.origin else { return Ok(None) };
+        let Ok(origin) = self.around.declaration.dataset(table) else { return Ok(None) };
+        match origin.keys(column) {
+            Some(Keys::Listed(texts)) => {
+                let parse = |text: &String| {
+                    ScalarValue::try_from_string(text.clone(), &data_type).map_err(|_| {
+                        QueryError::asked(
+                            format!("the key `{text}` of `{table}.{column}` is not of its type, {data_type}"),
+                            "write the keys as the column has them",
+                        )
+                    })
+                };
+                return texts.iter().map(parse).collect::<Result<Vec<_>, _>>().map(Some);
+            }
+            Some(Keys::FromTable { table, column }) => return self.values_of(table, column, &data_type).map(Some),
+            None => {}
+        }
+        if origin.public || tag.observed || tag.public {
+            return self.values_of(table, column, &data_type).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// All values of a column that may be looked at: one of a public table, or one that is declared as public.
+    fn values_of(&self, table: &str, column: &str, data_type: &DataType) -> Result<Vec<ScalarValue>, QueryError> {
+        let scan = self.around.tables.get(table);
+        let scan = scan.ok_or_else(|| QueryError::failed(format!("the table `{table}` cannot be found")))?;
+        let name = Expr::Column(Column::new(Some(TableReference::bare(table)), column));
+        let plan = LogicalPlanBuilder::from(scan.clone())
+            .project(vec![name.alias("value")])
+            .and_then(LogicalPlanBuilder::distinct)
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(|error| planning(&error))?;
+        let mut values = Vec::new();
+        for batch in (self.around.collect)(plan)? {
+            values.extend(scalars(batch.column(0))?);
+        }
+        let cast = |value: ScalarValue| value.cast_to(data_type).map_err(|error| planning(&error));
+        let mut values =
+            values.into_iter().filter(|value| !value.is_null()).map(cast).collect::<Result<Vec<_>, _>>()?;
+        values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        if values.len() > MOST_GROUPS {
+            return Err(QueryError::asked(
+                format!("`{table}.{column}` has more than {MOST_GROUPS} values, and each would appear"),
+                "group by something coarser",
+            ));
+        }
+        Ok(values)
+    }
+
+    /// Whether all keys are functions of who the unit is.
+    pub(super) fn known_keys(&self) -> bool {
+        self.grain == Grain::Element && self.key_tags.iter().all(|tag| tag.known)
+    }
+
+    /// Whether all keys are columns that neighbours agree on, row by row.
+    pub(super) fn public_keys(&self) -> bool {
+        matches!(self.unit.protect, Kind::Feature | Kind::Label) && self.key_tags.iter().all(|tag| tag.public)
+    }
+
+    /// How many groups of one unit count, and whether that has to be seen to.
+    pub(super) fn take_limit(&mut self) -> Result<(), QueryError> {
+        if self.keys.is_empty() || self.grain == Grain::Row || self.known_keys() {
+            return Ok(()); // one group, as it stands
+        }
+        let declared =
+            self.asking.groups.or(self.unit.caps.groups).or(self.dataset.query.and_then(|query| query.groups));
+        let implied = [self.number, self.structural(), self.rows_declared()].into_iter().flatten().min();
+        let limit = match (declared, implied) {
+            (Some(declared), Some(implied)) => declared.min(implied),
+            (Some(declared), None) => declared,
+            (None, Some(implied)) => implied,
+            (None, None) => {
+                return Err(QueryError::asked(
+                    format!("nothing says to how many groups one {} may contribute", self.unit_word()),
+                    "say it with --groups N, or declare unit.caps = { groups = N }",
+                ));
+            }
+        };
+        self.groups_per_unit = limit.max(1);
+        // A unit cannot be in more groups than there are.
+        let enforced =
+            self.number.is_none_or(|number| number > limit) && self.structural().is_none_or(|most| most > limit);
+        self.limit = enforced.then_some(self.groups_per_unit);
+        Ok(())
+    }
+}
+
+/// The values that `bin(x, low, high, n)` can take: the lower ends of its bins.
+fn bins(expr: &Expr) -> Option<Vec<ScalarValue>> {
+    let call = match expr {
+        Expr::Alias(alias) => return bins(&alias.expr),
+        Expr::ScalarFunction(call) if call.name() == "bin" => call,
+        _ => return None,
+    };
+    let number = |i: usize| match call.args.get(i) {
+        Some(Expr::Literal(value, _)) => range::literal(value),
+        _ => None,
+    };
+    let (low, high, count) = (number(1)?, number(2)?, number(3)?);
+    let edges = crate::functions::edges(low, high, count)?;
+    Some(edges.into_iter().map(|edge| ScalarValue::Float64(Some(edge))).collect())
+}
+
+/// The values of an array.
+fn scalars(array: &ArrayRef) -> Result<Vec<ScalarValue>, QueryError> {
+    (0..array.len()).map(|i| ScalarValue::try_from_array(array, i).map_err(|error| planning(&error))).collect()
+}

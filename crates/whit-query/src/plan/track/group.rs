@@ -1,0 +1,224 @@
+//! Aggregates and windows that stay within a user, and what of a row's unit is left after them.
+
+use super::{Lost, Private, Surroundings, Tag, Tracked, never, safe, safe_value, track, type_of, without};
+use crate::engine::{number, planning};
+use crate::error::QueryError;
+use crate::plan::range::{self, Range};
+use crate::plan::{ELEMENT, USER, allow};
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Window, WindowFunctionDefinition};
+use std::sync::Arc;
+
+/// Whether some of these expressions are the user, and the element.
+fn covers(exprs: &[Expr], input: &Tracked, around: &Surroundings<'_>) -> (bool, bool) {
+    let tags: Vec<Tag> = exprs.iter().map(|expr| input.tag_of(expr, around)).collect();
+    (tags.iter().any(|tag| tag.user), tags.iter().any(|tag| tag.element))
+}
+
+pub(super) fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let input = track(&aggregate.input, around)?;
+    let Some(private) = input.private.clone() else {
+        let mut tags: Vec<Tag> = aggregate.group_expr.iter().map(|expr| input.tag_of(expr, around)).collect();
+        tags.resize(aggregate.schema.fields().len(), Tag { public: true, known: true, ..Tag::default() });
+        return Ok(Tracked { plan: LogicalPlan::Aggregate(aggregate.clone()), tags, private: None });
+    };
+    let (user, element) = covers(&aggregate.group_expr, &input, around);
+    if !user || !private.user {
+        return Err(Lost::Mixed);
+    }
+    if matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
+        return never(
+            "GROUPING SETS, ROLLUP and CUBE are not known to keep the unit",
+            "write one query for each grouping",
+        );
+    }
+    let keeps_element = private.element && element;
+    let mut groups = aggregate.group_expr.iter().map(|expr| safe(expr, around)).collect::<Result<Vec<_>, _>>()?;
+    let mut tags: Vec<Tag> = aggregate.group_expr.iter().map(|expr| input.tag_of(expr, around)).collect();
+    for (name, keep) in [(USER, true), (ELEMENT, keeps_element)] {
+        if let Some(column) = input.hidden(name).filter(|_| keep) {
+            tags.push(input.tag_of(&column, around));
+            groups.push(column);
+        }
+    }
+    let mut sums = Vec::new();
+    for expr in &aggregate.aggr_expr {
+        let call = aggregate_call(expr)?;
+        exact_inside(call, &input)?;
+        if !allow::inner_aggregate(call.func.name()) || !call.params.order_by.is_empty() {
+            return never(
+                format!("`{}` inside of a unit depends on the order of rows, or is not known", call.func.name()),
+                "use COUNT, SUM, AVG, MIN, MAX, MEDIAN there",
+            );
+        }
+        sums.push(safe_aggregate(expr, &input, around)?);
+        let args_public = call.params.args.iter().all(|arg| input.tag_of(arg, around).public);
+        let range = inner_range(call.func.name(), &call.params.args, &input);
+        let public = private.rows_public && args_public && tags.iter().all(|tag| tag.public);
+        tags.push(Tag { public, range, ..Tag::default() });
+    }
+    // Grouping by the user alone leaves one row of each, and by user and element one of each of those.
+    let by = |test: &dyn Fn(&Tag) -> bool| aggregate.group_expr.iter().all(|expr| test(&input.tag_of(expr, around)));
+    let (by_user, by_element) = (by(&|tag| tag.user), keeps_element && by(&|tag| tag.user || tag.element));
+    let rows_public = private.rows_public && aggregate.group_expr.iter().all(|expr| input.tag_of(expr, around).public);
+    let known = |tag: Tag| if keeps_element { tag } else { Tag { known: tag.user, ..tag } };
+    let tags = tags.into_iter().map(known).collect();
+    let grouped = Aggregate::try_new(Arc::new(input.plan), groups, sums).map_err(|error| planning(&error))?;
+    let plan = LogicalPlan::Aggregate(grouped);
+    Ok(Tracked {
+        plan,
+        tags,
+        private: Some(Private {
+            element: keeps_element,
+            copies: None,
+            rows_of_user: by_user.then_some(1),
+            rows_of_element: by_element.then_some(1),
+            rows_public,
+            ..private
+        }),
+    })
+}
+
+/// Sums of floats depend on the order in which they are added, and so on how rows of others fall into batches.
+fn exact_inside(call: &AggregateFunction, input: &Tracked) -> Result<(), QueryError> {
+    let name = call.func.name();
+    let Some(argument) = call.params.args.first() else { return Ok(()) };
+    let whole = type_of(argument, input)
+        .is_ok_and(|kind| kind.is_integer() || kind == datafusion::arrow::datatypes::DataType::Boolean);
+    match name {
+        "sum" | "avg" if !whole => Err(QueryError::asked(
+            format!("`{name}` of fractions inside of a unit depends on the order in which they are added"),
+            format!("make them whole first: {name}(CAST({argument} * 1000 AS BIGINT))"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The range of an aggregate over one unit's rows, where it follows from that of its argument.
+fn inner_range(name: &str, args: &[Expr], input: &Tracked) -> Option<Range> {
+    match name {
+        "avg" | "min" | "max" | "median" => {
+            range::of(args.first()?, &|column| input.tag(column).and_then(|tag| tag.range))
+        }
+        "bool_and" | "bool_or" => Some(Range::Known { low: 0.0, high: 1.0 }),
+        _ => None,
+    }
+}
+
+/// The aggregate function that an expression calls.
+pub(crate) fn aggregate_call(expr: &Expr) -> Result<&AggregateFunction, QueryError> {
+    match expr {
+        Expr::AggregateFunction(call) => Ok(call),
+        Expr::Alias(alias) => aggregate_call(&alias.expr),
+        other => Err(QueryError::asked(format!("`{other}` is not an aggregate"), "use an aggregate function there")),
+    }
+}
+
+/// An expression made safe, whose NaN is missing: sums and extremes with NaN depend on the order of rows.
+fn numbers_only(expr: &Expr, input: &Tracked, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
+    let safe = safe_value(expr, around)?;
+    Ok(if type_of(expr, input)?.is_floating() { number(safe) } else { safe })
+}
+
+/// An aggregate with its arguments and its filter made safe, under the name that it had.
+fn safe_aggregate(expr: &Expr, input: &Tracked, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
+    let name = expr.schema_name().to_string();
+    let call = aggregate_call(expr)?;
+    let mut call = call.clone();
+    call.params.args = call.params.args.iter().map(|arg| numbers_only(arg, input, around)).collect::<Result<_, _>>()?;
+    call.params.filter = call.params.filter.map(|filter| safe_value(&filter, around).map(Box::new)).transpose()?;
+    Ok(Expr::AggregateFunction(call).alias(name))
+}
+
+pub(super) fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let input = track(&window.input, around)?;
+    let Some(private) = input.private.clone() else {
+        let mut tags = input.tags.clone();
+        tags.resize(window.schema.fields().len(), Tag { public: true, known: true, ..Tag::default() });
+        return Ok(Tracked { plan: LogicalPlan::Window(window.clone()), tags, private: None });
+    };
+    let mut keeps_element = private.element;
+    let mut windows = Vec::new();
+    for expr in &window.window_expr {
+        let call = match expr {
+            Expr::WindowFunction(call) => call,
+            Expr::Alias(alias) => match alias.expr.as_ref() {
+                Expr::WindowFunction(call) => call,
+                _ => return never(format!("`{expr}` is not a window function"), "use one there"),
+            },
+            _ => return never(format!("`{expr}` is not a window function"), "use one there"),
+        };
+        let name = match &call.fun {
+            WindowFunctionDefinition::AggregateUDF(function) => function.name().to_owned(),
+            WindowFunctionDefinition::WindowUDF(function) => function.name().to_owned(),
+        };
+        if !allow::window(&name) {
+            return never(
+                format!("the window function `{name}` is not known"),
+                "use row_number, rank, lag, lead or an aggregate",
+            );
+        }
+        let (user, element) = covers(&call.params.partition_by, &input, around);
+        if !user || !private.user {
+            return never(
+                format!("the window of `{name}` reaches over the rows of several users"),
+                "add the user column to PARTITION BY",
+            );
+        }
+        keeps_element &= element;
+        windows.push(safe_window(expr, call, &name, &input, around)?);
+    }
+    if private.rows_public {
+        return never(
+            "window functions over a table whose rows are public would mix what is public with what is not",
+            "compute the column beforehand",
+        );
+    }
+    let (tags, width) = (input.tags.clone(), input.plan.schema().fields().len());
+    let looked = Window::try_new(windows, Arc::new(input.plan)).map_err(|error| planning(&error))?;
+    // What a window adds depends on all rows of its partition, so a row no longer stands for itself.
+    let tags: Vec<Tag> = tags.into_iter().chain(vec![Tag::default(); looked.schema.fields().len() - width]).collect();
+    let mut tracked = Tracked {
+        plan: LogicalPlan::Window(looked),
+        tags,
+        private: Some(Private { element: keeps_element, copies: None, ..private }), // as many rows as before
+    };
+    if !keeps_element {
+        tracked = without(tracked, &[ELEMENT])?;
+    }
+    Ok(tracked)
+}
+
+/// A window function whose parts are made safe, that never reaches beyond one user, and whose order leaves nothing open.
+fn safe_window(
+    expr: &Expr,
+    call: &WindowFunction,
+    name: &str,
+    input: &Tracked,
+    around: &Surroundings<'_>,
+) -> Result<Expr, Lost> {
+    let mut safe = call.clone();
+    let all = |exprs: &[Expr]| exprs.iter().map(|expr| safe_value(expr, around)).collect::<Result<Vec<_>, _>>();
+    safe.params.args =
+        call.params.args.iter().map(|arg| numbers_only(arg, input, around)).collect::<Result<Vec<_>, _>>()?;
+    safe.params.partition_by = all(&call.params.partition_by)?;
+    safe.params.partition_by.extend(input.hidden(USER));
+    safe.params.filter =
+        call.params.filter.as_ref().map(|filter| safe_value(filter, around).map(Box::new)).transpose()?;
+    for sort in &mut safe.params.order_by {
+        sort.expr = numbers_only(&sort.expr, input, around)?;
+    }
+    let by_position = ["row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"];
+    if by_position.contains(&name) {
+        // Rows that stand side by side in the given order stand in the order of all their columns.
+        safe.params.order_by.extend(input.plan.schema().iter().map(|field| Expr::from(field).sort(true, true)));
+    } else if matches!(name, "sum" | "avg")
+        && !call.params.args.iter().all(|arg| type_of(arg, input).is_ok_and(|kind| kind.is_integer()))
+    {
+        return never(
+            format!("`{name}` of fractions in a window depends on the order in which they are added"),
+            format!("make them whole first: {name}(CAST(x * 1000 AS BIGINT))"),
+        );
+    }
+    Ok(Expr::WindowFunction(Box::new(safe)).alias(expr.schema_name().to_string()))
+}

@@ -1,0 +1,254 @@
+//! Joins: with public tables, of which it is known how many partners a row finds, and of private tables along the user.
+
+use super::{Lost, Private, Surroundings, Tag, Tracked, built, never, safe_value, track, type_of, without};
+use crate::engine::planning;
+use crate::error::QueryError;
+use crate::plan::{ELEMENT, USER};
+use datafusion::arrow::array::{Array, Int64Array};
+use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_conjunction_owned};
+use datafusion::logical_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, lit};
+use datafusion::prelude::col;
+use std::sync::Arc;
+
+/// Whether both sides of each equality are of one kind, so that the engine compares them as they are: a text that is turned into a number
+/// may find more partners than there are equal texts.
+fn comparable(own: &[Expr], owner: &Tracked, others: &[Expr], other: &Tracked) -> Result<(), QueryError> {
+    use datafusion::arrow::datatypes::DataType;
+    let kind = |kind: &DataType| match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(0),
+        kind if kind.is_integer() => Some(1),
+        _ => None,
+    };
+    let plain = |kind: DataType| match kind {
+        DataType::Dictionary(_, inner) => *inner,
+        other => other,
+    };
+    for (a, b) in own.iter().zip(others) {
+        let (left, right) = (plain(type_of(a, owner)?), plain(type_of(b, other)?));
+        if left != right && (kind(&left).is_none() || kind(&left) != kind(&right)) {
+            return Err(QueryError::asked(
+                format!(
+                    "`{a}` is {left} and `{b}` is {right}, so how many partners a row finds would depend on how they are compared"
+                ),
+                "cast one of them in a sub-query, or declare both tables with one type",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn has_limit(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Limit(_) => true,
+        LogicalPlan::Sort(sort) if sort.fetch.is_some() => true,
+        other => other.inputs().into_iter().any(has_limit),
+    }
+}
+
+/// The most rows of a public relation that share values of some expressions: how many partners one row finds.
+fn partners(plan: &LogicalPlan, keys: Vec<Expr>, around: &Surroundings<'_>) -> Result<u64, QueryError> {
+    use datafusion::functions_aggregate::expr_fn::{count, max};
+    let counted = LogicalPlanBuilder::from(plan.clone()).aggregate(keys, vec![count(lit(1_i64)).alias("partners")]);
+    let most =
+        counted.and_then(|builder| builder.aggregate(Vec::<Expr>::new(), vec![max(col("partners")).alias("most")]));
+    let batches = (around.collect)(built(most)?)?;
+    let found = batches.first().and_then(|batch| {
+        batch.column(0).as_any().downcast_ref::<Int64Array>().filter(|most| most.is_valid(0)).map(|most| most.value(0))
+    });
+    Ok(found.map_or(0, |most| most.max(0) as u64))
+}
+
+/// A join whose equalities all stand in `on`, where SQL may have left them in the filter.
+fn sorted_out(join: &Join) -> Result<Join, QueryError> {
+    let mut join = join.clone();
+    let Some(filter) = join.filter.take() else { return Ok(join) };
+    let mut rest = Vec::new();
+    for condition in split_conjunction_owned(filter) {
+        let pair = match &condition {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+                find_valid_equijoin_key_pair(left, right, join.left.schema(), join.right.schema())
+                    .map_err(|error| planning(&error))?
+            }
+            _ => None,
+        };
+        match pair {
+            Some(pair) => join.on.push(pair),
+            None => rest.push(condition),
+        }
+    }
+    join.filter = conjunction(rest);
+    Ok(join)
+}
+
+pub(super) fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let join = &sorted_out(join)?;
+    let (left, right) = (track(&join.left, around)?, track(&join.right, around)?);
+    match (left.private.clone(), right.private.clone()) {
+        (None, None) => {
+            let tags = joined_tags(join.join_type, &left.tags, &right.tags);
+            Ok(Tracked { plan: LogicalPlan::Join(join.clone()), tags, private: None })
+        }
+        (Some(private), None) => {
+            if !matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti) {
+                return unsided(join.join_type);
+            }
+            with_public(join, left, right, private, true, around)
+        }
+        (None, Some(private)) => {
+            if !matches!(join.join_type, JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti)
+            {
+                return unsided(join.join_type);
+            }
+            with_public(join, left, right, private, false, around)
+        }
+        (Some(a), Some(b)) => along_user(join, left, right, a, &b, around),
+    }
+}
+
+fn unsided<T>(join_type: JoinType) -> Result<T, Lost> {
+    never(
+        format!(
+            "a {join_type} join would make rows for public rows without a private partner, and these belong to nobody"
+        ),
+        "use an inner join, or put the private table on the side whose rows all stay",
+    )
+}
+
+fn joined_tags(join_type: JoinType, left: &[Tag], right: &[Tag]) -> Vec<Tag> {
+    match join_type {
+        JoinType::LeftSemi | JoinType::LeftAnti => left.to_vec(),
+        JoinType::RightSemi | JoinType::RightAnti => right.to_vec(),
+        JoinType::LeftMark => left.iter().cloned().chain([Tag::default()]).collect(),
+        JoinType::RightMark => right.iter().cloned().chain([Tag::default()]).collect(),
+        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
+            left.iter().chain(right).cloned().collect()
+        }
+    }
+}
+
+fn rejoined(
+    join: &Join,
+    left: LogicalPlan,
+    right: LogicalPlan,
+    around: &Surroundings<'_>,
+) -> Result<LogicalPlan, QueryError> {
+    let on = join.on.iter().map(|(a, b)| Ok((safe_value(a, around)?, safe_value(b, around)?)));
+    let on = on.collect::<Result<Vec<_>, QueryError>>()?;
+    let filter = join.filter.as_ref().map(|filter| safe_value(filter, around)).transpose()?;
+    let joined = Join::try_new(
+        Arc::new(left),
+        Arc::new(right),
+        on,
+        filter,
+        join.join_type,
+        join.join_constraint,
+        join.null_equality,
+        join.null_aware,
+    );
+    Ok(LogicalPlan::Join(joined.map_err(|error| planning(&error))?))
+}
+
+fn with_public(
+    join: &Join,
+    left: Tracked,
+    right: Tracked,
+    mut private: Private,
+    private_left: bool,
+    around: &Surroundings<'_>,
+) -> Result<Tracked, Lost> {
+    let (owner, other) = if private_left { (&left, &right) } else { (&right, &left) };
+    let ends = |(a, b): &(Expr, Expr)| if private_left { (a.clone(), b.clone()) } else { (b.clone(), a.clone()) };
+    let (own, others): (Vec<Expr>, Vec<Expr>) = join.on.iter().map(ends).unzip();
+    let own_public = own.iter().all(|expr| owner.tag_of(expr, around).public);
+    let own_known = own.iter().all(|expr| owner.tag_of(expr, around).known);
+    let filtered = join.filter.as_ref().map(|filter| {
+        filter
+            .column_refs()
+            .iter()
+            .all(|column| owner.tag(column).or_else(|| other.tag(column)).is_some_and(|tag| tag.public))
+    });
+    let public = own_public && filtered.unwrap_or(true);
+    private.rows_public &= public;
+    comparable(&own, owner, &others, other)?;
+    if has_limit(&other.plan) {
+        return never(
+            "LIMIT inside of a table that private rows are joined with: which of its rows stay may change from run to run",
+            "leave it out, or make a public table of the result",
+        );
+    }
+    let widens = matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::Right);
+    let most = if widens { partners(&other.plan, others, around)?.max(1) } else { 1 };
+    private.copies = private.copies.and_then(|copies| copies.checked_mul(most));
+    private.rows_of_user = private.rows_of_user.and_then(|rows| rows.checked_mul(most));
+    private.rows_of_element = private.rows_of_element.and_then(|rows| rows.checked_mul(most));
+    let adopt = |tag: &Tag| Tag {
+        public: tag.public && public,
+        known: own_known && most <= 1 && filtered.is_none(),
+        user: false,
+        element: false,
+        ..tag.clone()
+    };
+    let adopted: Vec<Tag> = other.tags.iter().map(adopt).collect();
+    let tags = if private_left {
+        joined_tags(join.join_type, &left.tags, &adopted)
+    } else {
+        joined_tags(join.join_type, &adopted, &right.tags)
+    };
+    let plan = rejoined(join, left.plan, right.plan, around)?;
+    Ok(Tracked { plan, tags, private: Some(private) })
+}
+
+fn along_user(
+    join: &Join,
+    left: Tracked,
+    right: Tracked,
+    a: Private,
+    b: &Private,
+    around: &Surroundings<'_>,
+) -> Result<Tracked, Lost> {
+    if a.payer != b.payer {
+        return never(
+            format!(
+                "`{}` and `{}` have separate budgets, so no budget would pay for a question about both",
+                a.dataset, b.dataset
+            ),
+            "lead the user key of one to the other: unit.user = \"orders.customer_id -> customers.id\"",
+        );
+    }
+    let along = join.on.iter().any(|(x, y)| left.tag_of(x, around).user && right.tag_of(y, around).user);
+    if !along {
+        return never(
+            format!(
+                "`{}` and `{}` are both private and are not joined along the user, so one user's rows would meet another's",
+                a.dataset, b.dataset
+            ),
+            "add the user columns to the join condition: ON a.user_id = b.user_id AND …",
+        );
+    }
+    if !matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti) {
+        return never(
+            format!("a {} join of two private tables is not known to keep the user", join.join_type),
+            "use an inner or left join",
+        );
+    }
+    if a.rows_public || b.rows_public {
+        return never(
+            "a join of two tables whose rows are public would mix what is public with what is not",
+            "ask each table on its own",
+        );
+    }
+    // The left side's user goes on; the right side's hidden columns and the left side's element end here.
+    let (left, right) = (without(left, &[ELEMENT])?, without(right, &[USER, ELEMENT])?);
+    // Where a row finds no partner, the right side's user is missing and says nothing of whose the row is.
+    let outer = join.join_type == JoinType::Left;
+    let told =
+        |tag: &Tag| if outer { Tag { user: false, known: false, public: false, ..tag.clone() } } else { tag.clone() };
+    let right_tags: Vec<Tag> = right.tags.iter().map(told).collect();
+    let tags = joined_tags(join.join_type, &left.tags, &right_tags);
+    let plan = rejoined(join, left.plan, right.plan, around)?;
+    Ok(Tracked {
+        plan,
+        tags,
+        private: Some(Private { element: false, copies: None, rows_of_user: None, rows_of_element: None, ..a }),
+    })
+}

@@ -1,0 +1,503 @@
+//! Follows the unit through the relational algebra.
+//!
+//! Every relation over private rows carries hidden columns that say whose a row is. What comes out of an operator is
+//! still attributable when each of its rows comes from rows of one unit alone: a filter and a projection keep that, a
+//! join with a public table does, an aggregate does if it groups by the unit, and so on. What does not is refused.
+//!
+//! | operator | keeps the unit when |
+//! |---|---|
+//! | projection, filter, alias | always |
+//! | join with public tables | always; one row may become several, and how many the public table says |
+//! | join of private tables | it is along the user key; then rows belong to users, no longer to elements or events |
+//! | aggregate, DISTINCT | it groups by the user; by the element too, or the rows belong to whole users from there on |
+//! | window | it is partitioned by the user; likewise |
+//! | UNION ALL | all inputs are private and pay from one budget |
+//! | ORDER BY | always, since order is dropped |
+//! | LIMIT | never: which rows stay depends on other units |
+
+mod group;
+mod join;
+
+pub(crate) use group::aggregate_call;
+
+use super::range::{self, Range};
+use super::{ELEMENT, USER, allow};
+use crate::engine::{number, planning};
+use crate::error::QueryError;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, TableScan, TryCast,
+    Union,
+};
+use group::{group, look_around};
+use join::pair;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use whit_core::declare::{Bounds, Dataset, Declaration, UserKey};
+use whit_core::unit::Kind;
+
+/// The names of functions that look an element up in a partition file start with this.
+pub(crate) const PARTITION_FUNCTION: &str = "whit_element_of_";
+
+/// What planning asks of its surroundings.
+pub(crate) struct Surroundings<'a> {
+    /// What is declared.
+    pub(crate) declaration: &'a Declaration,
+    /// The element of each data set that has one, as an expression over its columns.
+    pub(crate) elements: &'a BTreeMap<String, Expr>,
+    /// The scan of each data set.
+    pub(crate) tables: &'a BTreeMap<String, LogicalPlan>,
+    /// Runs a plan over public tables.
+    pub(crate) collect: &'a dyn Fn(LogicalPlan) -> Result<Vec<datafusion::arrow::array::RecordBatch>, QueryError>,
+}
+
+/// What is known of a column.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "five independent facts about a column")]
+pub(crate) struct Tag {
+    /// It is the user.
+    pub(crate) user: bool,
+    /// It is the element.
+    pub(crate) element: bool,
+    /// Neighbours agree on it, row by row (feature and label units).
+    pub(crate) public: bool,
+    /// It is a function of who the unit is, and not of its rows: of the user and the element.
+    pub(crate) known: bool,
+    /// Neighbours agree on which values occur, because that was declared.
+    pub(crate) observed: bool,
+    /// The table and column that it was taken from, unchanged.
+    pub(crate) origin: Option<(String, String)>,
+    /// Between which numbers it lies.
+    pub(crate) range: Option<Range>,
+}
+
+/// A relation, rewritten, and what is known of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Tracked {
+    pub(crate) plan: LogicalPlan,
+    /// One for each column, hidden ones included.
+    pub(crate) tags: Vec<Tag>,
+    /// `None` where only public tables are read.
+    pub(crate) private: Option<Private>,
+}
+
+/// What is known of a relation over private rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Private {
+    /// The data set that is read first.
+    pub(crate) dataset: String,
+    /// The data set whose budget pays: the one that a chain of keys leads to.
+    pub(crate) payer: String,
+    /// Whether the hidden user column is there.
+    pub(crate) user: bool,
+    /// Whether the hidden element column is there.
+    pub(crate) element: bool,
+    /// Where each row comes from one row of the source: how many rows one row of it may become.
+    pub(crate) copies: Option<u64>,
+    /// At most so many rows of one user, where the question itself makes it so: one, when it groups by the user alone.
+    pub(crate) rows_of_user: Option<u64>,
+    /// The same for one user in one element.
+    pub(crate) rows_of_element: Option<u64>,
+    /// Whether neighbours agree on which rows are there (feature and label units).
+    pub(crate) rows_public: bool,
+}
+
+impl Tracked {
+    fn public(plan: LogicalPlan) -> Self {
+        let table = match &plan {
+            LogicalPlan::TableScan(scan) => Some(scan.table_name.table().to_owned()),
+            _ => None,
+        };
+        let tag = |field: &str| Tag {
+            public: true,
+            known: true,
+            origin: table.as_ref().map(|table| (table.clone(), field.to_owned())),
+            ..Tag::default()
+        };
+        let tags = plan.schema().fields().iter().map(|field| tag(field.name())).collect();
+        Self { plan, tags, private: None }
+    }
+
+    /// The tag of a column.
+    pub(crate) fn tag(&self, column: &Column) -> Option<&Tag> {
+        self.plan.schema().maybe_index_of_column(column).map(|index| &self.tags[index])
+    }
+
+    /// What is known of an expression over this relation.
+    pub(crate) fn tag_of(&self, expr: &Expr, around: &Surroundings<'_>) -> Tag {
+        match expr {
+            Expr::Alias(alias) => self.tag_of(&alias.expr, around),
+            Expr::Column(column) => self.tag(column).cloned().unwrap_or_default(),
+            _ => {
+                let columns = expr.column_refs();
+                let all = |test: &dyn Fn(&Tag) -> bool| {
+                    columns.iter().all(|column| self.tag(column).is_some_and(test)) && !expr.is_volatile()
+                };
+                let element = self.is_element(expr, around);
+                Tag {
+                    user: false,
+                    element,
+                    public: all(&|tag| tag.public),
+                    known: element || all(&|tag| tag.known),
+                    observed: all(&|tag| tag.observed || tag.public),
+                    origin: None,
+                    range: range::of(expr, &|column| self.tag(column).and_then(|tag| tag.range)),
+                }
+            }
+        }
+    }
+
+    /// Whether an expression is the declared element, written out.
+    fn is_element(&self, expr: &Expr, around: &Surroundings<'_>) -> bool {
+        let Some(private) = self.private.as_ref().filter(|private| private.element) else { return false };
+        let Some(element) = around.elements.get(&private.dataset) else { return false };
+        let columns = expr.column_refs();
+        let from_source = columns.iter().all(|column| {
+            let tag = self.tag(column).and_then(|tag| tag.origin.as_ref());
+            tag.is_some_and(|(table, name)| *table == private.dataset && *name == column.name)
+        });
+        !columns.is_empty() && from_source && bare(expr) == bare(element)
+    }
+
+    /// The hidden column of a name.
+    pub(crate) fn hidden(&self, name: &str) -> Option<Expr> {
+        hidden(self.plan.schema(), name)
+    }
+
+    /// The columns that the question knows of, wherever hidden ones stand among them.
+    fn visible(&self) -> impl Iterator<Item = (Expr, &Tag)> {
+        let columns = self.plan.schema().iter().zip(&self.tags);
+        columns
+            .filter(|((_, field), _)| ![USER, ELEMENT].contains(&field.name().as_str()))
+            .map(|(field, tag)| (Expr::from(field), tag))
+    }
+
+    fn hidden_columns(&self) -> Vec<Expr> {
+        [USER, ELEMENT].into_iter().filter_map(|name| self.hidden(name)).collect()
+    }
+}
+
+/// The hidden column of a name, whatever table it is under.
+pub(crate) fn hidden(schema: &DFSchema, name: &str) -> Option<Expr> {
+    schema
+        .iter()
+        .find(|(_, field)| field.name() == name)
+        .map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name().clone())))
+}
+
+/// The same expression over columns of other names.
+pub(crate) fn renamed(expr: Expr, rename: &dyn Fn(Column) -> Column) -> datafusion::common::Result<Transformed<Expr>> {
+    expr.transform_up(|node| {
+        Ok(match node {
+            Expr::Column(column) => Transformed::yes(Expr::Column(rename(column))),
+            other => Transformed::no(other),
+        })
+    })
+}
+
+/// A column without the name of its table.
+pub(crate) fn unqualified(column: Column) -> Column {
+    Column::new_unqualified(column.name)
+}
+
+/// An expression without table names and aliases, to compare with another.
+fn bare(expr: &Expr) -> Expr {
+    let plain = renamed(expr.clone().unalias_nested().data, &unqualified);
+    plain.map_or_else(|_| expr.clone(), |plain| plain.data)
+}
+
+/// Why a relation cannot be attributed to units.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// An aggregate that does not group by the unit: it may be a release of its own, with this as post-processing.
+    Mixed,
+    /// It cannot be done.
+    Never(QueryError),
+}
+
+impl From<QueryError> for Lost {
+    fn from(error: QueryError) -> Self {
+        Self::Never(error)
+    }
+}
+
+fn never<T>(sentence: impl Into<String>, hint: impl Into<String>) -> Result<T, Lost> {
+    Err(Lost::Never(QueryError::asked(sentence, hint)))
+}
+
+/// Rewrites a relation so that each of its rows says whose it is.
+pub(crate) fn track(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    match plan {
+        LogicalPlan::TableScan(scan) => source(plan, scan, around),
+        LogicalPlan::SubqueryAlias(alias) => {
+            let input = track(&alias.input, around)?;
+            let plan = built(LogicalPlanBuilder::from(input.plan).alias(alias.alias.clone()))?;
+            Ok(Tracked { plan, ..input })
+        }
+        LogicalPlan::Projection(projection) => project(projection, around),
+        LogicalPlan::Filter(filter) => select(filter, around),
+        LogicalPlan::Join(join) => pair(join, around),
+        LogicalPlan::Union(union) => unite(union, around),
+        LogicalPlan::Aggregate(aggregate) => group(aggregate, around),
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let (exprs, none): (Vec<Expr>, Vec<Expr>) = (input.schema().iter().map(Expr::from).collect(), Vec::new());
+            let aggregate = Aggregate::try_new(Arc::clone(input), exprs, none).map_err(|error| planning(&error))?;
+            group(&aggregate, around)
+        }
+        LogicalPlan::Window(window) => look_around(window, around),
+        LogicalPlan::Sort(sort) if sort.fetch.is_none() => track(&sort.input, around),
+        LogicalPlan::EmptyRelation(_) | LogicalPlan::Values(_) => Ok(Tracked::public(plan.clone())),
+        LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => {
+            let input = plan
+                .inputs()
+                .first()
+                .map_or_else(|| never("LIMIT without rows", "leave it out"), |input| track(input, around))?;
+            if input.private.is_some() {
+                return never(
+                    "LIMIT inside of an aggregate: which rows stay would depend on other units",
+                    "put LIMIT at the end, where it works on the released table",
+                );
+            }
+            Ok(Tracked::public(plan.clone()))
+        }
+        other => {
+            let mut private = false;
+            for input in other.inputs() {
+                private |= track(input, around)?.private.is_some();
+            }
+            let name = other.display().to_string();
+            let name = name.split([' ', ':']).next().unwrap_or("this operator").to_owned();
+            if private || other.inputs().is_empty() {
+                return never(
+                    format!("{name} is not known to keep the unit of privacy"),
+                    "use projections, WHERE, joins, GROUP BY, UNION ALL and window functions",
+                );
+            }
+            Ok(Tracked::public(other.clone()))
+        }
+    }
+}
+
+fn built(builder: datafusion::common::Result<LogicalPlanBuilder>) -> Result<LogicalPlan, QueryError> {
+    builder.and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))
+}
+
+/// The data set whose budget pays for a data set: where its user key leads to.
+pub(crate) fn payer<'a>(dataset: &'a Dataset, declaration: &'a Declaration) -> &'a Dataset {
+    let mut at = dataset;
+    // A chain of keys is no longer than there are data sets, so a circle ends too.
+    for _ in 0..declaration.datasets.len() {
+        let through = at.unit.as_ref().and_then(|unit| match &unit.user {
+            Some(UserKey::Through { other_table, .. }) => declaration.datasets.get(other_table),
+            _ => None,
+        });
+        match through.filter(|other| other.unit.is_some()) {
+            Some(other) => at = other,
+            None => break,
+        }
+    }
+    at
+}
+
+fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let table = scan.table_name.table();
+    let Ok(dataset) = around.declaration.dataset(table) else {
+        return never(
+            format!("`{table}` is not declared, so nobody has said what one whit of it is"),
+            "declare it in whit.toml, with a unit or with `public = true`",
+        );
+    };
+    let Some(unit) = dataset.unit.as_ref() else { return Ok(Tracked::public(plan.clone())) };
+    let schema = plan.schema();
+    // Arithmetic on decimals fails where it overflows, and a failure tells of a row: as floats they do not.
+    let plain = |(table, field): (Option<&TableReference>, &FieldRef)| {
+        let column = Expr::Column(Column::new(table.cloned(), field.name().clone()));
+        match field.data_type() {
+            kind if kind.is_decimal() => {
+                let float = TryCast::new(Box::new(column), DataType::Float64);
+                Expr::TryCast(float).alias_qualified(table.cloned(), field.name())
+            }
+            kind if kind.is_floating() => number(column).alias_qualified(table.cloned(), field.name()),
+            _ => column,
+        }
+    };
+    let mut exprs: Vec<Expr> = schema.iter().map(plain).collect();
+    let mut tags: Vec<Tag> = Vec::new();
+    let is_public = |column: &str| unit.units().first().is_some_and(|unit| unit.is_public(column));
+    let element_column = around.elements.get(table).and_then(|element| match element {
+        Expr::Column(column) => Some(column.name.clone()),
+        _ => None,
+    });
+    let user_column = unit.user.as_ref().map(|user| user.column().to_owned());
+    for field in schema.fields() {
+        let name = field.name();
+        let range = dataset.bounds(name).map(|bounds| match bounds {
+            Bounds::Declared { low, high } => Range::Known { low, high },
+            Bounds::Auto => Range::Auto,
+        });
+        let (user, element) = (user_column.as_ref() == Some(name), element_column.as_ref() == Some(name));
+        tags.push(Tag {
+            user,
+            element,
+            public: is_public(name),
+            known: user || element || is_public(name),
+            observed: unit.public.contains(name),
+            origin: Some((table.to_owned(), name.clone())),
+            range: range
+                .or_else(|| (field.data_type() == &DataType::Boolean).then_some(Range::Known { low: 0.0, high: 1.0 })),
+        });
+    }
+    let grouped = matches!(unit.protect, Kind::Event | Kind::Element | Kind::User) || unit.user.is_some();
+    let mut private = Private {
+        dataset: table.to_owned(),
+        payer: payer(dataset, around.declaration).name.clone(),
+        user: false,
+        element: false,
+        copies: Some(1),
+        rows_of_user: None,
+        rows_of_element: None,
+        rows_public: matches!(unit.protect, Kind::Feature | Kind::Label),
+    };
+    let mut keep = None;
+    if let (Some(user), true) = (&unit.user, grouped) {
+        let column = Expr::Column(Column::new(Some(scan.table_name.clone()), user.column()));
+        exprs.push(column.clone().alias(USER));
+        tags.push(Tag { user: true, known: true, ..Tag::default() });
+        private.user = true;
+        // A feature unit's rows stay whatever happens, so there they are kept too.
+        if !private.rows_public {
+            keep = Some(column.is_not_null());
+        }
+        if let Some(element) = around.elements.get(table) {
+            let own = |column: Column| Column::new(Some(scan.table_name.clone()), column.name);
+            let element = renamed(element.clone(), &own).map_err(|error| planning(&error))?.data;
+            exprs.push(element.alias(ELEMENT));
+            tags.push(Tag { element: true, known: true, ..Tag::default() });
+            private.element = true;
+        }
+    }
+    let mut builder = LogicalPlanBuilder::from(plan.clone());
+    if let Some(keep) = keep {
+        builder = builder.filter(keep).map_err(|error| planning(&error))?;
+    }
+    let plan = built(builder.project(exprs))?;
+    Ok(Tracked { plan, tags, private: Some(private) })
+}
+
+/// An expression made safe, under the name that it had.
+fn safe(expr: &Expr, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
+    let name = expr.schema_name().to_string();
+    let changed = safe_value(expr, around)?;
+    let kept = changed.schema_name().to_string() == name;
+    Ok(if kept { changed } else { changed.alias(name) })
+}
+
+/// The same where nobody reads its name.
+pub(crate) fn safe_value(expr: &Expr, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
+    let mut public = |plan: &LogicalPlan| Ok(track(plan, around).is_ok_and(|tracked| tracked.private.is_none()));
+    allow::expression(expr.clone(), &mut public)
+}
+
+fn project(projection: &Projection, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let input = track(&projection.input, around)?;
+    if input.private.is_none() {
+        return Ok(relabelled(LogicalPlan::Projection(projection.clone()), &projection.expr, &input, around));
+    }
+    let mut exprs = projection.expr.iter().map(|expr| safe(expr, around)).collect::<Result<Vec<_>, _>>()?;
+    let mut tags: Vec<Tag> = projection.expr.iter().map(|expr| input.tag_of(expr, around)).collect();
+    for column in input.hidden_columns() {
+        tags.push(input.tag_of(&column, around));
+        exprs.push(column);
+    }
+    let projected = Projection::try_new(exprs, Arc::new(input.plan)).map_err(|error| planning(&error))?;
+    Ok(Tracked { plan: LogicalPlan::Projection(projected), tags, private: input.private })
+}
+
+fn relabelled(plan: LogicalPlan, exprs: &[Expr], input: &Tracked, around: &Surroundings<'_>) -> Tracked {
+    let tags = exprs.iter().map(|expr| input.tag_of(expr, around)).collect();
+    Tracked { plan, tags, private: None }
+}
+
+fn select(filter: &Filter, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let input = track(&filter.input, around)?;
+    let Some(mut private) = input.private.clone() else {
+        return Ok(Tracked { plan: LogicalPlan::Filter(filter.clone()), ..input });
+    };
+    let predicate = safe_value(&filter.predicate, around)?;
+    private.rows_public &= input.tag_of(&filter.predicate, around).public;
+    let plan = built(LogicalPlanBuilder::from(input.plan).filter(predicate))?;
+    Ok(Tracked { plan, tags: input.tags, private: Some(private) })
+}
+
+fn unite(union: &Union, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let inputs = union.inputs.iter().map(|input| track(input, around)).collect::<Result<Vec<_>, _>>()?;
+    let privates: Vec<Private> = inputs.iter().filter_map(|input| input.private.clone()).collect();
+    let Some(mut merged) = privates.first().cloned() else {
+        return Ok(Tracked::public(LogicalPlan::Union(union.clone())));
+    };
+    if privates.len() < inputs.len() || privates.iter().any(|private| private.payer != merged.payer) {
+        return never(
+            "UNION ALL of tables that do not all belong to users with one budget",
+            "ask them one by one and unite what was released",
+        );
+    }
+    let one_source = privates.iter().all(|private| private.dataset == merged.dataset);
+    merged.element = one_source && privates.iter().all(|private| private.element);
+    merged.user = privates.iter().all(|private| private.user);
+    merged.rows_public = privates.iter().all(|private| private.rows_public);
+    merged.copies = privates.iter().try_fold(0_u64, |sum, private| sum.checked_add(private.copies?));
+    merged.rows_of_user = privates.iter().try_fold(0_u64, |sum, private| sum.checked_add(private.rows_of_user?));
+    merged.rows_of_element = privates.iter().try_fold(0_u64, |sum, private| sum.checked_add(private.rows_of_element?));
+    if !one_source {
+        merged.copies = None; // what is one row of one table is none of the other
+    }
+    let mut plans: Vec<LogicalPlan> = Vec::new();
+    for input in &inputs {
+        let mut exprs: Vec<Expr> = input.visible().map(|(field, _)| field).collect();
+        exprs.extend(input.hidden(USER).filter(|_| merged.user).map(|column| column.alias(USER)));
+        exprs.extend(input.hidden(ELEMENT).filter(|_| merged.element).map(|column| column.alias(ELEMENT)));
+        plans.push(built(LogicalPlanBuilder::from(input.plan.clone()).project(exprs))?);
+    }
+    let first = plans.remove(0);
+    let united = plans.into_iter().try_fold(LogicalPlanBuilder::from(first), LogicalPlanBuilder::union);
+    let plan = built(united)?;
+    let same = |i: usize| {
+        let mut tags = inputs.iter().filter_map(|input| input.visible().nth(i)).map(|(_, tag)| tag.clone());
+        let first = tags.next().unwrap_or_default();
+        tags.fold(first, |a, b| Tag {
+            user: a.user && b.user,
+            element: a.element && b.element,
+            public: a.public && b.public,
+            // Two functions of who a unit is are not one: a unit would have a group for each.
+            known: (a.user && b.user) || (a.element && b.element),
+            observed: a.observed && b.observed,
+            origin: a.origin.filter(|origin| Some(origin) == b.origin.as_ref()),
+            range: a.range.filter(|range| Some(range) == b.range.as_ref()),
+        })
+    };
+    let mut tags: Vec<Tag> = (0..union.schema.fields().len()).map(same).collect();
+    let hidden = Tag { known: true, ..Tag::default() };
+    tags.extend(merged.user.then(|| Tag { user: true, ..hidden.clone() }));
+    tags.extend(merged.element.then_some(Tag { element: true, ..hidden }));
+    Ok(Tracked { plan, tags, private: Some(merged) })
+}
+
+/// The relation without some of its hidden columns. Its rows belong to whole users from here on.
+fn without(tracked: Tracked, hidden: &[&str]) -> Result<Tracked, QueryError> {
+    let (mut exprs, mut tags) = (Vec::new(), Vec::new());
+    for ((table, field), tag) in tracked.plan.schema().iter().zip(&tracked.tags) {
+        if !hidden.contains(&field.name().as_str()) {
+            exprs.push(Expr::Column(Column::new(table.cloned(), field.name().clone())));
+            tags.push(Tag { element: false, known: tag.user, ..tag.clone() });
+        }
+    }
+    let plan = built(LogicalPlanBuilder::from(tracked.plan).project(exprs))?;
+    Ok(Tracked { plan, tags, private: tracked.private })
+}
+
+/// The type of an expression over a tracked relation.
+pub(crate) fn type_of(expr: &Expr, tracked: &Tracked) -> Result<DataType, QueryError> {
+    expr.get_type(tracked.plan.schema()).map_err(|error| planning(&error))
+}
