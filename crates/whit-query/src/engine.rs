@@ -1,23 +1,23 @@
 //! Runs the part of a plan that is ordinary relational algebra, and hands exact integers to [`bound`](crate::bound).
 //!
-//! DataFusion scans, filters, joins and adds up within each unit and group. It draws no noise. Rows of one user
-//! arrive in one stream, so that contributions are cut there without looking elsewhere. When what has to be kept
-//! in memory for that does not fit, the same is done over rows sorted by user, which the engine writes to disk.
+//! DataFusion scans, filters and joins. It adds nothing up and draws no noise. Rows of one user arrive in one stream, so that
+//! contributions are cut there without looking elsewhere; rows that stand for themselves come as they are. When what has to
+//! be kept in memory does not fit, the same is done over rows sorted by user, which the engine writes to disk.
 
+use crate::bound::collect::Collector;
 use crate::bound::quantise::{Quantise, QuantiseFunction};
-use crate::bound::{Collector, Inner, Layout, Rules, Sums, count_values, merge};
+use crate::bound::{Addend, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::error::QueryError;
 use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, allow, track};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt64Array};
-use datafusion::arrow::compute::{SortOptions, cast, concat_batches};
-use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
+use datafusion::arrow::compute::{SortOptions, cast};
+use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, Result as Outcome};
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::functions_aggregate::expr_fn::{count, count_distinct, sum};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
@@ -27,7 +27,7 @@ use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, Partitioning, collect as collect_all, execute_stream_partitioned};
+use datafusion::physical_plan::{ExecutionPlan, Partitioning, execute_stream_partitioned};
 use datafusion::prelude::{SessionContext, col};
 use futures::StreamExt;
 use std::sync::Arc;
@@ -75,14 +75,12 @@ pub(crate) async fn sums(
     let state = context.state();
     let plan = with_soft_casts(job.plan()?, &state)?;
     let physical = state.create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
-    if part.grain == Grain::Row {
-        let batches = collect_all(physical, context.task_ctx()).await.map_err(|error| running(&error))?;
-        return job.of_rows(&batches);
-    }
     let threads = state.config().target_partitions();
     let rules = job.rules();
     let collected = match collect_hashed(Arc::clone(&physical), &rules, context.task_ctx(), threads).await {
-        Err(error) if is_exhausted(&error) => collect_sorted(physical, &rules, context.task_ctx(), threads).await,
+        Err(error) if is_exhausted(&error) && rules.layout.user => {
+            collect_sorted(physical, &rules, context.task_ctx(), threads).await
+        }
         other => other,
     };
     let sums = merge(collected.map_err(|error| running(&error))?)?;
@@ -156,7 +154,7 @@ impl<'a> Job<'a> {
         if matches!(self.pass, Pass::Range(_)) { 0 } else { self.part.keys.len() }
     }
 
-    /// The columns that are grouped by, and what is added up.
+    /// Whose rows they are, in which groups they stand and what they add.
     fn plan(&self) -> Result<LogicalPlan, QueryError> {
         let part = self.part;
         let mut rows = LogicalPlanBuilder::from(cut_rows(part)?);
@@ -183,93 +181,43 @@ impl<'a> Job<'a> {
         groups.extend(
             part.keys.iter().take(self.keys()).enumerate().map(|(i, key)| key.expr.clone().alias(format!("k{i}"))),
         );
-        let by_row = part.grain == Grain::Row;
-        let distinct_here = by_row && matches!(self.kind, Inner::Distinct { .. });
-        if let Some(inner) = self.inner.as_ref().filter(|_| !distinct_here) {
-            groups.push(inner.clone().alias("inner"));
+        groups.extend(self.inner.iter().map(|inner| inner.clone().alias("inner")));
+        for &i in &self.measures {
+            groups.extend(self.of_row(i)?.map(|value| value.alias(format!("m{i}"))));
         }
-        let mut sums: Vec<Expr> = Vec::new();
-        match (self.pass, &self.inner) {
-            (Pass::Plain, _) | (_, None) => {
-                for &i in &self.measures {
-                    sums.push(self.partial(i)?.alias(format!("m{i}")));
-                }
-            }
-            (_, Some(inner)) if distinct_here => sums.push(count_distinct(inner.clone()).alias("m")),
-            (_, Some(_)) => sums.push(count(lit(1_i64)).alias("m")),
-        }
-        if by_row || sums.is_empty() {
-            sums.push(count(lit(1_i64)).alias("rows"));
-        }
-        rows.aggregate(groups, sums).and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))
+        rows.project(groups).and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))
     }
 
-    /// What the engine adds up for a measure.
-    fn partial(&self, i: usize) -> Result<Expr, QueryError> {
-        Ok(match &self.part.measures[i].what {
-            What::Rows(None) | What::Users => count(lit(1_i64)),
-            What::Rows(Some(value)) => count(PresentFunction::call(value.clone())),
-            What::Sum { value, place } => {
-                let quantise = quantise_of(place, self.found)?;
-                sum(QuantiseFunction::call(quantise, value.clone()))
-            }
-            What::Distinct { .. } | What::Tree { .. } => return Err(QueryError::failed("not a plain sum")),
+    /// What one row adds to a plain measure; without an expression, one.
+    fn of_row(&self, measure: usize) -> Result<Option<Expr>, QueryError> {
+        Ok(match &self.part.measures[measure].what {
+            What::Rows(Some(value)) => Some(PresentFunction::call(value.clone())),
+            What::Sum { value, place } => Some(QuantiseFunction::call(quantise_of(place, self.found)?, value.clone())),
+            What::Rows(None) | What::Users | What::Distinct { .. } | What::Tree { .. } => None,
         })
     }
 
-    fn layout(&self) -> Layout {
-        let partials = if self.pass == Pass::Plain { self.measures.len().max(1) } else { 1 };
-        Layout { element: self.part.grain == Grain::Element, keys: self.keys(), inner: self.inner.is_some(), partials }
-    }
-
     fn rules(&self) -> Rules {
-        let clamp = |&i: &usize| (self.part.measures[i].low, self.part.measures[i].high);
-        let mut clamps: Vec<(i64, i64)> =
-            if self.pass == Pass::Plain { self.measures.iter().map(clamp).collect() } else { Vec::new() };
-        if clamps.is_empty() {
-            clamps.push((0, i64::MAX));
-        }
+        let mut columns = 0..;
+        let addend = |&i: &usize| {
+            let measure = &self.part.measures[i];
+            let column = matches!(measure.what, What::Rows(Some(_)) | What::Sum { .. }).then(|| columns.next());
+            Addend { column: column.flatten(), low: measure.low, high: measure.high }
+        };
+        let addends = if self.pass == Pass::Plain { self.measures.iter().map(addend).collect() } else { Vec::new() };
         Rules {
-            layout: self.layout(),
+            layout: Layout {
+                user: self.part.grain != Grain::Row,
+                element: self.part.grain == Grain::Element,
+                keys: self.keys(),
+                inner: self.inner.is_some(),
+            },
             elements_per_user: self.part.elements_per_user,
             groups_per_unit: self.part.groups_per_unit.filter(|_| self.keys() > 0),
             inner: self.kind,
-            clamps,
-            users: self.pass == Pass::Plain,
+            addends,
             seed: self.seed,
         }
-    }
-
-    /// Where each row stands for itself, the engine's sums are the sums already.
-    fn of_rows(&self, batches: &[RecordBatch]) -> Result<Sums, QueryError> {
-        let wrong = |error: DataFusionError| running(&error);
-        let distinct = matches!(self.kind, Inner::Distinct { .. });
-        let keys = self.keys() + usize::from(self.inner.is_some() && !distinct);
-        let Some(first) = batches.first() else {
-            let width = if self.pass == Pass::Plain { self.measures.len() + 1 } else { 1 };
-            return Ok(Sums { keys: Vec::new(), groups: 0, values: vec![Vec::new(); width] });
-        };
-        let whole = concat_batches(&first.schema(), batches).map_err(|error| wrong(error.into()))?;
-        let numbers = |i: usize| -> Vec<i64> {
-            let column = whole.column(i).as_primitive::<Int64Type>();
-            column.iter().map(Option::unwrap_or_default).collect()
-        };
-        let (columns, groups) = (whole.num_columns(), whole.num_rows());
-        let rows = numbers(columns - 1);
-        let mut values: Vec<Vec<i64>> = (keys..columns - 1).map(numbers).collect();
-        if self.pass == Pass::Plain {
-            // The engine's sums wrap around: so many rows of so many steps must fit.
-            let most = self.measures.iter().map(|&i| {
-                let measure = &self.part.measures[i];
-                i128::from(measure.low.unsigned_abs().max(measure.high.unsigned_abs()))
-            });
-            let (most, all) = (most.max().unwrap_or(0), rows.iter().map(|&rows| i128::from(rows)).max().unwrap_or(0));
-            if most * all >= 1 << 62 {
-                return Err(QueryError::failed("a sum does not fit into 64 bits"));
-            }
-            values.push(rows); // where there is no user, rows are what counts
-        }
-        Ok(Sums { keys: whole.columns()[..keys].to_vec(), groups, values })
     }
 }
 
@@ -344,12 +292,10 @@ async fn collect_hashed(
     context: Arc<TaskContext>,
     threads: usize,
 ) -> Outcome<Vec<Sums>> {
-    let schema = plan.schema();
-    let streams_as_it_comes = Collector::new(rules.clone(), Arc::clone(&schema))?.streams();
-    let plan = if streams_as_it_comes { plan } else { by_user(plan, threads)? };
+    let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
     run_all(execute_stream_partitioned(plan, Arc::clone(&context))?, |stream| {
-        let (rules, schema, context) = (rules.clone(), Arc::clone(&schema), Arc::clone(&context));
-        async move { gather(stream, rules, schema, &context).await }
+        let (rules, context) = (rules.clone(), Arc::clone(&context));
+        async move { gather(stream, rules, &context).await }
     })
     .await
 }
@@ -372,69 +318,57 @@ where
     Ok(sums)
 }
 
-async fn gather(
-    mut stream: SendableRecordBatchStream,
-    rules: Rules,
-    schema: SchemaRef,
-    context: &TaskContext,
-) -> Outcome<Sums> {
-    let mut collector = Collector::new(rules, schema)?;
+async fn gather(mut stream: SendableRecordBatchStream, rules: Rules, context: &TaskContext) -> Outcome<Sums> {
+    let mut collector = Collector::new(rules, &stream.schema())?;
     let room = MemoryConsumer::new("whit bound").register(context.memory_pool());
-    let mut kept = Vec::new();
     while let Some(batch) = stream.next().await {
-        let batch = batch?;
-        if collector.streams() {
-            collector.take(vec![batch])?;
-        } else {
-            // Twice, for the numbers and hashes that stand beside the rows.
-            room.try_grow(2 * batch.get_array_memory_size())?;
-            kept.push(batch);
-        }
+        collector.push(&batch?)?;
+        room.try_resize(collector.size())?;
     }
-    collector.take(kept)?;
+    collector.settle()?;
     collector.finish()
 }
 
-/// The same over rows sorted by user, so that only one user's rows are kept at a time.
+/// The same over rows sorted by user, so that only a few users' rows are kept at a time.
 async fn collect_sorted(
     plan: Arc<dyn ExecutionPlan>,
     rules: &Rules,
     context: Arc<TaskContext>,
     threads: usize,
 ) -> Outcome<Vec<Sums>> {
-    let schema = plan.schema();
     let user = PhysicalSortExpr::new(Arc::new(PhysicalColumn::new(USER, 0)), SortOptions::default());
     let order = LexOrdering::new(vec![user]).ok_or_else(|| DataFusionError::Internal("no order".to_owned()))?;
     let sorted = Arc::new(SortExec::new(order, by_user(plan, threads)?).with_preserve_partitioning(true));
     run_all(execute_stream_partitioned(sorted, context)?, |stream| {
-        let (rules, schema) = (rules.clone(), Arc::clone(&schema));
-        async move { gather_sorted(stream, rules, schema).await }
+        let rules = rules.clone();
+        async move { gather_sorted(stream, rules).await }
     })
     .await
 }
 
-async fn gather_sorted(mut stream: SendableRecordBatchStream, rules: Rules, schema: SchemaRef) -> Outcome<Sums> {
-    let mut collector = Collector::new(rules, schema)?;
-    let mut open: Vec<RecordBatch> = Vec::new();
+async fn gather_sorted(mut stream: SendableRecordBatchStream, rules: Rules) -> Outcome<Sums> {
+    let mut collector = Collector::new(rules, &stream.schema())?;
+    let mut before: Option<ArrayRef> = None;
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         if batch.num_rows() == 0 {
             continue;
         }
         // Everything before the last user's first row belongs to users who are complete.
-        let last = last_run(batch.column(0))?;
-        if last > 0 {
-            open.push(batch.slice(0, last));
-            collector.take(std::mem::take(&mut open))?;
-        } else if let Some(before) = open.last() {
-            let same = same_user(before.column(0), before.num_rows() - 1, batch.column(0))?;
-            if !same {
-                collector.take(std::mem::take(&mut open))?;
-            }
+        let users = batch.column(0);
+        let last = last_run(users)?;
+        let same = before.as_ref().map_or(Ok(true), |before| same_user(before, users))?;
+        if !same {
+            collector.settle()?;
         }
-        open.push(batch.slice(last, batch.num_rows() - last));
+        if last > 0 {
+            collector.push(&batch.slice(0, last))?;
+            collector.settle()?;
+        }
+        collector.push(&batch.slice(last, batch.num_rows() - last))?;
+        before = Some(users.slice(last, 1));
     }
-    collector.take(open)?;
+    collector.settle()?;
     collector.finish()
 }
 
@@ -444,9 +378,9 @@ fn last_run(users: &ArrayRef) -> Outcome<usize> {
     Ok(parts.last().map_or(0, |range| range.start))
 }
 
-fn same_user(before: &ArrayRef, row: usize, after: &ArrayRef) -> Outcome<bool> {
+fn same_user(before: &ArrayRef, after: &ArrayRef) -> Outcome<bool> {
     let compare = datafusion::arrow::array::make_comparator(before, after, SortOptions::default())?;
-    Ok(compare(row, 0).is_eq())
+    Ok(compare(0, 0).is_eq())
 }
 
 /// Into which leaf or bin a value falls.

@@ -72,6 +72,9 @@ impl Within {
 impl Tables {
     /// Plans and prices a question. Nothing private is read and nothing is charged.
     pub fn preview(&self, sql: &str, asking: &Asking) -> Result<Preview, QueryError> {
+        if let Some((call, _)) = self.call(sql)? {
+            return call.preview(self, sql, asking);
+        }
         let plan = self.plan(sql, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
@@ -84,34 +87,41 @@ impl Tables {
 
     /// The smallest ε with which every count and sum of a question is off by no more than this.
     pub fn within(&self, sql: &str, asking: &Asking, within: Within) -> Result<Preview, QueryError> {
-        let plan = self.plan(sql, asking)?;
-        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
-        let (_, delta) = self.price_of(&plan, &Asking { epsilon: Some(1.0), ..asking.clone() })?;
         let goal = within.number();
         if goal.is_nan() || goal <= 0.0 {
             return Err(QueryError::asked("an error of 0 or less cannot be promised", "give a number above 0"));
         }
-        let worst = |epsilon: f64| -> Result<(f64, Calibrated), QueryError> {
-            let calibrated = calibrate(&plan, epsilon, delta)?;
-            let errors = errors(&plan, Some(&calibrated), confidence);
-            Ok((errors.iter().filter_map(|error| error.within).fold(0.0, f64::max), calibrated))
-        };
+        let at = |epsilon: f64| self.preview(sql, &Asking { epsilon: Some(epsilon), ..asking.clone() });
+        let reaches =
+            |preview: &Preview| preview.errors.iter().filter_map(|error| error.within).fold(0.0, f64::max) <= goal;
         let (mut low, mut high) = (1e-6_f64, 1e4_f64);
-        if worst(high)?.0 > goal {
+        let mut best = at(high)?;
+        if best.errors.iter().all(|error| error.within.is_none()) {
+            return Err(QueryError::asked(
+                "how wrong the answer would be depends on the data, so no ε can be found for an error",
+                "preview it with a few values of --epsilon",
+            ));
+        }
+        if !reaches(&best) {
             return Err(QueryError::asked(
                 format!("no ε up to {high} brings every value within {}", short(goal)),
                 "ask for a larger error, or declare tighter caps and bounds",
             ));
         }
-        if worst(low)?.0 <= goal {
-            high = low;
+        let least = at(low)?;
+        if reaches(&least) {
+            return Ok(least);
         }
         while high / low > 1.001 {
             let middle = (low * high).sqrt();
-            if worst(middle)?.0 <= goal { high = middle } else { low = middle }
+            let preview = at(middle)?;
+            if reaches(&preview) {
+                (high, best) = (middle, preview);
+            } else {
+                low = middle;
+            }
         }
-        let calibrated = worst(high)?.1;
-        Ok(view(&plan, Some(&calibrated), confidence))
+        Ok(best)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::QueryError;
 use crate::plan::Shape;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use std::sync::Arc;
@@ -101,33 +101,81 @@ impl Quantise {
         let (low, high) = self.bounds();
         let centred = value.clamp(low, high) - self.centre();
         let shaped = if self.squared { centred * centred } else { centred };
-        // Casting saturates, and at most 2^30 steps are planned for.
-        (shaped * power_of_two(-self.exponent)).round() as i64
+        // At most 2^31 steps are planned for.
+        rounded(shaped * power_of_two(-self.exponent))
     }
 
     /// All of a column. What is missing or NaN stays missing.
     pub(crate) fn column(&self, values: &ArrayRef) -> Result<Int64Array> {
+        let (low, high) = self.bounds();
+        let whole = [low, high, self.centre()].iter().all(|end| end.fract() == 0.0 && end.abs() < 9e15);
+        let integers = values.data_type().is_integer() && values.data_type() != &DataType::UInt64;
+        if self.exponent == 0 && whole && integers {
+            return self.whole(values);
+        }
         let values = if values.data_type() == &DataType::Float64 {
             Arc::clone(values)
         } else {
             cast(values, &DataType::Float64)?
         };
         let values = values.as_primitive::<Float64Type>();
-        let ((low, high), centre, scale) = (self.bounds(), self.centre(), power_of_two(-self.exponent));
-        let (least, most) = (self.low, self.high);
         let has_nan = values.values().iter().fold(false, |found, value| found | value.is_nan());
-        let squared = self.squared;
-        let place = |value: f64| {
-            let centred = value.max(low).min(high) - centre;
-            let shaped = if squared { centred * centred } else { centred };
-            ((shaped * scale).round() as i64).clamp(least, most)
+        let (centre, scale) = (self.centre(), power_of_two(-self.exponent));
+        // Exact: both ends have at most 32 bits.
+        let (least, most) = (self.low as f64, self.high as f64);
+        let placed: Vec<i64> = if self.squared {
+            let place = |&value: &f64| {
+                let centred = between(value, low, high) - centre;
+                rounded(between(centred * centred * scale, least, most))
+            };
+            values.values().iter().map(place).collect()
+        } else {
+            let place = |&value: &f64| rounded(between((between(value, low, high) - centre) * scale, least, most));
+            values.values().iter().map(place).collect()
         };
-        if has_nan {
-            return Ok(values.iter().map(|value| value.filter(|value| !value.is_nan()).map(place)).collect());
-        }
-        let placed: Vec<i64> = values.values().iter().map(|&value| place(value)).collect();
+        let nulls = if has_nan {
+            let there = values.iter().map(|value| value.is_some_and(|value| !value.is_nan()));
+            Some(there.collect::<Vec<bool>>().into())
+        } else {
+            values.nulls().cloned()
+        };
+        Ok(Int64Array::new(placed.into(), nulls))
+    }
+}
+
+impl Quantise {
+    /// The same for whole numbers between whole bounds, which need no rounding.
+    fn whole(&self, values: &ArrayRef) -> Result<Int64Array> {
+        let values = cast(values, &DataType::Int64)?;
+        let values = values.as_primitive::<Int64Type>();
+        let ((low, high), centre) = (self.bounds(), self.centre() as i64);
+        let (low, high) = (low as i64, high as i64);
+        let placed: Vec<i64> = if self.squared {
+            let place = |&value: &i64| {
+                let centred = value.clamp(low, high) - centre;
+                (centred * centred).clamp(self.low, self.high)
+            };
+            values.values().iter().map(place).collect()
+        } else {
+            values.values().iter().map(|&value| (value.clamp(low, high) - centre).clamp(self.low, self.high)).collect()
+        };
         Ok(Int64Array::new(placed.into(), values.nulls().cloned()))
     }
+}
+
+/// Like `clamp`, in the two instructions that processors have for it; NaN becomes the lower end.
+#[inline]
+fn between(value: f64, low: f64, high: f64) -> f64 {
+    let value = if value > low { value } else { low };
+    if value < high { value } else { high }
+}
+
+/// The nearest whole number, of two the even one, for values below 2^51: where floats have a step of one, adding rounds,
+/// and the last bits are the integer. Many times faster than `round` on processors without an instruction for it.
+#[inline]
+fn rounded(value: f64) -> i64 {
+    const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 · 2^52
+    (value + SHIFT).to_bits() as i64 - SHIFT.to_bits() as i64
 }
 
 /// The range of integers for a value whose bounds are found privately.
@@ -213,16 +261,31 @@ mod tests {
         assert_eq!(whole.column(&column).unwrap(), Int64Array::from(vec![None, None, Some(7), Some(-5), Some(3)]));
     }
 
+    #[test]
+    fn rounding_is_to_the_nearest() {
+        for (value, expected) in
+            [(0.4, 0), (0.6, 1), (-0.6, -1), (1.5, 2), (2.5, 2), (-2.5, -2), (1e9 + 0.2, 1_000_000_000)]
+        {
+            assert_eq!(rounded(value), expected, "{value}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_value_leaves_the_range_that_was_planned_for(
             a in -1e12..1e12_f64, b in -1e12..1e12_f64, bits in any::<u64>(), shape in 0..3_u8, whole in any::<bool>(),
+            small in any::<bool>(),
         ) {
             let shape = [Shape::Plain, Shape::Centred, Shape::Squared][usize::from(shape)];
+            let (a, b) = if small { ((a / 1e9).round(), (b / 1e9).round()) } else { (a, b) };
             let quantise = Quantise::of(a.min(b), a.max(b), shape, whole).unwrap();
             let column: ArrayRef = Arc::new(Float64Array::from(vec![f64::from_bits(bits), a, b, 0.0, a / 3.0]));
             let placed = quantise.column(&column).unwrap();
-            for point in placed.iter().flatten() {
+            let numbers: ArrayRef = Arc::new(Int64Array::from(vec![bits as i64, a as i64, b as i64, 0]));
+            let whole_numbers = quantise.column(&numbers).unwrap();
+            let as_floats = quantise.column(&cast(&numbers, &DataType::Float64).unwrap()).unwrap();
+            prop_assert_eq!(&whole_numbers, &as_floats);
+            for point in placed.iter().chain(whole_numbers.iter()).flatten() {
                 prop_assert!((quantise.low()..=quantise.high()).contains(&point));
             }
             let found = Quantise::found(a.min(b), a.max(b), shape).unwrap();

@@ -8,10 +8,12 @@ use super::tokens::{Items, Tokens};
 use super::{Calibration, EstimateError, Touch};
 use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::error::QueryError;
+use crate::explain::{Error, Preview};
 use crate::partition::PartitionFile;
 use crate::plan::Asking;
 use crate::release::Tables;
 use crate::sanitise::short;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use whit_core::{Accuracy, Charge, Cost, Kind, Ladder, Mechanism, Persist, Rung, 
 use whit_noise::{Entropy, Os};
 
 /// How many users have each item.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HittersQuestion {
     /// The data set.
     pub dataset: String,
@@ -40,7 +42,7 @@ pub struct HittersQuestion {
 }
 
 /// How much of each item users have, in the clusters of a partition.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistogramQuestion {
     /// The data set.
     pub dataset: String,
@@ -58,6 +60,17 @@ pub struct HistogramQuestion {
     pub clusters_per_user: Option<u64>,
     /// Whether to tell shares of the whole instead of sums.
     pub shares: bool,
+}
+
+impl HistogramQuestion {
+    /// What the column of sums is called.
+    pub(crate) fn measured(&self) -> &str {
+        match (&self.weight, self.shares) {
+            (_, true) => "share",
+            (Some(weight), false) => weight,
+            (None, false) => "count",
+        }
+    }
 }
 
 impl From<EstimateError> for QueryError {
@@ -128,6 +141,30 @@ impl<'a> Declared<'a> {
             (Some(elements), Touch::Most(each)) => elements.checked_mul(each),
             _ => None,
         })
+    }
+
+    /// What a mechanism would cost these units, and how wrong it would be.
+    fn preview(
+        &self,
+        sql: &str,
+        mechanism: &impl Mechanism,
+        error: Error,
+        plan: Vec<String>,
+        notes: Vec<String>,
+    ) -> Preview {
+        let charge: Charge = self.ladder.rungs().iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
+        Preview {
+            question: sql.to_owned(),
+            dataset: self.dataset.name.clone(),
+            unit: self.protected().to_string(),
+            epsilon: self.promise.epsilon,
+            delta: self.promise.delta,
+            prices: Statement::prices(&charge, self.promise.delta),
+            errors: vec![error],
+            confidence: self.confidence,
+            plan,
+            notes,
+        }
     }
 
     fn reading(&self, item: &'a str, dictionary: &'a Dictionary) -> Reading<'a> {
@@ -236,6 +273,54 @@ where
     Ok(Made { value, charge, statement })
 }
 
+/// Heavy hitters, before anything is read.
+struct HittersPlan<'a> {
+    declared: Declared<'a>,
+    dictionary: Dictionary,
+    bound: PresenceBound,
+    touch: Touch,
+    hitters: Hitters,
+}
+
+impl<'a> HittersPlan<'a> {
+    fn new(tables: &'a Tables, question: &HittersQuestion, asking: &Asking) -> Result<Self, QueryError> {
+        let HittersQuestion { dataset, item, .. } = question;
+        let declared = Declared::of(tables, dataset, asking)?;
+        super::rows::column(&tables.warehouse().source(dataset)?.schema, dataset, item)?;
+        let dictionary = Dictionary::find(tables, dataset, item, question.items.as_ref())?;
+        let elements = elements_of(tables, dataset, item, dictionary.items())?;
+        let touch = touch(elements.as_deref(), |at| at as u32);
+        let cap = declared.cap(question.items_per_user, touch);
+        let bound = PresenceBound::new(dictionary.items().len() as u32, cap, touch, declared.user)?;
+        let hitters = Hitters::for_promise(bound.clone(), declared.protected(), declared.promise)?;
+        Ok(Self { declared, dictionary, bound, touch, hitters })
+    }
+
+    fn mechanism(&self, item: &str) -> String {
+        format!("users with each {item}: rounded Gaussian, σ = {}", short(self.hitters.sigma()))
+    }
+}
+
+/// What heavy hitters would cost and how wrong they would be.
+pub(super) fn preview_hitters(
+    tables: &Tables,
+    sql: &str,
+    question: &HittersQuestion,
+    asking: &Asking,
+) -> Result<Preview, QueryError> {
+    let plan = HittersPlan::new(tables, question, asking)?;
+    let confidence = plan.declared.confidence;
+    let named = if question.top.is_some() { plan.dictionary.items().len() } else { 1 };
+    let error = Error {
+        name: "users".to_owned(),
+        within: Some(plan.hitters.within(confidence, named)),
+        words: format!("users with each {}", question.item),
+    };
+    let mut notes = vec![left_out(&question.item, plan.dictionary.items().len())];
+    notes.push(intervals(question.top.is_some(), confidence));
+    Ok(plan.declared.preview(sql, &plan.hitters, error, vec![plan.mechanism(&question.item)], notes))
+}
+
 /// Answers how many users have each item.
 pub fn hitters(
     tables: &Tables,
@@ -245,14 +330,9 @@ pub fn hitters(
     analyst: &str,
 ) -> Result<Answer, QueryError> {
     let HittersQuestion { dataset, item, .. } = question;
-    let declared = Declared::of(tables, dataset, asking)?;
-    super::rows::column(&tables.warehouse().source(dataset)?.schema, dataset, item)?;
-    let dictionary = Dictionary::find(tables, dataset, item, question.items.as_ref())?;
-    let elements = elements_of(tables, dataset, item, dictionary.items())?;
-    let touch = touch(elements.as_deref(), |at| at as u32);
-    let cap = declared.cap(question.items_per_user, touch);
-    let bound = PresenceBound::new(dictionary.items().len() as u32, cap, touch, declared.user)?;
-    let hitters = Hitters::for_promise(bound.clone(), declared.protected(), declared.promise)?;
+    let plan = HittersPlan::new(tables, question, asking)?;
+    let mechanism = plan.mechanism(item);
+    let HittersPlan { declared, dictionary, bound, touch, hitters } = plan;
     let Calibration { epsilon, delta } = declared.promise;
     let meaning = format!(
         "hitters 1\ndata {dataset}\nitem {item}\nitems {}\ncap {:?}\ntouch {touch:?}\nunits {}\nε {epsilon:?} δ {delta:?}\n",
@@ -278,7 +358,7 @@ pub fn hitters(
     let made = ask(tables, &declared, books, asked, &hitters, &exact, NoisyVector::from_bytes)?;
     let ranking = hitters.ranking(&made.value, question.top, declared.confidence, question.gap);
     let mut statement = made.statement;
-    statement.mechanisms.push(format!("users with each {item}: rounded Gaussian, σ = {}", short(hitters.sigma())));
+    statement.mechanisms.push(mechanism);
     if let Some(cap) = bound.cap() {
         statement.notes.push(format!(
             "a user with N > {cap} items counts √({cap}/N) for each of them, so counts of items that such users have are too low"
@@ -311,6 +391,79 @@ pub fn hitters(
     Ok(Answer { columns: vec![column(item, Role::Key), column("users", Role::Noisy)], rows: rows.collect(), statement })
 }
 
+/// A histogram, before anything is read.
+struct HistogramPlan<'a> {
+    declared: Declared<'a>,
+    partition: PartitionFile,
+    dictionary: Dictionary,
+    items: Arc<Items>,
+    touch: Touch,
+    cap: Option<u64>,
+    weight: Option<(&'a str, f64)>,
+    histogram: Histogram,
+}
+
+impl<'a> HistogramPlan<'a> {
+    fn new(tables: &'a Tables, question: &'a HistogramQuestion, asking: &Asking) -> Result<Self, QueryError> {
+        let HistogramQuestion { dataset, item, .. } = question;
+        let declared = Declared::of(tables, dataset, asking)?;
+        super::rows::column(&tables.warehouse().source(dataset)?.schema, dataset, item)?;
+        let partition = PartitionFile::load(&question.partition)?;
+        if !partition.is_listed() {
+            return Err(QueryError::asked(
+                format!("`{}` lists no items", question.partition.display()),
+                "make one with `whit partition dictionary` or `whit partition kmeans`",
+            ));
+        }
+        let dictionary = Dictionary::new(partition.items().to_vec())?;
+        let items = Arc::new(Items::new(partition.element_of())?);
+        let elements = elements_of(tables, dataset, item, dictionary.items())?;
+        let touch = touch(elements.as_deref(), |at| partition.element_of()[at]);
+        let cap = declared.cap(question.clusters_per_user, touch);
+        // What costs an element the same costs a user more where clusters have single items.
+        let spread = match declared.protected().kind() {
+            Kind::Event | Kind::Element => Spread::PerCluster,
+            Kind::Feature | Kind::Label | Kind::User => Spread::Even,
+        };
+        let mut bound = BlockBound::new(Arc::clone(&items), cap, touch, declared.user, spread)?;
+        let weight = match question.weight.as_deref() {
+            Some(weight) => Some((weight, heaviest(&declared, weight)?)),
+            None => None,
+        };
+        if let Some((_, most)) = weight {
+            bound = bound.weighted(most / HEAVIEST as f64, HEAVIEST)?;
+        }
+        let histogram = Histogram::for_promise(bound, question.radius, declared.protected(), declared.promise)?;
+        Ok(Self { declared, partition, dictionary, items, touch, cap, weight, histogram })
+    }
+}
+
+/// What a histogram would cost and, where its radius is given, how wrong it would be.
+pub(super) fn preview_histogram(
+    tables: &Tables,
+    sql: &str,
+    question: &HistogramQuestion,
+    asking: &Asking,
+) -> Result<Preview, QueryError> {
+    let plan = HistogramPlan::new(tables, question, asking)?;
+    let confidence = plan.declared.confidence;
+    let items = plan.dictionary.items().len();
+    let named = if question.top.is_some() { items } else { 1 };
+    let (within, words) = match question.radius {
+        Radius::Given(radius) => {
+            let worst = (0..items as u32).map(|item| plan.histogram.within(item, radius, confidence, named));
+            (Some(worst.fold(0.0, f64::max)), "noise only: what is longer than the radius is cut off".to_owned())
+        }
+        Radius::TwoStage { .. } | Radius::Split { .. } => {
+            (None, "depends on the radius, which is found privately".to_owned())
+        }
+    };
+    let error = Error { name: question.measured().to_owned(), within, words };
+    let line = format!("{} in {} clusters: rounded Gaussian", question.item, plan.items.clusters());
+    let notes = vec![left_out(&question.item, items), intervals(question.top.is_some(), confidence)];
+    Ok(plan.declared.preview(sql, &plan.histogram, error, vec![line], notes))
+}
+
 /// Answers how much of each item users have.
 pub fn histogram(
     tables: &Tables,
@@ -320,34 +473,8 @@ pub fn histogram(
     analyst: &str,
 ) -> Result<Answer, QueryError> {
     let HistogramQuestion { dataset, item, .. } = question;
-    let declared = Declared::of(tables, dataset, asking)?;
-    super::rows::column(&tables.warehouse().source(dataset)?.schema, dataset, item)?;
-    let partition = PartitionFile::load(&question.partition)?;
-    if !partition.is_listed() {
-        return Err(QueryError::asked(
-            format!("`{}` lists no items", question.partition.display()),
-            "make one with `whit partition dictionary` or `whit partition kmeans`",
-        ));
-    }
-    let dictionary = Dictionary::new(partition.items().to_vec())?;
-    let items = Arc::new(Items::new(partition.element_of())?);
-    let elements = elements_of(tables, dataset, item, dictionary.items())?;
-    let touch = touch(elements.as_deref(), |at| partition.element_of()[at]);
-    let cap = declared.cap(question.clusters_per_user, touch);
-    // What costs an element the same costs a user more where clusters have single items.
-    let spread = match declared.protected().kind() {
-        Kind::Event | Kind::Element => Spread::PerCluster,
-        Kind::Feature | Kind::Label | Kind::User => Spread::Even,
-    };
-    let mut bound = BlockBound::new(Arc::clone(&items), cap, touch, declared.user, spread)?;
-    let weight = match question.weight.as_deref() {
-        Some(weight) => Some((weight, heaviest(&declared, weight)?)),
-        None => None,
-    };
-    if let Some((_, most)) = weight {
-        bound = bound.weighted(most / HEAVIEST as f64, HEAVIEST)?;
-    }
-    let mechanism = Histogram::for_promise(bound, question.radius, declared.protected(), declared.promise)?;
+    let HistogramPlan { declared, partition, dictionary, items, touch, cap, weight, histogram: mechanism } =
+        HistogramPlan::new(tables, question, asking)?;
     let Calibration { epsilon, delta } = declared.promise;
     let meaning = format!(
         "histogram 1\ndata {dataset}\nitem {item}\nweight {weight:?}\nradius {:?}\ncap {cap:?}\ntouch {touch:?}\nunits {}\nε {epsilon:?} δ {delta:?}\n",
@@ -384,12 +511,8 @@ pub fn histogram(
         };
         vec![key(&dictionary.items()[bar.item as usize]), key(&cluster), noisy]
     });
-    let name = match (&question.weight, question.shares) {
-        (_, true) => "share",
-        (Some(weight), false) => weight,
-        (None, false) => "count",
-    };
-    let columns = vec![column(item, Role::Key), column("cluster", Role::Exact), column(name, Role::Noisy)];
+    let measured = column(question.measured(), Role::Noisy);
+    let columns = vec![column(item, Role::Key), column("cluster", Role::Exact), measured];
     Ok(Answer { columns, rows: rows.collect(), statement })
 }
 

@@ -249,3 +249,91 @@ fn what_cannot_be_asked_gets_a_sentence_and_is_not_charged() {
     let error = histogram(&tables, &seconds, &asking(1.0), &mut books, "anna").unwrap_err();
     assert!(error.sentence.contains("`talk.day` has no declared range"), "{}", error.sentence);
 }
+
+#[test]
+fn estimators_are_tables_in_sql_and_the_same_question() {
+    let scratch = Scratch::new("ask-sql");
+    talk(&scratch);
+    let (tables, mut books) = (declare(&scratch, "'word'", "elements_per_user = 20"), books(&scratch));
+    let asking = asking(50.0);
+    let sql = "SELECT word, users, users / 300 AS share FROM hitters('talk', 'word', 'items=words.txt') \
+               WHERE word LIKE 'w%' ORDER BY users DESC LIMIT 3";
+    let first = tables.ask(sql, &asking, &mut books, "anna").unwrap();
+    assert_eq!(first.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["word", "users", "share"]);
+    assert_eq!(first.rows.len(), 3);
+    assert_eq!(first.rows[0][0].value, Value::Text("w0".into()));
+    let (users, share) = (&first.rows[0][1], &first.rows[0][2]);
+    assert!((number(users) - 299.0).abs() < 20.0 && (number(share) - number(users) / 300.0).abs() < 1e-9);
+    assert!(users.low.unwrap() < users.high.unwrap() && share.low.unwrap() < share.high.unwrap());
+    // The command asks the same question: it finds the answer in the ledger.
+    let command = hitters(&tables, &words(&scratch), &asking, &mut books, "anna").unwrap();
+    assert!(!first.statement.stored && command.statement.stored);
+    assert_eq!(number(&command.rows[0][1]), number(users));
+
+    let added = "SELECT COUNT(*) AS n, SUM(users) AS pairs FROM hitters('talk', 'word', 'items=words.txt') h \
+                 JOIN words ON h.word = words.word";
+    let added = tables.ask(added, &asking, &mut books, "anna").unwrap();
+    assert!(added.statement.stored, "what is done with a released table is free");
+    assert_eq!(number(&added.rows[0][0]), 3.0);
+
+    let preview = tables.preview(sql, &asking).unwrap();
+    assert_eq!(preview.prices, first.statement.prices);
+    assert_eq!(preview.errors[0].within.map(|w| w > 0.0), Some(true));
+    let found = tables.within(sql, &asking, crate::explain::Within::Absolute(25.0)).unwrap();
+    assert!(found.errors[0].within.unwrap() <= 25.0 && found.epsilon < 50.0);
+}
+
+#[test]
+fn a_histogram_is_a_table_in_sql() {
+    let scratch = Scratch::new("ask-sql-histogram");
+    talk(&scratch);
+    let pairs: Vec<(String, String)> = (0..50).map(|i| (format!("w{i}"), format!("c{}", i % 5))).collect();
+    let pairs = pairs.iter().map(|(word, cluster)| (word.as_str(), cluster.as_str()));
+    let partition = PartitionFile::dictionary("word", pairs, "other").unwrap();
+    partition.save(&scratch.path().join("words.partition")).unwrap();
+    let element = "{ column = 'word', file = 'words.partition' }";
+    let (tables, mut books) = (declare(&scratch, element, "elements_per_user = 5"), books(&scratch));
+    let asking = asking(50.0);
+    let sql = |radius: &str| {
+        format!(
+            "SELECT cluster, SUM(count) AS rows FROM histogram('talk', 'word', 'words.partition', 'radius={radius}') \
+             GROUP BY cluster ORDER BY cluster"
+        )
+    };
+    let answer = tables.ask(&sql("20"), &asking, &mut books, "anna").unwrap();
+    assert_eq!(answer.rows.len(), 5);
+    assert!(tables.preview(&sql("20"), &asking).unwrap().errors[0].within.is_some());
+    assert!(tables.preview(&sql("auto"), &asking).unwrap().errors[0].within.is_none());
+    let unknown = tables.within(&sql("auto"), &asking, crate::explain::Within::Absolute(25.0));
+    assert!(unknown.is_err_and(|error| error.sentence.contains("depends on the data")));
+}
+
+#[test]
+fn calls_that_say_nothing_sensible_are_refused_and_cost_nothing() {
+    let scratch = Scratch::new("ask-sql-bad");
+    talk(&scratch);
+    let (tables, mut books) = (declare(&scratch, "'word'", "elements_per_user = 20"), books(&scratch));
+    let asking = asking(1.0);
+    for (sql, word) in [
+        ("SELECT * FROM hitters('talk')", "needs 2 names"),
+        ("SELECT * FROM hitters('talk', 'word', 'colour=red')", "no option colour"),
+        ("SELECT * FROM hitters(talk, 'word')", "talk"),
+        ("SELECT * FROM hitters('nothing', 'word', 'items=words.txt')", "nothing"),
+        ("SELECT * FROM hitters('talk', 'wrod', 'items=words.txt')", "wrod"),
+        ("SELECT * FROM histogram('talk', 'word', 'none.partition')", "none.partition"),
+        (
+            "SELECT h.users, COUNT(*) FROM hitters('talk', 'word', 'items=words.txt') h JOIN talk ON h.word = talk.word GROUP BY 1",
+            "by itself",
+        ),
+        (
+            "SELECT * FROM hitters('talk', 'word', 'items=words.txt') a JOIN hitters('talk', 'word', 'items=words.txt') b ON a.word = b.word",
+            "by itself",
+        ),
+    ] {
+        let refused = tables.ask(sql, &asking, &mut books, "anna").unwrap_err();
+        assert!(refused.sentence.contains(word), "{sql}: {}", refused.sentence);
+        assert_eq!(refused.fault, Fault::Asked, "{sql}");
+    }
+    let sql = "SELECT * FROM hitters('talk', 'word', 'items=words.txt')";
+    assert!(!tables.ask(sql, &asking, &mut books, "anna").unwrap().statement.stored);
+}

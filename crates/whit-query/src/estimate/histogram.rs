@@ -5,6 +5,7 @@ use super::noise::{Calibration, EstimateError, Noise, gaussian};
 use super::norms::{Clipping, NormBound};
 use super::tokens::{Items, Tokens};
 use super::{Moved, Touch, float_up, root_up};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use whit_account::accountant::gdp;
 use whit_account::normal::upper_quantile;
@@ -157,7 +158,7 @@ impl BlockBound {
 }
 
 /// How the radius ρ is found.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Radius {
     /// By hand, in the unit of what is counted.
     Given(f64),
@@ -277,6 +278,11 @@ impl Histogram {
     /// The standard deviation of the noise on an item, given the radius (in the unit of what is counted).
     pub fn sigma(&self, item: u32, radius: f64) -> f64 {
         self.noise.sigma() * self.step(item, radius)
+    }
+
+    /// With this probability the noise on none of `items` items like this one takes its sum further than this, given the radius.
+    pub fn within(&self, item: u32, radius: f64, confidence: f64, items: usize) -> f64 {
+        self.noise.within(confidence, items).within * self.step(item, radius)
     }
 
     /// The value of one step of an item.

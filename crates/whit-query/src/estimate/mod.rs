@@ -18,6 +18,7 @@ mod noise;
 pub mod norms;
 pub mod order;
 mod rows;
+pub mod sql;
 pub mod tokens;
 
 pub use ask::{HistogramQuestion, HittersQuestion};

@@ -4,11 +4,11 @@
 //! values drawn around the released ones as the noise is.
 
 use super::outline::{ROW, part_schema};
-use super::{Released, ReleasedPart, Tables, frame};
+use super::{ReleasedPart, Tables, frame};
 use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::engine::planning;
 use crate::error::QueryError;
-use crate::plan::{Part, Plan, Statistic, part_name, track};
+use crate::plan::{Part, Statistic, part_name, track};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
@@ -26,29 +26,44 @@ const DRAWS: usize = 200;
 /// But no more rows than this altogether.
 const MOST_ROWS: usize = 400_000;
 
-/// Finishes an answer.
+/// A released table: its keys, and then its statistics.
+pub(super) struct Table<'a> {
+    /// How many columns are keys.
+    pub(super) keys: usize,
+    /// The names and types of the columns.
+    pub(super) output: &'a [(String, DataType)],
+    /// Statistic by statistic, whether it is exact.
+    pub(super) exact: Vec<bool>,
+    /// What was released.
+    pub(super) released: &'a ReleasedPart,
+}
+
+impl<'a> Table<'a> {
+    /// The released table of a part.
+    pub(super) fn of(part: &'a Part, released: &'a ReleasedPart) -> Self {
+        let exact = part.statistics.iter().map(|statistic| matches!(statistic, Statistic::Exact(_))).collect();
+        Self { keys: part.keys.len(), output: &part.output, exact, released }
+    }
+}
+
+/// Finishes an answer: `after` reads the tables, each under the name of its part.
 pub(super) fn answer(
     tables: &Tables,
-    plan: &Plan,
-    released: &Released,
+    after: &LogicalPlan,
+    parts: &[Table<'_>],
     statement: Statement,
 ) -> Result<Answer, QueryError> {
-    let batches = plan
-        .parts
-        .iter()
-        .zip(&released.parts)
-        .map(|(part, released)| table(part, released))
-        .collect::<Result<Vec<_>, _>>()?;
+    let batches = parts.iter().map(|part| table(part, part.released)).collect::<Result<Vec<_>, _>>()?;
     // One part whose rows can be followed to the end gets intervals; where tables are joined or added up, it does not.
-    let carried = if plan.parts.len() == 1 { carry(&plan.after) } else { None };
+    let carried = if parts.len() == 1 { carry(after) } else { None };
     let traced = carried.is_some();
-    let after = carried.unwrap_or_else(|| plan.after.clone());
-    let (names, whole) = run(tables, &after, &batches, plan)?;
+    let after = carried.unwrap_or_else(|| after.clone());
+    let (names, whole) = run(tables, &after, &batches)?;
     let visible: Vec<usize> = (0..names.len()).filter(|&i| names[i] != ROW).collect();
-    let columns_of = |i: usize| if traced { uses(&after, i, &plan.parts[0]) } else { None };
+    let columns_of = |i: usize| if traced { uses(&after, i, &parts[0]) } else { None };
     let role = |i: usize| match columns_of(i) {
-        Some(used) => role_of(&used, &plan.parts[0]),
-        None if plan.parts.is_empty() => Role::Exact,
+        Some(used) => role_of(&used, &parts[0]),
+        None if parts.is_empty() => Role::Exact,
         None if whole.column(i).data_type().is_numeric() => Role::Noisy,
         None => Role::Key,
     };
@@ -59,16 +74,15 @@ pub(super) fn answer(
         .collect();
     if let (true, Some(ids)) = (traced, names.iter().position(|name| name == ROW)) {
         let ids = whole.column(ids).as_primitive::<Int64Type>();
-        let part = &plan.parts[0];
-        let keys = part.keys.len();
+        let part = &parts[0];
         let derived: Vec<usize> = visible
             .iter()
             .enumerate()
             .filter(|&(place, &i)| {
-                let direct = direct(&after, i).and_then(|column| column.checked_sub(keys));
+                let direct = direct(&after, i).and_then(|column| column.checked_sub(part.keys));
                 if let Some(statistic) = direct {
                     for (row, cells) in rows.iter_mut().enumerate() {
-                        let cell = &released.parts[0].cells[statistic][ids.value(row) as usize];
+                        let cell = &part.released.cells[statistic][ids.value(row) as usize];
                         (cells[place].low, cells[place].high) = (cell.low, cell.high);
                     }
                 }
@@ -78,24 +92,24 @@ pub(super) fn answer(
             .collect();
         if !derived.is_empty() {
             let wanted: Vec<(usize, usize)> = derived.iter().map(|&place| (place, visible[place])).collect();
-            redraw(tables, plan, &after, &released.parts[0], &statement, &wanted, ids, &mut rows)?;
+            redraw(tables, &after, part, &statement, &wanted, ids, &mut rows)?;
         }
     }
     Ok(Answer { columns, rows, statement })
 }
 
-fn table(part: &Part, released: &ReleasedPart) -> Result<RecordBatch, QueryError> {
+fn table(part: &Table<'_>, released: &ReleasedPart) -> Result<RecordBatch, QueryError> {
     let groups = released.keys.len();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for (i, (_, kind)) in part.output.iter().enumerate() {
-        let value = |group: usize| match i.checked_sub(part.keys.len()) {
+        let value = |group: usize| match i.checked_sub(part.keys) {
             None => &released.keys[group][i],
             Some(statistic) => &released.cells[statistic][group].value,
         };
         arrays.push(array((0..groups).map(value), kind)?);
     }
     arrays.push(Arc::new(Int64Array::from_iter_values(0..groups as i64)));
-    RecordBatch::try_new(Arc::new(part_schema(&part.output)), arrays)
+    RecordBatch::try_new(Arc::new(part_schema(part.output)), arrays)
         .map_err(|error| QueryError::failed(error.to_string()))
 }
 
@@ -125,12 +139,11 @@ fn run(
     tables: &Tables,
     after: &LogicalPlan,
     batches: &[RecordBatch],
-    plan: &Plan,
 ) -> Result<(Vec<String>, RecordBatch), QueryError> {
     let filled = after.clone().transform_up(|node| {
         Ok(match node {
             LogicalPlan::TableScan(mut scan) => {
-                let number = (0..plan.parts.len()).find(|&i| part_name(i) == scan.table_name.table());
+                let number = (0..batches.len()).find(|&i| part_name(i) == scan.table_name.table());
                 match number {
                     None => Transformed::no(LogicalPlan::TableScan(scan)),
                     Some(number) => {
@@ -173,7 +186,7 @@ fn carry(plan: &LogicalPlan) -> Option<LogicalPlan> {
 }
 
 /// Which columns of the part one column of the result is made of.
-fn uses(plan: &LogicalPlan, column: usize, part: &Part) -> Option<BTreeSet<usize>> {
+fn uses(plan: &LogicalPlan, column: usize, part: &Table<'_>) -> Option<BTreeSet<usize>> {
     match plan {
         LogicalPlan::Projection(projection) => {
             let expr = projection.expr.get(column)?;
@@ -194,10 +207,9 @@ fn uses(plan: &LogicalPlan, column: usize, part: &Part) -> Option<BTreeSet<usize
     }
 }
 
-fn role_of(used: &BTreeSet<usize>, part: &Part) -> Role {
-    let keys = part.keys.len();
-    let noisy =
-        used.iter().filter_map(|&i| i.checked_sub(keys)).any(|i| !matches!(part.statistics[i], Statistic::Exact(_)));
+fn role_of(used: &BTreeSet<usize>, part: &Table<'_>) -> Role {
+    let keys = part.keys;
+    let noisy = used.iter().filter_map(|&i| i.checked_sub(keys)).any(|i| !part.exact[i]);
     if noisy {
         Role::Noisy
     } else if !used.is_empty() && used.iter().all(|&i| i < keys) {
@@ -244,23 +256,21 @@ fn all_rows(plan: &LogicalPlan) -> Option<LogicalPlan> {
 }
 
 /// Intervals for expressions of noisy values: the middle of what they come to around the released values.
-#[expect(clippy::too_many_arguments, reason = "one step of one function, told apart for reading")]
 fn redraw(
     tables: &Tables,
-    plan: &Plan,
     after: &LogicalPlan,
-    released: &ReleasedPart,
+    part: &Table<'_>,
     statement: &Statement,
     wanted: &[(usize, usize)],
     ids: &Int64Array,
     rows: &mut [Vec<Cell>],
 ) -> Result<(), QueryError> {
+    let released = part.released;
     let (Some(everything), groups) = (all_rows(after), released.keys.len()) else { return Ok(()) };
     let draws = DRAWS.min(MOST_ROWS / groups.max(1));
     if draws < 40 {
         return Ok(()); // too few for an interval
     }
-    let part = &plan.parts[0];
     let z = normal::upper_quantile((1.0 - statement.confidence) / 2.0);
     let mut entropy = Replay::new(0x5ee5); // of released numbers only: nothing here is secret
     let mut drawn = ReleasedPart {
@@ -274,7 +284,7 @@ fn redraw(
         }
     }
     let batch = table(part, &drawn)?;
-    let (names, whole) = run(tables, &everything, &[batch], plan)?;
+    let (names, whole) = run(tables, &everything, &[batch])?;
     let Some(row_column) = names.iter().position(|name| name == ROW) else { return Ok(()) };
     let order = whole.column(row_column).as_primitive::<Int64Type>();
     let tail = (1.0 - statement.confidence) / 2.0;

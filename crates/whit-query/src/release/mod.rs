@@ -9,6 +9,7 @@ mod outline;
 use crate::answer::{Answer, Cell, Statement, Value};
 use crate::engine::{self, Pass, planning, running};
 use crate::error::QueryError;
+use crate::estimate::sql::Call;
 use crate::plan::{Asking, Grain, Plan, Statistic, What, meaning, track};
 use crate::sanitise::statistic::{Noisy, step_of};
 use crate::sanitise::{Calibrated, calibrate, is_private};
@@ -199,19 +200,30 @@ impl Tables {
 
     /// Plans a question: nothing private is read.
     pub fn plan(&self, sql: &str, asking: &Asking) -> Result<Plan, QueryError> {
+        let logical = self.logical(sql)?;
+        self.surrounded(|around| outline::plan(sql, &logical, asking, around))
+    }
+
+    /// Whether a question reads what an estimator releases, and what it does with that.
+    pub(crate) fn call(&self, sql: &str) -> Result<Option<(Call, LogicalPlan)>, QueryError> {
+        let logical = self.logical(sql)?;
+        self.surrounded(|around| outline::around_call(sql, &logical, around))
+    }
+
+    fn logical(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         let state = self.warehouse.context().state();
-        let logical = self
-            .runtime
-            .block_on(state.create_logical_plan(sql))
-            .map_err(|error| outline::misread(&error, sql, self))?;
+        let planned = self.runtime.block_on(state.create_logical_plan(sql));
+        planned.map_err(|error| outline::misread(&error, sql, self))
+    }
+
+    fn surrounded<T>(&self, plan: impl FnOnce(&track::Surroundings<'_>) -> T) -> T {
         let collect = |plan: LogicalPlan| self.collect(&plan);
-        let around = track::Surroundings {
+        plan(&track::Surroundings {
             declaration: self.warehouse.declaration(),
             elements: &self.elements,
             tables: &self.scans,
             collect: &collect,
-        };
-        outline::plan(sql, &logical, asking, &around)
+        })
     }
 
     /// Runs a plan that reads nothing private, or of which nobody but the caller sees the result.
@@ -284,13 +296,16 @@ impl Tables {
         analyst: &str,
         seed: Option<u64>,
     ) -> Result<Answer, QueryError> {
+        if let (Some((call, after)), None) = (self.call(sql)?, seed) {
+            return self.answer_call(sql, &call, &after, asking, books, analyst);
+        }
         let plan = self.plan(sql, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
             let run = Run { tables: self, plan: &plan, noise: None, confidence, seed: 0 };
             let released = run.everything(&mut Os).map_err(|error| QueryError::failed(error.to_string()))?;
             let statement = Self::statement(&plan, confidence, &released);
-            return finish::answer(self, &plan, &released, statement);
+            return self.finish(&plan, &released, statement);
         }
         let (epsilon, delta) = self.price_of(&plan, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
@@ -355,7 +370,36 @@ impl Tables {
         if seed.is_some() {
             statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
         }
-        finish::answer(self, &plan, &released, statement)
+        self.finish(&plan, &released, statement)
+    }
+
+    /// What a question makes of the tables that were released for it.
+    fn finish(&self, plan: &Plan, released: &Released, statement: Statement) -> Result<Answer, QueryError> {
+        let parts = plan.parts.iter().zip(&released.parts).map(|(part, released)| finish::Table::of(part, released));
+        finish::answer(self, &plan.after, &parts.collect::<Vec<_>>(), statement)
+    }
+
+    /// Asks an estimator, and does with its table what the question says.
+    fn answer_call(
+        &self,
+        sql: &str,
+        call: &Call,
+        after: &LogicalPlan,
+        asking: &Asking,
+        books: &mut Books,
+        analyst: &str,
+    ) -> Result<Answer, QueryError> {
+        let Answer { columns, rows, mut statement } = call.ask(self, asking, books, analyst)?;
+        sql.clone_into(&mut statement.question);
+        let output = call.output(&columns);
+        let keys = columns.len() - 1;
+        let mut released = ReleasedPart { keys: Vec::with_capacity(rows.len()), cells: vec![Vec::new()] };
+        for mut row in rows {
+            released.cells[0].extend(row.pop());
+            released.keys.push(row.into_iter().map(|cell| cell.value).collect());
+        }
+        let table = finish::Table { keys, output: &output, exact: vec![false], released: &released };
+        finish::answer(self, after, &[table], statement)
     }
 
     /// The largest ε below the one that was refused with which the same question would fit now.

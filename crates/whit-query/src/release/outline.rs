@@ -3,11 +3,12 @@
 use super::Tables;
 use crate::engine::planning;
 use crate::error::QueryError;
+use crate::estimate::sql::Call;
 use crate::plan::track::{Lost, Surroundings, track};
 use crate::plan::{Asking, Part, Plan, aggregate, allow, part_name};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DataFusionError};
+use datafusion::common::{Column, DFSchema, DataFusionError};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
@@ -71,6 +72,37 @@ pub(super) fn plan(
         None => tables_of(logical).into_iter().next().unwrap_or_default(),
     };
     Ok(Plan { question: sql.to_owned(), dataset, rungs, parts, after, notes: kept })
+}
+
+/// A question that reads what an estimator releases: the estimator's own question, and what is done with its table, which is the first part.
+pub(super) fn around_call(
+    sql: &str,
+    logical: &LogicalPlan,
+    around: &Surroundings<'_>,
+) -> Result<Option<(Call, LogicalPlan)>, QueryError> {
+    let calls = calls_of(logical);
+    let Some(call) = calls.first() else { return Ok(None) };
+    if calls.len() > 1 || tables_of(logical).iter().any(|name| is_private(name, around)) {
+        return Err(QueryError::asked(
+            format!("`{}` is released by itself, and nothing else that is private beside it", call.name()),
+            "ask one question for each, and put the answers together afterwards",
+        ));
+    }
+    let asking = Asking::default();
+    let mut outline =
+        Outline { asking: &asking, around, parts: Vec::new(), rungs: Vec::new(), payer: None, notes: Vec::new() };
+    let after = outline.after(logical).map_err(|error| placed(error, sql))?;
+    Ok(Some((call.clone(), after)))
+}
+
+/// The estimators that a plan reads.
+fn calls_of(plan: &LogicalPlan) -> Vec<Call> {
+    let mut calls = Vec::new();
+    let _ = plan.apply_with_subqueries(|node| {
+        calls.extend(Call::of(node));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    calls
 }
 
 fn is_private(table: &str, around: &Surroundings<'_>) -> bool {
@@ -137,6 +169,8 @@ impl Outline<'_> {
     /// What is done after release: the plan with each private aggregate in place of a scan of its released table.
     fn after(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, QueryError> {
         match plan {
+            LogicalPlan::TableScan(_) if Call::of(plan).is_some() => placeholder(0, plan.schema()),
+            LogicalPlan::Aggregate(_) if !calls_of(plan).is_empty() => self.rebuilt(plan),
             LogicalPlan::Aggregate(aggregate) => self.aggregate(plan, aggregate),
             LogicalPlan::Distinct(Distinct::All(input)) if self.is_private(input) => {
                 // Which values there are is a grouping without sums.
@@ -213,7 +247,7 @@ impl Outline<'_> {
         self.rungs = rungs;
         self.notes.extend(notes);
         self.parts.push(part);
-        placeholder(self.parts.len() - 1, aggregate)
+        placeholder(self.parts.len() - 1, &aggregate.schema)
     }
 }
 
@@ -225,14 +259,13 @@ pub(super) fn part_schema(output: &[(String, DataType)]) -> Schema {
     Schema::new(fields)
 }
 
-/// A scan of a table that is not there yet, under the names that the aggregate had.
-fn placeholder(number: usize, aggregate: &Aggregate) -> Result<LogicalPlan, QueryError> {
+/// A scan of a table that is not there yet, under the names that its columns had.
+fn placeholder(number: usize, columns: &DFSchema) -> Result<LogicalPlan, QueryError> {
     let output: Vec<(String, DataType)> =
-        aggregate.schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect();
+        columns.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect();
     let schema = Arc::new(part_schema(&output));
     let table = MemTable::try_new(schema, vec![Vec::new()]).map_err(|error| planning(&error))?;
-    let mut names: Vec<Expr> = aggregate
-        .schema
+    let mut names: Vec<Expr> = columns
         .iter()
         .enumerate()
         .map(|(i, (table, field))| {

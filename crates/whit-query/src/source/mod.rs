@@ -99,6 +99,7 @@ impl Warehouse {
     pub async fn open(declaration: Declaration, folder: &Path, tuning: Tuning) -> Result<Self, QueryError> {
         let context = session(tuning)?;
         crate::functions::register(&context);
+        crate::estimate::sql::register(&context, folder);
         let mut sources = BTreeMap::new();
         for dataset in declaration.datasets.values() {
             let found = files::find(&dataset.name, &dataset.source, dataset.format, folder)?;

@@ -5,7 +5,7 @@ use super::asked::Asked;
 use crate::number::{self, Wrong};
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use whit::query::estimate::{HittersQuestion, ItemList, ask};
 
 /// Count how many users have each item, and rank the items.
@@ -54,7 +54,7 @@ impl Hitters {
         let question = HittersQuestion {
             dataset: self.dataset.clone(),
             item: self.item.clone(),
-            items: self.items.as_deref().map(list),
+            items: self.items.as_deref().map(|text| ItemList::read(text, Path::new(""))),
             top: (!self.output.all).then_some(self.top),
             items_per_user: self.items_per_user,
             gap: self.gap,
@@ -65,15 +65,5 @@ impl Hitters {
         let answer = answer?;
         open.warn_of_change(talk)?;
         write_answer(&answer, &self.output, out, talk)
-    }
-}
-
-/// A file where there is one, else a column of a table.
-fn list(text: &str) -> ItemList {
-    match text.split_once('.') {
-        Some((table, column)) if !Path::new(text).exists() && !text.contains(['/', '\\']) && !table.is_empty() => {
-            ItemList::Column { table: table.to_owned(), column: column.to_owned() }
-        }
-        _ => ItemList::File(PathBuf::from(text)),
     }
 }
