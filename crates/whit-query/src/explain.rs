@@ -4,6 +4,7 @@ use crate::answer::{Price, Statement};
 use crate::error::QueryError;
 use crate::plan::{Asking, Grain, Groups, Plan, Statistic, What};
 use crate::release::Tables;
+use crate::release::finish::titles;
 use crate::sanitise::statistic::step_of;
 use crate::sanitise::{Calibrated, calibrate, is_private, short};
 use serde::Serialize;
@@ -148,8 +149,9 @@ fn errors(plan: &Plan, calibrated: Option<&Calibrated>, confidence: f64) -> Vec<
     let mut errors = Vec::new();
     for (number, part) in plan.parts.iter().enumerate() {
         let noise = calibrated.map(|calibrated| &calibrated.parts[number].measures);
-        for (i, statistic) in part.statistics.iter().enumerate() {
-            let name = part.output[part.keys.len() + i].0.clone();
+        let mut titles = titles(plan, part).into_iter().skip(part.keys.len());
+        for statistic in &part.statistics {
+            let name = titles.next().unwrap_or_default();
             let of =
                 |measure: usize| noise.map(|noise| noise[measure].within(confidence) * step_of(part, measure, &[]));
             let found = |measure: usize| match &part.measures[measure].what {

@@ -10,7 +10,7 @@ use crate::error::QueryError;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use datafusion::prelude::SessionContext;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -171,11 +171,18 @@ fn nameless(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
 fn canonical(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     plan.apply(|node| {
-        if let LogicalPlan::SubqueryAlias(alias) = node {
-            let number = names.len();
-            names.entry(alias.alias.to_string()).or_insert_with(|| format!("t{number}"));
-        }
-        Ok(TreeNodeRecursion::Continue)
+        let (name, onward) = match node {
+            // What a table is called stands for the table.
+            LogicalPlan::SubqueryAlias(alias) if matches!(alias.input.as_ref(), LogicalPlan::TableScan(_)) => {
+                (&alias.alias, TreeNodeRecursion::Jump)
+            }
+            LogicalPlan::SubqueryAlias(alias) => (&alias.alias, TreeNodeRecursion::Continue),
+            LogicalPlan::TableScan(scan) => (&scan.table_name, TreeNodeRecursion::Continue),
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        let number = names.len();
+        names.entry(name.to_string()).or_insert_with(|| format!("t{number}"));
+        Ok(onward)
     })?;
     let alone = scans(&plan)? == 1;
     let rename = |table: &TableReference| {
@@ -190,25 +197,46 @@ fn canonical(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
         conditions.dedup();
         conditions
     };
-    let done = plan.transform_up(|node| {
-        let node = node.map_expressions(|expr| renamed(expr, &called))?.data;
-        Ok(Transformed::yes(match node {
-            LogicalPlan::SubqueryAlias(alias) if alone => Arc::unwrap_or_clone(alias.input),
-            LogicalPlan::SubqueryAlias(mut alias) => {
-                alias.alias = rename(&alias.alias);
-                LogicalPlan::SubqueryAlias(alias)
-            }
-            LogicalPlan::Filter(mut filter) => {
-                let conditions = sorted(split_conjunction_owned(filter.predicate));
-                filter.predicate = conjunction(conditions).unwrap_or_else(|| datafusion::prelude::lit(true));
-                LogicalPlan::Filter(filter)
-            }
-            LogicalPlan::TableScan(mut scan) => {
-                scan.filters = sorted(scan.filters);
-                LogicalPlan::TableScan(scan)
-            }
-            other => other,
-        }))
-    })?;
+    // A table under the number of its name, so that both are told.
+    let table = |mut scan: TableScan, name: &TableReference| {
+        scan.filters = sorted(scan.filters);
+        if !alone {
+            scan.table_name = TableReference::partial(rename(name).table(), scan.table_name.table());
+        }
+        LogicalPlan::TableScan(scan)
+    };
+    let done = plan.transform_down_up(
+        |node| {
+            Ok(match node {
+                LogicalPlan::SubqueryAlias(alias) if matches!(alias.input.as_ref(), LogicalPlan::TableScan(_)) => {
+                    let LogicalPlan::TableScan(scan) = Arc::unwrap_or_clone(alias.input) else {
+                        return datafusion::common::internal_err!("not a table");
+                    };
+                    Transformed::new(table(scan, &alias.alias), true, TreeNodeRecursion::Jump)
+                }
+                LogicalPlan::TableScan(scan) => {
+                    let name = scan.table_name.clone();
+                    Transformed::yes(table(scan, &name))
+                }
+                other => Transformed::no(other),
+            })
+        },
+        |node| {
+            let node = node.map_expressions(|expr| renamed(expr, &called))?.data;
+            Ok(Transformed::yes(match node {
+                LogicalPlan::SubqueryAlias(alias) if alone => Arc::unwrap_or_clone(alias.input),
+                LogicalPlan::SubqueryAlias(mut alias) => {
+                    alias.alias = rename(&alias.alias);
+                    LogicalPlan::SubqueryAlias(alias)
+                }
+                LogicalPlan::Filter(mut filter) => {
+                    let conditions = sorted(split_conjunction_owned(filter.predicate));
+                    filter.predicate = conjunction(conditions).unwrap_or_else(|| datafusion::prelude::lit(true));
+                    LogicalPlan::Filter(filter)
+                }
+                other => other,
+            }))
+        },
+    )?;
     Ok(done.data)
 }

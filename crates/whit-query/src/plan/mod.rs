@@ -78,10 +78,12 @@ pub struct Part {
     pub measures: Vec<Measure>,
     /// Ranges that are found privately first.
     pub autos: Vec<Auto>,
-    /// What is made of the measures, one for each aggregate of the question, in its order.
+    /// What is made of the measures, one for each aggregate of the question.
     pub statistics: Vec<Statistic>,
     /// The names and types of the output columns, keys first.
     pub output: Vec<(String, DataType)>,
+    /// For each column of the question's aggregate, which of the output columns it is.
+    pub places: Vec<usize>,
     /// How many users, or units where no user is declared, have a key: what decides whether a private key shows.
     pub presence: Option<Presence>,
 }

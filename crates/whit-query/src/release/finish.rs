@@ -8,7 +8,7 @@ use super::{ReleasedPart, Tables, frame};
 use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::engine::planning;
 use crate::error::QueryError;
-use crate::plan::{Part, Statistic, part_name, track};
+use crate::plan::{Part, Plan, Statistic, part_name, track};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
@@ -67,7 +67,9 @@ pub(super) fn answer(
         None if whole.column(i).data_type().is_numeric() => Role::Noisy,
         None => Role::Key,
     };
-    let columns: Vec<Column> = visible.iter().map(|&i| Column { name: names[i].clone(), role: role(i) }).collect();
+    let title = |i: usize| if traced { title(&after, i, parts[0].output) } else { None };
+    let column = |&i: &usize| Column { name: title(i).unwrap_or_else(|| names[i].clone()), role: role(i) };
+    let columns: Vec<Column> = visible.iter().map(column).collect();
     let values = visible.iter().map(|&i| frame::values(whole.column(i))).collect::<Result<Vec<_>, _>>()?;
     let mut rows: Vec<Vec<Cell>> = (0..whole.num_rows())
         .map(|row| values.iter().map(|column| Cell { value: column[row].clone(), low: None, high: None }).collect())
@@ -191,7 +193,7 @@ fn uses(plan: &LogicalPlan, column: usize, part: &Table<'_>) -> Option<BTreeSet<
         LogicalPlan::Projection(projection) => {
             let expr = projection.expr.get(column)?;
             if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) {
-                return Some(if column < part.output.len() { BTreeSet::from([column]) } else { BTreeSet::new() });
+                return Some(place(expr).into_iter().filter(|&place| place < part.output.len()).collect());
             }
             let mut used = BTreeSet::new();
             let inner: BTreeSet<&datafusion::common::Column> = expr.column_refs().into_iter().collect();
@@ -219,12 +221,21 @@ fn role_of(used: &BTreeSet<usize>, part: &Table<'_>) -> Role {
     }
 }
 
+/// Which column of the part an expression of the placeholder is: they are called c0, c1 and so on.
+fn place(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Alias(alias) => place(&alias.expr),
+        Expr::Column(column) => column.name.strip_prefix('c')?.parse().ok(),
+        _ => None,
+    }
+}
+
 /// The column of the part that one column of the result is, unchanged.
 fn direct(plan: &LogicalPlan, column: usize) -> Option<usize> {
     match plan {
         LogicalPlan::Projection(projection) => {
             if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) {
-                return Some(column);
+                return place(projection.expr.get(column)?);
             }
             let mut expr = projection.expr.get(column)?;
             while let Expr::Alias(alias) = expr {
@@ -238,6 +249,34 @@ fn direct(plan: &LogicalPlan, column: usize) -> Option<usize> {
         }
         _ => None,
     }
+}
+
+/// What a column is called that is a column of the part: as the question calls it, or else as it would write it.
+fn title(plan: &LogicalPlan, column: usize, output: &[(String, DataType)]) -> Option<String> {
+    let (name, direct) = (plan.schema().field(column).name(), direct(plan, column)?);
+    let mut below = plan;
+    while let Some(input) = below.inputs().first().copied().filter(|input| !matches!(input, LogicalPlan::TableScan(_)))
+    {
+        below = input;
+    }
+    let LogicalPlan::Projection(placeholder) = below else { return None };
+    let own = placeholder.expr.iter().position(|expr| place(expr) == Some(direct))?;
+    let own = below.schema().field(own).name();
+    let title = &output.get(direct)?.0;
+    Some(if name == own || name.eq_ignore_ascii_case(title) { title.clone() } else { name.clone() })
+}
+
+/// What the columns of a plan's only part are called in its answer.
+pub(crate) fn titles(plan: &Plan, part: &Part) -> Vec<String> {
+    let mut titles: Vec<String> = part.output.iter().map(|(name, _)| name.clone()).collect();
+    for column in 0..plan.after.schema().fields().len() {
+        if let (1, Some(place)) = (plan.parts.len(), direct(&plan.after, column))
+            && let (Some(title), Some(own)) = (title(&plan.after, column, &part.output), titles.get_mut(place))
+        {
+            *own = title;
+        }
+    }
+    titles
 }
 
 /// The plan without what leaves rows out or orders them.

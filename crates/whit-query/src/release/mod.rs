@@ -2,7 +2,7 @@
 //!
 //! [`Tables`] is the front door of this crate. What it releases goes through [`whit_core::release`], like every value in whit.
 
-mod finish;
+pub(crate) mod finish;
 mod frame;
 mod outline;
 

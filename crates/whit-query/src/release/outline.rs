@@ -169,7 +169,10 @@ impl Outline<'_> {
     /// What is done after release: the plan with each private aggregate in place of a scan of its released table.
     fn after(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, QueryError> {
         match plan {
-            LogicalPlan::TableScan(_) if Call::of(plan).is_some() => placeholder(0, plan.schema()),
+            LogicalPlan::TableScan(_) if Call::of(plan).is_some() => {
+                let places: Vec<usize> = (0..plan.schema().fields().len()).collect();
+                placeholder(0, plan.schema(), &places)
+            }
             LogicalPlan::Aggregate(_) if !calls_of(plan).is_empty() => self.rebuilt(plan),
             LogicalPlan::Aggregate(aggregate) => self.aggregate(plan, aggregate),
             LogicalPlan::Distinct(Distinct::All(input)) if self.is_private(input) => {
@@ -246,8 +249,9 @@ impl Outline<'_> {
         self.payer = Some(private.payer);
         self.rungs = rungs;
         self.notes.extend(notes);
+        let places = part.places.clone();
         self.parts.push(part);
-        placeholder(self.parts.len() - 1, &aggregate.schema)
+        placeholder(self.parts.len() - 1, &aggregate.schema, &places)
     }
 }
 
@@ -260,16 +264,18 @@ pub(super) fn part_schema(output: &[(String, DataType)]) -> Schema {
 }
 
 /// A scan of a table that is not there yet, under the names that its columns had.
-fn placeholder(number: usize, columns: &DFSchema) -> Result<LogicalPlan, QueryError> {
-    let output: Vec<(String, DataType)> =
-        columns.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect();
+fn placeholder(number: usize, columns: &DFSchema, places: &[usize]) -> Result<LogicalPlan, QueryError> {
+    let mut output = vec![(String::new(), DataType::Null); places.len()];
+    for (field, &place) in columns.fields().iter().zip(places) {
+        output[place] = (field.name().clone(), field.data_type().clone());
+    }
     let schema = Arc::new(part_schema(&output));
     let table = MemTable::try_new(schema, vec![Vec::new()]).map_err(|error| planning(&error))?;
     let mut names: Vec<Expr> = columns
         .iter()
-        .enumerate()
-        .map(|(i, (table, field))| {
-            let column = Expr::Column(Column::new(Some(part_name(number)), format!("c{i}")));
+        .zip(places)
+        .map(|((table, field), place)| {
+            let column = Expr::Column(Column::new(Some(part_name(number)), format!("c{place}")));
             column.alias_qualified(table.cloned(), field.name())
         })
         .collect();

@@ -88,6 +88,44 @@ fn asking_again_is_free_also_in_other_words() {
     assert_eq!(room.books().verify().unwrap().entries, 2);
 }
 
+#[test]
+fn the_order_of_columns_and_the_names_of_tables_are_not_the_question() {
+    let room = Room::new("other_order");
+    room.write("visits.csv", &visits());
+    room.write("shops.csv", "shop,region\nnorth,cold\nsouth,warm\neast,warm\nwest,cold\n");
+    let public = "[dataset.shops]\nsource = \"shops.csv\"\npublic = true\n";
+    let tables = room.tables(&format!("{USER}columns.day = {{ keys = [1, 2] }}\n{public}"));
+    let stored = |sql: &str| ask(&tables, &room, sql, &asking(1.0)).map(|answer| (answer.statement.stored, answer));
+    let (first, by_shop) =
+        stored("SELECT shop, day, COUNT(*) AS n, SUM(seconds) FROM visits GROUP BY shop, day").unwrap();
+    let (again, by_day) =
+        stored("SELECT SUM(seconds) AS s, COUNT(*), day, shop FROM visits GROUP BY day, shop").unwrap();
+    assert!(!first && again);
+    let names = |answer: &whit_query::Answer| answer.columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (names(&by_shop), names(&by_day)),
+        (
+            ["shop", "day", "n", "SUM(seconds)"].map(str::to_owned).to_vec(),
+            ["s", "COUNT(*)", "day", "shop"].map(str::to_owned).to_vec(),
+        )
+    );
+    for row in &by_day.rows {
+        let same = by_shop.rows.iter().find(|other| other[0] == row[3] && other[1] == row[2]).unwrap();
+        assert_eq!((&row[0], &row[1]), (&same[3], &same[2]), "values, intervals and all");
+    }
+    for (sql, again) in [
+        ("SELECT region, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop GROUP BY region", false),
+        ("SELECT s.region, COUNT(*) FROM visits v JOIN shops s ON v.shop = s.shop GROUP BY s.region", true),
+        ("SELECT s.region, COUNT(*) FROM visits AS shops JOIN shops s ON shops.shop = s.shop GROUP BY 1", true),
+        (
+            "SELECT region, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop AND region = 'cold' GROUP BY region",
+            false,
+        ),
+    ] {
+        assert_eq!(stored(sql).unwrap().0, again, "{sql}");
+    }
+}
+
 /// Whoever has all rows but one could guess the last by the fingerprint of the data.
 #[test]
 fn the_fingerprint_of_the_data_never_leaves() {

@@ -3,7 +3,7 @@
 use super::Draft;
 use crate::engine::planning;
 use crate::error::QueryError;
-use crate::plan::track::{Tag, safe_value, type_of};
+use crate::plan::track::{self, Tag, safe_value, type_of};
 use crate::plan::{Grain, Groups, Key, range};
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::DataType;
@@ -34,7 +34,7 @@ impl Draft<'_> {
             }
             let listed = self.listed(expr, &tag)?;
             let data_type = type_of(expr, self.input)?;
-            let name = expr.schema_name().to_string();
+            let name = track::said(expr);
             self.keys.push(Key { expr: safe_value(expr, self.around)?, name, data_type, listed });
             self.key_tags.push(tag);
         }

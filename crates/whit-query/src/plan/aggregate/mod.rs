@@ -4,7 +4,7 @@ mod keys;
 mod reach;
 
 use super::range::{self, Range};
-use super::track::{Private, Surroundings, Tag, Tracked, aggregate_call, safe_value, type_of};
+use super::track::{self, Private, Surroundings, Tag, Tracked, aggregate_call, safe_value, type_of};
 use super::{
     Asking, Auto, ELEMENT, Grain, Groups, Key, Leaves, Measure, Part, Place, Shape, Statistic, USER, WEIGHT, What,
 };
@@ -100,15 +100,26 @@ pub(crate) fn plan(
         measures: Vec::new(),
         autos: Vec::new(),
     };
-    draft.take_keys(&aggregate.group_expr, &mut notes)?;
+    // Columns stand in the order of their texts, so that one question has one meaning in whichever order it is asked.
+    let (keys, key_order) = in_order(&aggregate.group_expr, |expr| Ok(track::said(expr)))?;
+    let (calls, call_order) = in_order(&aggregate.aggr_expr, |expr| Ok(title(aggregate_call(expr)?)))?;
+    draft.take_keys(&keys, &mut notes)?;
     draft.take_limit()?;
     let mut statistics = Vec::new();
-    for expr in &aggregate.aggr_expr {
+    for expr in &calls {
         statistics.push(draft.statistic(expr)?);
     }
     let presence = (draft.groups == Groups::Selected).then(|| draft.presence());
-    let output =
-        aggregate.schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect();
+    let places: Vec<usize> =
+        key_order.iter().copied().chain(call_order.iter().map(|place| draft.keys.len() + place)).collect();
+    let mut output = vec![(String::new(), DataType::Null); places.len()];
+    for (field, &place) in aggregate.schema.fields().iter().zip(&places) {
+        output[place].1 = field.data_type().clone();
+    }
+    let titles = calls.iter().filter_map(|expr| aggregate_call(expr).ok()).map(title);
+    for (column, name) in output.iter_mut().zip(draft.keys.iter().map(|key| key.name.clone()).chain(titles)) {
+        column.0 = name;
+    }
     let rungs = draft.ladder.rungs().to_vec();
     if draft.private.user && !draft.private.rows_public {
         notes.push(format!(
@@ -141,6 +152,7 @@ pub(crate) fn plan(
         autos: draft.autos,
         statistics,
         output,
+        places,
         presence,
     };
     Ok((part, rungs, notes))
@@ -193,7 +205,7 @@ impl Draft<'_> {
     fn statistic(&mut self, expr: &Expr) -> Result<Statistic, QueryError> {
         let call = aggregate_call(expr)?;
         let (name, params) = (call.func.name().to_owned(), &call.params);
-        let said = format!("{}({})", name, params.args.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+        let said = title(call);
         if self.is_free(call) {
             return Ok(Statistic::Exact(Box::new(expr.clone())));
         }
@@ -300,23 +312,24 @@ impl Draft<'_> {
         let numeric = type_of(argument, self.input)?;
         if !(numeric.is_numeric() || numeric == DataType::Boolean) {
             return Err(QueryError::asked(
-                format!("`{name}` needs a number, and `{argument}` is {numeric}"),
+                format!("`{name}` needs a number, and `{}` is {numeric}", track::said(argument)),
                 "cast it to a number, or count it instead",
             ));
         }
         self.input.tag_of(argument, self.around).range.ok_or_else(|| {
             let column = argument.column_refs().iter().map(|column| column.name.clone()).min().unwrap_or_default();
             QueryError::asked(
-                format!("`{name}` has no finite sensitivity: nothing bounds `{argument}`"),
+                format!("`{name}` has no finite sensitivity: nothing bounds `{}`", track::said(argument)),
                 format!(
-                    "declare `columns.{column} = {{ bounds = [low, high] }}` (or \"auto\") in whit.toml, or write clamp({argument}, low, high)"
+                    "declare `columns.{column} = {{ bounds = [low, high] }}` (or \"auto\") in whit.toml, or write clamp({}, low, high)",
+                    track::said(argument)
                 ),
             )
         })
     }
 
     fn auto(&mut self, argument: &Expr, value: &Expr) -> Result<usize, QueryError> {
-        let name = argument.to_string();
+        let name = track::said(argument);
         if let Some(found) = self.autos.iter().position(|auto| auto.name == name && auto.value == *value) {
             return Ok(found);
         }
@@ -412,7 +425,7 @@ impl Draft<'_> {
             low: 0,
             high,
             moved,
-            name: format!("quantiles of {argument}"),
+            name: format!("quantiles of {}", track::said(argument)),
         });
         match function {
             "min" => Ok(Statistic::Least(tree)),
@@ -425,6 +438,32 @@ impl Draft<'_> {
             }
         }
     }
+}
+
+/// Expressions in the order of their texts, and for each as it was asked its place there.
+fn in_order(
+    exprs: &[Expr],
+    text: impl Fn(&Expr) -> Result<String, QueryError>,
+) -> Result<(Vec<Expr>, Vec<usize>), QueryError> {
+    let mut texts =
+        exprs.iter().map(text).enumerate().map(|(i, text)| Ok((text?, i))).collect::<Result<Vec<_>, QueryError>>()?;
+    texts.sort();
+    let mut places = vec![0; exprs.len()];
+    for (place, (_, asked)) in texts.iter().enumerate() {
+        places[*asked] = place;
+    }
+    Ok((texts.into_iter().map(|(_, asked)| exprs[asked].clone()).collect(), places))
+}
+
+/// An aggregate as a question would write it.
+fn title(call: &AggregateFunction) -> String {
+    let (name, params) = (call.func.name(), &call.params);
+    let ordered = params.order_by.iter().map(|sort| &sort.expr);
+    let arguments: Vec<String> = params.args.iter().chain(ordered).map(track::said).collect();
+    let all = name == "count" && params.args.iter().all(|arg| matches!(arg, Expr::Literal(..)));
+    let inside = if all { "*".to_owned() } else { arguments.join(", ") };
+    let filter = params.filter.as_ref().map_or_else(String::new, |filter| format!(" where {}", track::said(filter)));
+    format!("{}({}{inside}){filter}", name.to_uppercase(), if params.distinct { "DISTINCT " } else { "" })
 }
 
 fn refused(name: &str, why: &str) -> QueryError {

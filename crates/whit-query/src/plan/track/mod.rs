@@ -208,6 +208,21 @@ fn bare(expr: &Expr) -> Expr {
     plain.map_or_else(|_| expr.clone(), |plain| plain.data)
 }
 
+/// An expression as a question would write it: without table names, and with plain literals.
+pub(crate) fn said(expr: &Expr) -> String {
+    let plain = bare(expr).transform_up(|node| {
+        Ok(match node {
+            Expr::Literal(value, _) => {
+                let quoted = matches!(value.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+                let text = if quoted && !value.is_null() { format!("'{value}'") } else { value.to_string() };
+                Transformed::yes(Expr::Column(Column::new_unqualified(text)))
+            }
+            other => Transformed::no(other),
+        })
+    });
+    plain.map_or_else(|_| expr.to_string(), |plain| plain.data.to_string())
+}
+
 /// Why a relation cannot be attributed to units.
 #[derive(Debug)]
 pub(crate) enum Lost {
