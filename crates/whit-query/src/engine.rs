@@ -74,12 +74,13 @@ pub(crate) async fn sums(
     let job = Job::new(part, pass, found, seed)?;
     let state = context.state();
     let plan = with_soft_casts(job.plan()?, &state)?;
-    let physical = state.create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
     let threads = state.config().target_partitions();
     let rules = job.rules();
-    let collected = match collect_hashed(Arc::clone(&physical), &rules, context.task_ctx(), threads).await {
+    let physical = async || state.create_physical_plan(&plan).await.map_err(|error| planning(&error));
+    let collected = match collect_hashed(physical().await?, &rules, context.task_ctx(), threads).await {
         Err(error) if is_exhausted(&error) && rules.layout.user => {
-            collect_sorted(physical, &rules, context.task_ctx(), threads).await
+            // What has run once cannot run again, so it is planned anew.
+            collect_sorted(physical().await?, &rules, context.task_ctx(), threads).await
         }
         other => other,
     };

@@ -47,12 +47,13 @@ pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, DeclareError> {
     DeTable::parse(text).map_err(|error| {
         let told = error.message().lines().next().unwrap_or("it is not TOML").to_owned();
         let line = line_of(text, error.span().map_or(0, |span| span.start));
+        let there = text.lines().nth(line - 1).unwrap_or("").trim();
         let hint = if told.contains("duplicate key") {
             "two entries have one name, so which one counts is not clear: rename one or leave it out"
         } else {
             "a line is `key = value`, text stands in quotes, and `[dataset.NAME]` begins a data set"
         };
-        DeclareError::new(format!("this is not TOML: {told}"), hint).at(line)
+        DeclareError::new(format!("this is not TOML: {told} at `{there}`"), hint).at(line)
     })
 }
 

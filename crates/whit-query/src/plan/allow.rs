@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, TryCast, lit, when};
 use datafusion::scalar::ScalarValue;
+use whit_core::declare::nearest;
 
 /// Functions of one row that never fail, whatever is in it.
 const FUNCTIONS: &[&str] = &[
@@ -227,7 +228,12 @@ fn fault_of(expr: &Expr, public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, Qu
                 "`{}` may not read a private row: it is not known to be a function of that row that never fails",
                 call.name()
             ),
-            "compute it beforehand, or use one of the functions that `whit query --functions` lists",
+            &format!(
+                "{}compute it beforehand, or use one of: {}",
+                nearest(call.name(), FUNCTIONS.iter().copied())
+                    .map_or_else(String::new, |near| format!("did you mean `{near}`? else ")),
+                FUNCTIONS.join(", ")
+            ),
         ),
         Expr::BinaryExpr(_) | Expr::Literal(..) => Ok(()),
         Expr::InSubquery(inside) => subquery(&inside.subquery, public),

@@ -10,7 +10,7 @@ use crate::error::QueryError;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -167,76 +167,80 @@ fn nameless(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
 }
 
 /// The same plan with conditions in the order of their texts, and names that do not depend on what tables were called: none where
-/// there is one table only, and else numbers in the order in which aliases appear. It is for reading, not for running.
+/// there is one table only, and else numbers in the order in which tables appear. It is for reading, not for running.
 fn canonical(plan: LogicalPlan) -> datafusion::common::Result<LogicalPlan> {
-    let mut names: BTreeMap<String, String> = BTreeMap::new();
-    plan.apply(|node| {
-        let (name, onward) = match node {
-            // What a table is called stands for the table.
-            LogicalPlan::SubqueryAlias(alias) if matches!(alias.input.as_ref(), LogicalPlan::TableScan(_)) => {
-                (&alias.alias, TreeNodeRecursion::Jump)
-            }
-            LogicalPlan::SubqueryAlias(alias) => (&alias.alias, TreeNodeRecursion::Continue),
-            LogicalPlan::TableScan(scan) => (&scan.table_name, TreeNodeRecursion::Continue),
-            _ => return Ok(TreeNodeRecursion::Continue),
-        };
-        let number = names.len();
-        names.entry(name.to_string()).or_insert_with(|| format!("t{number}"));
-        Ok(onward)
-    })?;
     let alone = scans(&plan)? == 1;
-    let rename = |table: &TableReference| {
-        names.get(&table.to_string()).map_or_else(|| table.clone(), |name| TableReference::bare(name.clone()))
-    };
-    let called = |column: Column| {
-        let table = column.relation.as_ref().filter(|_| !alone).map(rename);
-        Column::new(table, column.name)
-    };
-    let sorted = |mut conditions: Vec<Expr>| {
-        conditions.sort_by_key(ToString::to_string);
-        conditions.dedup();
-        conditions
-    };
-    // A table under the number of its name, so that both are told.
-    let table = |mut scan: TableScan, name: &TableReference| {
-        scan.filters = sorted(scan.filters);
-        if !alone {
-            scan.table_name = TableReference::partial(rename(name).table(), scan.table_name.table());
+    Ok(Numbered { alone, tables: 0 }.plan(plan)?.0)
+}
+
+/// The names that the columns of a relation may have before them, and what these are called instead.
+type Names = BTreeMap<String, String>;
+
+/// How many tables were met.
+struct Numbered {
+    alone: bool,
+    tables: usize,
+}
+
+impl Numbered {
+    fn next(&mut self) -> String {
+        self.tables += 1;
+        format!("t{}", self.tables - 1)
+    }
+
+    /// A plan with its tables called by number, and the names that stood for them above it.
+    fn plan(&mut self, plan: LogicalPlan) -> datafusion::common::Result<(LogicalPlan, Names)> {
+        let mut names = Names::new();
+        let plan = plan
+            .map_children(|child| {
+                let (child, inside) = self.plan(child)?;
+                names.extend(inside);
+                Ok(Transformed::yes(child))
+            })?
+            .data;
+        if let LogicalPlan::TableScan(scan) = &plan {
+            names = Names::from([(scan.table_name.to_string(), self.next())]);
         }
-        LogicalPlan::TableScan(scan)
-    };
-    let done = plan.transform_down_up(
-        |node| {
-            Ok(match node {
-                LogicalPlan::SubqueryAlias(alias) if matches!(alias.input.as_ref(), LogicalPlan::TableScan(_)) => {
-                    let LogicalPlan::TableScan(scan) = Arc::unwrap_or_clone(alias.input) else {
-                        return datafusion::common::internal_err!("not a table");
-                    };
-                    Transformed::new(table(scan, &alias.alias), true, TreeNodeRecursion::Jump)
+        let called = |column: Column| {
+            // A row has one user, whichever table it came with.
+            let hidden = [super::USER, super::ELEMENT].contains(&column.name.as_str());
+            let table = column.relation.as_ref().filter(|_| !self.alone && !hidden).map(|table| {
+                names.get(&table.to_string()).map_or_else(|| table.clone(), |name| TableReference::bare(name.clone()))
+            });
+            Column::new(table, column.name)
+        };
+        Ok(match plan.map_expressions(|expr| renamed(expr, &called))?.data {
+            LogicalPlan::SubqueryAlias(alias) if self.alone => (Arc::unwrap_or_clone(alias.input), names),
+            // Another name of one table stands for the table.
+            LogicalPlan::SubqueryAlias(alias) if names.len() == 1 => {
+                let number = names.into_values().next().unwrap_or_default();
+                (Arc::unwrap_or_clone(alias.input), Names::from([(alias.alias.to_string(), number)]))
+            }
+            LogicalPlan::SubqueryAlias(mut alias) => {
+                let number = self.next();
+                let names = Names::from([(alias.alias.to_string(), number.clone())]);
+                alias.alias = TableReference::bare(number);
+                (LogicalPlan::SubqueryAlias(alias), names)
+            }
+            LogicalPlan::Filter(mut filter) => {
+                let conditions = sorted(split_conjunction_owned(filter.predicate));
+                filter.predicate = conjunction(conditions).unwrap_or_else(|| datafusion::prelude::lit(true));
+                (LogicalPlan::Filter(filter), names)
+            }
+            LogicalPlan::TableScan(mut scan) => {
+                scan.filters = sorted(scan.filters);
+                if let Some(number) = names.values().next().filter(|_| !self.alone) {
+                    scan.table_name = TableReference::partial(number.as_str(), scan.table_name.table());
                 }
-                LogicalPlan::TableScan(scan) => {
-                    let name = scan.table_name.clone();
-                    Transformed::yes(table(scan, &name))
-                }
-                other => Transformed::no(other),
-            })
-        },
-        |node| {
-            let node = node.map_expressions(|expr| renamed(expr, &called))?.data;
-            Ok(Transformed::yes(match node {
-                LogicalPlan::SubqueryAlias(alias) if alone => Arc::unwrap_or_clone(alias.input),
-                LogicalPlan::SubqueryAlias(mut alias) => {
-                    alias.alias = rename(&alias.alias);
-                    LogicalPlan::SubqueryAlias(alias)
-                }
-                LogicalPlan::Filter(mut filter) => {
-                    let conditions = sorted(split_conjunction_owned(filter.predicate));
-                    filter.predicate = conjunction(conditions).unwrap_or_else(|| datafusion::prelude::lit(true));
-                    LogicalPlan::Filter(filter)
-                }
-                other => other,
-            }))
-        },
-    )?;
-    Ok(done.data)
+                (LogicalPlan::TableScan(scan), names)
+            }
+            other => (other, names),
+        })
+    }
+}
+
+fn sorted(mut conditions: Vec<Expr>) -> Vec<Expr> {
+    conditions.sort_by_key(ToString::to_string);
+    conditions.dedup();
+    conditions
 }

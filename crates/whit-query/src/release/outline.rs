@@ -348,6 +348,13 @@ pub(super) fn misread(error: &DataFusionError, sql: &str, tables: &Tables) -> Qu
         };
         return placed(QueryError::asked(format!("there is no table `{wanted}`"), hint), sql);
     }
+    // The engine lists everything that it would have taken; what it got is enough.
+    if let Some(rest) = names("No function matches the given name and argument types") {
+        let got: String = rest.chars().take_while(|&c| c != '\'').collect();
+        let (function, types) = got.split_once('(').unwrap_or((&got, ""));
+        let sentence = format!("`{function}` does not take {}", types.trim_end_matches(')'));
+        return placed(QueryError::asked(sentence, "cast it, or ask for something else of it, such as COUNT"), sql);
+    }
     let text = text.trim_start_matches("SQL error: ").trim_start_matches("Error during planning: ").to_owned();
     QueryError::asked(text, "check the spelling of the question")
 }

@@ -73,7 +73,7 @@ impl Inspection {
             let moment = if kind.is_ok_and(|kind| is_moment(&kind)) {
                 sql_name(time)
             } else {
-                format!("to_timestamp({})", sql_name(time))
+                format!("CAST({} AS TIMESTAMP)", sql_name(time))
             };
             writeln!(out, "# unit.element = {}", quoted(&format!("date_trunc('day', {moment})")))?;
         }

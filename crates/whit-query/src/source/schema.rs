@@ -16,7 +16,7 @@ use datafusion::object_store::ObjectStoreExt;
 use datafusion::prelude::SessionContext;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 use whit_core::declare::Format;
@@ -65,7 +65,14 @@ pub(super) async fn read(context: &SessionContext, found: &Found) -> Result<Sche
 }
 
 async fn parquet(context: &SessionContext, name: &str, path: &Path) -> Result<Schema, QueryError> {
-    File::open(path).map_err(|error| unreadable(name, &error))?;
+    if !has_footer(path).map_err(|error| unreadable(name, &error))? {
+        return Err(QueryError::asked(
+            format!(
+                "`{name}` is not a Parquet file that can be read: its end does not say where its description begins"
+            ),
+            "it may be cut short or be of another kind: write it again, or say how it is written with `format`",
+        ));
+    }
     let (state, url) = (context.state(), url_of(name, path)?);
     let read = async {
         let store = state.runtime_env().object_store(&url)?;
@@ -82,6 +89,20 @@ async fn parquet(context: &SessionContext, name: &str, path: &Path) -> Result<Sc
         )
     })?;
     Ok(Schema::new(schema.fields().clone()))
+}
+
+/// Whether a file ends as a Parquet file does: the length of its description, which fits into it, and a mark.
+fn has_footer(path: &Path) -> std::io::Result<bool> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    if length < 12 {
+        return Ok(false);
+    }
+    let mut end = [0; 8];
+    file.seek(SeekFrom::End(-8))?;
+    file.read_exact(&mut end)?;
+    let described = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
+    Ok(end[4..] == *b"PAR1" && described <= length - 12)
 }
 
 fn csv(name: &str, path: &Path, rows: usize) -> Result<Schema, QueryError> {

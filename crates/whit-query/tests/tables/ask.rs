@@ -117,6 +117,9 @@ fn the_order_of_columns_and_the_names_of_tables_are_not_the_question() {
         ("SELECT region, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop GROUP BY region", false),
         ("SELECT s.region, COUNT(*) FROM visits v JOIN shops s ON v.shop = s.shop GROUP BY s.region", true),
         ("SELECT s.region, COUNT(*) FROM visits AS shops JOIN shops s ON shops.shop = s.shop GROUP BY 1", true),
+        ("SELECT COUNT(*) FROM visits a JOIN visits b ON a.user_id = b.user_id WHERE a.day < 3", false),
+        ("SELECT COUNT(*) FROM visits x JOIN visits y ON x.user_id = y.user_id WHERE x.day < 3", true),
+        ("SELECT COUNT(*) FROM visits b JOIN visits a ON a.user_id = b.user_id WHERE a.day < 3", false),
         (
             "SELECT region, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop AND region = 'cold' GROUP BY region",
             false,
@@ -406,5 +409,37 @@ budget.{protect} = {{ epsilon = 100.0, delta = 1e-5 }}
         let losses: Vec<f64> = answer.statement.prices.iter().map(|price| price.epsilon).collect();
         assert!(losses.windows(2).all(|pair| pair[0] <= pair[1]), "{losses:?}");
         assert!(losses[0] <= 20.0 * (1.0 + 1e-6), "{losses:?}");
+    }
+}
+
+/// A million rows by 40,000 users need more than 16 MiB while they are brought together, so that the engine has to sort them on disk.
+#[test]
+fn what_does_not_fit_into_memory_goes_to_disk_and_comes_to_the_same() {
+    use std::fmt::Write as _;
+    use whit_core::declare::Declaration;
+    use whit_query::Tables;
+    use whit_query::source::Tuning;
+
+    let room = Room::new("disk");
+    let mut rows = "user_id,shop,day,seconds\n".to_owned();
+    for i in 0..1_000_000_u64 {
+        let shop = ["north", "south", "east", "west", "moon"][(i * i % 5) as usize];
+        writeln!(rows, "{},{shop},{},{}", i * 7919 % 40_000, i % 9, i % 600).unwrap();
+    }
+    room.write("visits.csv", &rows);
+    let open = |memory| {
+        let declaration = Declaration::parse(USER).unwrap();
+        Tables::of(declaration, room.path(), Tuning { memory, threads: Some(2) }).unwrap()
+    };
+    let (ample, tight) = (open(None), open(Some(16 << 20)));
+    for sql in [
+        "SELECT shop, COUNT(*), SUM(seconds), AVG(seconds), COUNT(DISTINCT user_id) FROM visits GROUP BY shop",
+        "SELECT MEDIAN(seconds), COUNT(DISTINCT day) FROM visits",
+    ] {
+        let exact = |tables: &Tables| tables.exact_for_tests(sql, &asking(1.0)).unwrap().1;
+        for (whole, spilled) in exact(&ample).iter().zip(exact(&tight)) {
+            assert_eq!((&whole.keys, &whole.measures), (&spilled.keys, &spilled.measures), "{sql}");
+            assert_eq!(whole.presence, spilled.presence, "{sql}");
+        }
     }
 }

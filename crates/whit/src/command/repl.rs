@@ -17,7 +17,7 @@ use whit::query::plan::Asking;
 
 /// Ask and preview, one question after the other, with history and completion.
 ///
-/// A question ends with a semicolon. Without --epsilon (and nothing declared for questions) each is only previewed, until `\epsilon 0.5` says what one may cost.
+/// A question ends with a semicolon, and costs what --epsilon says, what is declared for questions, or what `\epsilon 0.5` said last.
 #[derive(clap::Args)]
 pub(super) struct Shell {
     #[command(flatten)]
@@ -232,6 +232,7 @@ impl Session {
         match order {
             Order::Ask(sql) => {
                 let answer = self.open.tables.ask(sql, &self.asking, &mut self.open.books, &self.open.analyst)?;
+                self.open.warn_of_change(talk)?;
                 write_answer(&answer, &OutputOptions::default(), out, talk)
             }
             Order::Preview(sql) => preview::write(&self.open.tables.preview(sql, &self.asking)?, out),

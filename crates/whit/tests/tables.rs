@@ -1,0 +1,233 @@
+//! Questions over tables by the real binary, and everything that can be wrong with them: files, declarations, questions, budgets, ledgers.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const DECLARED: &str = r#"
+[dataset.visits]
+source = "visits.csv"
+unit.user = "user_id"
+unit.protect = "user"
+unit.caps = { groups = 3, rows_per_group = 4 }
+columns.seconds = { bounds = [0, 600] }
+columns.shop = { keys = ["north", "south", "moon"] }
+budget.user = { epsilon = 3.0, delta = 1e-6 }
+"#;
+
+/// A folder with a table of 900 visits by 300 users, and its declaration.
+fn room(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("tables").join(name);
+    let _ = std::fs::remove_dir_all(&folder); // it may not be there
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut rows = "user_id,shop,seconds\n".to_owned();
+    for i in 0..900 {
+        let _ = writeln!(rows, "{},{},{}", i % 300, ["north", "south", "east"][i % 3], i % 600);
+    }
+    std::fs::write(folder.join("visits.csv"), rows).unwrap();
+    std::fs::write(folder.join("whit.toml"), DECLARED).unwrap();
+    folder
+}
+
+/// Exit code, data and talk.
+fn whit(folder: &Path, words: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_whit")).args(words).current_dir(folder).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn answer(folder: &Path, words: &[&str]) -> Value {
+    let (code, out, talk) = whit(folder, &[words, &["--json"]].concat());
+    assert_eq!(code, 0, "{words:?}: {talk}");
+    serde_json::from_str(&out).unwrap()
+}
+
+/// A question that is refused with this exit code, these words, and without a charge.
+fn refused(folder: &Path, words: &[&str], code: i32, said: &[&str]) -> String {
+    let (got, out, talk) = whit(folder, words);
+    assert_eq!((got, out.as_str()), (code, ""), "{words:?}: {talk}");
+    for word in said {
+        assert!(talk.contains(word), "{words:?} should say `{word}`: {talk}");
+    }
+    assert!(!talk.contains("panicked"), "{talk}");
+    talk
+}
+
+const COUNT: &str = "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop ORDER BY shop";
+
+#[test]
+fn from_a_file_to_an_answer_in_every_format() {
+    let folder = room("road");
+    std::fs::remove_file(folder.join("whit.toml")).unwrap();
+    assert_eq!(whit(&folder, &["init", "visits.csv"]).0, 0);
+    let draft = std::fs::read_to_string(folder.join("whit.toml")).unwrap();
+    assert!(draft.contains("[dataset.visits]") && !draft.contains("north"), "no values in the draft: {draft}");
+    std::fs::write(folder.join("whit.toml"), DECLARED).unwrap();
+    let (code, ladder, _) = whit(&folder, &["check"]);
+    assert!(code == 0 && ladder.contains("user (user_id)"), "{ladder}");
+
+    let (_, preview, talk) = whit(&folder, &["preview", COUNT, "--epsilon", "1"]);
+    assert!(preview.contains("COUNT(*)") && preview.contains("off by"), "{preview}{talk}");
+    let cheap = answer(&folder, &["preview", COUNT, "--within", "200"]);
+    assert!(cheap["epsilon"].as_f64().unwrap() < 1.0, "{cheap}");
+
+    let first = answer(&folder, &["query", COUNT, "--epsilon", "1"]);
+    assert_eq!(first["rows"].as_array().unwrap().len(), 3, "moon too: {first}");
+    let again = answer(&folder, &["query", "select count(*) as n, shop from visits group by shop", "--epsilon", "1"]);
+    assert_eq!(again["statement"]["stored"], true, "{again}");
+    for (option, file, magic) in [
+        ("--csv", "", "shop,n"),
+        ("--parquet", "n.parquet", "PAR1"),
+        ("--plot", "n.svg", "<svg"),
+        ("--plot", "n.html", "<!doctype html"),
+    ] {
+        let mut words = vec!["query", COUNT, "--epsilon", "1", option];
+        words.extend((!file.is_empty()).then_some(file));
+        let (code, out, talk) = whit(&folder, &words);
+        let made = if file.is_empty() { out.into_bytes() } else { std::fs::read(folder.join(file)).unwrap() };
+        let start = String::from_utf8_lossy(&made[..magic.len()]).to_lowercase();
+        assert!(code == 0 && start == magic.to_lowercase(), "{option} {file}: {start} {talk}");
+    }
+    let (_, ledger, _) = whit(&folder, &["ledger"]);
+    assert!(ledger.contains("1 release"), "everything after the first was free: {ledger}");
+    assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
+}
+
+#[test]
+fn files_that_are_missing_damaged_or_empty() {
+    let folder = room("files");
+    std::fs::remove_file(folder.join("visits.csv")).unwrap();
+    refused(&folder, &["query", COUNT, "--epsilon", "1"], 2, &["visits.csv"]);
+
+    std::fs::write(folder.join("visits.parquet"), b"PAR1 this is none PAR1").unwrap();
+    std::fs::write(folder.join("whit.toml"), DECLARED.replace("visits.csv", "visits.parquet")).unwrap();
+    let (code, _, talk) = whit(&folder, &["query", COUNT, "--epsilon", "1"]);
+    assert!(code != 0 && talk.contains("visits.parquet") && !talk.contains("panicked"), "{talk}");
+
+    std::fs::write(folder.join("whit.toml"), DECLARED).unwrap();
+    std::fs::write(folder.join("visits.csv"), "user_id,shop,seconds\n").unwrap();
+    let (code, _, talk) = whit(&folder, &["query", COUNT, "--epsilon", "1"]);
+    assert!(!talk.contains("panicked"), "an empty table: {code} {talk}");
+
+    // Missing users, shops and numbers, and numbers that are none.
+    std::fs::write(
+        folder.join("visits.csv"),
+        "user_id,shop,seconds\n1,north,5\n,north,7\n2,,9\n3,south,\n4,moon,NaN\n",
+    )
+    .unwrap();
+    let some = answer(
+        &folder,
+        &[
+            "query",
+            "SELECT shop, COUNT(*) AS n, SUM(seconds) AS s, AVG(seconds) AS m FROM visits GROUP BY shop",
+            "--epsilon",
+            "1",
+        ],
+    );
+    assert_eq!(some["rows"].as_array().unwrap().len(), 3, "{some}");
+}
+
+#[test]
+fn questions_that_are_wrong_name_the_thing_and_the_next_step() {
+    let folder = room("questions");
+    let ask = |sql: &str, said: &[&str]| refused(&folder, &["query", sql, "--epsilon", "1"], 2, said);
+    ask("SELECT AVG(secnods) FROM visits", &["secnods", "did you mean `seconds`?", "line 1, column 12"]);
+    ask("SELECT COUNT(*) FROM vists", &["vists", "did you mean `visits`?"]);
+    ask("SELECT SUM(shop) FROM visits", &["`sum` does not take Utf8", "line 1, column 8"]);
+    ask("SELECT SUM(sqr(seconds)) FROM visits", &[]);
+    ask("SELECT COUNT(*) FROM visits WHERE to_timestamp(shop) IS NULL", &["to_timestamp", "date_trunc"]);
+    ask("SELECT * FROM visits", &["cannot be released", "aggregate"]);
+    ask("SELECT COUNT(* FROM visits", &[]);
+    ask("SELECT SUM(user_id) FROM visits", &["nothing bounds `user_id`", "clamp("]);
+    ask("DROP TABLE visits", &["SELECT"]);
+    refused(&folder, &["query", COUNT, "--epsilon", "-1"], 2, &["--epsilon"]);
+    refused(&folder, &["query", COUNT], 2, &["--epsilon"]);
+    refused(&folder, &["query", COUNT, "--epsilon", "1", "--config", "none.toml"], 2, &["none.toml", "whit init"]);
+    let (_, ledger, _) = whit(&folder, &["ledger"]);
+    assert!(!ledger.contains("1 release"), "nothing was charged: {ledger}");
+}
+
+#[test]
+fn declarations_that_are_wrong_name_the_line() {
+    let folder = room("declarations");
+    let declare = |text: &str, said: &[&str]| {
+        std::fs::write(folder.join("whit.toml"), text).unwrap();
+        refused(&folder, &["check"], 2, said);
+    };
+    declare(&format!("{DECLARED}{DECLARED}"), &["visits"]); // two of one name
+    declare(&DECLARED.replace("\"user_id\"", "\"userid\""), &["userid", "user_id"]);
+    declare(&DECLARED.replace("bounds = [0, 600]", "bounds = [600, 0]"), &["seconds"]);
+    declare(&DECLARED.replace("unit.protect = \"user\"", "unit.protect = \"house\""), &["house"]);
+    declare(&DECLARED.replace("columns.seconds", "columns.minutes"), &["minutes"]);
+}
+
+#[test]
+fn a_budget_that_is_spent_refuses_and_says_what_fits() {
+    let folder = room("budget");
+    answer(&folder, &["query", COUNT, "--epsilon", "2.5"]);
+    let sum = "SELECT SUM(seconds) AS s FROM visits";
+    let talk = refused(&folder, &["query", sum, "--epsilon", "2.5"], 3, &["nothing was charged", "--epsilon"]);
+    let fits = talk.split("--epsilon ").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
+    let fitting = answer(&folder, &["query", sum, "--epsilon", fits]);
+    assert_eq!(fitting["statement"]["stored"], false);
+    let more = format!("{}", fits.parse::<f64>().unwrap() * 1.5);
+    refused(&folder, &["query", "SELECT COUNT(*) FROM visits", "--epsilon", &more], 3, &["nothing was charged"]);
+    // What was paid for stays free, also without a budget.
+    assert_eq!(answer(&folder, &["query", COUNT, "--epsilon", "2.5"])["statement"]["stored"], true);
+}
+
+#[test]
+fn ledgers_that_are_damaged_or_locked_stop_everything() {
+    let folder = room("ledger");
+    answer(&folder, &["query", COUNT, "--epsilon", "1"]);
+    let ledger = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let ledger = ledger.into_iter().find(|path| path.extension().is_some_and(|e| e == "ledger")).unwrap();
+    let other = "SELECT SUM(seconds) FROM visits";
+
+    let lock = rusqlite::Connection::open(&ledger).unwrap();
+    lock.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let patient = std::time::Instant::now();
+    let (code, out, talk) = whit(&folder, &["query", other, "--epsilon", "1"]);
+    assert!(code != 0 && out.is_empty() && talk.contains("another process"), "{code} {talk}");
+    assert!(patient.elapsed().as_secs() < 60);
+    lock.execute_batch("ROLLBACK").unwrap();
+    drop(lock);
+    answer(&folder, &["query", other, "--epsilon", "0.5"]);
+
+    std::fs::write(&ledger, b"this is no ledger, and never was one of any kind; not at all, whatever it is called")
+        .unwrap();
+    for suffix in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{suffix}", ledger.display())); // they may not be there
+    }
+    let (code, out, talk) = whit(&folder, &["query", other, "--epsilon", "1"]);
+    assert!(code != 0 && out.is_empty() && talk.contains("ledger") && !talk.contains("panicked"), "{code} {talk}");
+}
+
+#[test]
+fn data_that_changed_is_told_to_its_owner_only() {
+    let folder = room("changed");
+    answer(&folder, &["query", COUNT, "--epsilon", "1"]);
+    let mut rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
+    rows.push_str("301,north,5\n");
+    std::fs::write(folder.join("visits.csv"), rows).unwrap();
+    let (code, out, talk) = whit(&folder, &["query", COUNT, "--epsilon", "0.5", "--json"]);
+    assert!(code == 0 && talk.contains("changed") && !out.contains("changed"), "{talk}");
+}
+
+#[test]
+fn one_user_with_a_million_rows_counts_as_one_user() {
+    let folder = room("million");
+    let mut rows = "user_id,shop,seconds\n".to_owned();
+    for i in 0..1_000_000 {
+        let _ = writeln!(rows, "7,{},{}", if i % 2 == 0 { "north" } else { "south" }, i % 600);
+    }
+    std::fs::write(folder.join("visits.csv"), rows).unwrap();
+    let counted = answer(&folder, &["query", COUNT, "--epsilon", "2.9"]);
+    for row in counted["rows"].as_array().unwrap() {
+        let n = row[1]["value"].as_f64().unwrap();
+        assert!(n.abs() < 1000.0, "at most 4 rows of one user count: {counted}");
+    }
+}
