@@ -9,7 +9,8 @@ use crate::bound::quantise::{Quantise, QuantiseFunction};
 use crate::bound::{Addend, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::error::QueryError;
 use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, allow, track};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
+use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::{SortOptions, cast};
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
@@ -506,17 +507,13 @@ impl PresentFunction {
     #[expect(clippy::unused_self, reason = "one shape for all functions of a plan")]
     fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
         let value = &columns[0];
-        let nan = match value.data_type() {
-            DataType::Float64 => Some(
-                value.as_primitive::<Float64Type>().iter().map(|v| v.is_some_and(f64::is_nan)).collect::<Vec<bool>>(),
-            ),
-            DataType::Float32 | DataType::Float16 => {
-                let wide = cast(value, &DataType::Float64)?;
-                Some(wide.as_primitive::<Float64Type>().iter().map(|v| v.is_some_and(f64::is_nan)).collect())
-            }
-            _ => None,
-        };
-        let valid = |i: usize| (value.is_valid(i) && !nan.as_ref().is_some_and(|nan| nan[i])).then_some(true);
-        Ok(Arc::new((0..rows).map(valid).collect::<datafusion::arrow::array::BooleanArray>()))
+        let numbers = if value.data_type().is_floating() { Some(cast(value, &DataType::Float64)?) } else { None };
+        let told = numbers.as_ref().map(|numbers| {
+            let there = numbers.as_primitive::<Float64Type>().values().iter().map(|number| !number.is_nan());
+            NullBuffer::from(there.collect::<Vec<bool>>())
+        });
+        let there =
+            NullBuffer::union(value.logical_nulls().as_ref(), told.as_ref()).filter(|nulls| nulls.null_count() > 0);
+        Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_set(rows), there)))
     }
 }

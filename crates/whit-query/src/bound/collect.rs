@@ -4,89 +4,12 @@
 //! together by counting, which is linear, and what is done within a user stays in the processor's caches. The table
 //! of (unit, group) pairs that a query of two levels would build is never built.
 
-use super::{Inner, Outcome, Rules, Sums, interner, overflow};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array, new_empty_array};
+use super::number::Numbering;
+use super::{Inner, Outcome, Rules, Sums, overflow};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
-use datafusion::arrow::datatypes::{DataType, Int64Type, Schema, SchemaRef};
-use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
+use datafusion::arrow::datatypes::{DataType, Int64Type, Schema};
 use datafusion::common::{DataFusionError, HashMap};
-use datafusion::logical_expr::EmitTo;
-use datafusion::physical_plan::aggregates::group_values::GroupValues;
-use std::ops::Range;
-use std::sync::Arc;
-
-/// Values, numbered as they are met.
-struct Numbering {
-    schema: SchemaRef,
-    table: Option<Box<dyn GroupValues>>,
-    /// How many there are.
-    known: usize,
-    /// The hash of each, where it decides who stays.
-    priorities: Option<Vec<u64>>,
-    seed: u64,
-    /// The numbers of the last rows.
-    ids: Vec<usize>,
-}
-
-impl Numbering {
-    fn new(schema: &Schema, columns: Range<usize>, seed: u64, ranked: bool) -> Outcome<Self> {
-        let schema = Arc::new(Schema::new(schema.fields()[columns].to_vec()));
-        let table = interner(Arc::clone(&schema))?;
-        Ok(Self { schema, table, known: 0, priorities: ranked.then(Vec::new), seed, ids: Vec::new() })
-    }
-
-    /// Numbers rows; without columns all are the same.
-    fn number(&mut self, columns: &[ArrayRef], rows: usize) -> Outcome<&[usize]> {
-        let before = self.known;
-        self.ids.clear();
-        match &mut self.table {
-            Some(table) => {
-                table.intern(columns, &mut self.ids)?;
-                self.known = table.len();
-            }
-            None => {
-                self.ids.resize(rows, 0);
-                self.known = 1;
-            }
-        }
-        if self.known > u32::MAX as usize {
-            return Err(DataFusionError::ResourcesExhausted("more than 2^32 different values".to_owned()));
-        }
-        if let Some(priorities) = self.priorities.as_mut().filter(|_| self.known > before && !columns.is_empty()) {
-            let mut first = vec![u32::MAX; self.known - before];
-            for (row, &id) in self.ids.iter().enumerate().rev().filter(|&(_, &id)| id >= before) {
-                first[id - before] = row as u32;
-            }
-            let first = UInt32Array::from(first);
-            let new = columns.iter().map(|column| take(column, &first, None)).collect::<Result<Vec<_>, _>>()?;
-            priorities.resize(self.known, 0);
-            create_hashes(&new, &QualityRandomState::with_seed(self.seed), &mut priorities[before..])?;
-        }
-        Ok(&self.ids)
-    }
-
-    /// Forgets all of them.
-    fn clear(&mut self) -> Outcome<()> {
-        self.table = interner(Arc::clone(&self.schema))?;
-        self.known = 0;
-        if let Some(priorities) = &mut self.priorities {
-            priorities.clear();
-        }
-        Ok(())
-    }
-
-    fn size(&self) -> usize {
-        self.table.as_ref().map_or(0, |table| table.size()) + 8 * self.priorities.as_ref().map_or(0, Vec::capacity)
-    }
-
-    /// The values, by their numbers.
-    fn values(&mut self) -> Outcome<Vec<ArrayRef>> {
-        match &mut self.table {
-            Some(table) if self.known > 0 => table.emit(EmitTo::All),
-            _ => Ok(self.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect()),
-        }
-    }
-}
 
 /// Rows of one user with the same element, group and inner value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,28 +156,24 @@ impl Collector {
         ids.iter().for_each(|&id| self.counted[id] += 1);
         for (addend, sums) in self.rules.addends.iter().zip(&mut self.sums) {
             sums.resize(known, 0);
-            let (low, high) = (addend.low.min(0), addend.high.max(0));
-            // So many rows of at most so much each.
-            if i128::from(low.unsigned_abs().max(high.unsigned_abs())) * i128::from(self.settled) >= 1 << 62 {
+            // So many rows of at most so much each: every value is one, or was clamped when it was put on its lattice.
+            let most = addend.low.unsigned_abs().max(addend.high.unsigned_abs()).max(1);
+            if i128::from(most) * i128::from(self.settled) >= 1 << 62 {
                 return Err(overflow());
             }
             let Some(column) = addend.column.map(|column| &columns[layout.inners().end + column]) else {
-                ids.iter().for_each(|&id| sums[id] += 1_i64.clamp(low, high));
-                continue;
+                continue; // the number of rows, which is counted already
             };
-            match column.as_primitive_opt::<Int64Type>() {
-                Some(column) if column.null_count() == 0 => {
-                    ids.iter().zip(column.values()).for_each(|(&id, &value)| sums[id] += value.clamp(low, high));
+            match (column.as_primitive_opt::<Int64Type>(), column.nulls()) {
+                (Some(column), None) => {
+                    ids.iter().zip(column.values()).for_each(|(&id, &value)| sums[id] += value);
                 }
-                Some(column) => {
-                    for (&id, value) in ids.iter().zip(column) {
-                        sums[id] += value.unwrap_or(0).clamp(low, high);
-                    }
+                (Some(column), Some(_)) => {
+                    ids.iter().zip(column).for_each(|(&id, value)| sums[id] += value.unwrap_or(0));
                 }
-                None => {
-                    for (row, &id) in ids.iter().enumerate() {
-                        sums[id] += i64::from(column.is_valid(row)).clamp(low, high);
-                    }
+                (None, None) => ids.iter().for_each(|&id| sums[id] += 1),
+                (None, Some(nulls)) => {
+                    ids.iter().zip(nulls).for_each(|(&id, there)| sums[id] += i64::from(there));
                 }
             }
         }
@@ -413,6 +332,14 @@ impl Collector {
         };
         let mut keys = self.groups.values()?;
         if self.rules.inner == Inner::None {
+            if !self.rules.layout.user {
+                // A row that stands for itself adds one to the number of rows.
+                for (addend, sums) in self.rules.addends.iter().zip(&mut self.sums) {
+                    if addend.column.is_none() {
+                        sums.clone_from(&self.counted);
+                    }
+                }
+            }
             let met: Vec<u32> = (0..).zip(&self.counted).filter(|&(_, &users)| users > 0).map(|(g, _)| g).collect();
             let only = |values: &[i64]| met.iter().map(|&group| values[group as usize]).collect::<Vec<_>>();
             let mut values: Vec<Vec<i64>> = self.sums.iter().map(|sums| only(sums)).collect();
@@ -435,7 +362,10 @@ fn extend(numbers: &mut Vec<u32>, ids: &[usize]) {
 /// What rows add: a whole number, or one where something is there.
 fn append(added: &mut Vec<i32>, column: &ArrayRef) -> Outcome<()> {
     if column.data_type() == &DataType::Boolean {
-        added.extend((0..column.len()).map(|row| i32::from(column.is_valid(row))));
+        match column.nulls() {
+            None => added.resize(added.len() + column.len(), 1),
+            Some(nulls) => added.extend(nulls.iter().map(i32::from)),
+        }
         return Ok(());
     }
     let column = column.as_primitive::<Int64Type>();

@@ -12,6 +12,7 @@
 //! an element as its own then.
 
 pub(crate) mod collect;
+mod number;
 pub(crate) mod quantise;
 
 use crate::error::QueryError;

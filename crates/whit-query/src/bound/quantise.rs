@@ -157,7 +157,9 @@ impl Quantise {
             };
             values.values().iter().map(place).collect()
         } else {
-            values.values().iter().map(|&value| (value.clamp(low, high) - centre).clamp(self.low, self.high)).collect()
+            // Both ranges at once: the values' own, and that of the steps.
+            let (low, high) = (low.max(self.low + centre), high.min(self.high + centre));
+            values.values().iter().map(|&value| value.max(low).min(high) - centre).collect()
         };
         Ok(Int64Array::new(placed.into(), values.nulls().cloned()))
     }

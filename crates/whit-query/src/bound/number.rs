@@ -1,0 +1,261 @@
+//! Values numbered as they are met.
+
+use super::{Outcome, interner};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array};
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, UInt16Type,
+    UInt32Type,
+};
+use datafusion::common::DataFusionError;
+use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
+use datafusion::logical_expr::EmitTo;
+use datafusion::physical_plan::aggregates::group_values::GroupValues;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Numbers for the different values of some columns.
+pub(super) struct Numbering {
+    schema: SchemaRef,
+    table: Option<Box<dyn GroupValues>>,
+    dense: Option<Dense>,
+    /// How many there are.
+    pub(super) known: usize,
+    /// The hash of each, where it decides who stays.
+    pub(super) priorities: Option<Vec<u64>>,
+    seed: u64,
+    /// The numbers of the last rows.
+    pub(super) ids: Vec<usize>,
+}
+
+impl Numbering {
+    pub(super) fn new(schema: &Schema, columns: Range<usize>, seed: u64, ranked: bool) -> Outcome<Self> {
+        let schema = Arc::new(Schema::new(schema.fields()[columns].to_vec()));
+        let table = interner(Arc::clone(&schema))?;
+        let dense = (schema.fields().len() == 1).then(Dense::default);
+        Ok(Self { schema, table, dense, known: 0, priorities: ranked.then(Vec::new), seed, ids: Vec::new() })
+    }
+
+    /// Numbers rows; without columns all are the same.
+    pub(super) fn number(&mut self, columns: &[ArrayRef], rows: usize) -> Outcome<&[usize]> {
+        let before = self.known;
+        self.ids.clear();
+        match (&mut self.table, &mut self.dense) {
+            (None, _) => {
+                self.ids.resize(rows, 0);
+                self.known = 1;
+            }
+            (Some(table), dense) => {
+                let looked_up = match dense {
+                    Some(dense) => dense.number(&columns[0], table.as_mut(), &mut self.ids)?,
+                    None => false,
+                };
+                if !looked_up {
+                    table.intern(columns, &mut self.ids)?;
+                }
+                self.known = table.len();
+            }
+        }
+        if self.known > u32::MAX as usize {
+            return Err(DataFusionError::ResourcesExhausted("more than 2^32 different values".to_owned()));
+        }
+        if let Some(priorities) = self.priorities.as_mut().filter(|_| self.known > before && !columns.is_empty()) {
+            let mut first = vec![u32::MAX; self.known - before];
+            for (row, &id) in self.ids.iter().enumerate().rev().filter(|&(_, &id)| id >= before) {
+                first[id - before] = row as u32;
+            }
+            let first = UInt32Array::from(first);
+            let new = columns.iter().map(|column| take(column, &first, None)).collect::<Result<Vec<_>, _>>()?;
+            priorities.resize(self.known, 0);
+            create_hashes(&new, &QualityRandomState::with_seed(self.seed), &mut priorities[before..])?;
+        }
+        Ok(&self.ids)
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) -> Outcome<()> {
+        self.table = interner(Arc::clone(&self.schema))?;
+        self.dense = self.dense.take().map(|_| Dense::default());
+        self.known = 0;
+        if let Some(priorities) = &mut self.priorities {
+            priorities.clear();
+        }
+        Ok(())
+    }
+
+    /// How many bytes of memory they take.
+    pub(super) fn size(&self) -> usize {
+        let table = self.table.as_ref().map_or(0, |table| table.size());
+        let dense = self.dense.as_ref().map_or(0, |dense| 4 * dense.ids.capacity());
+        table + dense + 8 * self.priorities.as_ref().map_or(0, Vec::capacity)
+    }
+
+    /// The values, by their numbers.
+    pub(super) fn values(&mut self) -> Outcome<Vec<ArrayRef>> {
+        match &mut self.table {
+            Some(table) if self.known > 0 => table.emit(EmitTo::All),
+            _ => Ok(self.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect()),
+        }
+    }
+}
+
+/// No number yet.
+const NONE: u32 = u32::MAX;
+
+/// Whole numbers that lie close together, looked up by where they lie: many times faster than hashing each. The table has the last word
+/// on who has which number; this only remembers what it said.
+#[derive(Default)]
+struct Dense {
+    /// The value whose number stands first.
+    base: i64,
+    ids: Vec<u32>,
+    /// How many rows were looked up, and how many were not found.
+    rows: u64,
+    missed: u64,
+}
+
+impl Dense {
+    /// Numbers a column of whole numbers; false where it is none, or where looking up does not help.
+    fn number(&mut self, column: &ArrayRef, table: &mut dyn GroupValues, out: &mut Vec<usize>) -> Outcome<bool> {
+        if self.rows > 1 << 20 && self.missed > self.rows / 4 {
+            self.ids = Vec::new();
+            return Ok(false);
+        }
+        if column.null_count() > 0 {
+            return Ok(false);
+        }
+        match column.data_type() {
+            DataType::Int64 => self.of::<Int64Type>(column, table, out)?,
+            DataType::Int32 => self.of::<Int32Type>(column, table, out)?,
+            DataType::Int16 => self.of::<Int16Type>(column, table, out)?,
+            DataType::UInt32 => self.of::<UInt32Type>(column, table, out)?,
+            DataType::UInt16 => self.of::<UInt16Type>(column, table, out)?,
+            DataType::Date32 => self.of::<Date32Type>(column, table, out)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn of<T>(&mut self, column: &ArrayRef, table: &mut dyn GroupValues, out: &mut Vec<usize>) -> Outcome<()>
+    where
+        T: ArrowPrimitiveType,
+        T::Native: Into<i64>,
+    {
+        let values = column.as_primitive::<T>().values();
+        let place = |value: T::Native, base: i64| value.into().wrapping_sub(base) as u64 as usize;
+        let mut all = true;
+        out.extend(values.iter().map(|&value| {
+            let id = self.ids.get(place(value, self.base)).copied().unwrap_or(NONE);
+            all &= id != NONE;
+            id as usize
+        }));
+        self.rows += values.len() as u64;
+        if all {
+            return Ok(());
+        }
+        let missing: Vec<u32> = (0..).zip(&*out).filter(|&(_, &id)| id == NONE as usize).map(|(row, _)| row).collect();
+        self.missed += missing.len() as u64;
+        let missing = UInt32Array::from(missing);
+        let mut told = Vec::new();
+        table.intern(&[take(column, &missing, None)?], &mut told)?;
+        for (&row, id) in missing.values().iter().zip(told) {
+            let value = values[row as usize];
+            out[row as usize] = id;
+            self.make_room(value.into(), table.len());
+            if let Some(known) = self.ids.get_mut(place(value, self.base)) {
+                *known = u32::try_from(id).unwrap_or(NONE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Widens the table to a value, unless most of it would be empty.
+    fn make_room(&mut self, value: i64, known: usize) {
+        let most = (16 * known).clamp(1 << 16, 1 << 26);
+        if self.ids.is_empty() {
+            self.base = value;
+            self.ids = vec![NONE; 1 << 10];
+        }
+        let ahead = i128::from(self.base) - i128::from(value);
+        let length = self.ids.len() as i128;
+        if ahead > 0 && ahead + length <= most as i128 {
+            // Room for as many again, so that a falling series does not move the table each time.
+            let ahead = (ahead + length).min(most as i128 - length).min(i128::from(self.base) - i128::from(i64::MIN));
+            self.ids.splice(0..0, std::iter::repeat_n(NONE, ahead as usize));
+            self.base -= ahead as i64;
+        } else if ahead <= 0 && -ahead >= length && -ahead < most as i128 {
+            let length = (2 * -ahead).clamp(1 << 10, most as i128);
+            self.ids.resize(length as usize, NONE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Int32Array, Int64Array};
+    use datafusion::arrow::datatypes::Field;
+    use proptest::prelude::*;
+
+    fn numbering(kind: DataType) -> Numbering {
+        Numbering::new(&Schema::new(vec![Field::new("x", kind, true)]), 0..1, 5, true).unwrap()
+    }
+
+    /// Two rows have one number where they are equal and only there, and numbers name their values.
+    fn is_numbering(kind: DataType, batches: &[ArrayRef]) {
+        let mut numbering = numbering(kind);
+        let mut met: Vec<(usize, ArrayRef)> = Vec::new();
+        for batch in batches {
+            let ids = numbering.number(&[Arc::clone(batch)], batch.len()).unwrap().to_vec();
+            met.extend(ids.into_iter().enumerate().map(|(row, id)| (id, batch.slice(row, 1))));
+        }
+        let known = numbering.known;
+        let values = numbering.values().unwrap().remove(0);
+        assert_eq!((values.len(), numbering.priorities.as_ref().unwrap().len()), (known, known));
+        for (id, value) in met {
+            assert_eq!(&values.slice(id, 1), &value);
+        }
+        for id in 0..known {
+            for other in 0..id {
+                assert_ne!(&values.slice(id, 1), &values.slice(other, 1));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equal_values_and_only_they_have_one_number(
+            batches in proptest::collection::vec(proptest::collection::vec(prop_oneof![
+                0..20_i64, -40..40_i64, 900..1100_i64, -70_000..70_000_i64, any::<i64>(),
+                Just(i64::MIN), Just(i64::MAX),
+            ], 0..60), 0..5),
+            missing in proptest::option::of(0..5_usize),
+        ) {
+            let arrays: Vec<ArrayRef> = batches
+                .iter()
+                .enumerate()
+                .map(|(i, batch)| -> ArrayRef {
+                    let hole = missing == Some(i);
+                    Arc::new(batch.iter().map(|&v| (!hole || v % 3 != 0).then_some(v)).collect::<Int64Array>())
+                })
+                .collect();
+            is_numbering(DataType::Int64, &arrays);
+            let narrow = |batch: &Vec<i64>| -> ArrayRef { Arc::new(batch.iter().map(|&v| Some(v as i32)).collect::<Int32Array>()) };
+            is_numbering(DataType::Int32, &batches.iter().map(narrow).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn numbers_that_lie_far_apart_are_hashed() {
+        let mut numbering = numbering(DataType::Int64);
+        for start in 0..200_i64 {
+            let far: ArrayRef = Arc::new(
+                (0..8192)
+                    .map(|i| (start * 8192 + i).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64))
+                    .collect::<Int64Array>(),
+            );
+            numbering.number(&[far], 8192).unwrap();
+        }
+        assert!(numbering.dense.is_some_and(|dense| dense.ids.is_empty()) && numbering.known == 200 * 8192);
+    }
+}
