@@ -2,7 +2,7 @@
 
     python commands.py path/to/whit            everything, as JSON
 
-Each command runs in an empty folder of its own with a `whit.toml`, `data/` and no ledger; it is timed from outside, and its
+Each command runs in a folder with a `whit.toml` and `data/`, at first without a ledger; it is timed from outside, and its
 peak of resident memory is what the system says once it has ended.
 """
 
@@ -17,17 +17,18 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 LIMIT = "1GiB"
 
-# What is asked: a name that report.py knows, the declaration, and the command's words. TODO: the options of `hitters`, `histogram` and
-# `partition` are guesses until those commands stand.
+# What is asked: a name that report.py knows, the declaration, and the command's words.
 PAGES = "SELECT page, COUNT(*) AS n, SUM(value) AS total FROM wide GROUP BY page"
 SMALL = "SELECT key, COUNT(*) AS n FROM small_user GROUP BY key"
+# Those of one folder come one after the other: a question that is asked again finds the ledger, and the others the partition.
 COMMANDS = {
-    "wide": ("wide.toml", ["query", PAGES, "--memory", LIMIT, "--json"]),
-    "small": ("race.toml", ["query", SMALL, "--json"]),
-    "small-again": ("race.toml", ["query", SMALL, "--json"]),
-    "hitters": ("tokens.toml", ["hitters", "words", "--item", "word", "--json"]),
-    "histogram": ("tokens.toml", ["histogram", "tokens", "--item", "word", "--json"]),
-    "partition": ("tokens.toml", ["partition", "data/vectors.parquet", "--clusters", "10000", "--output", "words.partition"]),
+    "wide": ("wide", ["query", PAGES, "--memory", LIMIT, "--json"]),
+    "small": ("race", ["query", SMALL, "--json"]),
+    "small-again": ("race", ["query", SMALL, "--json"]),
+    "partition": ("tokens", ["partition", "kmeans", "data/vectors.parquet", "--vector", "vector", "--clusters", "10000",
+                             "--output", "words.partition"]),
+    "hitters": ("tokens", ["hitters", "words", "--item", "word", "--items", "words.partition", "--json"]),
+    "histogram": ("tokens", ["histogram", "tokens", "--item", "word", "--partition", "words.partition", "--json"]),
 }
 
 
@@ -48,14 +49,13 @@ def run(whit, folder, words):
 
 def main():
     whit = Path(sys.argv[1]).resolve()
-    rows, folders = {}, {}
+    rows = {}
     with tempfile.TemporaryDirectory() as root:
-        for name, (declaration, words) in COMMANDS.items():
-            # A question that is asked again finds the ledger, and in it what the files are: one folder for both.
-            folder = folders.setdefault(name.removesuffix("-again"), Path(root) / name)
+        for name, (place, words) in COMMANDS.items():
+            folder = Path(root) / place
             if not folder.exists():
                 folder.mkdir()
-                (folder / "whit.toml").write_text((HERE / declaration).read_text())
+                (folder / "whit.toml").write_text((HERE / f"{place}.toml").read_text())
                 (folder / "data").symlink_to(HERE / "data")
             rows[name] = run(whit, folder, words)
             said = "".join(f"; {line}" for line in rows[name].get("talk", []))

@@ -693,7 +693,7 @@ impl Run<'_> {
         };
         let exact = frame::exact_columns(self.tables, part, frame).map_err(engine)?;
         let noises = noise.map_or(&[][..], |noise| &noise.measures);
-        let noisy = Noisy { part, noise: noises, values, found, confidence: self.confidence };
+        let noisy = Noisy::new(part, noises, values, found, self.confidence);
         let mut cells = Vec::new();
         for (i, statistic) in part.statistics.iter().enumerate() {
             cells.push(match statistic {

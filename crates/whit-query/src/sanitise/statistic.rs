@@ -10,11 +10,13 @@ use whit_core::mechanism::quantile::Tree;
 
 /// The noisy measures of one part: for each measure, one number a group, or one block of nodes a group for a tree.
 pub(crate) struct Noisy<'a> {
-    pub(crate) part: &'a Part,
-    pub(crate) noise: &'a [Noise],
-    pub(crate) values: Vec<Vec<i64>>,
-    pub(crate) found: &'a [(f64, f64)],
-    pub(crate) confidence: f64,
+    part: &'a Part,
+    noise: &'a [Noise],
+    values: Vec<Vec<i64>>,
+    found: &'a [(f64, f64)],
+    confidence: f64,
+    /// Measure by measure, how far noise takes a number with this confidence, in steps.
+    within: Vec<f64>,
 }
 
 /// A cell with an interval around its value.
@@ -22,14 +24,25 @@ fn around(value: Value, at: f64, within: f64) -> Cell {
     Cell { value, low: Some(at - within), high: Some(at + within) }
 }
 
-impl Noisy<'_> {
+impl<'a> Noisy<'a> {
+    pub(crate) fn new(
+        part: &'a Part,
+        noise: &'a [Noise],
+        values: Vec<Vec<i64>>,
+        found: &'a [(f64, f64)],
+        confidence: f64,
+    ) -> Self {
+        let within = noise.iter().map(|noise| noise.within(confidence)).collect();
+        Self { part, noise, values, found, confidence, within }
+    }
+
     /// All cells of one statistic, one a group.
     pub(crate) fn cells(&self, statistic: &Statistic, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
         match statistic {
             Statistic::Count(i) => Ok(groups.iter().map(|&group| self.count(*i, group)).collect()),
             Statistic::Sum(i) => {
                 let quantise = self.quantise(*i)?;
-                let within = self.noise[*i].within(self.confidence) * quantise.step();
+                let within = self.within[*i] * quantise.step();
                 let whole = quantise.step() == 1.0;
                 let cell = |&group: &usize| {
                     let steps = self.values[*i][group];
@@ -68,7 +81,7 @@ impl Noisy<'_> {
 
     fn count(&self, i: usize, group: usize) -> Cell {
         let count = self.values[i][group];
-        around(Value::Int(count), count as f64, self.noise[i].within(self.confidence))
+        around(Value::Int(count), count as f64, self.within[i])
     }
 
     /// The mean is the centre plus a ratio of two noisy numbers, whose error follows from both.
@@ -76,8 +89,7 @@ impl Noisy<'_> {
         let (low, high) = quantise.bounds();
         let n = self.values[count][group] as f64;
         let total = self.values[sum][group] as f64 * quantise.step();
-        let (of_sum, of_count) =
-            (self.noise[sum].within(self.confidence) * quantise.step(), self.noise[count].within(self.confidence));
+        let (of_sum, of_count) = (self.within[sum] * quantise.step(), self.within[count]);
         if n <= of_count.max(1.0) {
             // The noise may be all there is: nothing is known beyond the bounds.
             let middle =
@@ -109,7 +121,7 @@ impl Noisy<'_> {
         let most = (high - low) * (high - low) / 4.0;
         let shape = |variance: f64| if root { variance.max(0.0).sqrt() } else { variance.max(0.0) };
         let n = self.values[count][group] as f64;
-        let within = |i: usize| self.noise[i].within(self.confidence);
+        let within = |i: usize| self.within[i];
         if n <= within(count).max(1.0) {
             return Cell { value: Value::Null, low: Some(0.0), high: Some(shape(most)) };
         }
