@@ -153,7 +153,9 @@ impl Collector {
             }
             return Ok(());
         }
-        ids.iter().for_each(|&id| self.counted[id] += 1);
+        for &id in ids {
+            self.counted[id] += 1;
+        }
         for (addend, sums) in self.rules.addends.iter().zip(&mut self.sums) {
             sums.resize(known, 0);
             // So many rows of at most so much each: every value is one, or was clamped when it was put on its lattice.

@@ -46,7 +46,9 @@ fn batch(rows: &[Row], layout: Layout) -> RecordBatch {
 
 fn collect(rules: &Rules, batches: &[&[Row]]) -> Sums {
     let mut collector = Collector::new(rules.clone(), &schema(rules.layout)).unwrap();
-    batches.iter().for_each(|rows| collector.push(&batch(rows, rules.layout)).unwrap());
+    for rows in batches {
+        collector.push(&batch(rows, rules.layout)).unwrap();
+    }
     collector.settle().unwrap();
     collector.finish().unwrap()
 }
@@ -242,7 +244,9 @@ proptest! {
         for user in 0..6 {
             let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();
             let mut counts = BTreeMap::<Vec<i64>, Vec<i64>>::new();
-            own.iter().for_each(|row| counts.entry(vec![row.2]).or_insert_with(|| vec![0, 1])[0] += 1);
+            for row in &own {
+                counts.entry(vec![row.2]).or_insert_with(|| vec![0, 1])[0] += 1;
+            }
             let kept = table(&collect(&limited, &[&own]));
             prop_assert_eq!(kept.len(), counts.len().min(most as usize));
             prop_assert!(kept.iter().all(|(key, values)| &counts[key] == values));

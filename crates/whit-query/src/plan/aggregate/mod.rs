@@ -111,15 +111,8 @@ pub(crate) fn plan(
     }
     let presence = (draft.groups == Groups::Selected).then(|| draft.presence());
     let places: Vec<usize> =
-        key_order.iter().copied().chain(call_order.iter().map(|place| draft.keys.len() + place)).collect();
-    let mut output = vec![(String::new(), DataType::Null); places.len()];
-    for (field, &place) in aggregate.schema.fields().iter().zip(&places) {
-        output[place].1 = field.data_type().clone();
-    }
-    let titles = calls.iter().filter_map(|expr| aggregate_call(expr).ok()).map(title);
-    for (column, name) in output.iter_mut().zip(draft.keys.iter().map(|key| key.name.clone()).chain(titles)) {
-        column.0 = name;
-    }
+        key_order.into_iter().chain(call_order.into_iter().map(|place| keys.len() + place)).collect();
+    let output = draft.output(aggregate, &calls, &places);
     let rungs = draft.ladder.rungs().to_vec();
     if draft.private.user && !draft.private.rows_public {
         notes.push(format!(
@@ -193,6 +186,19 @@ fn grain_of(unit: &UnitDeclaration, private: &Private) -> Result<Grain, QueryErr
 }
 
 impl Draft<'_> {
+    /// The names and types of the output columns, of which each column of the aggregate has one.
+    fn output(&self, aggregate: &Aggregate, calls: &[Expr], places: &[usize]) -> Vec<(String, DataType)> {
+        let mut output = vec![(String::new(), DataType::Null); places.len()];
+        for (field, &place) in aggregate.schema.fields().iter().zip(places) {
+            output[place].1 = field.data_type().clone();
+        }
+        let titles = calls.iter().filter_map(|expr| aggregate_call(expr).ok()).map(title);
+        for (column, name) in output.iter_mut().zip(self.keys.iter().map(|key| key.name.clone()).chain(titles)) {
+            column.0 = name;
+        }
+        output
+    }
+
     /// The number of a measure; one that is there already is not summed twice.
     fn add(&mut self, measure: Measure) -> usize {
         let same = |other: &Measure| (&other.what, other.low, other.high) == (&measure.what, measure.low, measure.high);
