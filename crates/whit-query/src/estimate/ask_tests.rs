@@ -250,13 +250,22 @@ fn what_cannot_be_asked_gets_a_sentence_and_is_not_charged() {
     assert!(error.sentence.contains("`talk.day` has no declared range"), "{}", error.sentence);
 }
 
+/// Fifty words in five clusters.
+fn listed(scratch: &Scratch) {
+    let pairs: Vec<(String, String)> = (0..50).map(|i| (format!("w{i}"), format!("c{}", i % 5))).collect();
+    let pairs = pairs.iter().map(|(word, cluster)| (word.as_str(), cluster.as_str()));
+    let partition = PartitionFile::dictionary("word", pairs, "other").unwrap();
+    partition.save(&scratch.path().join("words.partition")).unwrap();
+}
+
 #[test]
 fn estimators_are_tables_in_sql_and_the_same_question() {
     let scratch = Scratch::new("ask-sql");
     talk(&scratch);
     let (tables, mut books) = (declare(&scratch, "'word'", "elements_per_user = 20"), books(&scratch));
     let asking = asking(50.0);
-    let sql = "SELECT word, users, users / 300 AS share FROM hitters('talk', 'word', 'items=words.txt') \
+    listed(&scratch);
+    let sql = "SELECT word, users, users / 300 AS share FROM hitters('talk', 'word', 'items=words.partition') \
                WHERE word LIKE 'w%' ORDER BY users DESC LIMIT 3";
     let first = tables.ask(sql, &asking, &mut books, "anna").unwrap();
     assert_eq!(first.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["word", "users", "share"]);
@@ -266,11 +275,13 @@ fn estimators_are_tables_in_sql_and_the_same_question() {
     assert!((number(users) - 299.0).abs() < 20.0 && (number(share) - number(users) / 300.0).abs() < 1e-9);
     assert!(users.low.unwrap() < users.high.unwrap() && share.low.unwrap() < share.high.unwrap());
     // The command asks the same question: it finds the answer in the ledger.
-    let command = hitters(&tables, &words(&scratch), &asking, &mut books, "anna").unwrap();
+    let items = Some(ItemList::File(scratch.path().join("words.partition")));
+    let command = HittersQuestion { items, ..words(&scratch) };
+    let command = hitters(&tables, &command, &asking, &mut books, "anna").unwrap();
     assert!(!first.statement.stored && command.statement.stored);
     assert_eq!(number(&command.rows[0][1]), number(users));
 
-    let added = "SELECT COUNT(*) AS n, SUM(users) AS pairs FROM hitters('talk', 'word', 'items=words.txt') h \
+    let added = "SELECT COUNT(*) AS n, SUM(users) AS pairs FROM hitters('talk', 'word', 'items=words.partition') h \
                  JOIN words ON h.word = words.word";
     let added = tables.ask(added, &asking, &mut books, "anna").unwrap();
     assert!(added.statement.stored, "what is done with a released table is free");
@@ -287,10 +298,7 @@ fn estimators_are_tables_in_sql_and_the_same_question() {
 fn a_histogram_is_a_table_in_sql() {
     let scratch = Scratch::new("ask-sql-histogram");
     talk(&scratch);
-    let pairs: Vec<(String, String)> = (0..50).map(|i| (format!("w{i}"), format!("c{}", i % 5))).collect();
-    let pairs = pairs.iter().map(|(word, cluster)| (word.as_str(), cluster.as_str()));
-    let partition = PartitionFile::dictionary("word", pairs, "other").unwrap();
-    partition.save(&scratch.path().join("words.partition")).unwrap();
+    listed(&scratch);
     let element = "{ column = 'word', file = 'words.partition' }";
     let (tables, mut books) = (declare(&scratch, element, "elements_per_user = 5"), books(&scratch));
     let asking = asking(50.0);
@@ -314,26 +322,41 @@ fn calls_that_say_nothing_sensible_are_refused_and_cost_nothing() {
     talk(&scratch);
     let (tables, mut books) = (declare(&scratch, "'word'", "elements_per_user = 20"), books(&scratch));
     let asking = asking(1.0);
+    listed(&scratch);
+    let call = "hitters('talk', 'word', 'items=words.partition')";
+    let (copy, sub, pair, with_rows, explain) = (
+        format!("COPY (SELECT * FROM {call}) TO '{}'", scratch.path().join("out.csv").display()),
+        format!("SELECT word FROM words WHERE word IN (SELECT word FROM {call})"),
+        format!("SELECT * FROM {call} a JOIN {call} b ON a.word = b.word"),
+        format!("SELECT h.users, COUNT(*) FROM {call} h JOIN talk ON h.word = talk.word GROUP BY 1"),
+        format!("EXPLAIN SELECT * FROM {call}"),
+    );
     for (sql, word) in [
         ("SELECT * FROM hitters('talk')", "needs 2 names"),
         ("SELECT * FROM hitters('talk', 'word', 'colour=red')", "no option colour"),
         ("SELECT * FROM hitters(talk, 'word')", "talk"),
-        ("SELECT * FROM hitters('nothing', 'word', 'items=words.txt')", "nothing"),
-        ("SELECT * FROM hitters('talk', 'wrod', 'items=words.txt')", "wrod"),
+        ("SELECT * FROM hitters('nothing', 'word', 'items=words.partition')", "nothing"),
+        ("SELECT * FROM hitters('talk', 'wrod', 'items=words.partition')", "wrod"),
         ("SELECT * FROM histogram('talk', 'word', 'none.partition')", "none.partition"),
-        (
-            "SELECT h.users, COUNT(*) FROM hitters('talk', 'word', 'items=words.txt') h JOIN talk ON h.word = talk.word GROUP BY 1",
-            "by itself",
-        ),
-        (
-            "SELECT * FROM hitters('talk', 'word', 'items=words.txt') a JOIN hitters('talk', 'word', 'items=words.txt') b ON a.word = b.word",
-            "by itself",
-        ),
+        // The lines of any other file would be told as items.
+        ("SELECT * FROM hitters('talk', 'word', 'items=words.txt')", "no partition file"),
+        ("SELECT * FROM hitters('talk', 'word', 'items=whit.toml')", "no partition file"),
+        ("SELECT * FROM hitters('talk', 'word', 'items=/etc/passwd')", "no partition file"),
+        ("SELECT * FROM hitters('talk', 'word', 'items=../words.partition')", "no partition file"),
+        ("SELECT * FROM hitters('talk', 'word', 'items=talk.word')", "not declared public"),
+        ("SELECT * FROM histogram('talk', 'word', 'words.partition', 'radius=inf')", "radius=inf"),
+        (&copy, "would change something"),
+        (&explain, "could tell of the data"),
+        (&sub, "sub-query"),
+        (&pair, "by itself"),
+        (&with_rows, "by itself"),
     ] {
         let refused = tables.ask(sql, &asking, &mut books, "anna").unwrap_err();
         assert!(refused.sentence.contains(word), "{sql}: {}", refused.sentence);
         assert_eq!(refused.fault, Fault::Asked, "{sql}");
     }
-    let sql = "SELECT * FROM hitters('talk', 'word', 'items=words.txt')";
-    assert!(!tables.ask(sql, &asking, &mut books, "anna").unwrap().statement.stored);
+    assert!(!scratch.path().join("out.csv").exists());
+    let sql = format!("SELECT * FROM {call}");
+    assert!(tables.ask_reproducibly_without_privacy(&sql, &asking, &mut books, 1).is_err());
+    assert!(!tables.ask(&sql, &asking, &mut books, "anna").unwrap().statement.stored);
 }

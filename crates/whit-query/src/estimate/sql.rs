@@ -1,4 +1,4 @@
-//! The estimators as tables in SQL: `SELECT * FROM hitters('visits', 'page', 'items=pages.txt')`.
+//! The estimators as tables in SQL: `SELECT * FROM hitters('visits', 'page', 'items=pages.page')`.
 //!
 //! A call stands for the table that the estimator releases, so everything around it is done with released numbers and costs
 //! nothing. It is one question of the ledger, the same that `whit hitters` and `whit histogram` ask.
@@ -9,6 +9,7 @@ use super::histogram::Radius;
 use crate::answer::{Answer, Column};
 use crate::error::QueryError;
 use crate::explain::Preview;
+use crate::partition::PartitionFile;
 use crate::plan::Asking;
 use crate::release::Tables;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -19,7 +20,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use whit_account::ledger::Books;
 
@@ -39,12 +40,15 @@ impl Call {
     /// The call that a scan stands for.
     pub(crate) fn of(node: &LogicalPlan) -> Option<Self> {
         let LogicalPlan::TableScan(scan) = node else { return None };
-        let called = [Which::Hitters, Which::Histogram].iter().any(|which| {
-            // The engine names such scans; no declared data set can be called so.
-            scan.table_name.table() == format!("{}()", which.name())
-        });
         let schema = scan.source.schema();
-        called.then(|| serde_json::from_str(schema.metadata().get(CALL)?).ok()).flatten()
+        Self::is(node).then(|| serde_json::from_str(schema.metadata().get(CALL)?).ok()).flatten()
+    }
+
+    /// Whether a scan stands for a call. The engine names such scans; no declared data set can be called so.
+    pub(crate) fn is(node: &LogicalPlan) -> bool {
+        let LogicalPlan::TableScan(scan) = node else { return false };
+        let names = [Which::Hitters, Which::Histogram].map(|which| format!("{}()", which.name()));
+        names.iter().any(|name| name == scan.table_name.table())
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -139,7 +143,7 @@ impl Which {
     fn usage(self) -> &'static str {
         match self {
             Self::Hitters => {
-                "hitters('data set', 'column', …) with options such as 'items=list.txt', 'items_per_user=20', 'top=10', 'gap=5'"
+                "hitters('data set', 'column', …) with options such as 'items=table.column', 'items=words.partition', 'items_per_user=20', 'top=10', 'gap=5'"
             }
             Self::Histogram => {
                 "histogram('data set', 'column', 'partition file', …) with options such as 'radius=auto', 'weight=seconds', 'clusters_per_user=20', 'top=10', 'shares=true'"
@@ -161,7 +165,7 @@ impl Which {
             Self::Hitters => Call::Hitters(HittersQuestion {
                 dataset,
                 item,
-                items: options.take("items").map(|text| ItemList::read(&text, folder)),
+                items: options.take("items").map(|text| items(&text, folder)).transpose()?,
                 top: options.parse("top", "a whole number")?,
                 items_per_user: options.parse("items_per_user", "a whole number")?,
                 gap: options.parse("gap", "a number")?,
@@ -172,14 +176,15 @@ impl Which {
                 let radius = match options.take("radius").as_deref() {
                     None | Some("auto") => Radius::TwoStage { share, quantile },
                     Some("split") => Radius::Split { users: share, quantile },
-                    Some(number) => Radius::Given(
-                        number.parse().map_err(|_| format!("radius={number}: expected a number, auto or split"))?,
-                    ),
+                    Some(number) => match number.parse() {
+                        Ok(radius) if f64::is_finite(radius) => Radius::Given(radius),
+                        _ => return Err(format!("radius={number}: expected a number, auto or split")),
+                    },
                 };
                 Call::Histogram(HistogramQuestion {
                     dataset,
                     item,
-                    partition: folder.join(&words[2]),
+                    partition: partition(&words[2], folder)?,
                     weight: options.take("weight"),
                     radius,
                     top: options.parse("top", "a whole number")?,
@@ -190,6 +195,25 @@ impl Which {
         };
         options.finish().map(|()| call)
     }
+}
+
+/// The list of items that a question names: a column of a table, which is asked for being public later, or a partition file. Whoever asks
+/// may name no other file: the lines of any would be told.
+fn items(text: &str, folder: &Path) -> std::result::Result<ItemList, String> {
+    match ItemList::read(text, folder) {
+        ItemList::File(_) => partition(text, folder).map(ItemList::File),
+        other => Ok(other),
+    }
+}
+
+/// A partition file within the folder of the declaration.
+fn partition(text: &str, folder: &Path) -> std::result::Result<PathBuf, String> {
+    let path = folder.join(text);
+    let inside = Path::new(text).components().all(|part| matches!(part, Component::Normal(_)));
+    if !inside || PartitionFile::load(&path).is_err() {
+        return Err(format!("'{text}' is no partition file in the folder of whit.toml"));
+    }
+    Ok(path)
 }
 
 impl TableFunctionImpl for Function {
@@ -239,7 +263,8 @@ impl Options {
 
     fn parse<T: std::str::FromStr>(&mut self, name: &str, expected: &str) -> std::result::Result<Option<T>, String> {
         let Some(text) = self.take(name) else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| format!("{name}={text}: expected {expected}"))
+        let finite = !matches!(text.parse::<f64>(), Ok(number) if !number.is_finite());
+        text.parse().ok().filter(|_| finite).map(Some).ok_or_else(|| format!("{name}={text}: expected {expected}"))
     }
 
     fn finish(self) -> std::result::Result<(), String> {
@@ -262,15 +287,15 @@ mod tests {
         };
         assert_eq!((question.dataset.as_str(), question.top), ("talk", Some(3)));
         assert_eq!(question.items, Some(ItemList::Column { table: "words".into(), column: "word".into() }));
-        let Ok(Call::Histogram(question)) = read(Which::Histogram, &["talk", "word", "a.partition", "radius=2.5"])
-        else {
-            panic!("histogram")
-        };
-        assert_eq!(question.radius, Radius::Given(2.5));
+        for path in ["a.partition", "/etc/passwd", "../words.partition"] {
+            let refused = read(Which::Histogram, &["talk", "word", path, "radius=2.5"]);
+            assert!(refused.is_err_and(|told| told.contains("no partition file")), "{path}");
+        }
         for (words, wrong) in [
             (&["talk"][..], "needs 2"),
             (&["talk", "word", "top"], "'name=value'"),
             (&["talk", "word", "top=x"], "expected a whole number"),
+            (&["talk", "word", "gap=inf"], "expected a number"),
             (&["talk", "word", "top=1", "top=2"], "twice"),
             (&["talk", "word", "colour=red"], "no option colour"),
         ] {

@@ -64,17 +64,27 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
         .and_then(datafusion::logical_expr::LogicalPlanBuilder::build)
         .map_err(|error| crate::engine::planning(&error))?;
     // Where columns are called by the text of their expressions, names stay: then only one spelling is found again.
-    let projected = nameless(projected.clone()).unwrap_or(projected);
-    let simplified = state.optimize(&projected).map_err(|error| crate::engine::planning(&error))?;
+    let simplified = nameless(projected.clone())
+        .and_then(|projected| state.optimize(&projected))
+        .or_else(|_| state.optimize(&projected))
+        .map_err(|error| crate::engine::planning(&error))?;
     let plain = canonical(simplified).map_err(|error| crate::engine::planning(&error))?;
     let mut text = format!("part\n{}\n", plain.display_indent());
-    // The display cuts long lists and does not tell literals from what surrounds them, so everything is told once more in full.
+    // The display cuts long lists and does not tell literals from what surrounds them, so everything is told once more in full,
+    // inside of sub-queries too, with what it leaves out.
     plain
-        .apply(|node| {
-            let _ = writeln!(text, "{:?}", node.expressions());
-            if let LogicalPlan::Values(values) = node {
-                let _ = writeln!(text, "{:?}", values.values);
+        .apply_with_subqueries(|node| {
+            let _ = writeln!(text, "{} {:?}", node.display(), node.expressions());
+            match node {
+                LogicalPlan::Values(values) => writeln!(text, "{:?}", values.values),
+                LogicalPlan::Join(join) => {
+                    writeln!(text, "{:?} {:?} {}", join.join_type, join.null_equality, join.null_aware)
+                }
+                LogicalPlan::EmptyRelation(empty) => writeln!(text, "{}", empty.produce_one_row),
+                LogicalPlan::Unnest(unnest) => writeln!(text, "{:?}", unnest.options),
+                _ => Ok(()),
             }
+            .map_err(|error| datafusion::common::DataFusionError::External(Box::new(error)))?;
             Ok(TreeNodeRecursion::Continue)
         })
         .map_err(|error| crate::engine::planning(&error))?;
@@ -103,12 +113,13 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
                 super::track::aggregate_call(expr).map_or_else(
                     |_| String::new(),
                     |call| format!(
-                        "{} {} {} {} {}",
+                        "{} {} {} {:?} {} {:?}",
                         call.func.name(),
                         call.params.distinct,
                         call.params.args.len(),
-                        call.params.order_by.len(),
-                        call.params.filter.is_some()
+                        call.params.order_by.iter().map(|sort| (sort.asc, sort.nulls_first)).collect::<Vec<_>>(),
+                        call.params.filter.is_some(),
+                        call.params.null_treatment
                     )
                 )
             ),

@@ -167,11 +167,16 @@ fn run(
     Ok((names, whole))
 }
 
+/// Whether a plan is the scan of a released table.
+fn is_placeholder(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::TableScan(scan) if scan.table_name.table() == part_name(0))
+}
+
 /// The same plan with the number of the group carried to the end; nothing where rows are not followed so simply.
 fn carry(plan: &LogicalPlan) -> Option<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
-            if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) {
+            if is_placeholder(&projection.input) {
                 return Some(plan.clone()); // the placeholder itself
             }
             let input = carry(&projection.input)?;
@@ -192,7 +197,7 @@ fn uses(plan: &LogicalPlan, column: usize, part: &Table<'_>) -> Option<BTreeSet<
     match plan {
         LogicalPlan::Projection(projection) => {
             let expr = projection.expr.get(column)?;
-            if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) {
+            if is_placeholder(&projection.input) {
                 return Some(place(expr).into_iter().filter(|&place| place < part.output.len()).collect());
             }
             let mut used = BTreeSet::new();
@@ -234,7 +239,7 @@ fn place(expr: &Expr) -> Option<usize> {
 fn direct(plan: &LogicalPlan, column: usize) -> Option<usize> {
     match plan {
         LogicalPlan::Projection(projection) => {
-            if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) {
+            if is_placeholder(&projection.input) {
                 return place(projection.expr.get(column)?);
             }
             let mut expr = projection.expr.get(column)?;
@@ -283,9 +288,7 @@ pub(crate) fn titles(plan: &Plan, part: &Part) -> Vec<String> {
 fn all_rows(plan: &LogicalPlan) -> Option<LogicalPlan> {
     match plan {
         LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => all_rows(plan.inputs().first()?),
-        LogicalPlan::Projection(projection) if matches!(projection.input.as_ref(), LogicalPlan::TableScan(_)) => {
-            Some(plan.clone())
-        }
+        LogicalPlan::Projection(projection) if is_placeholder(&projection.input) => Some(plan.clone()),
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
             let input = all_rows(plan.inputs().first()?)?;
             plan.with_new_exprs(plan.expressions(), vec![input]).ok()

@@ -213,7 +213,8 @@ impl Tables {
     fn logical(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         let state = self.warehouse.context().state();
         let planned = self.runtime.block_on(state.create_logical_plan(sql));
-        planned.map_err(|error| outline::misread(&error, sql, self))
+        let logical = planned.map_err(|error| outline::misread(&error, sql, self))?;
+        outline::only_asks(&logical).map(|()| logical)
     }
 
     fn surrounded<T>(&self, plan: impl FnOnce(&track::Surroundings<'_>) -> T) -> T {
@@ -296,7 +297,13 @@ impl Tables {
         analyst: &str,
         seed: Option<u64>,
     ) -> Result<Answer, QueryError> {
-        if let (Some((call, after)), None) = (self.call(sql)?, seed) {
+        if let Some((call, after)) = self.call(sql)? {
+            if seed.is_some() {
+                return Err(QueryError::asked(
+                    format!("`{}` draws no noise from a seed", call.name()),
+                    "ask it without one",
+                ));
+            }
             return self.answer_call(sql, &call, &after, asking, books, analyst);
         }
         let plan = self.plan(sql, asking)?;

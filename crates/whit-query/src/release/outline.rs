@@ -35,21 +35,6 @@ pub(super) fn plan(
     asking: &Asking,
     around: &Surroundings<'_>,
 ) -> Result<Plan, QueryError> {
-    match logical {
-        LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_) => {
-            return Err(QueryError::asked(
-                "only questions are answered here, and this would change something",
-                "ask with SELECT",
-            ));
-        }
-        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
-            return Err(QueryError::asked(
-                "the engine's own plan could tell of the data",
-                "use `whit preview` to see how a question is planned",
-            ));
-        }
-        _ => {}
-    }
     presentable(logical, around).map_err(|error| placed(error, sql))?;
     let mut outline = Outline { asking, around, parts: Vec::new(), rungs: Vec::new(), payer: None, notes: Vec::new() };
     let after = outline.after(logical).map_err(|error| placed(error, sql))?;
@@ -74,6 +59,29 @@ pub(super) fn plan(
     Ok(Plan { question: sql.to_owned(), dataset, rungs, parts, after, notes: kept })
 }
 
+/// Whether a plan only asks: wherever one of its steps stands, it changes nothing and shows nothing of the engine.
+pub(super) fn only_asks(plan: &LogicalPlan) -> Result<(), QueryError> {
+    let mut fault = None;
+    let walked = plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_) => {
+                fault = Some(("only questions are answered here, and this would change something", "ask with SELECT"));
+            }
+            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
+                let hint = "use `whit preview` to see how a question is planned";
+                fault = Some(("the engine's own plan could tell of the data", hint));
+            }
+            LogicalPlan::TableScan(_) if Call::is(node) && Call::of(node).is_none() => {
+                fault = Some(("a call that cannot be read", "check its options"));
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.map_err(|error| planning(&error))?;
+    fault.map_or(Ok(()), |(sentence, hint)| Err(QueryError::asked(sentence, hint)))
+}
+
 /// A question that reads what an estimator releases: the estimator's own question, and what is done with its table, which is the first part.
 pub(super) fn around_call(
     sql: &str,
@@ -88,6 +96,19 @@ pub(super) fn around_call(
             "ask one question for each, and put the answers together afterwards",
         ));
     }
+    let mut outside = 0;
+    let flat = logical.apply(|node| {
+        outside += usize::from(Call::of(node).is_some());
+        Ok(TreeNodeRecursion::Continue)
+    });
+    flat.map_err(|error| planning(&error))?;
+    if outside == 0 {
+        return Err(QueryError::asked(
+            format!("`{}` stands in a sub-query inside an expression", call.name()),
+            "put it into FROM, and join with it",
+        ));
+    }
+    presentable(logical, around).map_err(|error| placed(error, sql))?;
     let asking = Asking::default();
     let mut outline =
         Outline { asking: &asking, around, parts: Vec::new(), rungs: Vec::new(), payer: None, notes: Vec::new() };

@@ -59,6 +59,8 @@ pub(super) async fn read(context: &SessionContext, found: &Found) -> Result<Sche
     // A column without a single value so far may hold anything, and anything is text.
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Null => Arc::new(Field::new(field.name(), DataType::Utf8, true)),
+        // With narrow indices a dictionary may overflow, depending on what is in a row: its values do not.
+        DataType::Dictionary(_, value) => Arc::new(Field::new(field.name(), value.as_ref().clone(), true)),
         _ => Arc::clone(field),
     });
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))

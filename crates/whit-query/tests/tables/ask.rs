@@ -117,6 +117,18 @@ fn the_order_of_columns_and_the_names_of_tables_are_not_the_question() {
         ("SELECT region, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop GROUP BY region", false),
         ("SELECT s.region, COUNT(*) FROM visits v JOIN shops s ON v.shop = s.shop GROUP BY s.region", true),
         ("SELECT s.region, COUNT(*) FROM visits AS shops JOIN shops s ON shops.shop = s.shop GROUP BY 1", true),
+        ("SELECT COUNT(*) FROM visits v JOIN shops s ON v.shop = s.shop", false),
+        ("SELECT COUNT(*) FROM visits v JOIN shops s ON v.shop IS NOT DISTINCT FROM s.shop", false),
+        (
+            "SELECT COUNT(*) FROM visits WHERE day > (SELECT MAX(column1) FROM (VALUES (0),(0),(0),(0),(0),(3)) t)",
+            false,
+        ),
+        (
+            "SELECT COUNT(*) FROM visits WHERE day > (SELECT MAX(column1) FROM (VALUES (0),(0),(0),(0),(0),(5)) t)",
+            false,
+        ),
+        ("SELECT COUNT(*) FROM visits WHERE shop IN (SELECT shop FROM shops WHERE region = 'cold')", false),
+        ("SELECT COUNT(*) FROM visits v WHERE v.shop IN (SELECT shop FROM shops WHERE region = 'cold')", true),
         ("SELECT COUNT(*) FROM visits a JOIN visits b ON a.user_id = b.user_id WHERE a.day < 3", false),
         ("SELECT COUNT(*) FROM visits x JOIN visits y ON x.user_id = y.user_id WHERE x.day < 3", true),
         ("SELECT COUNT(*) FROM visits b JOIN visits a ON a.user_id = b.user_id WHERE a.day < 3", false),

@@ -63,10 +63,7 @@ fn by_hand(rows: &[&Row], measure: &Measure, grain: Grain) -> Option<i64> {
     let xs: Vec<f64> = rows.iter().filter_map(|row| there(row.x)).map(|x| x.clamp(-2.0, 6.0)).collect();
     let ns: Vec<i64> = rows.iter().filter_map(|row| row.n).map(|n| n.clamp(0, 10)).collect();
     let name = measure.name.as_str();
-    let column = |name: &str| {
-        name.contains(".x)") || name.contains("(x)") || name.rsplit('.').next() == Some("x") || name.contains(".x,")
-    };
-    let of_x = column(name.split(':').next().unwrap_or(name));
+    let of_x = name.contains("(x)") || name.ends_with(" x");
     Some(match &measure.what {
         What::Rows(None) => rows.len() as i64,
         What::Rows(Some(_)) if of_x => xs.len() as i64,
