@@ -2,7 +2,7 @@
 //!
 //! DataFusion scans, filters and joins. It adds nothing up and draws no noise. Rows of one user arrive in one stream, so that
 //! contributions are cut there without looking elsewhere; rows that stand for themselves come as they are. When what has to
-//! be kept in memory does not fit, the same is done over rows sorted by user, which the engine writes to disk.
+//! be kept in memory does not fit, rows are read several times, each time for a share of the users.
 
 use crate::bound::collect::Collector;
 use crate::bound::quantise::{Quantise, QuantiseFunction};
@@ -11,7 +11,7 @@ use crate::error::QueryError;
 use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, allow, track};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
-use datafusion::arrow::compute::{SortOptions, cast};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::common::tree_node::TreeNode;
@@ -25,9 +25,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility, lit,
 };
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
-use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning, execute_stream_partitioned};
 use datafusion::prelude::{SessionContext, col};
 use futures::StreamExt;
@@ -73,19 +71,15 @@ pub(crate) async fn sums(
     seed: u64,
 ) -> Result<Sums, QueryError> {
     let job = Job::new(part, pass, found, seed)?;
-    let state = context.state();
-    let plan = with_soft_casts(job.plan()?, &state)?;
-    let threads = state.config().target_partitions();
     let rules = job.rules();
-    let physical = async || state.create_physical_plan(&plan).await.map_err(|error| planning(&error));
-    let collected = match collect_hashed(physical().await?, &rules, context.task_ctx(), threads).await {
-        Err(error) if is_exhausted(&error) && rules.layout.user => {
-            // What has run once cannot run again, so it is planned anew.
-            collect_sorted(physical().await?, &rules, context.task_ctx(), threads).await
+    let mut shares = 1;
+    let sums = loop {
+        match job.collect(context, &rules, shares).await {
+            // Fewer users at a time need less memory, and a further reading of the rows.
+            Err(error) if is_exhausted(&error) && rules.layout.user && shares < MOST_SHARES => shares *= 4,
+            other => break other.map_err(|error| running(&error))?,
         }
-        other => other,
     };
-    let sums = merge(collected.map_err(|error| running(&error))?)?;
     if matches!(rules.inner, Inner::Distinct { .. }) { count_values(&sums) } else { Ok(sums) }
 }
 
@@ -105,6 +99,9 @@ fn with_soft_casts(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPla
     });
     done.map(|done| done.data).map_err(|error| planning(&error))
 }
+
+/// Into at most so many shares users are divided.
+const MOST_SHARES: u64 = 1 << 12;
 
 fn is_exhausted(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
@@ -156,10 +153,34 @@ impl<'a> Job<'a> {
         if matches!(self.pass, Pass::Range(_)) { 0 } else { self.part.keys.len() }
     }
 
+    /// The sums over all users, of whom one share after the other is kept in memory.
+    async fn collect(&self, context: &SessionContext, rules: &Rules, shares: u64) -> Outcome<Sums> {
+        let state = context.state();
+        let threads = state.config().target_partitions();
+        let wrong = |error: QueryError| DataFusionError::Execution(error.sentence);
+        let mut whole: Option<Sums> = None;
+        for share in 0..shares {
+            let plan = with_soft_casts(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
+            let plan = state.create_physical_plan(&plan).await?;
+            let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
+            let task = context.task_ctx();
+            let parts = run_all(execute_stream_partitioned(plan, Arc::clone(&task))?, |stream| {
+                let (rules, task) = (rules.clone(), Arc::clone(&task));
+                async move { gather(stream, rules, &task).await }
+            })
+            .await?;
+            whole = Some(merge(whole.into_iter().chain(parts).collect())?);
+        }
+        whole.ok_or_else(|| DataFusionError::Internal("no share".to_owned()))
+    }
+
     /// Whose rows they are, in which groups they stand and what they add.
-    fn plan(&self) -> Result<LogicalPlan, QueryError> {
+    fn plan(&self, share: Share) -> Result<LogicalPlan, QueryError> {
         let part = self.part;
         let mut rows = LogicalPlanBuilder::from(cut_rows(part)?);
+        if let Some(user) = track::hidden(rows.schema(), USER).filter(|_| share.shares > 1) {
+            rows = rows.filter(ShareFunction::call(share, user)).map_err(|error| planning(&error))?;
+        }
         let listed = part.keys.iter().filter_map(|key| key.listed.as_ref().map(|values| (key, values)));
         for (key, values) in listed.filter(|_| part.groups == Groups::Listed) {
             let values = values.iter().cloned().map(lit).collect();
@@ -287,21 +308,6 @@ fn by_user(input: Arc<dyn ExecutionPlan>, threads: usize) -> Outcome<Arc<dyn Exe
     Ok(Arc::new(RepartitionExec::try_new(input, Partitioning::Hash(vec![user], threads))?))
 }
 
-/// Each stream has all rows of its users, kept in memory until they are all there.
-async fn collect_hashed(
-    plan: Arc<dyn ExecutionPlan>,
-    rules: &Rules,
-    context: Arc<TaskContext>,
-    threads: usize,
-) -> Outcome<Vec<Sums>> {
-    let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
-    run_all(execute_stream_partitioned(plan, Arc::clone(&context))?, |stream| {
-        let (rules, context) = (rules.clone(), Arc::clone(&context));
-        async move { gather(stream, rules, &context).await }
-    })
-    .await
-}
-
 async fn run_all<F>(
     streams: Vec<SendableRecordBatchStream>,
     work: impl Fn(SendableRecordBatchStream) -> F,
@@ -327,62 +333,14 @@ async fn gather(mut stream: SendableRecordBatchStream, rules: Rules, context: &T
         collector.push(&batch?)?;
         room.try_resize(collector.size())?;
     }
-    collector.settle()?;
     collector.finish()
 }
 
-/// The same over rows sorted by user, so that only a few users' rows are kept at a time.
-async fn collect_sorted(
-    plan: Arc<dyn ExecutionPlan>,
-    rules: &Rules,
-    context: Arc<TaskContext>,
-    threads: usize,
-) -> Outcome<Vec<Sums>> {
-    let user = PhysicalSortExpr::new(Arc::new(PhysicalColumn::new(USER, 0)), SortOptions::default());
-    let order = LexOrdering::new(vec![user]).ok_or_else(|| DataFusionError::Internal("no order".to_owned()))?;
-    let sorted = Arc::new(SortExec::new(order, by_user(plan, threads)?).with_preserve_partitioning(true));
-    run_all(execute_stream_partitioned(sorted, context)?, |stream| {
-        let rules = rules.clone();
-        async move { gather_sorted(stream, rules).await }
-    })
-    .await
-}
-
-async fn gather_sorted(mut stream: SendableRecordBatchStream, rules: Rules) -> Outcome<Sums> {
-    let mut collector = Collector::new(rules, &stream.schema())?;
-    let mut before: Option<ArrayRef> = None;
-    while let Some(batch) = stream.next().await {
-        let batch = batch?;
-        if batch.num_rows() == 0 {
-            continue;
-        }
-        // Everything before the last user's first row belongs to users who are complete.
-        let users = batch.column(0);
-        let last = last_run(users)?;
-        let same = before.as_ref().map_or(Ok(true), |before| same_user(before, users))?;
-        if !same {
-            collector.settle()?;
-        }
-        if last > 0 {
-            collector.push(&batch.slice(0, last))?;
-            collector.settle()?;
-        }
-        collector.push(&batch.slice(last, batch.num_rows() - last))?;
-        before = Some(users.slice(last, 1));
-    }
-    collector.settle()?;
-    collector.finish()
-}
-
-/// Where the last run of equal values begins.
-fn last_run(users: &ArrayRef) -> Outcome<usize> {
-    let parts = datafusion::arrow::compute::partition(&[Arc::clone(users)])?.ranges();
-    Ok(parts.last().map_or(0, |range| range.start))
-}
-
-fn same_user(before: &ArrayRef, after: &ArrayRef) -> Outcome<bool> {
-    let compare = datafusion::arrow::array::make_comparator(before, after, SortOptions::default())?;
-    Ok(compare(0, 0).is_eq())
+/// Some of the users: those whose hash says so, which is a function of the user alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Share {
+    share: u64,
+    shares: u64,
 }
 
 /// Into which leaf or bin a value falls.
@@ -434,6 +392,7 @@ macro_rules! plan_function {
 
 plan_function!(CutFunction, Cut, "__whit_cut", DataType::Int64);
 plan_function!(PriorityFunction, (), "__whit_priority", DataType::UInt64);
+plan_function!(ShareFunction, Share, "__whit_share", DataType::Boolean);
 plan_function!(PresentFunction, (), "__whit_present", DataType::Boolean);
 plan_function!(NumberFunction, (), "__whit_number", DataType::Float64);
 
@@ -480,6 +439,20 @@ impl CutFunction {
         };
         let placed: Int64Array = values.iter().map(|value| value.and_then(&leaf).map(|leaf| leaf as i64)).collect();
         Ok(Arc::new(placed))
+    }
+}
+
+impl ShareFunction {
+    fn call(share: Share, user: Expr) -> Expr {
+        ScalarUDF::new_from_impl(Self { parameter: share, signature: Signature::any(1, Volatility::Immutable) })
+            .call(vec![user])
+    }
+
+    fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
+        let mut hashes = vec![0; rows];
+        create_hashes(columns, &QualityRandomState::with_seed(0x73_68_61_72), &mut hashes)?;
+        let Share { share, shares } = self.parameter;
+        Ok(Arc::new(hashes.iter().map(|hash| Some(hash % shares == share)).collect::<BooleanArray>()))
     }
 }
 

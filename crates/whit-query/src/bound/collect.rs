@@ -43,7 +43,6 @@ pub(crate) struct Collector {
     settled: u64,
     /// What inner values weigh in their groups.
     weights: HashMap<(u32, u32), i64>,
-    scratch: Scratch,
 }
 
 /// What is needed for one user at a time.
@@ -111,7 +110,6 @@ impl Collector {
             last: Vec::new(),
             settled: 0,
             weights: HashMap::new(),
-            scratch: Scratch::default(),
             rules,
         })
     }
@@ -122,13 +120,13 @@ impl Collector {
         if !layout.user {
             return self.add_rows(columns, rows);
         }
-        extend(&mut self.user, self.users.number(&columns[..1], rows)?);
+        self.user.extend_from_slice(self.users.number(&columns[..1], rows)?);
         if layout.element {
-            extend(&mut self.element, self.elements.number(&columns[layout.elements()], rows)?);
+            self.element.extend_from_slice(self.elements.number(&columns[layout.elements()], rows)?);
         }
-        extend(&mut self.group, self.groups.number(&columns[layout.groups()], rows)?);
+        self.group.extend_from_slice(self.groups.number(&columns[layout.groups()], rows)?);
         if layout.inner {
-            extend(&mut self.inner, self.inners.number(&columns[layout.inners()], rows)?);
+            self.inner.extend_from_slice(self.inners.number(&columns[layout.inners()], rows)?);
         }
         for (added, column) in self.added.iter_mut().zip(&columns[layout.inners().end..]) {
             append(added, column)?;
@@ -149,12 +147,12 @@ impl Collector {
         if self.rules.inner != Inner::None {
             let inners = self.inners.number(&columns[layout.inners()], rows)?;
             for (&group, &inner) in ids.iter().zip(inners) {
-                *self.weights.entry((group as u32, inner as u32)).or_insert(0) += 1;
+                *self.weights.entry((group, inner)).or_insert(0) += 1;
             }
             return Ok(());
         }
         for &id in ids {
-            self.counted[id] += 1;
+            self.counted[id as usize] += 1;
         }
         for (addend, sums) in self.rules.addends.iter().zip(&mut self.sums) {
             sums.resize(known, 0);
@@ -168,14 +166,14 @@ impl Collector {
             };
             match (column.as_primitive_opt::<Int64Type>(), column.nulls()) {
                 (Some(column), None) => {
-                    ids.iter().zip(column.values()).for_each(|(&id, &value)| sums[id] += value);
+                    ids.iter().zip(column.values()).for_each(|(&id, &value)| sums[id as usize] += value);
                 }
                 (Some(column), Some(_)) => {
-                    ids.iter().zip(column).for_each(|(&id, value)| sums[id] += value.unwrap_or(0));
+                    ids.iter().zip(column).for_each(|(&id, value)| sums[id as usize] += value.unwrap_or(0));
                 }
-                (None, None) => ids.iter().for_each(|&id| sums[id] += 1),
+                (None, None) => ids.iter().for_each(|&id| sums[id as usize] += 1),
                 (None, Some(nulls)) => {
-                    ids.iter().zip(nulls).for_each(|(&id, there)| sums[id] += i64::from(there));
+                    ids.iter().zip(nulls).for_each(|(&id, there)| sums[id as usize] += i64::from(there));
                 }
             }
         }
@@ -191,8 +189,8 @@ impl Collector {
         4 * (numbers + added) + 8 * self.user.len() + 8 * sums + tables + 24 * self.weights.capacity()
     }
 
-    /// Adds up what was pushed: no later row may belong to any user of it.
-    pub(crate) fn settle(&mut self) -> Outcome<()> {
+    /// Adds up what was pushed, user by user.
+    fn settle(&mut self) -> Outcome<()> {
         if !self.rules.layout.user {
             return Ok(());
         }
@@ -216,16 +214,12 @@ impl Collector {
             *place += 1;
         }
         drop(next);
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = Scratch::default();
         for bounds in ends.windows(2) {
             self.settled += 1;
             self.settle_user(&mut placed[bounds[0] as usize..bounds[1] as usize], &mut scratch)?;
         }
-        self.scratch = scratch;
-        [&mut self.user, &mut self.element, &mut self.group, &mut self.inner].into_iter().for_each(Vec::clear);
-        self.added.iter_mut().for_each(Vec::clear);
-        self.users.clear()?;
-        self.elements.clear()
+        Ok(())
     }
 
     /// All rows of one user, as numbers of groups above numbers of rows.
@@ -327,8 +321,9 @@ impl Collector {
         Ok(())
     }
 
-    /// The sums. A group in which nobody was counted is left out.
+    /// The sums over all that was pushed. A group in which nobody was counted is left out.
     pub(crate) fn finish(mut self) -> Outcome<Sums> {
+        self.settle()?;
         let some = |values: &[ArrayRef], which: &UInt32Array| {
             values.iter().map(|values| take(values, which, None)).collect::<Result<Vec<_>, _>>()
         };
@@ -355,10 +350,6 @@ impl Collector {
         keys.extend(some(&self.inners.values()?, &inners.into())?);
         Ok(Sums { keys, groups: weights.len(), values: vec![weights] })
     }
-}
-
-fn extend(numbers: &mut Vec<u32>, ids: &[usize]) {
-    numbers.extend(ids.iter().map(|&id| id as u32));
 }
 
 /// What rows add: a whole number, or one where something is there.

@@ -136,11 +136,7 @@ fn numbers(groups: &mut Option<Box<dyn GroupValues>>, columns: &[ArrayRef], rows
 }
 
 /// One sum of several, group by group.
-pub(crate) fn merge(parts: Vec<Sums>) -> Result<Sums, QueryError> {
-    merged(parts).map_err(|error| crate::engine::running(&error))
-}
-
-fn merged(mut parts: Vec<Sums>) -> Outcome<Sums> {
+pub(crate) fn merge(mut parts: Vec<Sums>) -> Outcome<Sums> {
     if parts.len() == 1 {
         return Ok(parts.remove(0));
     }

@@ -25,7 +25,9 @@ pub(super) struct Numbering {
     pub(super) priorities: Option<Vec<u64>>,
     seed: u64,
     /// The numbers of the last rows.
-    pub(super) ids: Vec<usize>,
+    pub(super) ids: Vec<u32>,
+    /// The same, as the table tells them.
+    told: Vec<usize>,
 }
 
 impl Numbering {
@@ -33,11 +35,20 @@ impl Numbering {
         let schema = Arc::new(Schema::new(schema.fields()[columns].to_vec()));
         let table = interner(Arc::clone(&schema))?;
         let dense = (schema.fields().len() == 1).then(Dense::default);
-        Ok(Self { schema, table, dense, known: 0, priorities: ranked.then(Vec::new), seed, ids: Vec::new() })
+        Ok(Self {
+            schema,
+            table,
+            dense,
+            known: 0,
+            priorities: ranked.then(Vec::new),
+            seed,
+            ids: Vec::new(),
+            told: Vec::new(),
+        })
     }
 
     /// Numbers rows; without columns all are the same.
-    pub(super) fn number(&mut self, columns: &[ArrayRef], rows: usize) -> Outcome<&[usize]> {
+    pub(super) fn number(&mut self, columns: &[ArrayRef], rows: usize) -> Outcome<&[u32]> {
         let before = self.known;
         self.ids.clear();
         match (&mut self.table, &mut self.dense) {
@@ -47,22 +58,23 @@ impl Numbering {
             }
             (Some(table), dense) => {
                 let looked_up = match dense {
-                    Some(dense) => dense.number(&columns[0], table.as_mut(), &mut self.ids)?,
+                    Some(dense) => dense.number(&columns[0], table.as_mut(), &mut self.ids, &mut self.told)?,
                     None => false,
                 };
                 if !looked_up {
-                    table.intern(columns, &mut self.ids)?;
+                    table.intern(columns, &mut self.told)?;
+                    self.ids.extend(self.told.iter().map(|&id| id as u32));
                 }
                 self.known = table.len();
             }
         }
-        if self.known > u32::MAX as usize {
+        if self.known >= NONE as usize {
             return Err(DataFusionError::ResourcesExhausted("more than 2^32 different values".to_owned()));
         }
         if let Some(priorities) = self.priorities.as_mut().filter(|_| self.known > before && !columns.is_empty()) {
             let mut first = vec![u32::MAX; self.known - before];
-            for (row, &id) in self.ids.iter().enumerate().rev().filter(|&(_, &id)| id >= before) {
-                first[id - before] = row as u32;
+            for (row, &id) in self.ids.iter().enumerate().rev().filter(|&(_, &id)| id as usize >= before) {
+                first[id as usize - before] = row as u32;
             }
             let first = UInt32Array::from(first);
             let new = columns.iter().map(|column| take(column, &first, None)).collect::<Result<Vec<_>, _>>()?;
@@ -70,17 +82,6 @@ impl Numbering {
             create_hashes(&new, &QualityRandomState::with_seed(self.seed), &mut priorities[before..])?;
         }
         Ok(&self.ids)
-    }
-
-    /// Forgets all of them.
-    pub(super) fn clear(&mut self) -> Outcome<()> {
-        self.table = interner(Arc::clone(&self.schema))?;
-        self.dense = self.dense.take().map(|_| Dense::default());
-        self.known = 0;
-        if let Some(priorities) = &mut self.priorities {
-            priorities.clear();
-        }
-        Ok(())
     }
 
     /// How many bytes of memory they take.
@@ -116,7 +117,13 @@ struct Dense {
 
 impl Dense {
     /// Numbers a column of whole numbers; false where it is none, or where looking up does not help.
-    fn number(&mut self, column: &ArrayRef, table: &mut dyn GroupValues, out: &mut Vec<usize>) -> Outcome<bool> {
+    fn number(
+        &mut self,
+        column: &ArrayRef,
+        table: &mut dyn GroupValues,
+        out: &mut Vec<u32>,
+        told: &mut Vec<usize>,
+    ) -> Outcome<bool> {
         if self.rows > 1 << 20 && self.missed > self.rows / 4 {
             self.ids = Vec::new();
             return Ok(false);
@@ -125,18 +132,24 @@ impl Dense {
             return Ok(false);
         }
         match column.data_type() {
-            DataType::Int64 => self.of::<Int64Type>(column, table, out)?,
-            DataType::Int32 => self.of::<Int32Type>(column, table, out)?,
-            DataType::Int16 => self.of::<Int16Type>(column, table, out)?,
-            DataType::UInt32 => self.of::<UInt32Type>(column, table, out)?,
-            DataType::UInt16 => self.of::<UInt16Type>(column, table, out)?,
-            DataType::Date32 => self.of::<Date32Type>(column, table, out)?,
+            DataType::Int64 => self.of::<Int64Type>(column, table, out, told)?,
+            DataType::Int32 => self.of::<Int32Type>(column, table, out, told)?,
+            DataType::Int16 => self.of::<Int16Type>(column, table, out, told)?,
+            DataType::UInt32 => self.of::<UInt32Type>(column, table, out, told)?,
+            DataType::UInt16 => self.of::<UInt16Type>(column, table, out, told)?,
+            DataType::Date32 => self.of::<Date32Type>(column, table, out, told)?,
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    fn of<T>(&mut self, column: &ArrayRef, table: &mut dyn GroupValues, out: &mut Vec<usize>) -> Outcome<()>
+    fn of<T>(
+        &mut self,
+        column: &ArrayRef,
+        table: &mut dyn GroupValues,
+        out: &mut Vec<u32>,
+        told: &mut Vec<usize>,
+    ) -> Outcome<()>
     where
         T: ArrowPrimitiveType,
         T::Native: Into<i64>,
@@ -147,23 +160,22 @@ impl Dense {
         out.extend(values.iter().map(|&value| {
             let id = self.ids.get(place(value, self.base)).copied().unwrap_or(NONE);
             all &= id != NONE;
-            id as usize
+            id
         }));
         self.rows += values.len() as u64;
         if all {
             return Ok(());
         }
-        let missing: Vec<u32> = (0..).zip(&*out).filter(|&(_, &id)| id == NONE as usize).map(|(row, _)| row).collect();
+        let missing: Vec<u32> = (0..).zip(&*out).filter(|&(_, &id)| id == NONE).map(|(row, _)| row).collect();
         self.missed += missing.len() as u64;
         let missing = UInt32Array::from(missing);
-        let mut told = Vec::new();
-        table.intern(&[take(column, &missing, None)?], &mut told)?;
-        for (&row, id) in missing.values().iter().zip(told) {
+        table.intern(&[take(column, &missing, None)?], told)?;
+        for (&row, &id) in missing.values().iter().zip(&*told) {
             let value = values[row as usize];
-            out[row as usize] = id;
+            out[row as usize] = id as u32;
             self.make_room(value.into(), table.len());
             if let Some(known) = self.ids.get_mut(place(value, self.base)) {
-                *known = u32::try_from(id).unwrap_or(NONE);
+                *known = id as u32;
             }
         }
         Ok(())
@@ -204,7 +216,7 @@ mod tests {
     /// Two rows have one number where they are equal and only there, and numbers name their values.
     fn is_numbering(kind: DataType, batches: &[ArrayRef]) {
         let mut numbering = numbering(kind);
-        let mut met: Vec<(usize, ArrayRef)> = Vec::new();
+        let mut met: Vec<(u32, ArrayRef)> = Vec::new();
         for batch in batches {
             let ids = numbering.number(&[Arc::clone(batch)], batch.len()).unwrap().to_vec();
             met.extend(ids.into_iter().enumerate().map(|(row, id)| (id, batch.slice(row, 1))));
@@ -213,7 +225,7 @@ mod tests {
         let values = numbering.values().unwrap().remove(0);
         assert_eq!((values.len(), numbering.priorities.as_ref().unwrap().len()), (known, known));
         for (id, value) in met {
-            assert_eq!(&values.slice(id, 1), &value);
+            assert_eq!(&values.slice(id as usize, 1), &value);
         }
         for id in 0..known {
             for other in 0..id {

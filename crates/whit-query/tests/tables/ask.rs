@@ -424,15 +424,15 @@ budget.{protect} = {{ epsilon = 100.0, delta = 1e-5 }}
     }
 }
 
-/// A million rows by 40,000 users need more than 16 MiB while they are brought together, so that the engine has to sort them on disk.
+/// A million rows by 40,000 users need more than 16 MiB while they are brought together, so that they are read for a share of the users at a time.
 #[test]
-fn what_does_not_fit_into_memory_goes_to_disk_and_comes_to_the_same() {
+fn what_does_not_fit_into_memory_is_read_in_shares_and_comes_to_the_same() {
     use std::fmt::Write as _;
     use whit_core::declare::Declaration;
     use whit_query::Tables;
     use whit_query::source::Tuning;
 
-    let room = Room::new("disk");
+    let room = Room::new("shares");
     let mut rows = "user_id,shop,day,seconds\n".to_owned();
     for i in 0..1_000_000_u64 {
         let shop = ["north", "south", "east", "west", "moon"][(i * i % 5) as usize];
@@ -449,9 +449,9 @@ fn what_does_not_fit_into_memory_goes_to_disk_and_comes_to_the_same() {
         "SELECT MEDIAN(seconds), COUNT(DISTINCT day) FROM visits",
     ] {
         let exact = |tables: &Tables| tables.exact_for_tests(sql, &asking(1.0)).unwrap().1;
-        for (whole, spilled) in exact(&ample).iter().zip(exact(&tight)) {
-            assert_eq!((&whole.keys, &whole.measures), (&spilled.keys, &spilled.measures), "{sql}");
-            assert_eq!(whole.presence, spilled.presence, "{sql}");
+        for (whole, shared) in exact(&ample).iter().zip(exact(&tight)) {
+            assert_eq!((&whole.keys, &whole.measures), (&shared.keys, &shared.measures), "{sql}");
+            assert_eq!(whole.presence, shared.presence, "{sql}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Asked {
     /// How many threads work; as many as the machine has without it.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// The memory that the engine may use before it writes to disk, such as 1GiB; all there is without it.
+    /// The memory that a question may use, such as 1GiB: what does not fit is read in shares of the users, or written to disk. All there is without it.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
 }

@@ -133,7 +133,11 @@ fn what_is_wrong_is_said_with_a_hint() {
             "whit.toml, line 6: `dataset.visits.unit.proteckt` is not a key that is known here\n  hint: did you mean `protect`?",
         ),
         ("visits/*.csv", "visit/*.csv", "no file matches `visit/*.csv`, the source of `visits`\n  hint: "),
-        ("[dataset.countries]", "[dataset.visits]", "whit.toml, line 12: this is not TOML: duplicate key\n  hint: "),
+        (
+            "[dataset.countries]",
+            "[dataset.visits]",
+            "whit.toml, line 12: this is not TOML: duplicate key at `[dataset.visits]`\n  hint: ",
+        ),
         (
             "columns.country = {",
             "columns.country = { bounds = [0, 1],",
