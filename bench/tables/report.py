@@ -32,10 +32,6 @@ def race_rows(report, race):
     for row in race["rows"]:
         if row["name"].startswith("small"):
             continue  # told beside the peers
-        if row["limit"] is None:
-            ratio = row["over_plain"]["fastest"]
-            report.add(f"{row['name']}: time over the plain query", seconds(row["whit"]["fastest"]), seconds(row["plain"]["fastest"]), ratio)
-            continue
         peer = row[row["against"]]
         ratio = row[f"over_{row['against']}"]["fastest"]
         other = {"plain": "the plain query", "by_hand": "two levels by hand"}[row["against"]]
