@@ -16,9 +16,9 @@ use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, Result as Outcome};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::SessionState;
-use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
@@ -30,6 +30,7 @@ use datafusion::physical_plan::{ExecutionPlan, Partitioning, execute_stream_part
 use datafusion::prelude::{SessionContext, col};
 use futures::StreamExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use whit_core::mechanism::quantile::Tree;
 use whit_core::mechanism::range::Bins;
 
@@ -163,10 +164,10 @@ impl<'a> Job<'a> {
             let plan = with_soft_casts(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
             let plan = state.create_physical_plan(&plan).await?;
             let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
-            let task = context.task_ctx();
-            let parts = run_all(execute_stream_partitioned(plan, Arc::clone(&task))?, |stream| {
-                let (rules, task) = (rules.clone(), Arc::clone(&task));
-                async move { gather(stream, rules, &task).await }
+            let room = Arc::new(Room::of(context));
+            let parts = run_all(execute_stream_partitioned(plan, context.task_ctx())?, |stream| {
+                let (rules, room) = (rules.clone(), Arc::clone(&room));
+                async move { gather(stream, rules, &room).await }
             })
             .await?;
             whole = Some(merge(whole.into_iter().chain(parts).collect())?);
@@ -326,12 +327,39 @@ where
     Ok(sums)
 }
 
-async fn gather(mut stream: SendableRecordBatchStream, rules: Rules, context: &TaskContext) -> Outcome<Sums> {
+/// What all streams together may keep. It is counted apart from the engine's own memory: were it taken from there, the engine would begin
+/// to spill what it hands to these streams, while they wait for it.
+struct Room {
+    most: usize,
+    taken: AtomicUsize,
+}
+
+impl Room {
+    fn of(context: &SessionContext) -> Self {
+        let most = match context.runtime_env().memory_pool.memory_limit() {
+            MemoryLimit::Finite(most) => most,
+            _ => usize::MAX,
+        };
+        Self { most, taken: AtomicUsize::new(0) }
+    }
+
+    /// Takes more, where there is more.
+    fn grow(&self, more: usize) -> Outcome<()> {
+        if self.taken.fetch_add(more, Ordering::Relaxed).saturating_add(more) > self.most {
+            return Err(DataFusionError::ResourcesExhausted("rows of users".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+async fn gather(mut stream: SendableRecordBatchStream, rules: Rules, room: &Room) -> Outcome<Sums> {
     let mut collector = Collector::new(rules, &stream.schema())?;
-    let room = MemoryConsumer::new("whit bound").register(context.memory_pool());
+    let mut size = 0;
     while let Some(batch) = stream.next().await {
         collector.push(&batch?)?;
-        room.try_resize(collector.size())?;
+        let now = collector.size();
+        room.grow(now.saturating_sub(size))?;
+        size = size.max(now);
     }
     collector.finish()
 }

@@ -117,6 +117,27 @@ async fn an_empty_table_is_a_table() {
     }
 }
 
+/// Two files with 100 different values each: together more than an index of eight bits can tell apart.
+#[tokio::test]
+async fn dictionaries_with_narrow_indices_hold_as_many_values_as_there_are() {
+    use datafusion::arrow::array::{DictionaryArray, Int8Array, StringArray};
+    use datafusion::arrow::datatypes::{DataType, Int8Type};
+    let scratch = Scratch::new("open_dictionary");
+    for part in 0..2 {
+        let names: StringArray = (0..100).map(|i| Some(format!("shop {}", 100 * part + i))).collect();
+        let keys: Int8Array = (0..100_i8).map(Some).collect();
+        let shops = DictionaryArray::<Int8Type>::try_new(keys, Arc::new(names)).unwrap();
+        let users: Int64Array = (0..100).map(Some).collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![("user_id", Arc::new(users)), ("shop", Arc::new(shops))];
+        scratch.parquet(&format!("d/{part}.parquet"), columns);
+    }
+    let text = "[dataset.d]\nsource = 'd/*.parquet'\nunit.user = 'user_id'\nunit.protect = 'user'\nunit.caps = { groups = 9, rows_per_group = 1 }\n";
+    let warehouse = open(&scratch, text).await.unwrap();
+    let kind = warehouse.source("d").unwrap().schema.field_with_name("shop").unwrap().data_type().clone();
+    assert!(!matches!(kind, DataType::Dictionary(..)), "{kind}");
+    assert_eq!(count(&warehouse, "SELECT count(*) FROM (SELECT shop FROM d GROUP BY shop)").await, 200);
+}
+
 #[tokio::test]
 async fn odd_file_names_are_only_names() {
     let scratch = Scratch::new("open_odd");
