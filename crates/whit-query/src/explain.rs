@@ -73,15 +73,16 @@ impl Within {
 impl Tables {
     /// Plans and prices a question. Nothing private is read and nothing is charged.
     pub fn preview(&self, sql: &str, asking: &Asking) -> Result<Preview, QueryError> {
-        if let Some((call, _)) = self.call(sql)? {
+        let logical = self.logical(sql)?;
+        if let Some((call, _)) = self.call(sql, &logical)? {
             return call.preview(self, sql, asking);
         }
-        let plan = self.plan(sql, asking)?;
+        let plan = self.planned(sql, &logical, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
             return Ok(view(&plan, None, confidence));
         }
-        let (epsilon, delta) = self.price_of(&plan, asking)?;
+        let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
         Ok(view(&plan, Some(&calibrated), confidence))
     }

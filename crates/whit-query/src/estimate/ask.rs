@@ -111,14 +111,7 @@ impl<'a> Declared<'a> {
             QueryError::asked(format!("`{name}` has no user column, and users are counted here"), hint)
         })?;
         let ladder = unit.ladder().map_err(|error| QueryError::asked(error.to_string(), error.hint()))?;
-        let epsilon = asking.epsilon.or(dataset.query.and_then(|query| query.epsilon)).ok_or_else(|| {
-            QueryError::asked(
-                "nothing says how much this question may cost",
-                format!("say it with --epsilon 0.5, or declare dataset.{name}.query = {{ epsilon = 0.5 }}"),
-            )
-        })?;
-        let budget = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0).reduce(f64::min);
-        let delta = asking.delta.or(dataset.query.and_then(|query| query.delta)).or(budget).unwrap_or(0.0);
+        let (epsilon, delta) = tables.price_of(name, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !(confidence > 0.0 && confidence < 1.0) {
             let hint = "0.95 is usual";

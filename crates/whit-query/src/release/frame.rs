@@ -44,7 +44,8 @@ fn sorted(keys: &[ArrayRef]) -> Result<datafusion::arrow::array::UInt32Array, Qu
 }
 
 impl Frame {
-    pub(crate) fn of(part: &Part, plain: &Sums) -> Result<Self, QueryError> {
+    /// The groups of a part, and its plain sums in their order, without the last, which is the presence.
+    pub(crate) fn of(part: &Part, plain: &Sums) -> Result<(Self, Vec<Vec<i64>>), QueryError> {
         let mut frame = match part.groups {
             Groups::One => Self { keys: Vec::new(), groups: 1, presence: Vec::new() },
             Groups::Observed | Groups::Selected => {
@@ -82,8 +83,9 @@ impl Frame {
                 Self { keys, groups, presence: Vec::new() }
             }
         };
-        frame.presence = frame.align(plain, plain.values.len().saturating_sub(1))?;
-        Ok(frame)
+        let mut aligned = frame.align(plain)?;
+        frame.presence = aligned.pop().unwrap_or_else(|| vec![0; frame.groups]);
+        Ok((frame, aligned))
     }
 
     /// For each row of other sums, the group that it belongs to here.
@@ -119,16 +121,19 @@ impl Frame {
         Ok(second.into_iter().map(|id| back[id]).collect())
     }
 
-    /// One column of sums in the order of the groups; a group without rows has 0, and rows without a group are left out.
-    pub(crate) fn align(&self, sums: &Sums, column: usize) -> Result<Vec<i64>, QueryError> {
-        let mut aligned = vec![0; self.groups];
-        let Some(values) = sums.values.get(column) else { return Ok(aligned) };
-        for (place, value) in self.places(&sums.keys, sums.groups)?.into_iter().zip(values) {
-            if let Some(place) = place {
-                aligned[place] += value;
+    /// The columns of sums in the order of the groups; a group without rows has 0, and rows without a group are left out.
+    pub(crate) fn align(&self, sums: &Sums) -> Result<Vec<Vec<i64>>, QueryError> {
+        let places = self.places(&sums.keys, sums.groups)?;
+        let align = |values: &Vec<i64>| {
+            let mut aligned = vec![0; self.groups];
+            for (place, value) in places.iter().zip(values) {
+                if let Some(place) = place {
+                    aligned[*place] += value;
+                }
             }
-        }
-        Ok(aligned)
+            aligned
+        };
+        Ok(sums.values.iter().map(align).collect())
     }
 
     /// One tree of counts a group, all nodes one after the other.

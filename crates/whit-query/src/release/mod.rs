@@ -200,17 +200,21 @@ impl Tables {
 
     /// Plans a question: nothing private is read.
     pub fn plan(&self, sql: &str, asking: &Asking) -> Result<Plan, QueryError> {
-        let logical = self.logical(sql)?;
-        self.surrounded(|around| outline::plan(sql, &logical, asking, around))
+        self.planned(sql, &self.logical(sql)?, asking)
+    }
+
+    /// The same for a question that was read already.
+    pub(crate) fn planned(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
+        self.surrounded(|around| outline::plan(sql, logical, asking, around))
     }
 
     /// Whether a question reads what an estimator releases, and what it does with that.
-    pub(crate) fn call(&self, sql: &str) -> Result<Option<(Call, LogicalPlan)>, QueryError> {
-        let logical = self.logical(sql)?;
-        self.surrounded(|around| outline::around_call(sql, &logical, around))
+    pub(crate) fn call(&self, sql: &str, logical: &LogicalPlan) -> Result<Option<(Call, LogicalPlan)>, QueryError> {
+        self.surrounded(|around| outline::around_call(sql, logical, around))
     }
 
-    fn logical(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
+    /// Reads a question.
+    pub(crate) fn logical(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         let state = self.warehouse.context().state();
         let planned = self.runtime.block_on(state.create_logical_plan(sql));
         let logical = planned.map_err(|error| outline::misread(&error, sql, self))?;
@@ -237,13 +241,13 @@ impl Tables {
     }
 
     /// ε and δ that a question gets: what it asks for, or what is declared for questions of its data set.
-    pub fn price_of(&self, plan: &Plan, asking: &Asking) -> Result<(f64, f64), QueryError> {
-        let dataset = self.warehouse.declaration().dataset(&plan.dataset)?;
+    pub fn price_of(&self, dataset: &str, asking: &Asking) -> Result<(f64, f64), QueryError> {
+        let dataset = self.warehouse.declaration().dataset(dataset)?;
         let defaults = dataset.query;
         let epsilon = asking.epsilon.or(defaults.and_then(|query| query.epsilon)).ok_or_else(|| {
             QueryError::asked(
                 "nothing says how much this question may cost",
-                format!("say it with --epsilon 0.5, or declare dataset.{}.query = {{ epsilon = 0.5 }}", plan.dataset),
+                format!("say it with --epsilon 0.5, or declare dataset.{}.query = {{ epsilon = 0.5 }}", dataset.name),
             )
         })?;
         let budget = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0).reduce(f64::min);
@@ -297,7 +301,8 @@ impl Tables {
         analyst: &str,
         seed: Option<u64>,
     ) -> Result<Answer, QueryError> {
-        if let Some((call, after)) = self.call(sql)? {
+        let logical = self.logical(sql)?;
+        if let Some((call, after)) = self.call(sql, &logical)? {
             if seed.is_some() {
                 return Err(QueryError::asked(
                     format!("`{}` draws no noise from a seed", call.name()),
@@ -306,7 +311,7 @@ impl Tables {
             }
             return self.answer_call(sql, &call, &after, asking, books, analyst);
         }
-        let plan = self.plan(sql, asking)?;
+        let plan = self.planned(sql, &logical, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
             let run = Run { tables: self, plan: &plan, noise: None, confidence, seed: 0 };
@@ -314,7 +319,7 @@ impl Tables {
             let statement = Self::statement(&plan, confidence, &released);
             return self.finish(&plan, &released, statement);
         }
-        let (epsilon, delta) = self.price_of(&plan, asking)?;
+        let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
         let fingerprint = self.fingerprint(&plan, books)?;
         let meaning = format!(
@@ -492,7 +497,7 @@ impl Tables {
     pub fn release_many_for_audit(&self, sql: &str, asking: &Asking, times: usize) -> Result<Audited, QueryError> {
         let failed = |error: SanitiseError| QueryError::failed(error.to_string());
         let plan = self.plan(sql, asking)?;
-        let (epsilon, delta) = self.price_of(&plan, asking)?;
+        let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
         let run = Run { tables: self, plan: &plan, noise: Some(&calibrated), confidence: CONFIDENCE, seed: 1 };
         let finds = plan.parts.iter().any(|part| !part.autos.is_empty());
@@ -613,23 +618,23 @@ impl Run<'_> {
     /// The groups of a part and its exact measures, aligned with them.
     fn exact(&self, part: &crate::plan::Part, found: &[(f64, f64)]) -> Result<(Frame, Vec<Vec<i64>>), SanitiseError> {
         let plain = self.sums(part, Pass::Plain, found)?;
-        let frame = Frame::of(part, &plain).map_err(engine)?;
+        let (frame, mut aligned) = Frame::of(part, &plain).map_err(engine)?;
         let mut measures = Vec::new();
         let mut column = 0;
         for (i, measure) in part.measures.iter().enumerate() {
             match &measure.what {
                 What::Rows(_) | What::Sum { .. } => {
-                    measures.push(frame.align(&plain, column).map_err(engine)?);
+                    measures.push(std::mem::take(&mut aligned[column]));
                     column += 1;
                 }
                 What::Users => {
-                    // The number of users stands last; what stands in its own place are rows.
-                    measures.push(frame.align(&plain, plain.values.len() - 1).map_err(engine)?);
+                    // What stands in its own place are rows.
+                    measures.push(frame.presence.clone());
                     column += 1;
                 }
                 What::Distinct { .. } => {
                     let sums = self.sums(part, Pass::Inner(i), found)?;
-                    measures.push(frame.align(&sums, 0).map_err(engine)?);
+                    measures.extend(frame.align(&sums).map_err(engine)?);
                 }
                 What::Tree { tree, .. } => {
                     let sums = self.sums(part, Pass::Inner(i), found)?;

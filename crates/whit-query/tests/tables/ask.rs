@@ -371,6 +371,11 @@ budget.feature = { epsilon = 10.0, delta = 1e-6 }
     let free = ask(&tables, &room, "SELECT country, COUNT(*) FROM visits GROUP BY country", &asking(1.0)).unwrap();
     assert!(free.statement.prices.is_empty() && free.statement.entry.is_none(), "{:?}", free.statement);
     assert_eq!(room.books().verify().unwrap().entries, 1);
+    for order in ["day", "day DESC", "day DESC NULLS LAST"] {
+        let sql = format!("SELECT first_value(country ORDER BY {order}) AS c, SUM(seconds) AS s FROM visits");
+        let first = ask(&tables, &room, &sql, &asking(0.1)).unwrap();
+        assert!(!first.statement.stored, "{order}: another order is another question");
+    }
 }
 
 #[test]
