@@ -14,6 +14,7 @@
 pub(crate) mod collect;
 mod number;
 pub(crate) mod quantise;
+mod text;
 
 use crate::error::QueryError;
 use datafusion::arrow::array::{Array, ArrayRef, UInt32Array};

@@ -1,5 +1,6 @@
 //! Values numbered as they are met.
 
+use super::text::Texts;
 use super::{Outcome, interner};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array};
 use datafusion::arrow::compute::take;
@@ -19,6 +20,7 @@ pub(super) struct Numbering {
     schema: SchemaRef,
     table: Option<Box<dyn GroupValues>>,
     dense: Option<Dense>,
+    texts: Option<Texts>,
     /// How many there are.
     pub(super) known: usize,
     /// The hash of each, where it decides who stays.
@@ -34,11 +36,12 @@ impl Numbering {
     pub(super) fn new(schema: &Schema, columns: Range<usize>, seed: u64, ranked: bool) -> Outcome<Self> {
         let schema = Arc::new(Schema::new(schema.fields()[columns].to_vec()));
         let table = interner(Arc::clone(&schema))?;
-        let dense = (schema.fields().len() == 1).then(Dense::default);
+        let only = schema.fields().len() == 1;
         Ok(Self {
+            dense: only.then(Dense::default),
+            texts: only.then(Texts::default),
             schema,
             table,
-            dense,
             known: 0,
             priorities: ranked.then(Vec::new),
             seed,
@@ -57,10 +60,13 @@ impl Numbering {
                 self.known = 1;
             }
             (Some(table), dense) => {
-                let looked_up = match dense {
+                let mut looked_up = match dense {
                     Some(dense) => dense.number(&columns[0], table.as_mut(), &mut self.ids, &mut self.told)?,
                     None => false,
                 };
+                if let Some(texts) = self.texts.as_mut().filter(|_| !looked_up) {
+                    looked_up = texts.number(&columns[0], table.as_mut(), &mut self.ids, &mut self.told)?;
+                }
                 if !looked_up {
                     table.intern(columns, &mut self.told)?;
                     self.ids.extend(self.told.iter().map(|&id| id as u32));
@@ -88,7 +94,8 @@ impl Numbering {
     pub(super) fn size(&self) -> usize {
         let table = self.table.as_ref().map_or(0, |table| table.size());
         let dense = self.dense.as_ref().map_or(0, |dense| 4 * dense.ids.capacity());
-        table + dense + 8 * self.priorities.as_ref().map_or(0, Vec::capacity)
+        let texts = self.texts.as_ref().map_or(0, Texts::size);
+        table + dense + texts + 8 * self.priorities.as_ref().map_or(0, Vec::capacity)
     }
 
     /// The values, by their numbers.
@@ -101,7 +108,7 @@ impl Numbering {
 }
 
 /// No number yet.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Whole numbers that lie close together, looked up by where they lie: many times faster than hashing each. The table has the last word
 /// on who has which number; this only remembers what it said.
@@ -205,7 +212,7 @@ impl Dense {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{Int32Array, Int64Array};
+    use datafusion::arrow::array::{Int32Array, Int64Array, StringViewArray};
     use datafusion::arrow::datatypes::Field;
     use proptest::prelude::*;
 
@@ -255,6 +262,38 @@ mod tests {
             let narrow = |batch: &Vec<i64>| -> ArrayRef { Arc::new(batch.iter().map(|&v| Some(v as i32)).collect::<Int32Array>()) };
             is_numbering(DataType::Int32, &batches.iter().map(narrow).collect::<Vec<_>>());
         }
+    }
+
+    proptest! {
+        #[test]
+        fn equal_texts_and_only_they_have_one_number(
+            words in proptest::collection::vec("[a-c]{0,3}|[ab]{11,14}|long words of which [0-9]{1,2} differ", 1..12),
+            batches in proptest::collection::vec((proptest::collection::vec(0..12_usize, 0..60), any::<bool>()), 0..12),
+        ) {
+            // One dictionary for most batches, as a file has it, and an own one for others.
+            let dictionary = StringViewArray::from(words.iter().map(String::as_str).collect::<Vec<_>>());
+            let arrays: Vec<ArrayRef> = batches
+                .iter()
+                .map(|(picks, own)| {
+                    let picks: Vec<u32> = picks.iter().map(|&pick| (pick % words.len()) as u32).collect();
+                    let taken = take(&dictionary, &UInt32Array::from(picks), None).unwrap();
+                    if *own { Arc::new(taken.as_string_view().gc()) as ArrayRef } else { taken }
+                })
+                .collect();
+            is_numbering(DataType::Utf8View, &arrays);
+        }
+    }
+
+    #[test]
+    fn text_whose_buffer_is_gone_is_not_taken_for_what_comes_in_its_place() {
+        let mut numbering = numbering(DataType::Utf8View);
+        let mut met = Vec::new();
+        for round in 0..2000 {
+            // Buffers of one size are likely to be given the same memory, one after the other.
+            let texts = StringViewArray::from(vec![format!("a text that is {round:06} rounds old"); 3]);
+            met.extend_from_slice(numbering.number(&[Arc::new(texts)], 3).unwrap());
+        }
+        assert_eq!(met, (0..2000).flat_map(|round| [round; 3]).collect::<Vec<u32>>());
     }
 
     #[test]

@@ -9,7 +9,9 @@ use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::engine::planning;
 use crate::error::QueryError;
 use crate::plan::{Part, Plan, Statistic, part_name, track};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray, StringViewArray,
+};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -115,7 +117,10 @@ fn table(part: &Table<'_>, released: &ReleasedPart) -> Result<RecordBatch, Query
         .map_err(|error| QueryError::failed(error.to_string()))
 }
 
-fn array<'a>(values: impl Iterator<Item = &'a Value>, kind: &DataType) -> Result<ArrayRef, QueryError> {
+fn array<'a>(values: impl Iterator<Item = &'a Value> + Clone, kind: &DataType) -> Result<ArrayRef, QueryError> {
+    if let Some(array) = plain_array(values.clone(), kind) {
+        return Ok(array);
+    }
     let wrong = |error: datafusion::common::DataFusionError| QueryError::failed(error.strip_backtrace());
     let scalar = |value: &Value| -> datafusion::common::Result<ScalarValue> {
         match value {
@@ -136,12 +141,51 @@ fn array<'a>(values: impl Iterator<Item = &'a Value>, kind: &DataType) -> Result
     ScalarValue::iter_to_array(scalars).map_err(wrong)
 }
 
+/// The same where the values are of the very type, which most are.
+fn plain_array<'a>(values: impl Iterator<Item = &'a Value>, kind: &DataType) -> Option<ArrayRef> {
+    Some(match kind {
+        DataType::Int64 => {
+            let whole = values.map(|value| match value {
+                Value::Int(value) => Some(*value),
+                _ => None,
+            });
+            Arc::new(whole.collect::<Option<Int64Array>>()?)
+        }
+        DataType::Float64 => {
+            let floats = values.map(|value| match value {
+                Value::Float(value) => Some(*value),
+                _ => None,
+            });
+            Arc::new(floats.collect::<Option<Float64Array>>()?)
+        }
+        DataType::Utf8 | DataType::Utf8View => {
+            let texts = values.map(|value| match value {
+                Value::Text(text) => Some(text.as_str()),
+                _ => None,
+            });
+            let texts = texts.collect::<Option<Vec<&str>>>()?;
+            if kind == &DataType::Utf8 {
+                Arc::new(StringArray::from(texts))
+            } else {
+                Arc::new(StringViewArray::from(texts))
+            }
+        }
+        _ => return None,
+    })
+}
+
 /// Runs what comes after, over these tables.
 fn run(
     tables: &Tables,
     after: &LogicalPlan,
     batches: &[RecordBatch],
 ) -> Result<(Vec<String>, RecordBatch), QueryError> {
+    if let ([batch], Some(picked)) = (batches, picked(after)) {
+        let names = after.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let picked = picked.into_iter().map(|column| column.unwrap_or(batch.num_columns() - 1)).collect::<Vec<_>>();
+        let picked = batch.project(&picked).map_err(|error| QueryError::failed(error.to_string()))?;
+        return Ok((names, picked));
+    }
     let filled = after.clone().transform_up(|node| {
         Ok(match node {
             LogicalPlan::TableScan(mut scan) => {
@@ -165,6 +209,19 @@ fn run(
     let schema = batches.first().map_or_else(|| Arc::new(filled.schema().as_arrow().clone()), RecordBatch::schema);
     let whole = concat_batches(&schema, &batches).map_err(|error| QueryError::failed(error.to_string()))?;
     Ok((names, whole))
+}
+
+/// Which columns of the only table a plan picks, where it does nothing else; nothing for the number of the group.
+fn picked(plan: &LogicalPlan) -> Option<Vec<Option<usize>>> {
+    let mut below = plan;
+    while let LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) = below {
+        below = below.inputs().first()?;
+    }
+    if !is_placeholder(below) {
+        return None;
+    }
+    let fields = plan.schema().fields().iter().enumerate();
+    fields.map(|(i, field)| if field.name() == ROW { Some(None) } else { direct(plan, i).map(Some) }).collect()
 }
 
 /// Whether a plan is the scan of a released table.

@@ -5,12 +5,14 @@
 pub(crate) mod finish;
 mod frame;
 mod outline;
+mod stored;
 
 use crate::answer::{Answer, Cell, Statement, Value};
+use crate::bound::Sums;
 use crate::engine::{self, Pass, planning, running};
 use crate::error::QueryError;
 use crate::estimate::sql::Call;
-use crate::plan::{Asking, Grain, Plan, Statistic, What, meaning, track};
+use crate::plan::{Asking, Grain, Part, Plan, Statistic, What, meaning, track};
 use crate::sanitise::statistic::{Noisy, step_of};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::{FileHashes, Tuning, Warehouse, runtime};
@@ -18,16 +20,18 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use frame::Frame;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
+use stored::{Released, ReleasedPart};
 use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 use whit_account::ledger::{Books, Budget, LedgerError, Question};
 use whit_core::declare::{Declaration, ElementSource};
 use whit_core::mechanism::range::Bins;
 use whit_core::mechanism::{Mechanism, SanitiseError};
 use whit_core::release::{CONFIDENCE, ReleaseError};
-use whit_core::{Accuracy, Cost, Persist, Refusal, Rung, Sealed, Unit};
+use whit_core::{Accuracy, Cost, Refusal, Rung, Sealed, Unit};
 use whit_noise::{Entropy, Os, Replay};
 
 /// Declared data sets, open for questions.
@@ -41,31 +45,6 @@ pub struct Tables {
     partitions: BTreeMap<String, String>,
     /// Whether the last question found other data than the ledger had seen.
     changed: std::sync::atomic::AtomicBool,
-}
-
-/// One part's released table, as the ledger keeps it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ReleasedPart {
-    /// One row of keys a group.
-    pub(crate) keys: Vec<Vec<Value>>,
-    /// One column of cells a statistic.
-    pub(crate) cells: Vec<Vec<Cell>>,
-}
-
-/// What was released, before anything is done with it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Released {
-    version: u32,
-    pub(crate) parts: Vec<ReleasedPart>,
-    /// What a reader must know that was not known before.
-    notes: Vec<String>,
-    mechanisms: Vec<String>,
-}
-
-impl Persist for Released {
-    fn to_bytes(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
-    }
 }
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
@@ -314,7 +293,7 @@ impl Tables {
         let plan = self.planned(sql, &logical, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
-            let run = Run { tables: self, plan: &plan, noise: None, confidence, seed: 0 };
+            let run = Run::new(self, &plan, None, confidence, 0);
             let released = run.everything(&mut Os).map_err(|error| QueryError::failed(error.to_string()))?;
             let statement = Self::statement(&plan, confidence, &released);
             return self.finish(&plan, &released, statement);
@@ -336,6 +315,7 @@ impl Tables {
         };
         let changed = books.last_fingerprint(&plan.dataset).map_err(of_ledger)?.is_some_and(|last| last != fingerprint);
         let stored = books.stored(&question).map_err(of_ledger)?;
+        let mut prices = None;
         let (released, entry, again) = if let Some(stored) = stored {
             let released: Released = serde_json::from_slice(&stored.value).map_err(|error| {
                 QueryError::failed(format!(
@@ -347,8 +327,10 @@ impl Tables {
         } else {
             let hash = blake3::hash(meaning.as_bytes());
             let choice = u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default());
-            let run = Run { tables: self, plan: &plan, noise: Some(&calibrated), confidence, seed: choice };
+            let run = Run::new(self, &plan, Some(&calibrated), confidence, choice);
             let budgets = self.budgets(&plan.dataset)?;
+            run.begin();
+            prices = Some(Statement::prices(&calibrated.charge, delta));
             let mut booking = books.booking(question.clone(), &budgets);
             let released = match seed {
                 None => whit_core::release(&run, &(), &plan.rungs, &mut booking, &mut Os),
@@ -374,7 +356,7 @@ impl Tables {
             (released, booking.entry(), false)
         };
         let mut statement = Self::statement(&plan, confidence, &released);
-        statement.prices = Statement::prices(&calibrated.charge, delta);
+        statement.prices = prices.unwrap_or_else(|| Statement::prices(&calibrated.charge, delta));
         statement.partition = question.partition;
         (statement.entry, statement.stored) = (entry, again);
         // For the owner only, and not for the answer: that it changed tells of the data.
@@ -476,7 +458,7 @@ impl Tables {
     #[doc(hidden)]
     pub fn exact_for_tests(&self, sql: &str, asking: &Asking) -> Result<(Plan, Vec<ExactPart>), QueryError> {
         let plan = self.plan(sql, asking)?;
-        let run = Run { tables: self, plan: &plan, noise: None, confidence: CONFIDENCE, seed: 1 };
+        let run = Run::new(self, &plan, None, CONFIDENCE, 1);
         let ranges: Vec<(f64, f64)> = Vec::new();
         let mut parts = Vec::new();
         for part in &plan.parts {
@@ -499,7 +481,7 @@ impl Tables {
         let plan = self.plan(sql, asking)?;
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
-        let run = Run { tables: self, plan: &plan, noise: Some(&calibrated), confidence: CONFIDENCE, seed: 1 };
+        let run = Run::new(self, &plan, Some(&calibrated), CONFIDENCE, 1);
         let finds = plan.parts.iter().any(|part| !part.autos.is_empty());
         let exact = if finds {
             Vec::new()
@@ -511,8 +493,7 @@ impl Tables {
             let released = if finds {
                 run.everything(&mut Os).map_err(failed)?
             } else {
-                let mut released =
-                    Released { version: 1, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() };
+                let mut released = Released::default();
                 for (number, (frame, values)) in exact.iter().enumerate() {
                     run.sanitised(number, frame, values.clone(), &[], &mut released, &mut Os).map_err(failed)?;
                 }
@@ -598,25 +579,43 @@ struct Run<'a> {
     noise: Option<&'a Calibrated>,
     confidence: f64,
     seed: u64,
+    /// The first reading of the rows, where it began before it was asked for. Dropping it ends it.
+    ahead: Mutex<JoinSet<Result<Sums, QueryError>>>,
 }
 
 fn engine(error: QueryError) -> SanitiseError {
     SanitiseError::Engine(error.sentence)
 }
 
-impl Run<'_> {
-    fn sums(
-        &self,
-        part: &crate::plan::Part,
-        pass: Pass,
-        found: &[(f64, f64)],
-    ) -> Result<crate::bound::Sums, SanitiseError> {
+impl<'a> Run<'a> {
+    fn new(tables: &'a Tables, plan: &'a Plan, noise: Option<&'a Calibrated>, confidence: f64, seed: u64) -> Self {
+        Self { tables, plan, noise, confidence, seed, ahead: Mutex::default() }
+    }
+
+    /// Begins to read the rows of the first part, while the ledger writes down what it will cost. Noise is drawn, and anything shown,
+    /// only after that.
+    fn begin(&self) {
+        let Some(part) = self.plan.parts.first().filter(|part| part.autos.is_empty()).cloned() else { return };
+        let (context, seed) = (self.tables.warehouse.context().clone(), self.seed);
+        if let Ok(mut ahead) = self.ahead.lock() {
+            let work = async move { engine::sums(&context, &part, Pass::Plain, &[], seed).await };
+            ahead.spawn_on(work, self.tables.runtime.handle());
+        }
+    }
+
+    fn sums(&self, part: &Part, pass: Pass, found: &[(f64, f64)]) -> Result<Sums, SanitiseError> {
+        let begun = pass == Pass::Plain && self.plan.parts.first().is_some_and(|first| std::ptr::eq(first, part));
+        if let Some(mut ahead) = self.ahead.lock().ok().filter(|ahead| begun && !ahead.is_empty())
+            && let Some(done) = self.tables.runtime.block_on(ahead.join_next())
+        {
+            return done.map_err(|error| SanitiseError::Engine(error.to_string()))?.map_err(engine);
+        }
         let context = self.tables.warehouse.context();
         self.tables.runtime.block_on(engine::sums(context, part, pass, found, self.seed)).map_err(engine)
     }
 
     /// The groups of a part and its exact measures, aligned with them.
-    fn exact(&self, part: &crate::plan::Part, found: &[(f64, f64)]) -> Result<(Frame, Vec<Vec<i64>>), SanitiseError> {
+    fn exact(&self, part: &Part, found: &[(f64, f64)]) -> Result<(Frame, Vec<Vec<i64>>), SanitiseError> {
         let plain = self.sums(part, Pass::Plain, found)?;
         let (frame, mut aligned) = Frame::of(part, &plain).map_err(engine)?;
         let mut measures = Vec::new();
@@ -647,7 +646,7 @@ impl Run<'_> {
     }
 
     fn everything(&self, entropy: &mut dyn Entropy) -> Result<Released, SanitiseError> {
-        let mut released = Released { version: 1, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() };
+        let mut released = Released::default();
         for (number, part) in self.plan.parts.iter().enumerate() {
             let noise = self.noise.map(|noise| &noise.parts[number]);
             let mut found = Vec::new();

@@ -1,0 +1,90 @@
+//! What was released, as the ledger keeps it.
+
+use crate::answer::{Cell, Value};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use whit_core::Persist;
+
+/// One part's released table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ReleasedPart {
+    /// One row of keys a group.
+    pub(crate) keys: Vec<Vec<Value>>,
+    /// One column of cells a statistic.
+    #[serde(serialize_with = "write_cells", deserialize_with = "read_cells")]
+    pub(crate) cells: Vec<Vec<Cell>>,
+}
+
+/// What was released, before anything is done with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Released {
+    /// Of this form.
+    version: u32,
+    pub(crate) parts: Vec<ReleasedPart>,
+    /// What a reader must know that was not known before.
+    pub(super) notes: Vec<String>,
+    pub(super) mechanisms: Vec<String>,
+}
+
+impl Default for Released {
+    fn default() -> Self {
+        Self { version: 2, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() }
+    }
+}
+
+impl Persist for Released {
+    fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// A value and the ends of its interval, without their names: a ledger holds millions of them.
+fn write_cells<S: Serializer>(cells: &[Vec<Cell>], to: S) -> Result<S::Ok, S::Error> {
+    struct Column<'a>(&'a [Cell]);
+    impl Serialize for Column<'_> {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_seq(self.0.iter().map(|cell| (&cell.value, cell.low, cell.high)))
+        }
+    }
+    to.collect_seq(cells.iter().map(|column| Column(column)))
+}
+
+fn read_cells<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Vec<Cell>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Bare(Value, Option<f64>, Option<f64>),
+        /// As version 1 wrote it.
+        Named(Cell),
+    }
+    let columns: Vec<Vec<Written>> = Deserialize::deserialize(from)?;
+    let cell = |written| match written {
+        Written::Bare(value, low, high) => Cell { value, low, high },
+        Written::Named(cell) => cell,
+    };
+    Ok(columns.into_iter().map(|column| column.into_iter().map(cell).collect()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_read_again_also_as_it_was_stored_before() {
+        let cell = |value, low, high| Cell { value, low, high };
+        let part = ReleasedPart {
+            keys: vec![vec![Value::Text("a".to_owned())], vec![Value::Null]],
+            cells: vec![
+                vec![cell(Value::Int(7), Some(5.5), Some(8.5)), cell(Value::Null, None, None)],
+                vec![cell(Value::Float(0.25), None, None), cell(Value::Bool(true), Some(0.0), None)],
+            ],
+        };
+        let released = Released { parts: vec![part], ..Released::default() };
+        let read: Released = serde_json::from_slice(&released.to_bytes()).unwrap();
+        assert_eq!(read, released);
+        let before = r#"{"version":1,"parts":[{"keys":[["a"],[null]],"cells":[
+            [{"value":7,"low":5.5,"high":8.5},{"value":null}],[{"value":0.25},{"value":true,"low":0.0}]]}],
+            "notes":[],"mechanisms":[]}"#;
+        let before: Released = serde_json::from_str(before).unwrap();
+        assert_eq!(before.parts, released.parts);
+    }
+}
