@@ -151,9 +151,8 @@ impl Collector {
             }
             return Ok(());
         }
-        for &id in ids {
-            self.counted[id as usize] += 1;
-        }
+        // The first column is added in the pass that counts.
+        let mut counted = Some(&mut self.counted);
         for (addend, sums) in self.rules.addends.iter().zip(&mut self.sums) {
             sums.resize(known, 0);
             // So many rows of at most so much each: every value is one, or was clamped when it was put on its lattice.
@@ -165,6 +164,14 @@ impl Collector {
                 continue; // the number of rows, which is counted already
             };
             match (column.as_primitive_opt::<Int64Type>(), column.nulls()) {
+                (Some(column), None) if counted.is_some() => {
+                    let Some(counted) = counted.take() else { continue };
+                    let (counted, sums) = (&mut counted[..known], &mut sums[..known]);
+                    for (&id, &value) in ids.iter().zip(column.values()) {
+                        counted[id as usize] += 1;
+                        sums[id as usize] += value;
+                    }
+                }
                 (Some(column), None) => {
                     ids.iter().zip(column.values()).for_each(|(&id, &value)| sums[id as usize] += value);
                 }
@@ -176,6 +183,9 @@ impl Collector {
                     ids.iter().zip(nulls).for_each(|(&id, there)| sums[id as usize] += i64::from(there));
                 }
             }
+        }
+        if let Some(counted) = counted {
+            ids.iter().for_each(|&id| counted[id as usize] += 1);
         }
         Ok(())
     }

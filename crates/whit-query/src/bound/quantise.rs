@@ -119,18 +119,22 @@ impl Quantise {
             cast(values, &DataType::Float64)?
         };
         let values = values.as_primitive::<Float64Type>();
-        let has_nan = values.values().iter().fold(false, |found, value| found | value.is_nan());
+        let mut has_nan = false;
         let (centre, scale) = (self.centre(), power_of_two(-self.exponent));
         // Exact: both ends have at most 32 bits.
         let (least, most) = (self.low as f64, self.high as f64);
         let placed: Vec<i64> = if self.squared {
             let place = |&value: &f64| {
+                has_nan |= value.is_nan();
                 let centred = between(value, low, high) - centre;
                 rounded(between(centred * centred * scale, least, most))
             };
             values.values().iter().map(place).collect()
         } else {
-            let place = |&value: &f64| rounded(between((between(value, low, high) - centre) * scale, least, most));
+            let place = |&value: &f64| {
+                has_nan |= value.is_nan();
+                rounded(between((between(value, low, high) - centre) * scale, least, most))
+            };
             values.values().iter().map(place).collect()
         };
         let nulls = if has_nan {
