@@ -29,7 +29,8 @@ impl Claim {
 pub(crate) fn collect(root: &Path) -> Result<Vec<Claim>, String> {
     let mut claims = Vec::new();
     let crates = root.join("crates");
-    for folder in ["whit-core/src/mechanism", "whit-query/src/estimate", "whit-query/src/release"] {
+    let folders = ["whit-core/src/mechanism", "whit-query/src/estimate", "whit-query/src/release", "whit-learn/src"];
+    for folder in folders {
         for file in sources(&crates.join(folder))? {
             let name = file.strip_prefix(&crates).unwrap_or(&file).to_string_lossy().into_owned();
             claims.extend(read(&name, &text(&file)?));

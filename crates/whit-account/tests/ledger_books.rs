@@ -387,3 +387,36 @@ fn long_ledger(path: &Path, entries: u32) {
     small.export(&mut text).unwrap();
     assert_eq!(String::from_utf8(text).unwrap().lines().count() as u32, entries + 1);
 }
+
+#[test]
+fn long_work_goes_on_under_the_entry_that_it_has() {
+    let mut books = open("resumed");
+    let path = books.path().to_owned();
+    assert_eq!(books.open_reservation(&question("train")).unwrap(), None);
+    let _ = reserve(&mut books, "train", 0.6).unwrap();
+    drop(books); // the process dies here
+    let mut books = Books::open(&path).unwrap();
+    let open = books.open_reservation(&question("train")).unwrap().unwrap();
+    assert_eq!((open.number, open.question.as_str()), (1, "SELECT train"));
+    for other in [
+        question("train more"),
+        Question { fingerprint: "blake3:2".into(), ..question("train") },
+        Question { analyst: "bob".into(), ..question("train") },
+    ] {
+        assert_eq!(books.open_reservation(&other).unwrap(), None, "{other:?}");
+    }
+    let limits = budgets(1.0);
+    let mut booking = books.resume(question("train"), &limits, open.number);
+    assert!(booking.reserve(&charge(0.5)).is_err(), "another charge");
+    assert!(booking.failure().unwrap().sentence.contains("something else"));
+    let reservation = booking.reserve(&charge(0.6)).unwrap();
+    assert_eq!((reservation.number(), booking.entry()), (1, Some(1)));
+    booking.commit(reservation, b"model").unwrap();
+    assert!(booking.reserve(&charge(0.6)).is_err(), "it is over");
+    assert!(booking.failure().unwrap().sentence.contains("committed"), "{:?}", booking.failure());
+    assert_eq!(books.open_reservation(&question("train")).unwrap(), None);
+    assert_eq!(books.entries(&Which::default()).unwrap().len(), 1);
+    assert!(reserve(&mut books, "b", 0.6).is_err(), "0.6 is spent");
+    assert!(reserve(&mut books, "b", 0.4).is_ok(), "and no more");
+    assert_eq!(books.verify().unwrap().entries, 2);
+}

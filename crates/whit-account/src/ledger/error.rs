@@ -130,6 +130,12 @@ pub enum LedgerError {
         /// What the filter says.
         why: Unsupported,
     },
+    /// Work that would go on under an entry that pays for other work.
+    #[error("entry {number} is charged with something else than what would go on under it")]
+    OtherCharge {
+        /// The entry.
+        number: u64,
+    },
     /// A charge that cannot be written down.
     #[error("the charge cannot be written down: {0}")]
     Charge(String),
@@ -172,6 +178,7 @@ impl LedgerError {
             ),
             Self::Unknown { .. } => "take that budget out of whit.toml, or begin a new ledger where the data is new".to_owned(),
             Self::Currency { .. } => "choose another: `currency = \"concentrated\"` counts every kind of run, `\"sum\"` is for δ = 0".to_owned(),
+            Self::OtherCharge { .. } => "go on with the parameters that it was reserved with, or ask anew".to_owned(),
             Self::Charge(_) | Self::Line { .. } => return None,
         })
     }

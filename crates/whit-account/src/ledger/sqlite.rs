@@ -2,7 +2,7 @@
 
 use super::budget::{Budget, costs_for};
 use super::chain::{Fault, Head, Kind, New, Stop, append, read_head};
-use super::entry::{Seen, State};
+use super::entry::{Entry, Seen, State};
 use super::error::LedgerError;
 use super::format::{
     APPLICATION, SCHEMA, VERSION, digest, genesis, meaning_hash, read_charge, write_budgets, write_charge,
@@ -289,7 +289,53 @@ impl Books {
 
     /// A ledger for one release: the question and the budgets that watch over it. Those of other data sets and analysts do not apply.
     pub fn booking<'a>(&'a mut self, question: Question, budgets: &'a [Budget]) -> Booking<'a> {
-        Booking { books: self, question, budgets, entry: None, failure: None }
+        Booking { books: self, question, budgets, resumed: None, entry: None, failure: None }
+    }
+
+    /// The entry of the same question about the same data, by the same analyst, that was reserved and of which nothing has come yet: the oldest, where there
+    /// are several. Long work that was interrupted goes on under it.
+    pub fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
+        let meaning = super::format::hex(meaning_hash(&question.meaning).as_bytes());
+        let looked = self.look(|books| {
+            let open = books.seen.entries.iter().find(|entry| {
+                entry.state == State::Reserved
+                    && entry.meaning == meaning
+                    && entry.dataset == question.dataset
+                    && entry.analyst == question.analyst
+                    && entry.fingerprint == question.fingerprint
+                    && entry.partition == question.partition
+            });
+            Ok(open.cloned())
+        });
+        looked.map_err(|denied| match denied {
+            Denied::Failed(error) => error,
+            Denied::Refused(refusal) => LedgerError::Charge(refusal.to_string()),
+        })
+    }
+
+    /// A ledger for work that goes on under an entry that was reserved before: [`reserve`](Ledger::reserve) gives that entry again and charges nothing,
+    /// if it is still open and is charged exactly what is asked for.
+    ///
+    /// One reservation pays for one run. Whoever goes on under it sees to it that nobody else does, and that what an earlier part of the run showed is where it
+    /// begins again.
+    pub fn resume<'a>(&'a mut self, question: Question, budgets: &'a [Budget], entry: u64) -> Booking<'a> {
+        Booking { books: self, question, budgets, resumed: Some(entry), entry: None, failure: None }
+    }
+
+    /// Whether an entry is open and charged with this.
+    fn check_open(&mut self, number: u64, charge: &Charge) -> Result<(), Denied> {
+        self.look(|books| {
+            let last = books.seen.entries.len() as u64;
+            let place = number.checked_sub(1).and_then(|place| books.seen.entries.get(place as usize));
+            let entry = place.ok_or(LedgerError::NoEntry { number, last })?;
+            if entry.state != State::Reserved {
+                return Err(LedgerError::Closed { number, state: entry.state.word() }.into());
+            }
+            if *entry.charge != *charge {
+                return Err(LedgerError::OtherCharge { number }.into());
+            }
+            Ok(())
+        })
     }
 
     /// Takes back a reservation of which nothing came. The reason is kept, and so is the entry.
@@ -500,6 +546,7 @@ pub struct Booking<'a> {
     books: &'a mut Books,
     question: Question,
     budgets: &'a [Budget],
+    resumed: Option<u64>,
     entry: Option<u64>,
     failure: Option<LedgerFailure>,
 }
@@ -536,7 +583,10 @@ impl Booking<'_> {
 impl Ledger for Booking<'_> {
     fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
         self.failure = None;
-        let reserved = self.books.reserve(&self.question, self.budgets, charge);
+        let reserved = match self.resumed {
+            None => self.books.reserve(&self.question, self.budgets, charge),
+            Some(number) => self.books.check_open(number, charge).map(|()| number),
+        };
         let number = reserved.map_err(|denied| self.refused(denied, charge))?;
         self.entry = Some(number);
         Ok(Reservation::new(number))

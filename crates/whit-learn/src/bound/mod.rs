@@ -1,0 +1,182 @@
+//! What one unit contributes: its gradient, clipped, without being formed.
+
+mod bags;
+mod clip;
+mod norm;
+mod sum;
+mod tape;
+
+pub use bags::Bags;
+pub use tape::Tape;
+
+use crate::error::LearnError;
+use crate::loss::{Loss, Share, Targets};
+use crate::model::{Inputs, Model};
+use crate::params::Layout;
+use crate::plan::Clip;
+use crate::tensor;
+use norm::Lengths;
+use tape::Felt;
+use whit_noise::Replay;
+
+/// Rows, in bags, with what they weigh.
+pub(crate) struct Batch<'a> {
+    pub(crate) inputs: Inputs,
+    pub(crate) targets: &'a Targets,
+    pub(crate) weights: &'a [f32],
+    pub(crate) bags: &'a Bags,
+    /// Which part of the loss is felt.
+    pub(crate) share: Share,
+    /// What dropout draws from.
+    pub(crate) coins: Option<Replay>,
+}
+
+/// How the gradients of bags are bounded and added up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit {
+    /// Nothing for plain learning, which protects nobody.
+    pub(crate) clip: Option<Clip>,
+    /// Which error the sum may have from rounding.
+    pub(crate) allowed: f64,
+    /// The step size of a truncated step, where steps are truncated.
+    pub(crate) truncated: Option<f64>,
+}
+
+/// What was seen on the way, which is as private as the rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Seen {
+    /// The sum of the losses of rows.
+    pub loss: f64,
+    /// How many rows went through the model.
+    pub rows: usize,
+    /// How many bags were shortened.
+    pub clipped: usize,
+    /// How many bags there were.
+    pub bags: usize,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.loss += other.loss;
+        self.rows += other.rows;
+        self.clipped += other.clipped;
+        self.bags += other.bags;
+    }
+}
+
+/// One backward pass: the inputs and felt gradients of every layer.
+fn felt<M: Model>(model: &M, loss: Loss, batch: Batch<'_>) -> Result<(Vec<Felt>, Vec<f32>), LearnError> {
+    let mut tape = Tape::tapped(batch.coins);
+    let z = model.forward(&batch.inputs, &mut tape)?;
+    let [rows, width] = z.dims();
+    let values = tensor::floats(z.clone().inner());
+    let (losses, slopes) = loss.feel(batch.share, &values, batch.targets, batch.weights, width);
+    if !z.is_tracked() {
+        return Err(LearnError::Layer("the model has no layer with a tap".to_owned()));
+    }
+    let start = (z * tensor::of(slopes, [rows, width])).sum();
+    Ok((tape.felt(&mut start.backward())?, losses))
+}
+
+/// Each parameter has one tap, or what a unit contributes to it is not known.
+fn check(layout: &Layout, felt: &[Felt]) -> Result<(), LearnError> {
+    for place in layout.places() {
+        let uses = felt.iter().filter(|felt| felt.weight == place.id || felt.bias == Some(place.id)).count();
+        match uses {
+            0 => return Err(LearnError::Untapped(place.name.clone())),
+            1 => {}
+            _ => return Err(LearnError::Shared(place.name.clone())),
+        }
+    }
+    Ok(())
+}
+
+/// Adds the clipped gradients of a batch's bags to `sums`.
+pub(crate) fn add_clipped<M: Model>(
+    model: &M,
+    layout: &Layout,
+    loss: Loss,
+    batch: Batch<'_>,
+    limit: Limit,
+    sums: &mut [f64],
+) -> Result<Seen, LearnError> {
+    let bags = batch.bags;
+    if bags.rows() == 0 {
+        return Ok(Seen { bags: bags.len(), ..Seen::default() });
+    }
+    let weights = batch.weights.to_vec();
+    let (felt, losses) = felt(model, loss, batch)?;
+    check(layout, &felt)?;
+    let name = |felt: &Felt| layout.find(felt.weight).map_or_else(String::new, |place| place.name.clone());
+    let (lengths, factors) = match limit.clip {
+        None => {
+            if let Some(bad) = felt.iter().find(|felt| felt.gradient.iter().any(|value| !value.is_finite())) {
+                return Err(LearnError::NotANumber(name(bad)));
+            }
+            let plain = || Lengths { squared: Vec::new(), spread: None, formed: None };
+            let lengths = felt.iter().map(|felt| if felt.is_scale() { Lengths::of(felt, bags) } else { plain() });
+            (lengths.collect::<Vec<_>>(), vec![vec![1.0; bags.len()]])
+        }
+        Some(clip) => {
+            let lengths: Vec<Lengths> = felt.iter().map(|felt| Lengths::of(felt, bags)).collect();
+            for (felt, lengths) in felt.iter().zip(&lengths) {
+                if lengths.squared.iter().any(|squared| !squared.is_finite()) {
+                    return Err(LearnError::NotANumber(name(felt)));
+                }
+            }
+            let squared: Vec<&[f64]> = lengths.iter().map(|lengths| &lengths.squared[..]).collect();
+            let scales = limit.truncated.map(|step| truncations(&squared, bags, &losses, &weights, step));
+            let factors = clip.factors(&squared, scales.as_deref());
+            (lengths, factors)
+        }
+    };
+    let clipped = factors.iter().map(|factors| factors.iter().filter(|factor| factor.abs() < 1.0).count()).max();
+    let allowed = limit.allowed / (felt.len() as f64).sqrt();
+    for (i, (felt, lengths)) in felt.iter().zip(&lengths).enumerate() {
+        let factors = &factors[i.min(factors.len() - 1)];
+        let weight = layout.find(felt.weight).map_or(0..0, |place| place.range.clone());
+        let bias = felt.bias.and_then(|bias| layout.find(bias)).map_or(0..0, |place| place.range.clone());
+        let Ok([weight, bias]) = sums.get_disjoint_mut([weight, bias]) else {
+            return Err(LearnError::Shared(name(felt)));
+        };
+        sum::add(felt, lengths, bags, factors, allowed, weight, bias);
+    }
+    Ok(Seen {
+        loss: losses.iter().map(|&loss| f64::from(loss)).sum(),
+        rows: bags.rows(),
+        clipped: clipped.unwrap_or(0),
+        bags: bags.len(),
+    })
+}
+
+/// By how much truncated steps are shorter: a bag's model of its loss ends at zero, which no loss of ours goes below.
+fn truncations(squared: &[&[f64]], bags: &Bags, losses: &[f32], weights: &[f32], step: f64) -> Vec<f64> {
+    bags.ranges()
+        .enumerate()
+        .map(|(bag, range)| {
+            let loss: f64 = range.map(|row| f64::from(losses[row]) * f64::from(weights[row])).sum();
+            let squared: f64 = squared.iter().map(|layer| layer[bag]).sum();
+            crate::optimise::truncated(loss, squared, step)
+        })
+        .collect()
+}
+
+/// The clipped sum of a batch's bags, or the plain one. For tests, which compare it with gradients that are formed.
+#[doc(hidden)]
+#[expect(clippy::too_many_arguments, reason = "a door for tests")]
+pub fn clipped_sum_for_tests<M: Model>(
+    model: &M,
+    layout: &Layout,
+    loss: Loss,
+    inputs: Inputs,
+    targets: &Targets,
+    weights: &[f32],
+    bags: &Bags,
+    clip: Option<Clip>,
+) -> Result<Vec<f64>, LearnError> {
+    let allowed = clip.map_or(f64::INFINITY, |clip| clip.norm * crate::plan::SUMMATION / 2.0);
+    let batch = Batch { inputs, targets, weights, bags, share: Share::Whole, coins: None };
+    let mut sums = vec![0.0; layout.len()];
+    add_clipped(model, layout, loss, batch, Limit { clip, allowed, truncated: None }, &mut sums)?;
+    Ok(sums)
+}

@@ -1,0 +1,161 @@
+//! Sums of clipped gradients, to a known error.
+//!
+//! A product of matrices in f32 rounds. How much depends on all rows at once, so it can differ between neighbours and counts as a part of
+//! what one unit moves. It is kept below a share of the clip norm that the plan pays for: products are taken over as few rows at a time
+//! as that needs and added up in f64, and in f64 altogether where that would be too few.
+
+use super::bags::Bags;
+use super::norm::Lengths;
+use super::tape::{Felt, Felts};
+use rayon::prelude::*;
+
+/// Fewer rows than this are not worth a product of their own.
+const FEWEST: usize = 24;
+/// The distance of one from the next larger f32, halved.
+const HALF_STEP: f64 = 1.0 / 16_777_216.0;
+
+/// out = AᵀG, for A of n×p and G of n×q numbers.
+pub(crate) fn product(a: &[f32], g: &[f32], n: usize, p: usize, q: usize, out: &mut [f32]) {
+    multiply(a, g, n, p, q, out, gemm::Parallelism::None);
+}
+
+/// The same on all threads.
+fn wide_product<T: 'static + Copy + From<f32>>(a: &[T], g: &[T], n: usize, p: usize, q: usize, out: &mut [T]) {
+    multiply(a, g, n, p, q, out, gemm::Parallelism::Rayon(0));
+}
+
+fn multiply<T: 'static + Copy + From<f32>>(
+    a: &[T],
+    g: &[T],
+    n: usize,
+    p: usize,
+    q: usize,
+    out: &mut [T],
+    threads: gemm::Parallelism,
+) {
+    assert!(a.len() == n * p && g.len() == n * q && out.len() == p * q, "lengths as the sizes say");
+    #[expect(unsafe_code, reason = "the product of matrices is a call with raw pointers")]
+    // SAFETY: the lengths are as the strides say, `out` is borrowed mutably so it overlaps neither of the others, and it is never read.
+    unsafe {
+        gemm::gemm(
+            p,
+            q,
+            n,
+            out.as_mut_ptr(),
+            1,
+            q as isize,
+            false,
+            a.as_ptr(),
+            p as isize,
+            1,
+            g.as_ptr(),
+            1,
+            q as isize,
+            T::from(0.0),
+            T::from(1.0),
+            false,
+            false,
+            false,
+            threads,
+        );
+    }
+}
+
+/// Adds a part to the whole, each number on its own.
+fn gather<T: Copy + Into<f64> + Sync>(whole: &mut [f64], part: &[T]) {
+    const BLOCK: usize = 1 << 14;
+    whole.par_chunks_mut(BLOCK).zip(part.par_chunks(BLOCK)).for_each(|(whole, part)| {
+        whole.iter_mut().zip(part).for_each(|(sum, &value)| *sum += value.into());
+    });
+}
+
+/// How many rows may be multiplied at once in f32, so that the error of the sum over all of them is at most `allowed`; none where f32 does not do.
+///
+/// The error of a product over k rows is at most k·2⁻²⁴/(1 − k·2⁻²⁴) times Σᵢ |aᵢ|·|gᵢ| in the Frobenius norm, and that of adding the products up in f64 is
+/// far below the share that is left for it here. (Higham 2002, section 3.5.)
+pub(crate) fn rows_at_once(spread: f64, allowed: f64) -> Option<usize> {
+    if spread == 0.0 {
+        return Some(usize::MAX);
+    }
+    let rows = 0.99 * allowed / (spread * HALF_STEP);
+    (rows >= FEWEST as f64).then_some(rows.min(1e6) as usize)
+}
+
+/// Adds Σ over bags of factor·gradient of one layer to the sums of its weight and its bias.
+///
+/// `allowed` is the largest Euclidean error that the sum may have from rounding.
+pub(crate) fn add(
+    felt: &Felt,
+    lengths: &Lengths,
+    bags: &Bags,
+    factors: &[f64],
+    allowed: f64,
+    weight: &mut [f64],
+    bias: &mut [f64],
+) {
+    if let Some(formed) = &lengths.formed {
+        let size = weight.len() + bias.len();
+        for (gradient, &factor) in formed.chunks_exact(size.max(1)).zip(factors).filter(|(_, factor)| **factor != 0.0) {
+            let (of_weight, of_bias) = gradient.split_at(weight.len());
+            weight.iter_mut().zip(of_weight).for_each(|(sum, &value)| *sum += factor * f64::from(value));
+            bias.iter_mut().zip(of_bias).for_each(|(sum, &value)| *sum += factor * f64::from(value));
+        }
+        return;
+    }
+    let q = felt.width;
+    let positions = felt.gradient.len() / q.max(1);
+    let each = positions / bags.rows().max(1);
+    let spread: f64 = lengths.spread.iter().flatten().zip(factors).map(|(spread, factor)| spread * factor.abs()).sum();
+    let of_position: Vec<f64> = bags
+        .ranges()
+        .zip(factors)
+        .flat_map(|(range, &factor)| std::iter::repeat_n(factor, range.len() * each))
+        .collect();
+    match &felt.map {
+        Felts::Lookup { tokens } => {
+            for ((&token, g), factor) in tokens.iter().zip(felt.gradient.chunks_exact(q)).zip(&of_position) {
+                let row = &mut weight[token as usize * q..(token as usize + 1) * q];
+                row.iter_mut().zip(g).for_each(|(sum, &value)| *sum += factor * f64::from(value));
+            }
+        }
+        Felts::Linear { input, width: p } => {
+            let p = *p;
+            for (g, factor) in felt.gradient.chunks_exact(q).zip(&of_position) {
+                // Without a bias there is nothing to add to.
+                bias.iter_mut().zip(g).for_each(|(sum, &value)| *sum += factor * f64::from(value));
+            }
+            // One rounding more for factor·gradient, which is a function of its own row alone.
+            if let Some(rows) = rows_at_once(spread, allowed) {
+                let rows = rows.min(positions);
+                let mut scaled = vec![0_f32; rows * q];
+                let mut part = vec![0_f32; p * q];
+                for start in (0..positions).step_by(rows.max(1)) {
+                    let n = rows.min(positions - start);
+                    let scaled = &mut scaled[..n * q];
+                    let from = felt.gradient[start * q..(start + n) * q].chunks_exact(q);
+                    for ((out, g), factor) in scaled.chunks_exact_mut(q).zip(from).zip(&of_position[start..]) {
+                        let factor = *factor as f32;
+                        out.iter_mut().zip(g).for_each(|(out, &value)| *out = factor * value);
+                    }
+                    wide_product(&input[start * p..(start + n) * p], scaled, n, p, q, &mut part);
+                    gather(weight, &part);
+                }
+            } else {
+                // In blocks, so that memory stays where it is.
+                const BLOCK: usize = 4096;
+                let mut part = vec![0_f64; p * q];
+                for start in (0..positions).step_by(BLOCK) {
+                    let n = BLOCK.min(positions - start);
+                    let a: Vec<f64> = input[start * p..(start + n) * p].iter().map(|&value| f64::from(value)).collect();
+                    let g = felt.gradient[start * q..(start + n) * q].chunks_exact(q).zip(&of_position[start..]);
+                    let g: Vec<f64> =
+                        g.flat_map(|(g, &factor)| g.iter().map(move |&v| factor * f64::from(v))).collect();
+                    wide_product(&a, &g, n, p, q, &mut part);
+                    gather(weight, &part);
+                }
+            }
+        }
+        // Always formed.
+        Felts::Scale { .. } => {}
+    }
+}

@@ -1,0 +1,176 @@
+//! Taps: what goes into each layer and, after one backward pass, what the loss feels at its output.
+//!
+//! A layer adds a tap to its output, a tensor of zeros (or the bias itself) that is the only thing which automatic differentiation
+//! tracks. Its gradient is ∂L/∂z row by row, and with the layer's input that is all that a bag's gradient is made of. No gradient of a
+//! weight is ever formed by automatic differentiation.
+
+use crate::error::LearnError;
+use crate::kernel::{Floats, floats};
+use crate::tensor;
+use burn::module::{Param, ParamId};
+use burn::tensor::{Gradients, Tensor};
+
+/// What a layer does with its parameters.
+#[derive(Debug)]
+pub(crate) enum Map {
+    /// z = x·W + b, for each position of each row.
+    Linear {
+        /// The input, position by position.
+        input: Tensor<2>,
+    },
+    /// z = W[token], for each position of each row.
+    Lookup {
+        /// The tokens, position by position.
+        tokens: Vec<u32>,
+    },
+    /// z = x⊙γ + β, for each position of each row.
+    Scale {
+        /// The input, position by position.
+        input: Tensor<2>,
+    },
+}
+
+/// One use of a layer.
+#[derive(Debug)]
+pub(crate) struct Use {
+    pub(crate) map: Map,
+    pub(crate) weight: ParamId,
+    pub(crate) bias: Option<ParamId>,
+    tap: Tensor<2>,
+}
+
+/// Follows rows through a model.
+#[derive(Debug, Default)]
+pub struct Tape {
+    uses: Vec<Use>,
+    tapped: bool,
+    /// What dropout draws from; nothing where rows are only looked at.
+    coins: Option<whit_noise::Replay>,
+}
+
+/// What a layer's use comes to after the backward pass: a map, and the gradient at its output.
+pub(crate) struct Felt {
+    pub(crate) map: Felts,
+    pub(crate) weight: ParamId,
+    pub(crate) bias: Option<ParamId>,
+    /// The gradient at the output, positions by width.
+    pub(crate) gradient: Floats,
+    pub(crate) width: usize,
+}
+
+/// The input of a layer as numbers.
+pub(crate) enum Felts {
+    Linear { input: Floats, width: usize },
+    Lookup { tokens: Vec<u32> },
+    Scale { input: Floats },
+}
+
+impl Felt {
+    /// Whether it is a scale, whose gradients are always formed.
+    pub(crate) fn is_scale(&self) -> bool {
+        matches!(self.map, Felts::Scale { .. })
+    }
+}
+
+impl Tape {
+    /// One that only lets rows through: for predictions.
+    pub fn open() -> Self {
+        Self::default()
+    }
+
+    /// One that taps every layer. `coins` decides what dropout drops.
+    pub fn tapped(coins: Option<whit_noise::Replay>) -> Self {
+        Self { tapped: true, coins, ..Self::default() }
+    }
+
+    /// z = x·W + b for every row of `x`.
+    pub fn linear(&mut self, x: Tensor<2>, weight: &Param<Tensor<2>>, bias: Option<&Param<Tensor<1>>>) -> Tensor<2> {
+        let (rows, width) = (x.dims()[0], weight.lazy_shape()[1]);
+        let input = x.clone();
+        let z = x.matmul(constant(weight));
+        if !self.tapped {
+            return match bias {
+                Some(bias) => z + constant(bias).unsqueeze(),
+                None => z,
+            };
+        }
+        // The broadcast bias is the tap: one addition for both.
+        let tap = match bias {
+            Some(bias) => constant(bias).unsqueeze::<2>().expand([rows, width]),
+            None => tensor::of(vec![0.0; rows * width], [rows, width]),
+        };
+        let tap = tap.autodiff().require_grad();
+        self.uses.push(Use {
+            map: Map::Linear { input: input.inner() },
+            weight: weight.id,
+            bias: bias.map(|bias| bias.id),
+            tap: tap.clone(),
+        });
+        z + tap
+    }
+
+    /// z = W[token] for every token.
+    pub fn lookup(&mut self, tokens: &[u32], weight: &Param<Tensor<2>>) -> Tensor<2> {
+        let table = constant(weight);
+        let found = tensor::rows_of(&table, tokens);
+        if !self.tapped {
+            return found;
+        }
+        let tap = found.autodiff().require_grad();
+        self.uses.push(Use {
+            map: Map::Lookup { tokens: tokens.to_vec() },
+            weight: weight.id,
+            bias: None,
+            tap: tap.clone(),
+        });
+        tap
+    }
+
+    /// z = x⊙γ + β for every row of `x`.
+    pub fn scale(&mut self, x: Tensor<2>, scale: &Param<Tensor<1>>, shift: &Param<Tensor<1>>) -> Tensor<2> {
+        let [rows, width] = x.dims();
+        let (scaled, shift_value) = (x.clone() * constant(scale).unsqueeze(), constant(shift).unsqueeze::<2>());
+        if !self.tapped {
+            return scaled + shift_value;
+        }
+        let tap = shift_value.expand([rows, width]).autodiff().require_grad();
+        self.uses.push(Use {
+            map: Map::Scale { input: x.inner() },
+            weight: scale.id,
+            bias: Some(shift.id),
+            tap: tap.clone(),
+        });
+        scaled + tap
+    }
+
+    /// What dropout draws from, while learning.
+    pub(crate) fn coins(&mut self) -> Option<&mut whit_noise::Replay> {
+        self.coins.as_mut()
+    }
+
+    /// What was felt at every layer.
+    pub(crate) fn felt(self, gradients: &mut Gradients) -> Result<Vec<Felt>, LearnError> {
+        self.uses
+            .into_iter()
+            .map(|layer| {
+                let width = layer.tap.dims()[1];
+                // Where there is none, the loss does not feel this layer at all.
+                let gradient = layer.tap.grad_remove(gradients).unwrap_or_else(|| layer.tap.zeros_like().inner());
+                let map = match layer.map {
+                    Map::Linear { input } => {
+                        let width = input.dims()[1];
+                        Felts::Linear { input: floats(&input)?, width }
+                    }
+                    Map::Lookup { tokens } => Felts::Lookup { tokens },
+                    Map::Scale { input } => Felts::Scale { input: floats(&input)? },
+                };
+                Ok(Felt { map, weight: layer.weight, bias: layer.bias, gradient: floats(&gradient)?, width })
+            })
+            .collect()
+    }
+}
+
+/// A parameter that automatic differentiation does not track.
+fn constant<const D: usize>(param: &Param<Tensor<D>>) -> Tensor<D> {
+    param.val().inner()
+}

@@ -1,0 +1,60 @@
+//! What can go wrong while learning. Messages speak of columns, layers and parameters, never of rows.
+
+use thiserror::Error;
+
+/// Why nothing was learned, or no more.
+#[derive(Debug, Error)]
+pub enum LearnError {
+    /// Something in the plan contradicts something else.
+    #[error(transparent)]
+    Plan(#[from] crate::plan::PlanError),
+    /// Data that does not fit the plan.
+    #[error("{0}")]
+    Data(String),
+    /// A parameter without a tap.
+    #[error("the parameter `{0}` has no tap, so what one unit contributes to it is not known")]
+    Untapped(String),
+    /// A parameter that several taps lead to.
+    #[error("the parameter `{0}` is used twice, and the norm of what a unit contributes to it is then not known")]
+    Shared(String),
+    /// A gradient that is no number.
+    #[error("a gradient at `{0}` is not a number; the step was refused and nothing of it was released")]
+    NotANumber(String),
+    /// A layer that cannot be had.
+    #[error("{0}")]
+    Layer(String),
+    /// A checkpoint or model that does not fit.
+    #[error("{0}")]
+    File(String),
+    /// The noise could not be drawn or added.
+    #[error(transparent)]
+    Sanitise(#[from] crate::sanitise::SanitiseError),
+    /// Units that the plan cannot draw from.
+    #[error(transparent)]
+    Pool(#[from] crate::sample::PoolError),
+    /// A window that does not fit.
+    #[error(transparent)]
+    Window(#[from] crate::kernel::Error),
+    /// An optimiser that cannot be had.
+    #[error(transparent)]
+    Optimise(#[from] crate::optimise::Error),
+}
+
+impl LearnError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Plan(error) => error.hint(),
+            Self::Data(_) => "check the columns that the training file names".to_owned(),
+            Self::Untapped(_) => "build the model of layers of `whit_learn::layer`, which have taps".to_owned(),
+            Self::Shared(_) => "give each use a parameter of its own".to_owned(),
+            Self::NotANumber(_) => "scale the features, lower the step size, or clip to a smaller norm".to_owned(),
+            Self::Layer(_) => "group norm and layer norm look at one row at a time and are offered instead".to_owned(),
+            Self::File(_) => "start again with another folder, or put the file back that belongs to it".to_owned(),
+            Self::Sanitise(error) => error.hint().unwrap_or("nothing of this step was released").to_owned(),
+            Self::Pool(error) => error.hint().to_owned(),
+            Self::Window(_) => "make the window or its stride smaller, or the image larger".to_owned(),
+            Self::Optimise(error) => error.hint().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Private learning at any unit: a unit is a weighted bag of rows.
+//!
+//! Each step draws units ([`sample`]), [`bound`]s what each contributes to the sum of gradients, adds noise once ([`sanitise`]), divides by a number
+//! that was fixed before and moves the parameters ([`optimise`]). One [`plan`] holds all that a guarantee depends on, and
+//! [`train`] goes the whole way. burn is named in this crate and in no other.
+
+pub mod bound;
+pub mod checkpoint;
+mod error;
+pub mod kernel;
+pub mod layer;
+pub mod loss;
+pub mod model;
+pub mod optimise;
+pub mod params;
+pub mod pca;
+pub mod plan;
+pub mod release;
+pub mod sample;
+pub mod sanitise;
+pub mod scatter;
+pub mod source;
+pub mod statistics;
+pub mod symmetric;
+mod tensor;
+pub mod train;
+#[cfg(test)]
+mod trial;
+
+pub use error::LearnError;
+pub use plan::{Clip, Clipping, Count, Draft, Drawn, Plan, PlanError};
+pub use release::{Card, Recipe, Run, Trained};
+pub use sample::{Pool, PoolError, Sampler};
+pub use sanitise::{Noise, SanitiseError, Sanitiser};
+pub use source::{Owners, Rows};
+pub use train::{Learner, Padding, Parts, Tuning, Way};

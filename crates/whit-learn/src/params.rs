@@ -1,0 +1,107 @@
+//! The parameters of a model as one flat vector, which is what is clipped, sanitised, stepped, averaged and saved.
+
+use crate::error::LearnError;
+use crate::tensor;
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::tensor::Tensor;
+use std::ops::Range;
+
+/// One parameter's place in the vector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// The path to it in the model, such as `first.weight`.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Where it stands.
+    pub range: Range<usize>,
+    pub(crate) id: ParamId,
+}
+
+/// Where each parameter of a model stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    places: Vec<Place>,
+}
+
+#[derive(Default)]
+struct Visit {
+    path: Vec<String>,
+    places: Vec<Place>,
+    values: Vec<f32>,
+}
+
+impl ModuleVisitor for Visit {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val().inner();
+        let shape = value.dims().to_vec();
+        let values = tensor::floats(value);
+        let range = self.values.len()..self.values.len() + values.len();
+        self.values.extend(values);
+        self.places.push(Place { name: self.path.join("."), shape, range, id: param.id });
+    }
+}
+
+struct Fill<'a> {
+    values: &'a [f32],
+    next: usize,
+}
+
+impl ModuleMapper for Fill<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let start = self.next;
+        let values = self.values;
+        let mut end = start;
+        let mapped = param.map(|value| {
+            let shape = value.dims();
+            end = start + shape.iter().product::<usize>();
+            tensor::of(values[start..end].to_vec(), shape)
+        });
+        self.next = end;
+        mapped
+    }
+}
+
+impl Layout {
+    /// Of a model, with the values that its parameters have now.
+    pub fn of<M: Module>(model: &M) -> (Self, Vec<f32>) {
+        let mut visit = Visit::default();
+        model.visit(&mut visit);
+        (Self { places: visit.places }, visit.values)
+    }
+
+    /// The parameters, one after the other.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// How many numbers they are.
+    pub fn len(&self) -> usize {
+        self.places.last().map_or(0, |place| place.range.end)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The model with these values.
+    pub fn fill<M: Module>(&self, model: M, values: &[f32]) -> Result<M, LearnError> {
+        if values.len() != self.len() {
+            return Err(LearnError::File(format!("there are {} parameters, not {}", self.len(), values.len())));
+        }
+        Ok(model.map(&mut Fill { values, next: 0 }))
+    }
+
+    pub(crate) fn find(&self, id: ParamId) -> Option<&Place> {
+        self.places.iter().find(|place| place.id == id)
+    }
+}

@@ -1,0 +1,543 @@
+//! What leaves: a model with its card, paid for before the first step.
+//!
+//! [`Run`] is a mechanism like every other: [`train`] reserves the whole [`Plan::charge`], takes all steps, commits the model to the ledger, and
+//! only then can it be read. Files of models are in the format of safetensors, with card and recipe among their metadata.
+
+use crate::bound::Seen;
+use crate::checkpoint::{Checkpoint, Place};
+use crate::error::LearnError;
+use crate::loss::Loss;
+use crate::model::{Model, Named};
+use crate::plan::{Clipping, Plan};
+use crate::sanitise::Noise;
+use crate::train::Learner;
+use burn::module::Module;
+use serde::{Deserialize, Serialize};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use whit_account::{Name, Unsupported};
+use whit_core::mechanism::{Mechanism, SanitiseError};
+use whit_core::release::{CommitError, LedgerFailure, Persist, ReleaseError, Reservation};
+use whit_core::{Accuracy, Charge, Cost, Draw, Ledger, Refusal, Rung, Sampling, Sealed};
+use whit_noise::{Entropy, Os, Replay};
+
+/// The version of cards and of what stands beside them in a model's file.
+const VERSION: u32 = 1;
+
+/// What the whole run loses one rung.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RungLoss {
+    /// The unit with its change, in words: "element (user, topic), replace".
+    pub unit: String,
+    /// How neighbours differ, in a sentence.
+    pub neighbours: String,
+    /// At most so many protected units move with one unit of this rung.
+    pub holds: u64,
+    /// ε at the card's δ; infinite where nothing bounds it.
+    #[serde(with = "finite_or_word")]
+    pub epsilon: f64,
+}
+
+/// What a model says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// The version of the format.
+    pub version: u32,
+    /// The data set.
+    pub dataset: String,
+    /// The fingerprint of its files.
+    pub fingerprint: String,
+    /// What is lost, rung by rung; the protected one first.
+    pub rungs: Vec<RungLoss>,
+    /// The δ at which each ε holds.
+    pub delta: f64,
+    /// The accountant that said so.
+    pub accountant: String,
+    /// What one coin decides about.
+    pub draw: String,
+    /// How coins are thrown.
+    pub sampling: String,
+    /// The probability of being drawn, exactly.
+    pub rate: String,
+    /// The largest norm of what one bag adds.
+    pub clip: f64,
+    /// How it is enforced.
+    pub clipping: String,
+    /// Standard deviation of the noise over the clip norm.
+    pub noise: f64,
+    /// How many steps were taken.
+    pub steps: u64,
+    /// What float sums and the lattice may add to the distance of neighbours, over the clip norm; ε includes it.
+    pub slack: f64,
+    /// What each noisy sum was divided by.
+    pub divisor: f64,
+    /// The model.
+    pub model: Named,
+    /// What it was measured by.
+    pub loss: Loss,
+    /// How many numbers it has.
+    pub parameters: usize,
+    /// The entry in the ledger.
+    pub entry: Option<u64>,
+    /// Whether the noise can be drawn again: then the model protects nobody.
+    pub reproducible: bool,
+}
+
+impl Card {
+    /// What a plan promises of the model that a recipe makes.
+    pub fn of(
+        plan: &Plan,
+        delta: f64,
+        recipe: &Recipe,
+        fingerprint: &str,
+        parameters: usize,
+        noise: Noise,
+    ) -> Result<Self, Unsupported> {
+        let lost = plan.loss(delta)?.into_iter().map(|(rung, loss)| RungLoss {
+            unit: rung.unit.to_string(),
+            neighbours: neighbours(&rung),
+            holds: rung.holds,
+            epsilon: loss.upper,
+        });
+        Ok(Self {
+            version: VERSION,
+            dataset: recipe.dataset.clone(),
+            fingerprint: fingerprint.to_owned(),
+            rungs: lost.collect(),
+            delta,
+            accountant: Name::Pld.to_string(),
+            draw: match plan.draw() {
+                Draw::Unit => "units".to_owned(),
+                Draw::User { elements } => format!("users, with at most {elements} units each"),
+            },
+            sampling: match plan.sampling() {
+                Sampling::Poisson => "poisson",
+                Sampling::Fixed => "fixed",
+            }
+            .to_owned(),
+            rate: plan.rate().to_string(),
+            clip: plan.clip().norm,
+            clipping: match plan.clip().how {
+                Clipping::Flat => "flat".to_owned(),
+                Clipping::PerLayer { layers } => format!("per-layer, {layers} layers"),
+                Clipping::Normalising => "normalising".to_owned(),
+            },
+            noise: plan.noise(),
+            steps: plan.steps(),
+            slack: plan.slack(),
+            divisor: plan.divisor(),
+            model: recipe.model.clone(),
+            loss: recipe.loss,
+            parameters,
+            entry: None,
+            reproducible: !noise.protects(),
+        })
+    }
+
+    /// The card for people, one thing a line.
+    pub fn words(&self) -> String {
+        let mut text = String::new();
+        let mut say = |name: &str, what: &str| {
+            let _ = writeln!(text, "{name:<12} {what}"); // a text takes everything
+        };
+        if self.reproducible {
+            say("WARNING", "the noise can be drawn again from a seed, so this model protects nobody");
+        }
+        for (place, rung) in self.rungs.iter().enumerate() {
+            // Upwards, so that what people read is promised too.
+            let epsilon = if rung.epsilon.is_finite() {
+                format!("{:.4}", (rung.epsilon * 1e4).ceil() / 1e4)
+            } else {
+                "∞".to_owned()
+            };
+            let name = if place == 0 { "protected" } else { "and" };
+            say(name, &format!("{}: ε = {epsilon} at δ = {:e}", rung.unit, self.delta));
+            say("", &rung.neighbours);
+        }
+        say("accountant", &self.accountant);
+        say("drawn", &format!("{}, {} at rate {}", self.draw, self.sampling, self.rate));
+        say("clip", &format!("{} ({})", self.clip, self.clipping));
+        say("noise", &format!("{} clip norms; ε includes a slack of {}", self.noise, self.slack));
+        say("steps", &format!("{}, each divided by {}", self.steps, self.divisor));
+        say("model", &format!("{:?}, {} parameters; loss {:?}", self.model, self.parameters, self.loss));
+        say("data", &format!("{} {}", self.dataset, self.fingerprint));
+        match self.entry {
+            Some(entry) => say("ledger", &format!("entry {entry}")),
+            None => say("ledger", "not charged"),
+        }
+        text
+    }
+}
+
+/// How the neighbours of a rung differ.
+fn neighbours(rung: &Rung) -> String {
+    let unit = &rung.unit;
+    let change = match unit.change() {
+        whit_core::Change::AddRemove => "comes or goes",
+        whit_core::Change::Replace => "is replaced",
+    };
+    let what = match unit.kind() {
+        whit_core::Kind::Event => "one row",
+        whit_core::Kind::Element => "all that one user has in one element",
+        whit_core::Kind::Feature if unit.key().is_empty() => "what is not public of one row",
+        whit_core::Kind::Feature => "what is not public of one user's rows",
+        whit_core::Kind::Label if unit.key().is_empty() => "the label of one row",
+        whit_core::Kind::Label => "the labels of one user's rows",
+        whit_core::Kind::User => "all that one user has",
+    };
+    format!("neighbours: {what} {change}")
+}
+
+/// How rows become what a model reads, and what comes out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// The data set.
+    pub dataset: String,
+    /// The columns, in order.
+    pub features: Vec<String>,
+    /// Whether bytes are opened up to bits.
+    pub bits: bool,
+    /// Every number is multiplied with this,
+    pub scale: f32,
+    /// and this is added.
+    pub offset: f32,
+    /// What is to be told.
+    pub target: String,
+    /// The names of the classes; nothing for numbers.
+    pub classes: Option<Vec<String>>,
+    /// The model.
+    pub model: Named,
+    /// What it is measured by.
+    pub loss: Loss,
+    /// How many numbers go in.
+    pub inputs: usize,
+    /// How many come out.
+    pub outputs: usize,
+}
+
+/// One tensor of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The path to it in the model.
+    pub name: String,
+    /// Its sides.
+    pub sides: Vec<usize>,
+}
+
+/// A model that was learned, with what belongs to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trained {
+    /// What it says of itself.
+    pub card: Card,
+    /// How rows become its input.
+    pub recipe: Recipe,
+    shapes: Vec<Shape>,
+    theta: Vec<f32>,
+}
+
+/// A tensor in the header of a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: [usize; 2],
+}
+
+impl Trained {
+    /// The parameters, one after the other.
+    pub fn theta(&self) -> &[f32] {
+        &self.theta
+    }
+
+    /// The file of the model: safetensors, with card and recipe among the metadata.
+    pub fn to_file(&self) -> Vec<u8> {
+        let text = |value: serde_json::Result<String>| value.unwrap_or_default(); // plain structs have a text
+        let metadata: BTreeMap<&str, String> = BTreeMap::from([
+            ("format", format!("whit model {VERSION}")),
+            ("card", text(serde_json::to_string(&self.card))),
+            ("recipe", text(serde_json::to_string(&self.recipe))),
+        ]);
+        let mut header = serde_json::Map::new();
+        header.insert("__metadata__".to_owned(), serde_json::json!(metadata));
+        let mut start = 0;
+        for shape in &self.shapes {
+            let end = start + 4 * shape.sides.iter().product::<usize>();
+            let stored = serde_json::json!({ "dtype": "F32", "shape": shape.sides, "data_offsets": [start, end] });
+            header.insert(shape.name.clone(), stored);
+            start = end;
+        }
+        let mut header = serde_json::Value::Object(header).to_string().into_bytes();
+        // The data begins at a multiple of eight bytes.
+        header.resize(header.len().next_multiple_of(8), b' ');
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header);
+        bytes.extend(self.theta.iter().flat_map(|value| value.to_le_bytes()));
+        bytes
+    }
+
+    /// Reads the file of a model; what is not exactly one is refused.
+    pub fn of_file(bytes: &[u8]) -> Result<Self, LearnError> {
+        let wrong = |what: &str| LearnError::File(format!("this is no model of whit: {what}"));
+        let length = bytes.first_chunk::<8>().ok_or_else(|| wrong("it is too short"))?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| wrong("its header is too long"))?;
+        let end = length.checked_add(8).filter(|&end| end <= bytes.len() && length <= 100_000_000);
+        let end = end.ok_or_else(|| wrong("its header is longer than the file"))?;
+        let data = &bytes[end..];
+        let mut header: BTreeMap<String, serde_json::Value> =
+            serde_json::from_slice(&bytes[8..end]).map_err(|_| wrong("its header is no JSON"))?;
+        let metadata = header.remove("__metadata__").ok_or_else(|| wrong("it has no card"))?;
+        let metadata: BTreeMap<String, String> =
+            serde_json::from_value(metadata).map_err(|_| wrong("its metadata is no text"))?;
+        if metadata.get("format").is_none_or(|format| *format != format!("whit model {VERSION}")) {
+            return Err(wrong("its format is another"));
+        }
+        let card: Card = read(&metadata, "card").map_err(|why| wrong(&why))?;
+        let recipe: Recipe = read(&metadata, "recipe").map_err(|why| wrong(&why))?;
+        let mut tensors = Vec::new();
+        for (name, value) in header {
+            let stored: Stored =
+                serde_json::from_value(value).map_err(|_| wrong(&format!("`{name}` is no tensor that is known")))?;
+            let numbers = stored.shape.iter().try_fold(4_usize, |all, &side| all.checked_mul(side));
+            let [from, to] = stored.data_offsets;
+            if stored.dtype != "F32" || to < from || numbers != Some(to - from) || to > data.len() {
+                return Err(wrong(&format!("`{name}` has other numbers than its shape says")));
+            }
+            tensors.push((from, to, Shape { name, sides: stored.shape }));
+        }
+        tensors.sort_by_key(|&(from, to, _)| (from, to));
+        let mut at = 0;
+        for (from, to, shape) in &tensors {
+            if *from != at {
+                return Err(wrong(&format!("`{}` does not begin where the tensor before it ends", shape.name)));
+            }
+            at = *to;
+        }
+        if at != data.len() {
+            return Err(wrong("there are numbers that belong to no tensor"));
+        }
+        let theta = data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        Ok(Self { card, recipe, shapes: tensors.into_iter().map(|(_, _, shape)| shape).collect(), theta })
+    }
+
+    /// The model with what was learned; another model than the one that learned is refused, and what differs is named.
+    pub fn fill<M: Module>(&self, model: M) -> Result<M, LearnError> {
+        let (layout, _) = crate::params::Layout::of(&model);
+        let shapes = shapes_of(&layout);
+        for (own, other) in self.shapes.iter().zip(&shapes) {
+            if own != other {
+                let told = |shape: &Shape| format!("`{}` of {:?}", shape.name, shape.sides);
+                return Err(LearnError::File(format!(
+                    "the file holds another model: it has {}, where the model has {}",
+                    told(own),
+                    told(other)
+                )));
+            }
+        }
+        if self.shapes.len() != shapes.len() {
+            let (own, other) = (self.shapes.len(), shapes.len());
+            return Err(LearnError::File(format!(
+                "the file holds another model: it has {own} tensors, and the model has {other}"
+            )));
+        }
+        layout.fill(model, &self.theta)
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(metadata: &BTreeMap<String, String>, name: &str) -> Result<T, String> {
+    let text = metadata.get(name).ok_or_else(|| format!("it has no {name}"))?;
+    serde_json::from_str(text).map_err(|why| format!("its {name} cannot be read: {why}"))
+}
+
+fn shapes_of(layout: &crate::params::Layout) -> Vec<Shape> {
+    let shape = |place: &crate::params::Place| Shape { name: place.name.clone(), sides: place.shape.clone() };
+    layout.places().iter().map(shape).collect()
+}
+
+impl Persist for Trained {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.to_file()
+    }
+}
+
+/// Whoever watches a run: what it sees is as private as the rows.
+pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> + 'a;
+
+/// One training, from where its learner stands to the last step: a mechanism whose noise is drawn step by step.
+///
+/// # Neighbours
+/// Data sets that differ in one unit of a rung of the plan's ladder.
+///
+/// # Claim
+/// What is released costs what [`Plan::charge`] says, however often the process was killed and went on.
+///
+/// # Why
+/// A run that is not interrupted is [`Learner`]'s claim. One that is goes on from its last checkpoint, with the noise of its own that every step has.
+/// Steps after the checkpoint have left nothing behind, so all that can be seen is one way of so many steps, each a step of the plan. Another
+/// way from the same start is refused: the entry in the ledger names the run, the run's only place is locked, and an open entry whose checkpoint
+/// is gone is not gone on with.
+///
+/// # Tried by
+/// `a_training_that_is_killed_pays_once`, in the tests of `whit`.
+pub struct Run<'a, M: Model> {
+    learner: RefCell<Learner<M>>,
+    card: Card,
+    recipe: Recipe,
+    /// The hash of what is meant, and the name of this run.
+    marks: (String, String),
+    place: &'a Place,
+    every: u64,
+    entry: Cell<Option<u64>>,
+    watch: RefCell<&'a mut Watch<'a, M>>,
+}
+
+/// Where checkpoints go, how often, and what they are called.
+pub struct Keeping<'a> {
+    /// The hash of what is meant.
+    pub run: String,
+    /// The name of this run.
+    pub name: String,
+    /// The place.
+    pub place: &'a Place,
+    /// After so many steps each.
+    pub every: u64,
+}
+
+impl<'a, M: Model> Run<'a, M> {
+    /// A run of a learner that stands at its start, or where a checkpoint was.
+    pub fn new(
+        learner: Learner<M>,
+        card: Card,
+        recipe: Recipe,
+        keeping: Keeping<'a>,
+        watch: &'a mut Watch<'a, M>,
+    ) -> Self {
+        let Keeping { run, name, place, every } = keeping;
+        let (learner, entry, watch) = (RefCell::new(learner), Cell::new(None), RefCell::new(watch));
+        Self { learner, card, recipe, marks: (run, name), place, every: every.max(1), entry, watch }
+    }
+
+    fn checkpoint(&self, learner: &Learner<M>) -> Result<(), LearnError> {
+        let (run, name) = &self.marks;
+        self.place.keep(&Checkpoint::new(run, name, self.entry.get(), learner.state()))
+    }
+
+    fn everything(&self) -> Result<Trained, LearnError> {
+        let mut learner = self.learner.borrow_mut();
+        let steps = learner.plan().steps();
+        // From here on the checkpoint knows its entry.
+        self.checkpoint(&learner)?;
+        while learner.taken() < steps {
+            let seen = learner.step()?;
+            if learner.taken() == steps || learner.taken().is_multiple_of(self.every) {
+                self.checkpoint(&learner)?;
+            }
+            (self.watch.borrow_mut())(&learner, &seen)?;
+        }
+        let shapes = shapes_of(learner.layout());
+        Ok(Trained { card: self.card.clone(), recipe: self.recipe.clone(), shapes, theta: learner.learned() })
+    }
+}
+
+impl<M: Model> Mechanism for Run<'_, M> {
+    type Exact = ();
+    type Noisy = Trained;
+
+    fn cost(&self, rung: &Rung) -> Cost {
+        self.learner.borrow().plan().cost(rung)
+    }
+
+    /// The learner has its own source of noise, of the kind that its plan's noise was made with.
+    fn sanitise(&self, (): &(), _: &mut dyn Entropy) -> Result<Sealed<Trained>, SanitiseError> {
+        let told = |error: LearnError| SanitiseError::Engine(format!("{error}; {}", error.hint()));
+        self.everything().map(Sealed::new).map_err(told)
+    }
+
+    fn accuracy(&self, confidence: f64) -> Accuracy {
+        // How far a model is from the one without noise is nothing that a plan knows.
+        Accuracy { within: f64::INFINITY, confidence }
+    }
+}
+
+/// A ledger that notes which entry was reserved.
+struct Noted<'a> {
+    ledger: &'a mut dyn Ledger,
+    entry: &'a Cell<Option<u64>>,
+}
+
+impl Ledger for Noted<'_> {
+    fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
+        let reservation = self.ledger.reserve(charge)?;
+        self.entry.set(Some(reservation.number()));
+        Ok(reservation)
+    }
+
+    fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError> {
+        self.ledger.commit(reservation, value)
+    }
+
+    fn failure(&self) -> Option<LedgerFailure> {
+        self.ledger.failure()
+    }
+}
+
+/// Reserves the whole charge, takes all steps, commits the model, and opens it.
+pub fn train<M: Model>(run: &Run<'_, M>, ledger: &mut dyn Ledger, noise: Noise) -> Result<Trained, ReleaseError> {
+    let rungs = run.learner.borrow().plan().ladder().rungs().to_vec();
+    let mut noted = Noted { ledger, entry: &run.entry };
+    let released = match noise {
+        Noise::Secret { .. } => whit_core::release(run, &(), &rungs, &mut noted, &mut Os),
+        Noise::Replay { seed } => whit_core::release::release_reproducibly_without_privacy(
+            run,
+            &(),
+            &rungs,
+            &mut noted,
+            &mut Replay::new(seed),
+        ),
+        Noise::Off => {
+            whit_core::release::release_reproducibly_without_privacy(run, &(), &rungs, &mut noted, &mut Replay::new(0))
+        }
+    };
+    let mut trained = released?.value;
+    trained.card.entry = run.entry.get();
+    Ok(trained)
+}
+
+/// One hash of all that a run means: a checkpoint of another is not gone on with.
+pub fn run_hash(meaning: &str, fingerprint: &str, partition: Option<&str>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in [meaning, fingerprint, partition.unwrap_or_default()] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// JSON has no infinity: there it is the string `"Infinity"`.
+mod finite_or_word {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        if value.is_finite() { value.serialize(to) } else { "Infinity".serialize(to) }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(f64),
+            Word(String),
+        }
+        match Written::deserialize(from)? {
+            Written::Number(number) => Ok(number),
+            Written::Word(word) => word.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

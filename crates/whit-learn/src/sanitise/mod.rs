@@ -1,0 +1,204 @@
+//! The one way out of a clipped sum: snapped to a lattice, noise added once, divided by a number fixed before.
+
+mod ahead;
+mod grid;
+#[cfg(test)]
+mod tests;
+
+pub use ahead::Noise;
+pub use grid::Grid;
+
+use crate::plan::Plan;
+use ahead::Ahead;
+use whit_noise::{BadRatio, Overflow, RoundedGaussian};
+
+/// Why a sum was not sanitised. Nothing of it has left, whatever the reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SanitiseError {
+    /// All planned steps are taken.
+    #[error("all {steps} steps that the plan pays for are taken")]
+    Spent {
+        /// How many there were.
+        steps: u64,
+    },
+    /// A sum of another length.
+    #[error("the sum has {found} coordinates, and noise was planned for {expected}")]
+    Length {
+        /// How many there should be.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// More coordinates than the lattice is made for, or none.
+    #[error("{coordinates} coordinates cannot be sanitised at once")]
+    Coordinates {
+        /// How many there are.
+        coordinates: usize,
+    },
+    /// NaN or infinity in the sum.
+    #[error("the clipped sum is not finite, so what clips does not bound")]
+    NotFinite,
+    /// A sum beyond the lattice.
+    #[error("the clipped sum is more than 2^51 lattice steps from 0")]
+    TooLarge,
+    /// Noise, or a noisy sum, beyond 64 bits.
+    #[error(transparent)]
+    Overflow(#[from] Overflow),
+    /// Noise that cannot be drawn exactly.
+    #[error(transparent)]
+    Noise(#[from] BadRatio),
+    /// The noise thread did not start.
+    #[error("the thread that draws noise did not start: {reason}")]
+    Thread {
+        /// What the operating system says.
+        reason: String,
+    },
+    /// The noise thread is gone.
+    #[error("the thread that draws noise has stopped")]
+    Stopped,
+    /// This process was forked off the one that drew the noise.
+    #[error("this process was forked from the one whose noise this is, and both would use the same")]
+    Forked,
+}
+
+impl SanitiseError {
+    /// What to do next, where somebody knows.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Spent { .. } => Some("plan more steps; what is learnt so far may be used as it is"),
+            Self::Length { .. } => Some("make the sanitiser for the number of parameters that are trained"),
+            Self::Coordinates { .. } => Some("train between 1 and 2^32 parameters"),
+            Self::NotFinite => Some("let a bag whose gradient is not finite contribute nothing"),
+            Self::TooLarge => Some("draw fewer units in a step"),
+            Self::Thread { .. } => Some("free some memory or threads"),
+            Self::Forked => Some("make a new sanitiser in each process"),
+            Self::Overflow(_) | Self::Noise(_) | Self::Stopped => None,
+        }
+    }
+}
+
+/// Adds Gaussian noise to the clipped sum of each step of a plan, as often as the plan pays for.
+///
+/// # Neighbours
+/// Data sets that differ in one unit of a rung. Given all other coins, a step's exact clipped sum `S` is `e` where the
+/// unit is not drawn and `a` or `b` where it is, with `|a − e| ≤ r·C` and `|a − b| ≤ d·C` for an `r ≥ 1` and the `d` of
+/// [`dominating`](whit_account::accountant::pair::dominating).
+///
+/// # Claim
+/// All steps together are at most as easy to tell apart as [`Plan::cost`] says: subsampled Gaussian noise of multiplier
+/// `σ/(1 + slack)`, on contributions of at most 1 that are at most `(d + slack)/(1 + slack)` apart.
+///
+/// # Why
+/// 1. *The float sum* is within `C·SUMMATION/2` of `S`; the clipping guarantees it. It is a function of the drawn bags, in the
+///    order of their units, alone: where the unit is not drawn, both data sets give the same floats, bit by bit.
+/// 2. *Snapping* moves it by at most `√d·step/2 ≤ C·SNAPPING/2` more: see [`Grid`]. So the lattice point `T` is within
+///    `C·slack/2` of `S`, with `slack = SUMMATION + SNAPPING`, and the distance of two of them grows by at most `C·slack`.
+/// 3. Let `C′ = C(1 + slack)`. As `r ≥ 1`, `r·C + slack·C ≤ r·C′`: what is drawn moves `T` by at most `r` units of `C′`,
+///    and neighbours are apart by at most `d·C + slack·C = C′·(d + slack)/(1 + slack)`. For `h` units at once it is
+///    `h·d·C + slack·C`, which is not more than `h` times that; where none of them is drawn the floats are the same.
+/// 4. The noise has deviation `σ·C`, exactly, in a lattice that `T` is a point of, so `T + round(N) = round(T + N)`: rounding is
+///    post-processing of the real Gaussian mechanism with multiplier `σ·C/C′ = σ/(1 + slack)`. So is the division, by
+///    a number that is the same for all data sets.
+/// 5. Noise is drawn once for each step and used once: buffers have one owner, and a fork is refused.
+///
+/// That a sum is refused for not being finite shows something of the data. Clipping therefore lets a bag whose gradient
+/// is not finite contribute nothing, and the check here only stands in case that it does not.
+///
+/// # Tried by
+/// `a_snapped_sum_is_within_the_stated_slack`, `noise_follows_its_law`, `each_step_has_noise_of_its_own`,
+/// `what_is_refused_takes_no_noise`, `every_buffer_is_given_once_and_in_order`, `a_plan_pays_for_so_many_steps_and_no_more`,
+/// `slack_is_paid_for_at_every_difference`,
+/// `an_attack_on_whole_users_attains_what_the_plan_charges_and_not_what_the_paper_does`.
+///
+/// ```
+/// use whit_core::{Change, Ladder, Unit, unit::{Caps, Kind}};
+/// use whit_learn::{Count, Draft, Noise, Sanitiser};
+/// let ladder = Ladder::new(vec![Unit::event(Change::AddRemove)], Caps::default(), Kind::Event)?;
+/// let plan = Draft::new(ladder, "1/100".parse()?, Count::Declared(10_000), 1.0, 1000).with_noise(1.0)?;
+/// let mut sanitiser = Sanitiser::new(&plan, 3, Noise::Secret { threads: 1 })?;
+/// let mut gradient = [0.0; 3];
+/// sanitiser.sanitise(&[40.0, -3.0, 0.0], &mut gradient)?;
+/// assert!((gradient[0] - 0.4).abs() < 0.2); // divided by the 100 that are drawn on average, noise 0.01
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Sanitiser {
+    grid: Grid,
+    coordinates: usize,
+    divisor: f64,
+    steps: u64,
+    left: u64,
+    noise: Noise,
+    ahead: Ahead,
+}
+
+impl Sanitiser {
+    /// The sanitiser of a plan for so many coordinates. Its thread begins to draw at once.
+    pub fn new(plan: &Plan, coordinates: usize, noise: Noise) -> Result<Self, SanitiseError> {
+        if coordinates == 0 || coordinates as u64 > 1 << 32 {
+            return Err(SanitiseError::Coordinates { coordinates });
+        }
+        let clip = plan.clip().norm;
+        let grid = Grid::new(clip, coordinates);
+        let sigma = grid.in_steps(plan.noise(), clip).ok_or(Overflow)?;
+        let ahead = Ahead::new(RoundedGaussian::new(sigma)?, coordinates, noise)?;
+        let (divisor, steps) = (plan.divisor(), plan.steps());
+        Ok(Self { grid, coordinates, divisor, steps, left: steps, noise, ahead })
+    }
+
+    /// The lattice that sums are snapped to.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// How many steps are left of what the plan pays for.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Goes on after a checkpoint: so many steps were taken before.
+    pub(crate) fn resume(&mut self, taken: u64) {
+        self.left = self.steps.saturating_sub(taken);
+    }
+
+    /// Where the noise comes from.
+    pub fn noise(&self) -> Noise {
+        self.noise
+    }
+
+    /// The noisy mean of one step: the clipped sum, snapped, with noise, over the plan's divisor.
+    pub fn sanitise(&mut self, sum: &[f64], mean: &mut [f64]) -> Result<(), SanitiseError> {
+        if mean.len() != self.coordinates {
+            return Err(SanitiseError::Length { expected: self.coordinates, found: mean.len() });
+        }
+        let scale = self.grid.step() / self.divisor;
+        self.sanitise_with(sum, |points| {
+            for (mean, &point) in mean.iter_mut().zip(points) {
+                *mean = point as f64 * scale;
+            }
+        })
+    }
+
+    /// The noisy lattice points of one step, for those who scale them themselves: see [`Sanitiser::value`].
+    ///
+    /// What is refused leaves no trace: no noise is taken and no step is used up.
+    pub fn sanitise_with<R>(&mut self, sum: &[f64], read: impl FnOnce(&[i64]) -> R) -> Result<R, SanitiseError> {
+        if self.left == 0 {
+            return Err(SanitiseError::Spent { steps: self.steps });
+        }
+        if sum.len() != self.coordinates {
+            return Err(SanitiseError::Length { expected: self.coordinates, found: sum.len() });
+        }
+        self.grid.check(sum)?;
+        let mut noisy = self.ahead.take()?;
+        self.left -= 1;
+        let done = self.grid.add_to(&mut noisy, sum).map(|()| read(&noisy));
+        self.ahead.give_back(noisy);
+        Ok(done?)
+    }
+
+    /// What a lattice point stands for, over the plan's divisor.
+    pub fn value(&self, point: i64) -> f64 {
+        point as f64 * (self.grid.step() / self.divisor)
+    }
+}

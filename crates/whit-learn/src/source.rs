@@ -1,0 +1,196 @@
+//! Rows to learn from, and which of them are one unit.
+
+use crate::error::LearnError;
+use crate::loss::Targets;
+use whit_core::Kind;
+
+/// Rows in memory, brought together by unit and by user.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    features: Vec<f32>,
+    width: usize,
+    targets: Targets,
+    /// The rows, unit by unit.
+    order: Vec<u32>,
+    /// Where each unit's rows end in that order.
+    unit_ends: Vec<u32>,
+    /// Where each user's units end.
+    user_ends: Vec<u32>,
+}
+
+/// Whose rows they are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Owners<'a> {
+    /// The user of each row, as a number.
+    pub users: Option<&'a [u64]>,
+    /// The element of each row, as a number.
+    pub elements: Option<&'a [u64]>,
+}
+
+impl Rows {
+    /// Rows of `width` numbers each, for a unit of this kind.
+    pub fn new(
+        features: Vec<f32>,
+        width: usize,
+        targets: Targets,
+        kind: Kind,
+        owners: Owners<'_>,
+    ) -> Result<Self, LearnError> {
+        let wrong = |what: String| LearnError::Data(what);
+        if width == 0 || !features.len().is_multiple_of(width) {
+            return Err(wrong(format!("{} numbers do not make rows of {width}", features.len())));
+        }
+        let rows = features.len() / width;
+        if targets.len() != rows {
+            return Err(wrong(format!("there are {rows} rows and {} targets", targets.len())));
+        }
+        if features.iter().any(|value| !value.is_finite()) {
+            return Err(wrong("a feature is missing or infinite".to_owned()));
+        }
+        for (what, owners) in [("users", owners.users), ("elements", owners.elements)] {
+            if let Some(owners) = owners.filter(|owners| owners.len() != rows) {
+                return Err(wrong(format!("there are {rows} rows, and {what} of {} rows", owners.len())));
+            }
+        }
+        if u32::try_from(rows).is_err() {
+            return Err(wrong("there are more than 2^32 rows".to_owned()));
+        }
+        let need = |owners: Option<&'_ [u64]>, what: &str| {
+            owners
+                .is_some()
+                .then_some(())
+                .ok_or_else(|| wrong(format!("the unit needs a column of {what}, and there is none")))
+        };
+        if matches!(kind, Kind::Element | Kind::User) {
+            need(owners.users, "users")?;
+        }
+        if kind == Kind::Element {
+            need(owners.elements, "elements")?;
+        }
+        let user = |row: u32| owners.users.map_or(u64::from(row), |users| users[row as usize]);
+        let within = |row: u32| match kind {
+            Kind::Element => owners.elements.map_or(0, |elements| elements[row as usize]),
+            Kind::User => 0,
+            Kind::Event | Kind::Feature | Kind::Label => u64::from(row),
+        };
+        let mut order: Vec<u32> = (0..rows as u32).collect();
+        order.sort_by_key(|&row| (user(row), within(row)));
+        let (mut unit_ends, mut user_ends) = (Vec::new(), Vec::new());
+        for (place, &row) in order.iter().enumerate() {
+            let next = order.get(place + 1).copied();
+            if next.is_none_or(|next| (user(next), within(next)) != (user(row), within(row))) {
+                unit_ends.push(place as u32 + 1);
+            }
+            if next.is_none_or(|next| user(next) != user(row)) {
+                user_ends.push(unit_ends.len() as u32);
+            }
+        }
+        Ok(Self { features, width, targets, order, unit_ends, user_ends })
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// How many numbers a row has.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many units have rows. As private as the rows.
+    pub fn units(&self) -> usize {
+        self.unit_ends.len()
+    }
+
+    /// Where each user's units end. As private as the rows.
+    pub fn user_ends(&self) -> &[u32] {
+        &self.user_ends
+    }
+
+    /// What rows are measured against.
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// The rows of one unit.
+    pub(crate) fn of_unit(&self, unit: u32) -> &[u32] {
+        let unit = unit as usize;
+        let start = unit.checked_sub(1).map_or(0, |before| self.unit_ends[before]);
+        &self.order[start as usize..self.unit_ends[unit] as usize]
+    }
+
+    /// The numbers of some rows.
+    pub(crate) fn pick(&self, rows: &[u32]) -> Vec<f32> {
+        let mut picked = Vec::with_capacity(rows.len() * self.width);
+        for &row in rows {
+            picked.extend_from_slice(&self.features[row as usize * self.width..(row as usize + 1) * self.width]);
+        }
+        picked
+    }
+
+    /// Keeps at most so many units of each user, and so many rows of each unit: the first by the number of the element, and by place. Which of a user's
+    /// stay depends on that user's alone.
+    #[must_use]
+    pub fn capped(mut self, units: Option<u64>, rows: Option<u64>) -> Self {
+        let (mut order, mut unit_ends, mut user_ends) = (Vec::new(), Vec::new(), Vec::new());
+        let mut start = 0;
+        for &end in &self.user_ends {
+            let mut chosen: Vec<u32> = (start..end).collect();
+            chosen.truncate(units.map_or(usize::MAX, |most| most as usize));
+            for unit in chosen {
+                let own = self.of_unit(unit);
+                order.extend_from_slice(&own[..own.len().min(rows.map_or(usize::MAX, |most| most as usize))]);
+                unit_ends.push(order.len() as u32);
+            }
+            user_ends.push(unit_ends.len() as u32);
+            start = end;
+        }
+        (self.order, self.unit_ends, self.user_ends) = (order, unit_ends, user_ends);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(rows: usize) -> Targets {
+        Targets::Numbers { values: vec![0.0; rows], width: 1 }
+    }
+
+    #[test]
+    fn rows_come_together_by_unit_and_units_by_user() {
+        let users = [7, 3, 7, 3, 7];
+        let elements = [1, 1, 2, 1, 1];
+        let owners = Owners { users: Some(&users), elements: Some(&elements) };
+        let of = |kind| Rows::new(vec![0.0, 1.0, 2.0, 3.0, 4.0], 1, numbers(5), kind, owners).unwrap();
+        let pairs = of(Kind::Element);
+        assert_eq!(
+            (0..3).map(|unit| pairs.of_unit(unit).to_vec()).collect::<Vec<_>>(),
+            [vec![1, 3], vec![0, 4], vec![2]]
+        );
+        assert_eq!(pairs.user_ends(), [1, 3]);
+        assert_eq!(of(Kind::User).units(), 2);
+        assert_eq!(of(Kind::Event).units(), 5);
+        assert_eq!(pairs.capped(Some(1), Some(1)).user_ends(), [1, 2]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let said = |rows: Result<Rows, LearnError>| rows.unwrap_err().to_string();
+        let none = Owners::default();
+        assert!(said(Rows::new(vec![0.0; 5], 2, numbers(2), Kind::Event, none)).contains("rows of 2"));
+        assert!(said(Rows::new(vec![0.0; 4], 2, numbers(3), Kind::Event, none)).contains("3 targets"));
+        assert!(said(Rows::new(vec![f32::NAN; 4], 2, numbers(2), Kind::Event, none)).contains("missing"));
+        assert!(said(Rows::new(vec![0.0; 4], 2, numbers(2), Kind::User, none)).contains("column of users"));
+        let users = [1, 1];
+        let half = Owners { users: Some(&users), elements: None };
+        assert!(said(Rows::new(vec![0.0; 4], 2, numbers(2), Kind::Element, half)).contains("column of elements"));
+    }
+}

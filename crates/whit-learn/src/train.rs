@@ -1,0 +1,516 @@
+//! Learning, step by step: draw, bound, sanitise, step.
+
+use crate::bound::{Bags, Batch, Limit, Seen, Tape, add_clipped};
+use crate::error::LearnError;
+use crate::loss::{Loss, Share, Targets};
+use crate::model::{Inputs, Model};
+use crate::optimise::{Average, Optimiser};
+use crate::params::Layout;
+use crate::plan::{Plan, SUMMATION};
+use crate::sample::{Pool, Sampler};
+use crate::sanitise::{Noise, Sanitiser};
+use crate::source::Rows;
+use crate::tensor;
+use whit_account::normal;
+use whit_core::Draw;
+use whit_noise::{Entropy, Os, Replay};
+
+/// What private features are replaced by where only the public ones may be seen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Padding {
+    /// By these numbers, one for each private feature, which were stated without looking at the rows.
+    Mean(Vec<f32>),
+    /// By Gaussian draws around these, with these deviations, anew for each use.
+    Gaussian {
+        /// Their means.
+        mean: Vec<f32>,
+        /// Their standard deviations.
+        deviation: Vec<f32>,
+    },
+}
+
+/// How a unit's rows become its contribution.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Way {
+    /// The mean gradient over the unit's rows: Algorithm 1 of the element-level paper with loss (10); DP-SGD where a unit is a row.
+    Mean,
+    /// The same with truncated steps (APROX): a unit's linear model of its loss ends at zero, which no step of its own goes beyond.
+    Truncated,
+    /// The sum of the gradients of the unit's rows.
+    Sum,
+    /// The way from θ to where so many local steps of this size lead on the unit's own rows, over the size (federated averaging).
+    Local {
+        /// How many.
+        steps: u32,
+        /// How long.
+        size: f64,
+    },
+    /// Algorithm 1 of the feature paper: the gradient of a row less that of the row with its private features padded is private; the gradient of padded
+    /// rows of a second batch, drawn and padded on its own, is public (erratum F6).
+    Feature {
+        /// Which features are private.
+        private: Vec<usize>,
+        /// What stands in their place.
+        padding: Padding,
+        /// How much the public part counts, beside 1 for the private one.
+        public: f64,
+    },
+    /// The part of the loss that reads the label is private; the rest is public, from a second batch.
+    Label,
+}
+
+/// What can be set without changing what is promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// So many rows go through the model at once.
+    pub rows_at_once: usize,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { rows_at_once: 4096 }
+    }
+}
+
+/// Tells the system's allocator to keep the large buffers that each step needs again, instead of giving them back and asking for them page by
+/// page: a convolutional network's step takes two thirds of the time then. For the whole process, so it is for commands to say and not for libraries.
+pub fn keep_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    for (option, value) in
+        [(libc::M_MMAP_THRESHOLD, i32::MAX), (libc::M_TRIM_THRESHOLD, i32::MAX), (libc::M_TOP_PAD, 64 << 20)]
+    {
+        #[expect(unsafe_code, reason = "a call of the C library")]
+        // SAFETY: sets a number that the allocator reads under its own lock; any value is allowed.
+        unsafe {
+            libc::mallopt(option, value);
+        }
+    }
+}
+
+/// A model being learned under a plan.
+///
+/// # Neighbours
+/// Data sets that differ in one unit of a rung of the plan's ladder.
+///
+/// # Claim
+/// All iterates together, and so the model, cost what [`Plan::charge`] says.
+///
+/// # Why
+/// A step's clipped sum moves by at most the clip norm when one drawn unit comes or goes ([`Clip`](crate::plan::Clip); norms are raised by more than
+/// rounding can take away), its float error is below half of [`SUMMATION`] by the choice of how many rows are multiplied at once, and
+/// [`Sanitiser`] does the rest. What else a step reads is public: θ, which is post-processing of earlier steps, and for feature and label
+/// units the public part of rows that an independent draw chose.
+///
+/// What a row's gradient is in floats is taken to depend on the row and θ alone. Matrix kernels may differ in the last bit with the number of rows that
+/// go through them at once; that is not accounted for.
+///
+/// # Tried by
+/// `bag_norms_and_sums_agree_with_gradients_that_are_formed`, `everything_without_noise_is_plain_descent`, and the audits in `tests/`.
+pub struct Learner<M: Model> {
+    model: M,
+    layout: Layout,
+    theta: Vec<f32>,
+    plan: Plan,
+    loss: Loss,
+    way: Way,
+    rows: Rows,
+    sampler: Sampler,
+    public: Option<Sampler>,
+    sanitiser: Sanitiser,
+    optimiser: Optimiser,
+    average: Option<Average>,
+    entropy: Box<dyn Entropy + Send>,
+    tuning: Tuning,
+    sums: Vec<f64>,
+    mean: Vec<f64>,
+}
+
+/// What a learner is made of.
+pub struct Parts<M: Model> {
+    /// The model, where it starts.
+    pub model: M,
+    /// What is promised.
+    pub plan: Plan,
+    /// What outputs are measured by.
+    pub loss: Loss,
+    /// How a unit contributes.
+    pub way: Way,
+    /// What is learned from.
+    pub rows: Rows,
+    /// How θ moves.
+    pub optimiser: Optimiser,
+    /// Which iterates are averaged; the last one counts where none are.
+    pub average: Option<Average>,
+    /// Where coins and noise come from.
+    pub noise: Noise,
+    /// What promises nothing.
+    pub tuning: Tuning,
+}
+
+impl<M: Model> Learner<M> {
+    /// Checks that everything fits, and stands at the start.
+    pub fn new(parts: Parts<M>) -> Result<Self, LearnError> {
+        let Parts { model, plan, loss, way, rows, optimiser, average, noise, tuning } = parts;
+        loss.check(rows.targets(), model.outputs())?;
+        if let Way::Feature { private, padding, .. } = &way {
+            check_padding(private, padding, rows.width())?;
+        }
+        let (layout, theta) = Layout::of(&model);
+        let pool = match plan.draw() {
+            Draw::Unit => Pool::Units(rows.units()),
+            Draw::User { .. } => Pool::Users { ends: rows.user_ends() },
+        };
+        let sampler = Sampler::new(&plan, pool)?;
+        let public = matches!(way, Way::Feature { .. } | Way::Label).then(|| sampler.clone());
+        let sanitiser = Sanitiser::new(&plan, layout.len(), noise)?;
+        let entropy: Box<dyn Entropy + Send> = match noise {
+            Noise::Secret { .. } => Box::new(Os),
+            Noise::Replay { seed } => Box::new(Replay::new(seed ^ 0xc0_1d)),
+            Noise::Off => Box::new(Replay::new(0xc0_1d)),
+        };
+        let (sums, mean) = (vec![0.0; layout.len()], vec![0.0; layout.len()]);
+        Ok(Self {
+            model,
+            layout,
+            theta,
+            plan,
+            loss,
+            way,
+            rows,
+            sampler,
+            public,
+            sanitiser,
+            optimiser,
+            average,
+            entropy,
+            tuning,
+            sums,
+            mean,
+        })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Where each parameter stands.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How many steps were taken.
+    pub fn taken(&self) -> u64 {
+        self.plan.steps() - self.sanitiser.left()
+    }
+
+    /// θ as it is now. Released under the plan's charge, like all iterates.
+    pub fn theta(&self) -> &[f32] {
+        &self.theta
+    }
+
+    /// What was learned: the average of the iterates where one is kept, else the last one.
+    pub fn learned(&self) -> Vec<f32> {
+        let average = self.average.as_ref().and_then(Average::value);
+        average.map_or_else(|| self.theta.clone(), |average| average.iter().map(|&value| value as f32).collect())
+    }
+
+    /// The model with what was learned.
+    pub fn model(&self) -> Result<M, LearnError> {
+        self.layout.fill(self.model.clone(), &self.learned())
+    }
+
+    /// State for a checkpoint: θ, the optimiser, the average and how many steps were taken.
+    pub fn state(&self) -> (&[f32], &Optimiser, Option<&Average>, u64) {
+        (&self.theta, &self.optimiser, self.average.as_ref(), self.taken())
+    }
+
+    /// Goes on from a checkpoint.
+    pub fn resume(
+        &mut self,
+        theta: Vec<f32>,
+        optimiser: Optimiser,
+        average: Option<Average>,
+        taken: u64,
+    ) -> Result<(), LearnError> {
+        if theta.len() != self.layout.len() || taken > self.plan.steps() || optimiser.taken() != taken {
+            return Err(LearnError::File("the checkpoint is of another model or plan".to_owned()));
+        }
+        self.optimiser = optimiser.validated(theta.len())?;
+        (self.theta, self.average) = (theta, average);
+        self.model = self.layout.fill(self.model.clone(), &self.theta)?;
+        self.sanitiser.resume(taken);
+        Ok(())
+    }
+
+    /// One step. What it returns was seen on the way and is as private as the rows: it is for the owner's eyes, and no part of the release.
+    ///
+    /// A step that is refused draws no noise and moves nothing.
+    pub fn step(&mut self) -> Result<Seen, LearnError> {
+        let drawn = self.sampler.draw(&mut *self.entropy);
+        self.sums.fill(0.0);
+        let mut sums = std::mem::take(&mut self.sums);
+        let seen = self.add_drawn(&drawn, &mut sums);
+        self.sums = sums;
+        let seen = seen?;
+        let public = self.public_gradient()?;
+        self.sanitiser.sanitise(&self.sums, &mut self.mean)?;
+        if let Some(public) = public {
+            self.mean.iter_mut().zip(&public).for_each(|(mean, public)| *mean += public);
+        }
+        let deviation = match self.sanitiser.noise() {
+            Noise::Off => 0.0,
+            Noise::Secret { .. } | Noise::Replay { .. } => {
+                self.plan.noise() * self.plan.clip().norm / self.plan.divisor()
+            }
+        };
+        self.optimiser.step(&mut self.theta, &self.mean, deviation)?;
+        if let Some(average) = &mut self.average {
+            average.take(self.optimiser.taken(), &self.theta)?;
+        }
+        self.model = self.layout.fill(self.model.clone(), &self.theta)?;
+        Ok(seen)
+    }
+
+    /// The clipped contributions of the units that were drawn.
+    fn add_drawn(&mut self, drawn: &[u32], sums: &mut [f64]) -> Result<Seen, LearnError> {
+        if let Way::Local { steps, size } = self.way {
+            return self.add_local(drawn, steps, size, sums);
+        }
+        let coins = self.entropy.bits(64);
+        let mut seen = Seen::default();
+        let mut start = 0;
+        while start < drawn.len() {
+            let mut end = start;
+            let mut rows = 0;
+            while end < drawn.len() && (end == start || rows < self.tuning.rows_at_once) {
+                rows += self.rows.of_unit(drawn[end]).len();
+                end += 1;
+            }
+            let part = self.add_batch(&drawn[start..end], drawn.len(), coins ^ start as u64, sums)?;
+            seen.add(&part);
+            start = end;
+        }
+        Ok(seen)
+    }
+
+    fn add_batch(&mut self, units: &[u32], all: usize, coins: u64, sums: &mut [f64]) -> Result<Seen, LearnError> {
+        let (mut picked, mut weights, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+        for &unit in units {
+            let own = self.rows.of_unit(unit);
+            let weight = if self.way == Way::Sum { 1.0 } else { 1.0 / own.len() as f32 };
+            picked.extend_from_slice(own);
+            weights.extend(std::iter::repeat_n(weight, own.len()));
+            sizes.push(own.len());
+        }
+        let mut features = self.rows.pick(&picked);
+        let share = if self.way == Way::Label { Share::OfLabel } else { Share::Whole };
+        if let Way::Feature { private, padding, .. } = &self.way {
+            // Each row of a bag is followed by itself with its private features padded, which counts against it.
+            let width = self.rows.width();
+            let (mut both, mut twice, mut signed) = (Vec::new(), Vec::new(), Vec::new());
+            for ((row, &picked), &weight) in features.chunks_exact(width).zip(&picked).zip(&weights) {
+                both.extend_from_slice(row);
+                both.extend(pad(row, private, padding, &mut *self.entropy));
+                twice.extend([picked, picked]);
+                signed.extend([weight, -weight]);
+            }
+            (features, picked, weights) = (both, twice, signed);
+            for size in &mut sizes {
+                *size *= 2;
+            }
+        }
+        let limit = Limit {
+            clip: Some(self.plan.clip()),
+            allowed: self.plan.clip().norm * SUMMATION / 2.0 * units.len() as f64 / all as f64,
+            truncated: (self.way == Way::Truncated).then(|| self.optimiser.next_size()),
+        };
+        let batch = Batch {
+            inputs: Inputs::of(features, self.rows.width()),
+            targets: &self.rows.targets().pick(&picked),
+            weights: &weights,
+            bags: &Bags::of_sizes(sizes),
+            share,
+            coins: Some(Replay::new(coins)),
+        };
+        add_clipped(&self.model, &self.layout, self.loss, batch, limit, sums)
+    }
+
+    /// The mean gradient of what is public, of a draw of its own.
+    fn public_gradient(&mut self) -> Result<Option<Vec<f64>>, LearnError> {
+        let Some(sampler) = &mut self.public else { return Ok(None) };
+        let drawn = sampler.draw(&mut *self.entropy);
+        let rows: Vec<u32> = drawn.iter().flat_map(|&unit| self.rows.of_unit(unit)).copied().collect();
+        let mut sum = vec![0.0; self.layout.len()];
+        if rows.is_empty() {
+            return Ok(Some(sum));
+        }
+        let mut features = self.rows.pick(&rows);
+        let (share, counts) = match &self.way {
+            Way::Feature { private, padding, public } => {
+                let padded = features
+                    .chunks_exact(self.rows.width())
+                    .flat_map(|row| pad(row, private, padding, &mut *self.entropy));
+                features = padded.collect();
+                (Share::Whole, *public)
+            }
+            _ => (Share::WithoutLabel, 1.0),
+        };
+        let batch = Batch {
+            inputs: Inputs::of(features, self.rows.width()),
+            targets: &self.rows.targets().pick(&rows),
+            weights: &vec![1.0; rows.len()],
+            bags: &Bags::single(rows.len()),
+            share,
+            coins: Some(Replay::new(self.entropy.bits(64))),
+        };
+        let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
+        add_clipped(&self.model, &self.layout, self.loss, batch, limit, &mut sum)?;
+        // Who was drawn here is public, so the number of rows may divide.
+        let scale = counts / rows.len() as f64;
+        for value in &mut sum {
+            *value *= scale;
+        }
+        Ok(Some(sum))
+    }
+
+    /// Local steps on each unit's own rows, one unit after the other.
+    fn add_local(&mut self, drawn: &[u32], steps: u32, size: f64, sums: &mut [f64]) -> Result<Seen, LearnError> {
+        let norm = self.plan.clip().norm;
+        let mut seen = Seen::default();
+        for &unit in drawn {
+            let rows = self.rows.of_unit(unit).to_vec();
+            let (features, targets) = (self.rows.pick(&rows), self.rows.targets().pick(&rows));
+            let weights = vec![1.0 / rows.len() as f32; rows.len()];
+            let mut model = self.model.clone();
+            let mut theta = self.theta.clone();
+            for _ in 0..steps {
+                let mut gradient = vec![0.0; self.layout.len()];
+                let batch = Batch {
+                    inputs: Inputs::of(features.clone(), self.rows.width()),
+                    targets: &targets,
+                    weights: &weights,
+                    bags: &Bags::of_sizes([rows.len()]),
+                    share: Share::Whole,
+                    coins: Some(Replay::new(self.entropy.bits(64))),
+                };
+                let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
+                seen.add(&add_clipped(&model, &self.layout, self.loss, batch, limit, &mut gradient)?);
+                theta.iter_mut().zip(&gradient).for_each(|(theta, slope)| *theta -= (size * slope) as f32);
+                model = self.layout.fill(model, &theta)?;
+            }
+            // What was gone, over the size of a step, is what a gradient would be: θ₀ − θ₊ and not the other way round (E10).
+            let moved = |(from, to): (&f32, &f32)| (f64::from(*from) - f64::from(*to)) / size;
+            let moves: Vec<f64> = self.theta.iter().zip(&theta).map(moved).collect();
+            let length = moves.iter().map(|value| value * value).sum::<f64>().sqrt();
+            if !length.is_finite() {
+                return Err(LearnError::NotANumber("local steps".to_owned()));
+            }
+            let factor = if length <= norm { 1.0 } else { (norm / length).next_down() };
+            sums.iter_mut().zip(&moves).for_each(|(sum, value)| *sum += factor * value);
+        }
+        Ok(seen)
+    }
+}
+
+/// A row with its private features padded, by draws of its own.
+fn pad(row: &[f32], private: &[usize], padding: &Padding, entropy: &mut dyn Entropy) -> Vec<f32> {
+    let mut padded = row.to_vec();
+    for (i, &column) in private.iter().enumerate() {
+        padded[column] = match padding {
+            Padding::Mean(mean) => mean[i],
+            Padding::Gaussian { mean, deviation } => {
+                let uniform = (entropy.bits(53) as f64 + 0.5) * 2f64.powi(-53);
+                mean[i] + deviation[i] * normal::quantile(uniform) as f32
+            }
+        };
+    }
+    padded
+}
+
+fn check_padding(private: &[usize], padding: &Padding, width: usize) -> Result<(), LearnError> {
+    let fits = match padding {
+        Padding::Mean(mean) => mean.len() == private.len(),
+        Padding::Gaussian { mean, deviation } => mean.len() == private.len() && deviation.len() == private.len(),
+    };
+    if !fits || private.is_empty() || private.iter().any(|&column| column >= width) {
+        let what = format!("{} private features of {width}, and padding for another number of them", private.len());
+        return Err(LearnError::Data(what));
+    }
+    Ok(())
+}
+
+/// What a model makes of rows, row by row.
+pub fn predict<M: Model>(model: &M, features: &[f32], width: usize, tuning: Tuning) -> Result<Vec<f32>, LearnError> {
+    let mut outputs = Vec::new();
+    for part in features.chunks(tuning.rows_at_once.max(1) * width.max(1)) {
+        outputs.extend(tensor::floats(model.forward(&Inputs::of(part.to_vec(), width), &mut Tape::open())?));
+    }
+    Ok(outputs)
+}
+
+/// The mean loss of rows and, for classes, the share that is told right.
+pub fn evaluate(loss: Loss, outputs: &[f32], targets: &Targets, width: usize) -> (f64, Option<f64>) {
+    let rows = targets.len();
+    let (losses, _) = loss.feel(Share::Whole, outputs, targets, &vec![1.0; rows], width);
+    let mean = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / rows.max(1) as f64;
+    let most = |z: &[f32]| (0..z.len()).fold(0, |best, i| if z[i] > z[best] { i } else { best });
+    let right = match targets {
+        Targets::Classes { labels, .. } => {
+            Some(outputs.chunks_exact(width).zip(labels).filter(|(z, label)| most(z) == **label as usize).count())
+        }
+        Targets::Numbers { values, .. } if loss == Loss::Logistic => {
+            Some(outputs.iter().zip(values).filter(|(z, y)| (**z > 0.0) == (**y > 0.5)).count())
+        }
+        Targets::Numbers { .. } => None,
+    };
+    (mean, right.map(|right| right as f64 / rows.max(1) as f64))
+}
+
+/// Plain learning, which protects nobody: what private learning is compared with.
+pub struct Plain<M: Model> {
+    model: M,
+    layout: Layout,
+    theta: Vec<f32>,
+    loss: Loss,
+    optimiser: Optimiser,
+    sums: Vec<f64>,
+}
+
+impl<M: Model> Plain<M> {
+    /// A model, where it starts.
+    pub fn new(model: M, loss: Loss, optimiser: Optimiser) -> Self {
+        let (layout, theta) = Layout::of(&model);
+        let sums = vec![0.0; layout.len()];
+        Self { model, layout, theta, loss, optimiser, sums }
+    }
+
+    /// One step along the mean gradient of rows.
+    pub fn step(&mut self, features: Vec<f32>, width: usize, targets: &Targets) -> Result<Seen, LearnError> {
+        let rows = targets.len();
+        self.sums.fill(0.0);
+        let batch = Batch {
+            inputs: Inputs::of(features, width),
+            targets,
+            weights: &vec![1.0 / rows.max(1) as f32; rows],
+            bags: &Bags::of_sizes([rows]),
+            share: Share::Whole,
+            coins: None,
+        };
+        let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
+        let seen = add_clipped(&self.model, &self.layout, self.loss, batch, limit, &mut self.sums)?;
+        self.optimiser.step(&mut self.theta, &self.sums, 0.0)?;
+        self.model = self.layout.fill(self.model.clone(), &self.theta)?;
+        Ok(seen)
+    }
+
+    /// The model as it is now.
+    pub fn model(&self) -> &M {
+        &self.model
+    }
+
+    /// θ as it is now.
+    pub fn theta(&self) -> &[f32] {
+        &self.theta
+    }
+}

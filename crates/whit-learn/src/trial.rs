@@ -1,0 +1,35 @@
+//! What the tests of several files share: a ledger without end, and draws that come again.
+
+use crate::scatter::{Scatter, Sum};
+use whit_core::release::{CommitError, Reservation, release_reproducibly_without_privacy};
+use whit_core::{Change, Charge, Ledger, Refusal, Rung, Unit};
+use whit_noise::{Entropy, Replay};
+
+pub(crate) struct Endless;
+
+impl Ledger for Endless {
+    fn reserve(&mut self, _: &Charge) -> Result<Reservation, Refusal> {
+        Ok(Reservation::new(1))
+    }
+
+    fn commit(&mut self, _: Reservation, _: &[u8]) -> Result<(), CommitError> {
+        Ok(())
+    }
+}
+
+/// What a release of this sum would be, from a seed.
+pub(crate) fn sanitised(scatter: &Scatter, sum: &Sum, seed: u64) -> Vec<i64> {
+    let rungs = [Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false }];
+    release_reproducibly_without_privacy(scatter, sum, &rungs, &mut Endless, &mut Replay::new(seed)).unwrap().value
+}
+
+/// Between 0 and 1, neither of them.
+pub(crate) fn uniform(entropy: &mut dyn Entropy) -> f64 {
+    (entropy.bits(52) as f64 + 0.5) / 2_f64.powi(52)
+}
+
+/// A standard Gaussian, for made-up data.
+pub(crate) fn normal(entropy: &mut dyn Entropy) -> f64 {
+    let (radius, angle) = ((-2.0 * uniform(entropy).ln()).sqrt(), std::f64::consts::TAU * uniform(entropy));
+    radius * angle.cos()
+}

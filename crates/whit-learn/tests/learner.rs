@@ -1,0 +1,266 @@
+//! The learner without noise against descent written out by hand, unit by unit.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use whit_core::unit::Caps;
+use whit_core::{Change, Kind, Ladder, Unit};
+use whit_learn::layer::Linear;
+use whit_learn::loss::{Loss, Targets};
+use whit_learn::optimise::{Optimiser, Rule, Schedule};
+use whit_learn::{Clip, Clipping, Count, Draft, Learner, Noise, Owners, Padding, Parts, Plan, Rows, Tuning, Way};
+use whit_noise::{Entropy, Replay};
+
+fn ladder(kind: Kind) -> Ladder {
+    let caps = Caps { elements_per_user: Some(8), rows_per_element: Some(64) };
+    let unit = match kind {
+        Kind::Event => Unit::event(Change::AddRemove),
+        Kind::Element => Unit::element("user", "topic"),
+        Kind::User => Unit::user("user", Change::AddRemove),
+        Kind::Feature => Unit::feature(&[], &["a", "y"]),
+        Kind::Label => Unit::label(&[], "y"),
+    };
+    Ladder::new(vec![unit], caps, kind).unwrap()
+}
+
+fn plan(kind: Kind, rate: &str, units: u64, norm: f64, steps: u64) -> Plan {
+    Draft::new(ladder(kind), rate.parse().unwrap(), Count::Declared(units), norm, steps).with_noise(1.0).unwrap()
+}
+
+fn numbers(count: usize, entropy: &mut Replay) -> Vec<f32> {
+    (0..count).map(|_| entropy.bits(24) as f32 / 2f32.powi(23) - 1.0).collect()
+}
+
+const WIDTH: usize = 3;
+
+struct Data {
+    features: Vec<f32>,
+    labels: Vec<f32>,
+    users: Vec<u64>,
+    topics: Vec<u64>,
+}
+
+fn data(rows: usize, seed: u64) -> Data {
+    let mut entropy = Replay::new(seed);
+    Data {
+        features: numbers(rows * WIDTH, &mut entropy),
+        labels: (0..rows).map(|_| entropy.bits(1) as f32).collect(),
+        users: (0..rows).map(|_| entropy.bits(2)).collect(),
+        topics: (0..rows).map(|_| entropy.bits(1)).collect(),
+    }
+}
+
+fn learner(data: &Data, kind: Kind, plan: Plan, way: Way, loss: Loss, size: f64, noise: Noise) -> Learner<Linear> {
+    let owners = Owners { users: Some(&data.users), elements: Some(&data.topics) };
+    let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
+    let rows =
+        Rows::new(data.features.clone(), data.features.len() / data.labels.len(), targets, kind, owners).unwrap();
+    let model = Linear::at_zero(rows.width(), 1, false);
+    let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size }, None, rows.width()).unwrap();
+    let tuning = Tuning { rows_at_once: 7 };
+    Learner::new(Parts { model, plan, loss, way, rows, optimiser, average: None, noise, tuning }).unwrap()
+}
+
+fn slope(theta: &[f64], row: &[f32], label: f32) -> Vec<f64> {
+    let z: f64 = theta.iter().zip(row).map(|(t, &x)| t * f64::from(x)).sum();
+    let error = 1.0 / (1.0 + (-z).exp()) - f64::from(label);
+    row.iter().map(|&x| error * f64::from(x)).collect()
+}
+
+/// Descent on the mean over bags of the bag's mean gradient, each clipped.
+fn by_hand(data: &Data, bag_of: impl Fn(usize) -> u64, norm: f64, size: f64, steps: u64) -> Vec<f64> {
+    let mut theta = vec![0.0; WIDTH];
+    let rows = data.labels.len();
+    let mut bags: Vec<u64> = (0..rows).map(&bag_of).collect();
+    bags.sort_unstable();
+    bags.dedup();
+    for _ in 0..steps {
+        let mut sum = vec![0.0; WIDTH];
+        for &bag in &bags {
+            let own: Vec<usize> = (0..rows).filter(|&row| bag_of(row) == bag).collect();
+            let mut gradient = vec![0.0; WIDTH];
+            for &row in &own {
+                let of_row = slope(&theta, &data.features[row * WIDTH..(row + 1) * WIDTH], data.labels[row]);
+                gradient.iter_mut().zip(of_row).for_each(|(g, v)| *g += v / own.len() as f64);
+            }
+            let length = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+            let factor = if length > norm { norm / length } else { 1.0 };
+            sum.iter_mut().zip(&gradient).for_each(|(s, g)| *s += factor * g);
+        }
+        theta.iter_mut().zip(&sum).for_each(|(t, s)| *t -= size * s / bags.len() as f64);
+    }
+    theta
+}
+
+fn is_near(found: &[f32], expected: &[f64], within: f64) {
+    let error = found.iter().zip(expected).map(|(&a, b)| (f64::from(a) - b).abs()).fold(0.0, f64::max);
+    assert!(error <= within, "{found:?} is {error} away from {expected:?}");
+}
+
+#[test]
+fn everything_without_noise_is_plain_descent() {
+    let data = data(40, 1);
+    let steps = 50;
+    let (size, norm) = (0.5, 4.0); // no gradient is as long as that: nothing is clipped
+    let bag = |kind: Kind, row: usize| match kind {
+        Kind::Element => data.users[row] * 2 + data.topics[row],
+        Kind::User => data.users[row],
+        _ => row as u64,
+    };
+    for kind in [Kind::Event, Kind::Element, Kind::User] {
+        let units = (0..40).map(|row| bag(kind, row)).collect::<std::collections::BTreeSet<_>>().len() as u64;
+        let plan = plan(kind, "1", units, norm, steps);
+        let mut learner = learner(&data, kind, plan, Way::Mean, Loss::Logistic, size, Noise::Off);
+        for _ in 0..steps {
+            learner.step().unwrap();
+        }
+        is_near(learner.theta(), &by_hand(&data, |row| bag(kind, row), f64::INFINITY, size, steps), 2e-5);
+        assert!(learner.step().unwrap_err().to_string().contains("are taken"), "a plan pays for so many steps");
+    }
+}
+
+#[test]
+fn bags_are_clipped_as_a_whole() {
+    let data = data(40, 2);
+    let (steps, size, norm) = (30, 1.0, 0.05);
+    let bag = |row: usize| data.users[row] * 2 + data.topics[row];
+    let units = (0..40).map(bag).collect::<std::collections::BTreeSet<_>>().len() as u64;
+    let plan = plan(Kind::Element, "1", units, norm, steps);
+    let mut learner = learner(&data, Kind::Element, plan, Way::Mean, Loss::Logistic, size, Noise::Off);
+    let mut clipped = 0;
+    for _ in 0..steps {
+        clipped += learner.step().unwrap().clipped;
+    }
+    assert!(clipped > 0);
+    is_near(learner.theta(), &by_hand(&data, bag, norm, size, steps), 2e-5);
+}
+
+/// The private and the public part of a feature or label unit are the whole gradient together, when everybody is drawn.
+#[test]
+fn private_and_public_parts_make_up_the_gradient() {
+    let data = data(40, 3);
+    let (steps, size) = (30, 0.5);
+    let expected = by_hand(&data, |row| row as u64, f64::INFINITY, size, steps);
+    let padding = Padding::Mean(vec![0.25, -0.5]);
+    let feature = Way::Feature { private: vec![0, 2], padding, public: 1.0 };
+    for (kind, way) in [(Kind::Feature, feature), (Kind::Label, Way::Label)] {
+        let plan = plan(kind, "1", 40, 4.0, steps);
+        let mut learner = learner(&data, kind, plan, way, Loss::Logistic, size, Noise::Off);
+        for _ in 0..steps {
+            learner.step().unwrap();
+        }
+        is_near(learner.theta(), &expected, 5e-5);
+    }
+}
+
+/// Draws of padding are independent: the private and the public batch do not share them, or the noise in them would cancel (F6).
+#[test]
+fn padding_is_drawn_anew_for_each_use() {
+    let data = data(40, 3);
+    let padding = Padding::Gaussian { mean: vec![0.0; 2], deviation: vec![3.0; 2] };
+    let way = Way::Feature { private: vec![0, 2], padding, public: 1.0 };
+    let plan = plan(Kind::Feature, "1", 40, 64.0, 1);
+    let mut learner = learner(&data, Kind::Feature, plan, way, Loss::Logistic, 0.5, Noise::Off);
+    learner.step().unwrap();
+    // With shared draws the padded parts would cancel, and this would be plain descent.
+    let plain = by_hand(&data, |row| row as u64, f64::INFINITY, 0.5, 1);
+    let apart = learner.theta().iter().zip(&plain).map(|(&a, b)| (f64::from(a) - b).abs()).fold(0.0, f64::max);
+    assert!(apart > 1e-2, "{apart}");
+}
+
+/// E10: loss (θ − 1)²/2 from θ = 0 with α = 0.1 goes to 0.1; the printed update (15) goes to −0.1.
+#[test]
+fn an_update_goes_down() {
+    let data = Data { features: vec![1.0], labels: vec![1.0], users: vec![0], topics: vec![0] };
+    for way in [Way::Mean, Way::Sum, Way::Local { steps: 1, size: 0.1 }] {
+        let plan = plan(Kind::Event, "1", 1, 8.0, 1);
+        let mut learner = learner(&data, Kind::Event, plan, way, Loss::Squared, 0.1, Noise::Off);
+        learner.step().unwrap();
+        assert!((learner.theta()[0] - 0.1).abs() < 1e-5, "{:?}", learner.theta());
+    }
+}
+
+/// A step of 10 on (θ − 1)²/2 would go to 10; the truncated one stops where the linear model of the loss is zero, at 0.5.
+#[test]
+fn a_truncated_step_stops_where_its_model_ends() {
+    let data = Data { features: vec![1.0], labels: vec![1.0], users: vec![0], topics: vec![0] };
+    let plan = plan(Kind::Event, "1", 1, 8.0, 1);
+    let mut learner = learner(&data, Kind::Event, plan, Way::Truncated, Loss::Squared, 10.0, Noise::Off);
+    learner.step().unwrap();
+    assert!((learner.theta()[0] - 0.5).abs() < 1e-4, "{:?}", learner.theta());
+}
+
+/// Several local steps go as far as descent on the unit's own rows would.
+#[test]
+fn local_steps_are_descent_on_the_units_own_rows() {
+    let data = data(12, 5);
+    let one = Data { users: vec![0; 12], ..data };
+    let (size, local) = (0.2, 5);
+    let plan = plan(Kind::User, "1", 1, 64.0, 1);
+    let way = Way::Local { steps: local, size };
+    let mut learner = learner(&one, Kind::User, plan, way, Loss::Logistic, size, Noise::Off);
+    learner.step().unwrap();
+    is_near(learner.theta(), &by_hand(&one, |_| 0, f64::INFINITY, size, u64::from(local)), 2e-5);
+}
+
+/// C10 and F3: the sum is divided by the expected number of bags, whoever was drawn.
+#[test]
+fn the_divisor_is_the_expected_number_of_bags() {
+    let rows = 64;
+    let data = Data {
+        features: vec![1.0; rows],
+        labels: vec![10.0; rows],
+        users: (0..rows as u64).collect(),
+        topics: vec![0; rows],
+    };
+    let plan = plan(Kind::Event, "1/4", rows as u64, 1.0, 20);
+    let mut learner = learner(&data, Kind::Event, plan, Way::Mean, Loss::Squared, 1e-3, Noise::Off);
+    let mut before = 0.0;
+    let mut sizes = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        let seen = learner.step().unwrap();
+        let moved = f64::from(learner.theta()[0]) - before;
+        before = f64::from(learner.theta()[0]);
+        // Every row's gradient is clipped to −1, so the sum is minus the number that was drawn.
+        assert!((moved - 1e-3 * seen.bags as f64 / 16.0).abs() < 1e-6, "{moved} {}", seen.bags);
+        sizes.insert(seen.bags);
+    }
+    assert!(sizes.len() > 3, "draws differ in size: {sizes:?}");
+}
+
+#[test]
+fn an_empty_draw_is_noise_alone() {
+    let data = data(3, 7);
+    let plan = plan(Kind::Event, "1/1000000", 1_000_000, 1.0, 10);
+    let noise = Noise::Replay { seed: 1 };
+    let mut learner = learner(&data, Kind::Event, plan, Way::Mean, Loss::Logistic, 1.0, noise);
+    for _ in 0..10 {
+        let before = learner.theta().to_vec();
+        assert_eq!(learner.step().unwrap().bags, 0);
+        assert!(learner.theta().iter().zip(&before).all(|(a, b)| a != b), "noise on every parameter");
+    }
+}
+
+#[test]
+fn micro_batches_change_nothing_but_the_last_bits() {
+    let data = data(200, 9);
+    let theta = |rows_at_once: usize| {
+        let owners = Owners { users: Some(&data.users), elements: Some(&data.topics) };
+        let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
+        let rows = Rows::new(data.features.clone(), WIDTH, targets, Kind::Event, owners).unwrap();
+        let draft = Draft::new(ladder(Kind::Event), "1/2".parse().unwrap(), Count::Declared(200), 0.1, 10);
+        let plan = Draft { clip: Clip { norm: 0.1, how: Clipping::Normalising }, ..draft }.with_noise(1.0).unwrap();
+        let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, WIDTH + 1).unwrap();
+        let tuning = Tuning { rows_at_once };
+        let model = Linear::at_zero(WIDTH, 1, true);
+        let noise = Noise::Replay { seed: 5 };
+        let parts =
+            Parts { model, plan, loss: Loss::Logistic, way: Way::Mean, rows, optimiser, average: None, noise, tuning };
+        let mut learner = Learner::new(parts).unwrap();
+        for _ in 0..10 {
+            learner.step().unwrap();
+        }
+        learner.theta().iter().map(|&value| f64::from(value)).collect::<Vec<_>>()
+    };
+    let (whole, parts) = (theta(100_000), theta(13));
+    assert!(whole.iter().zip(&parts).all(|(a, b)| (a - b).abs() < 1e-5), "{whole:?} {parts:?}");
+}
