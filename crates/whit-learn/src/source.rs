@@ -2,7 +2,7 @@
 
 use crate::error::LearnError;
 use crate::loss::Targets;
-use whit_core::Kind;
+use whit_core::{Kind, Ladder};
 
 /// Rows in memory, brought together by unit and by user.
 #[derive(Debug, Clone)]
@@ -16,6 +16,11 @@ pub struct Rows {
     unit_ends: Vec<u32>,
     /// Where each user's units end.
     user_ends: Vec<u32>,
+    /// What is one unit.
+    kind: Kind,
+    /// The user and the element of each row, where they are told.
+    users: Option<Vec<u64>>,
+    elements: Option<Vec<u64>>,
 }
 
 /// Whose rows they are.
@@ -85,7 +90,8 @@ impl Rows {
                 user_ends.push(unit_ends.len() as u32);
             }
         }
-        Ok(Self { features, width, targets, order, unit_ends, user_ends })
+        let (users, elements) = (owners.users.map(<[u64]>::to_vec), owners.elements.map(<[u64]>::to_vec));
+        Ok(Self { features, width, targets, order, unit_ends, user_ends, kind, users, elements })
     }
 
     /// How many rows there are.
@@ -111,6 +117,57 @@ impl Rows {
     /// Where each user's units end. As private as the rows.
     pub fn user_ends(&self) -> &[u32] {
         &self.user_ends
+    }
+
+    /// What is one unit.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether rows keep to what a ladder says: they stand together by the protected unit, and no unit of a coarser rung has more of them than that rung's
+    /// price was made for.
+    pub(crate) fn check(&self, ladder: &Ladder) -> Result<(), LearnError> {
+        let protected = ladder.protected().unit.kind();
+        if protected != self.kind {
+            let what = format!("rows stand together by {}, and the plan protects {protected}", self.kind);
+            return Err(LearnError::Data(what));
+        }
+        for (rung, &held) in ladder.rungs().iter().zip(ladder.held()) {
+            let kind = rung.unit.kind();
+            let coarser = match kind {
+                Kind::Event => continue,
+                Kind::Element => self.users.is_some() && self.elements.is_some(),
+                Kind::User => self.users.is_some(),
+                // A row, or all rows of a key.
+                Kind::Feature | Kind::Label => rung.unit.key().is_empty() || self.users.is_some(),
+            };
+            if !coarser {
+                return Err(LearnError::Data(format!("{} needs a column that is not there", rung.unit)));
+            }
+            let most = match kind {
+                Kind::Element if self.kind == Kind::Event => self.most_rows_of_an_element(),
+                Kind::User | Kind::Feature | Kind::Label if self.kind != kind => self.most_units_of_a_user(),
+                _ => 1,
+            };
+            if most > held {
+                let what = format!("{} has more than the {held} units that its price was made for", rung.unit);
+                return Err(LearnError::Data(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn most_units_of_a_user(&self) -> u64 {
+        let starts = std::iter::once(&0).chain(&self.user_ends);
+        self.user_ends.iter().zip(starts).map(|(end, start)| u64::from(end - start)).max().unwrap_or(0)
+    }
+
+    fn most_rows_of_an_element(&self) -> u64 {
+        let (Some(users), Some(elements)) = (&self.users, &self.elements) else { return u64::MAX };
+        let mut owners: Vec<(u64, u64)> =
+            self.order.iter().map(|&row| (users[row as usize], elements[row as usize])).collect();
+        owners.sort_unstable();
+        owners.chunk_by(|a, b| a == b).map(|same| same.len() as u64).max().unwrap_or(0)
     }
 
     /// What rows are measured against.

@@ -12,7 +12,7 @@ use crate::sanitise::{Noise, Sanitiser};
 use crate::source::Rows;
 use crate::tensor;
 use whit_account::normal;
-use whit_core::Draw;
+use whit_core::{Draw, Kind};
 use whit_noise::{Entropy, Os, Replay};
 
 /// What private features are replaced by where only the public ones may be seen.
@@ -46,7 +46,7 @@ pub enum Way {
         size: f64,
     },
     /// Algorithm 1 of the feature paper: the gradient of a row less that of the row with its private features padded is private; the gradient of padded
-    /// rows of a second batch, drawn and padded on its own, is public (erratum F6).
+    /// rows of a second batch, drawn and padded on its own, is public (erratum F6). Targets must be public.
     Feature {
         /// Which features are private.
         private: Vec<usize>,
@@ -59,6 +59,23 @@ pub enum Way {
     Label,
 }
 
+impl Way {
+    /// Whether a unit of this kind may contribute so: what one way takes as public is private under another unit.
+    fn check(&self, kind: Kind) -> Result<(), LearnError> {
+        let fits = match self {
+            Self::Mean | Self::Truncated | Self::Sum | Self::Local { .. } => true,
+            Self::Feature { .. } => kind == Kind::Feature,
+            Self::Label => kind == Kind::Label,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(LearnError::Data(format!(
+            "this way of learning is for another unit than {kind}, of which it would show a part"
+        )))
+    }
+}
+
 /// What can be set without changing what is promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
@@ -68,7 +85,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { rows_at_once: 4096 }
+        Self { rows_at_once: 1024 }
     }
 }
 
@@ -152,6 +169,8 @@ impl<M: Model> Learner<M> {
     pub fn new(parts: Parts<M>) -> Result<Self, LearnError> {
         let Parts { model, plan, loss, way, rows, optimiser, average, noise, tuning } = parts;
         loss.check(rows.targets(), model.outputs())?;
+        rows.check(plan.ladder())?;
+        way.check(plan.protects())?;
         if let Way::Feature { private, padding, .. } = &way {
             check_padding(private, padding, rows.width())?;
         }

@@ -264,3 +264,35 @@ fn micro_batches_change_nothing_but_the_last_bits() {
     let (whole, parts) = (theta(100_000), theta(13));
     assert!(whole.iter().zip(&parts).all(|(a, b)| (a - b).abs() < 1e-5), "{whole:?} {parts:?}");
 }
+
+/// What a price rests on is looked at: rows brought together by another unit, a way that shows a part of the unit, more layers than were planned for, more units of a
+/// user than the cap.
+#[test]
+fn what_would_make_a_price_wrong_is_refused() {
+    let data = data(40, 11);
+    let try_it = |rows_kind: Kind, ladder: Ladder, way: Way, how: Clipping| {
+        let owners = Owners { users: Some(&data.users), elements: Some(&data.topics) };
+        let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
+        let rows = Rows::new(data.features.clone(), WIDTH, targets, rows_kind, owners).unwrap();
+        let draft = Draft::new(ladder, "1/2".parse().unwrap(), Count::Declared(40), 1.0, 5);
+        let plan = Draft { clip: Clip { norm: 1.0, how }, ..draft }.with_noise(1.0).unwrap();
+        let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, WIDTH).unwrap();
+        let model = Linear::at_zero(WIDTH, 1, false);
+        let (tuning, noise) = (Tuning::default(), Noise::Off);
+        let parts = Parts { model, plan, loss: Loss::Logistic, way, rows, optimiser, average: None, noise, tuning };
+        Learner::new(parts).and_then(|mut learner| learner.step()).map_err(|error| error.to_string())
+    };
+    let flat = Clipping::Flat;
+    assert!(try_it(Kind::Event, ladder(Kind::Event), Way::Mean, flat).is_ok());
+    let said = try_it(Kind::Event, ladder(Kind::User), Way::Mean, flat).unwrap_err();
+    assert!(said.contains("the plan protects"), "{said}");
+    let said = try_it(Kind::Event, ladder(Kind::Event), Way::Label, flat).unwrap_err();
+    assert!(said.contains("another unit"), "{said}");
+    let said = try_it(Kind::Event, ladder(Kind::Event), Way::Mean, Clipping::PerLayer { layers: 3 }).unwrap_err();
+    assert!(said.contains("has 1"), "{said}");
+    let caps = Caps { elements_per_user: Some(1), rows_per_element: Some(64) };
+    let units = vec![Unit::element("user", "topic"), Unit::user("user", Change::Replace)];
+    let narrow = Ladder::new(units, caps, Kind::Element).unwrap();
+    let said = try_it(Kind::Element, narrow, Way::Mean, flat).unwrap_err();
+    assert!(said.contains("more than the 1 units"), "{said}");
+}

@@ -13,7 +13,7 @@ use crate::error::LearnError;
 use crate::loss::{Loss, Share, Targets};
 use crate::model::{Inputs, Model};
 use crate::params::Layout;
-use crate::plan::Clip;
+use crate::plan::{Clip, Clipping};
 use crate::tensor;
 use norm::Lengths;
 use tape::Felt;
@@ -123,6 +123,12 @@ pub(crate) fn add_clipped<M: Model>(
                 if lengths.squared.iter().any(|squared| !squared.is_finite()) {
                     return Err(LearnError::NotANumber(name(felt)));
                 }
+            }
+            if let Clipping::PerLayer { layers } = clip.how
+                && layers as usize != felt.len()
+            {
+                let what = format!("the plan clips {layers} layers one by one, and the model has {}", felt.len());
+                return Err(LearnError::Layer(what));
             }
             let squared: Vec<&[f64]> = lengths.iter().map(|lengths| &lengths.squared[..]).collect();
             let scales = limit.truncated.map(|step| truncations(&squared, bags, &losses, &weights, step));

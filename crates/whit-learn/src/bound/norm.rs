@@ -18,11 +18,14 @@ pub(crate) struct Lengths {
     pub(crate) formed: Option<Vec<f32>>,
 }
 
-/// By how much of the squared spread a squared norm in the Gram form is raised: more than rounding can take away from it. A dot product is
+/// By how much of the squared spread the squared norm of a single row is raised: more than rounding can take away from it. A dot product is
 /// taken in runs of [`RUN`] products in f32, in [`LANES`] lanes, and lanes are added in f64, so its error is below (RUN/LANES + 1)·2⁻²⁴ ≈ 2⁻²⁰ of the
 /// product of the norms. The product of two such dots is within twice that of the product of all four norms, to first order, and the rest covers the second and
 /// that each factor is rounded to f32 once more.
 const ROUNDING: f64 = 1.0 / 262_144.0; // 2^-18
+/// The same for a bag of several rows, which may cancel each other so that little of the spread is left: their dots are taken in f64, and only the last rounding
+/// to f32 is left to cover.
+const WIDE_ROUNDING: f64 = 1.0 / 4_194_304.0; // 2^-22
 /// So many products are added in f32.
 const RUN: usize = 256;
 /// In so many sums at once.
@@ -42,6 +45,19 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
         f64::from(rest) + lanes.iter().map(|&lane| f64::from(lane)).sum::<f64>()
     };
     a.chunks(RUN).zip(b.chunks(RUN)).map(run).sum()
+}
+
+/// a·b in f64.
+fn wide_dot(a: &[f32], b: &[f32]) -> f64 {
+    let mut lanes = [0_f64; 8];
+    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+    for (a, b) in a.zip(b) {
+        for lane in 0..8 {
+            lanes[lane] += f64::from(a[lane]) * f64::from(b[lane]);
+        }
+    }
+    rest + lanes.iter().sum::<f64>()
 }
 
 /// Whether a bag of so many positions has its gradient formed, rather than its Gram matrix.
@@ -78,16 +94,21 @@ fn gram(input: &[f32], p: usize, felt: &Felt, bags: &Bags, each: usize) -> Lengt
         let positions = range.start * each..range.end * each;
         let a = |i: usize| &input[i * p..(i + 1) * p];
         let g = |i: usize| &felt.gradient[i * q..(i + 1) * q];
+        if positions.len() == 1 {
+            let (a, g) = (a(positions.start), g(positions.start));
+            let squared = (dot(a, a) + one) * dot(g, g);
+            return (squared * (1.0 + ROUNDING), squared.sqrt());
+        }
         let (mut squared, mut spread) = (0.0, 0.0);
         for i in positions.clone() {
-            let own = (dot(a(i), a(i)) + one) * dot(g(i), g(i));
+            let own = (wide_dot(a(i), a(i)) + one) * wide_dot(g(i), g(i));
             squared += own;
             spread += own.sqrt();
             for j in positions.start..i {
-                squared += 2.0 * (dot(a(i), a(j)) + one) * dot(g(i), g(j));
+                squared += 2.0 * (wide_dot(a(i), a(j)) + one) * wide_dot(g(i), g(j));
             }
         }
-        (squared.max(0.0) + ROUNDING * spread * spread, spread)
+        (squared.max(0.0) + WIDE_ROUNDING * spread * spread, spread)
     };
     let (squared, spread) = (0..bags.len()).into_par_iter().with_min_len(16).map(of).unzip();
     Lengths { squared, spread: Some(spread), formed: None }
@@ -148,12 +169,12 @@ fn lookup(tokens: &[u32], felt: &Felt, bags: &Bags, each: usize) -> Lengths {
             sum.fill(0.0);
             for &i in family {
                 let g = &felt.gradient[i * q..(i + 1) * q];
-                spread += dot(g, g).sqrt();
+                spread += wide_dot(g, g).sqrt();
                 sum.iter_mut().zip(g).for_each(|(sum, &value)| *sum += f64::from(value));
             }
             squared += sum.iter().map(|value| value * value).sum::<f64>();
         }
-        (squared + ROUNDING * spread * spread, spread)
+        (squared + WIDE_ROUNDING * spread * spread, spread)
     };
     let (squared, spread) = (0..bags.len()).into_par_iter().with_min_len(16).map(of).unzip();
     Lengths { squared, spread: Some(spread), formed: None }
