@@ -30,6 +30,13 @@ fn optimiser(dimension: usize) -> Fallible<Optimiser> {
     Ok(Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.01 }, None, dimension)?)
 }
 
+/// Resident memory at its peak so far, in MiB, where the system tells it.
+fn peak() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
+    line.split_whitespace().nth(1)?.parse().ok().map(|kib: f64| kib / 1024.0)
+}
+
 /// The fastest and the middle lap, in milliseconds.
 fn told(mut seconds: Vec<f64>) -> Value {
     seconds.sort_by(f64::total_cmp);
@@ -86,7 +93,7 @@ fn race<M: Model>(name: &str, model: &M, width: usize, size: usize, laps: usize)
     let ratio = fastest(&of_private) / fastest(&of_plain);
     Ok(json!({
         "model": name, "rows_per_bag": size, "rows": drawn * size, "parameters": dimension,
-        "plain_ms": told(of_plain), "private_ms": told(of_private), "ratio": ratio,
+        "plain_ms": told(of_plain), "private_ms": told(of_private), "ratio": ratio, "peak_mib": peak(),
     }))
 }
 

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Races a private step of whit against its own plain step and against Opacus, in one run, and prints the ratios beside what is required of them.
+# `--json` prints everything for programs. It is a report, not a test.
+#
+# About two minutes beside the release build; the first time PyTorch and Opacus are installed into .venv (several GB).
+# LAPS (60) is how many steps of each are timed.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+venv="$PWD/.venv"
+if ! cmp -s requirements.txt "$venv/installed.txt"; then
+    echo "installing the peers into $venv" >&2
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r requirements.txt >&2
+    cp requirements.txt "$venv/installed.txt"
+fi
+
+root="$(cd ../.. && pwd)"
+release="${CARGO_TARGET_DIR:-$root/target}/release"
+echo "building whit in release" >&2
+(cd "$root" && cargo build --release --quiet -p whit-learn --example step)
+results="$(mktemp -d)"
+trap 'rm -r "$results"' EXIT
+echo "whit: a minute" >&2
+"$release/examples/step" "${LAPS:-60}" >"$results/whit.json"
+echo "peers: a minute" >&2
+PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" peers_learn.py >"$results/peers.json"
+python3 report.py "$results" "$@"
