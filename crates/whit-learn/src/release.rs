@@ -8,7 +8,7 @@ use crate::checkpoint::{Checkpoint, Place};
 use crate::error::LearnError;
 use crate::loss::Loss;
 use crate::model::{Model, Named};
-use crate::plan::{Clipping, Plan};
+use crate::plan::{COARSE, Clipping, Plan};
 use crate::sanitise::Noise;
 use crate::train::Learner;
 use burn::module::Module;
@@ -107,7 +107,7 @@ impl Card {
             fingerprint: fingerprint.to_owned(),
             rungs: lost.collect(),
             delta,
-            accountant: Name::Pld.to_string(),
+            accountant: format!("{}, and {} where that says more than {COARSE}", Name::Pld, Name::Rdp),
             draw: match plan.draw() {
                 Draw::Unit => "units".to_owned(),
                 Draw::User { elements } => format!("users, with at most {elements} units each"),
@@ -159,9 +159,11 @@ impl Card {
         say("accountant", &self.accountant);
         say("drawn", &format!("{}, {} at rate {}", self.draw, self.sampling, self.rate));
         say("clip", &format!("{} ({})", self.clip, self.clipping));
-        say("noise", &format!("{} clip norms; ε includes a slack of {}", self.noise, self.slack));
+        say("noise", &format!("{:.6} clip norms; ε includes a slack of {:.6}", self.noise, self.slack));
         say("steps", &format!("{}, each divided by {}", self.steps, self.divisor));
-        say("model", &format!("{:?}, {} parameters; loss {:?}", self.model, self.parameters, self.loss));
+        let plain = |value: serde_json::Result<String>| value.unwrap_or_default().replace('"', ""); // plain enums have a text
+        let (model, loss) = (plain(serde_json::to_string(&self.model)), plain(serde_json::to_string(&self.loss)));
+        say("model", &format!("{model}, {} parameters; loss {loss}", self.parameters));
         say("data", &format!("{} {}", self.dataset, self.fingerprint));
         match self.entry {
             Some(entry) => say("ledger", &format!("entry {entry}")),

@@ -127,28 +127,33 @@ impl Rows {
     /// Whether rows keep to what a ladder says: they stand together by the protected unit, and no unit of a coarser rung has more of them than that rung's
     /// price was made for.
     pub(crate) fn check(&self, ladder: &Ladder) -> Result<(), LearnError> {
-        let protected = ladder.protected().unit.kind();
-        if protected != self.kind {
-            let what = format!("rows stand together by {}, and the plan protects {protected}", self.kind);
-            return Err(LearnError::Data(what));
+        let protected = &ladder.protected().unit;
+        let keyed = !protected.key().is_empty();
+        let together = match protected.kind() {
+            // What is private of all of a user's rows moves together.
+            Kind::Feature | Kind::Label if keyed => self.kind == Kind::User,
+            Kind::Feature | Kind::Label => matches!(self.kind, Kind::Event | Kind::Feature | Kind::Label),
+            kind => self.kind == kind,
+        };
+        if !together {
+            return Err(LearnError::Data(format!(
+                "rows stand together by {}, and the plan protects {protected}",
+                self.kind
+            )));
         }
         for (rung, &held) in ladder.rungs().iter().zip(ladder.held()) {
-            let kind = rung.unit.kind();
-            let coarser = match kind {
+            let (told, most) = match rung.unit.kind() {
                 Kind::Event => continue,
-                Kind::Element => self.users.is_some() && self.elements.is_some(),
-                Kind::User => self.users.is_some(),
-                // A row, or all rows of a key.
-                Kind::Feature | Kind::Label => rung.unit.key().is_empty() || self.users.is_some(),
+                Kind::Element => {
+                    let most = if self.kind == Kind::Event { self.most_rows_of_an_element() } else { 1 };
+                    (self.users.is_some() && self.elements.is_some(), most)
+                }
+                Kind::Feature | Kind::Label if rung.unit.key().is_empty() => (true, 1),
+                Kind::User | Kind::Feature | Kind::Label => (self.users.is_some(), self.most_units_of_a_user()),
             };
-            if !coarser {
+            if !told {
                 return Err(LearnError::Data(format!("{} needs a column that is not there", rung.unit)));
             }
-            let most = match kind {
-                Kind::Element if self.kind == Kind::Event => self.most_rows_of_an_element(),
-                Kind::User | Kind::Feature | Kind::Label if self.kind != kind => self.most_units_of_a_user(),
-                _ => 1,
-            };
             if most > held {
                 let what = format!("{} has more than the {held} units that its price was made for", rung.unit);
                 return Err(LearnError::Data(what));

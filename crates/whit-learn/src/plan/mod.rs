@@ -30,6 +30,10 @@ const MOST_NOISE: f64 = (1_u64 << 30) as f64;
 /// The largest clip norm, and one over it the smallest: all arithmetic on lattice steps is exact between them.
 const MOST_CLIP: f64 = (1_u128 << 100) as f64;
 
+/// An ε beyond this promises nothing to speak of, and PLD would take minutes to say how little: hundreds of units that move at once have losses in the
+/// thousands.
+pub const COARSE: f64 = 60.0;
+
 /// What one coin decides about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drawn {
@@ -425,9 +429,13 @@ impl Plan {
         Ok(epsilon(&self.cost(self.ladder.protected()), delta, Name::Pld)?)
     }
 
-    /// What all steps together lose at δ, rung by rung.
+    /// What all steps together lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than [`COARSE`].
     pub fn loss(&self, delta: f64) -> Result<Vec<(Rung, Loss)>, Unsupported> {
-        self.charge().into_iter().map(|(rung, cost)| Ok((rung, epsilon(&cost, delta, Name::Pld)?))).collect()
+        let price = |cost: &Cost| match epsilon(cost, delta, Name::Rdp) {
+            Ok(loss) if loss.upper > COARSE => Ok(loss),
+            _ => epsilon(cost, delta, Name::Pld),
+        };
+        self.charge().into_iter().map(|(rung, cost)| price(&cost).map(|loss| (rung, loss))).collect()
     }
 }
 
