@@ -196,24 +196,18 @@ impl Rows {
         picked
     }
 
-    /// Keeps at most so many units of each user, and so many rows of each unit: the first by the number of the element, and by place. Which of a user's
-    /// stay depends on that user's alone.
+    /// Keeps at most so many rows of each unit, those that come first. Units are never left out: where one becomes empty another would come in, and one unit
+    /// would move two.
     #[must_use]
-    pub fn capped(mut self, units: Option<u64>, rows: Option<u64>) -> Self {
-        let (mut order, mut unit_ends, mut user_ends) = (Vec::new(), Vec::new(), Vec::new());
-        let mut start = 0;
-        for &end in &self.user_ends {
-            let mut chosen: Vec<u32> = (start..end).collect();
-            chosen.truncate(units.map_or(usize::MAX, |most| most as usize));
-            for unit in chosen {
-                let own = self.of_unit(unit);
-                order.extend_from_slice(&own[..own.len().min(rows.map_or(usize::MAX, |most| most as usize))]);
-                unit_ends.push(order.len() as u32);
-            }
-            user_ends.push(unit_ends.len() as u32);
-            start = end;
+    pub fn capped(mut self, rows: u64) -> Self {
+        let (mut order, mut unit_ends) =
+            (Vec::with_capacity(self.order.len()), Vec::with_capacity(self.unit_ends.len()));
+        for unit in 0..self.unit_ends.len() as u32 {
+            let own = self.of_unit(unit);
+            order.extend_from_slice(&own[..own.len().min(usize::try_from(rows).unwrap_or(usize::MAX))]);
+            unit_ends.push(order.len() as u32);
         }
-        (self.order, self.unit_ends, self.user_ends) = (order, unit_ends, user_ends);
+        (self.order, self.unit_ends) = (order, unit_ends);
         self
     }
 }
@@ -240,7 +234,8 @@ mod tests {
         assert_eq!(pairs.user_ends(), [1, 3]);
         assert_eq!(of(Kind::User).units(), 2);
         assert_eq!(of(Kind::Event).units(), 5);
-        assert_eq!(pairs.capped(Some(1), Some(1)).user_ends(), [1, 2]);
+        let capped = pairs.capped(1);
+        assert_eq!((capped.user_ends(), capped.len()), (&[1, 3][..], 3));
     }
 
     #[test]

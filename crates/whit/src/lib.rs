@@ -6,6 +6,7 @@
 //! - [`core`]: units and ladders, bounds, the language of costs, every mechanism, and the release of a value;
 //! - [`account`]: accountants, from costs to loss, and back to the noise that keeps a promise;
 //! - [`query`]: private statistics over tables, asked in SQL;
+//! - [`learn`]: models that protect a unit, step by step;
 //! - [`explain`]: what an adversary gains from a release, in numbers that hold.
 //!
 //! # A count that hides any one user
@@ -57,6 +58,7 @@ pub mod explain;
 
 pub use whit_account as account;
 pub use whit_core as core;
+pub use whit_learn as learn;
 pub use whit_noise as noise;
 pub use whit_query as query;
 

@@ -177,6 +177,11 @@ impl Tables {
         }
     }
 
+    /// The declared element of a data set, where it has one.
+    pub(crate) fn element(&self, dataset: &str) -> Option<&Expr> {
+        self.elements.get(dataset)
+    }
+
     /// Plans a question: nothing private is read.
     pub fn plan(&self, sql: &str, asking: &Asking) -> Result<Plan, QueryError> {
         self.planned(sql, &self.logical(sql)?, asking)

@@ -9,6 +9,7 @@ pub(crate) mod files;
 mod fit;
 mod hash;
 mod inspect;
+pub mod learn;
 mod schema;
 #[cfg(test)]
 pub(crate) mod scratch;

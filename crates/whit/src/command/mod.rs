@@ -13,6 +13,7 @@ mod preview;
 mod query;
 mod repl;
 mod shell;
+mod train;
 
 use crate::number::Wrong;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -53,6 +54,12 @@ enum Command {
     Hitters(hitters::Hitters),
     /// Add up how much of each item users have, in the clusters of a partition.
     Histogram(histogram::Histogram),
+    /// Learn a model, and pay for it once.
+    Train(train::Train),
+    /// Try a trained model on rows that were set aside; the numbers are private.
+    Evaluate(train::Evaluate),
+    /// Let a trained model tell the target of rows.
+    Predict(train::Predict),
     /// Make a partition: which element a value falls into.
     #[command(subcommand)]
     Partition(partition::Partition),
@@ -171,6 +178,9 @@ impl Command {
             Self::Shell(shell) => shell.run(out, talk),
             Self::Hitters(hitters) => hitters.run(out, talk),
             Self::Histogram(histogram) => histogram.run(out, talk),
+            Self::Train(train) => train.run(out, talk),
+            Self::Evaluate(evaluate) => evaluate.run(out, talk),
+            Self::Predict(predict) => predict.run(out, talk),
             Self::Partition(partition) => partition.run(out, talk),
             Self::Account(account) => account.run(out, talk),
             Self::Demo(demo) => demo.run(out, talk),

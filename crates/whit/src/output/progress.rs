@@ -34,6 +34,16 @@ impl Progress {
         }
     }
 
+    /// Says something else while the same is being done.
+    pub(crate) fn say(&self, words: &str) {
+        self.bar.set_message(words.to_owned());
+    }
+
+    /// Whether anybody watches.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
     /// Says how much is done.
     pub(crate) fn set(&self, done: u64, total: u64) {
         if self.bar.length() != Some(total) {

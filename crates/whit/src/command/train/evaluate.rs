@@ -1,0 +1,98 @@
+//! `whit evaluate`: how well a model does on rows that its owner chose.
+
+use super::spec::{Spec, asked};
+use super::trial::{Score, Trial, network};
+use super::{Opening, prepare, told};
+use crate::command::{Error, write_json};
+use crate::number::{brief, grouped, percent};
+use crate::table::{Side, Table};
+use serde::Serialize;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use whit::learn::Trained;
+
+/// Try a trained model on rows that were set aside; the numbers are private.
+///
+/// Reads the rows of `evaluate_where`, or all rows where nothing is said. What comes out was not sanitised and nothing is charged for it: it is for
+/// the owner of the data, and publishing it is a release that nobody paid for.
+#[derive(clap::Args)]
+pub(crate) struct Evaluate {
+    /// The training file.
+    training: PathBuf,
+    /// Another model than the one that the training file names.
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+    #[command(flatten)]
+    opening: Opening,
+    /// Print JSON for programs instead of a table for people.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct EvaluateView<'a> {
+    model: String,
+    chosen: Option<&'a str>,
+    /// Never sanitised.
+    sanitised: bool,
+    #[serde(flatten)]
+    score: Score,
+}
+
+/// Reads the file of a model.
+pub(super) fn load(path: &Path) -> Result<Trained, Error> {
+    let bytes = std::fs::read(path).map_err(|why| {
+        asked(format!("the model `{}` cannot be read: {why}", path.display()), "`whit train` writes one")
+    })?;
+    Trained::of_file(&bytes).map_err(|error| asked(format!("`{}`: {error}", path.display()), "`whit train` writes one"))
+}
+
+impl Evaluate {
+    pub(crate) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        let spec = Spec::open(&self.training)?;
+        let path = self.model.clone().unwrap_or_else(|| Spec::beside(&self.training, &spec.output.model));
+        let trained = load(&path)?;
+        let mut asked_for = prepare::recipe(&spec)?;
+        asked_for.inputs = trained.recipe.inputs;
+        if asked_for != trained.recipe {
+            return Err(asked(
+                format!(
+                    "`{}` was made by another training file: {}",
+                    path.display(),
+                    differs(&asked_for, &trained.recipe)
+                ),
+                "train again, or name its own training file",
+            ));
+        }
+        let tables = self.opening.tables(&self.training)?;
+        let chosen = spec.evaluate_where.as_deref();
+        let score = Trial::read(&tables, &trained.recipe, chosen)?.score(&trained.recipe, &network(&trained)?)?;
+        if self.json {
+            let view = EvaluateView { model: path.display().to_string(), chosen, sanitised: false, score };
+            return write_json(&view, out);
+        }
+        let mut table = Table::new([("rows", Side::Right), ("mean loss", Side::Right), ("told right", Side::Right)]);
+        let right = score.accuracy.map_or_else(|| "–".to_owned(), percent);
+        table.row([grouped(&score.rows.to_string()), brief(score.loss), right]);
+        table.write(out)?;
+        writeln!(talk, "{}", told(&score))?;
+        Ok(())
+    }
+}
+
+/// Which part of two recipes differs.
+fn differs(asked_for: &whit::learn::Recipe, own: &whit::learn::Recipe) -> &'static str {
+    [
+        (asked_for.dataset != own.dataset, "the data set differs"),
+        (asked_for.features != own.features, "the features differ"),
+        (asked_for.bits != own.bits, "`features_as` differs"),
+        ((asked_for.scale, asked_for.offset) != (own.scale, own.offset), "the scale differs"),
+        (asked_for.target != own.target, "the target differs"),
+        (asked_for.classes != own.classes, "the classes differ"),
+        (asked_for.loss != own.loss, "the loss differs"),
+        (asked_for.model != own.model, "the model differs"),
+    ]
+    .into_iter()
+    .find_map(|(differs, what)| differs.then_some(what))
+    .unwrap_or("something differs")
+}

@@ -1,0 +1,447 @@
+//! From a training file and a data set to a learner: everything that can be wrong is found here, before anything is charged.
+
+use super::spec::{self, Moves, Spec, asked};
+use crate::command::Error;
+use whit::core::declare::Dataset;
+use whit::core::{Kind, Sampling};
+use whit::learn::loss::{Loss, Targets};
+use whit::learn::model::{Named, Network};
+use whit::learn::optimise::{Average, Optimiser};
+use whit::learn::params::Layout;
+use whit::learn::train::{Learner, Padding, Parts, Tuning, Way};
+use whit::learn::{Card, Clip, Clipping, Count, Draft, Drawn, LearnError, Noise, Owners, Plan, Recipe, Rows};
+use whit::noise::{Entropy, Os, Ratio, Replay};
+use whit::query::Tables;
+use whit::query::source::learn::{Numbers, Reading};
+
+impl From<LearnError> for Error {
+    fn from(error: LearnError) -> Self {
+        let hint = error.hint();
+        match error {
+            LearnError::File(_) | LearnError::Sanitise(_) | LearnError::NotANumber(_) => {
+                Self::Failed(format!("{error}\n  hint: {hint}"))
+            }
+            other => Self::Asked { sentence: other.to_string(), hint },
+        }
+    }
+}
+
+/// A learner that stands at its start, and what is said of it.
+pub(super) struct Prepared {
+    pub(super) learner: Learner<Network>,
+    pub(super) recipe: Recipe,
+    pub(super) card: Card,
+    pub(super) noise: Noise,
+    pub(super) delta: f64,
+    /// What is meant, in a canonical text.
+    pub(super) meaning: String,
+    /// What whoever trains should know.
+    pub(super) notes: Vec<String>,
+}
+
+/// What is read of a data set for a recipe.
+pub(super) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, told: bool, owners: bool) -> Reading<'a> {
+    Reading {
+        dataset: &recipe.dataset,
+        features: &recipe.features,
+        bits: recipe.bits,
+        target: told.then_some(recipe.target.as_str()),
+        classes: recipe.classes.as_deref(),
+        filter,
+        owners,
+    }
+}
+
+/// Scales numbers as a recipe has it.
+pub(super) fn scaled(recipe: &Recipe, features: &mut [f32]) {
+    if (recipe.scale, recipe.offset) != (1.0, 0.0) {
+        features.iter_mut().for_each(|value| *value = value.mul_add(recipe.scale, recipe.offset));
+    }
+}
+
+/// What rows are measured against.
+pub(super) fn targets(recipe: &Recipe, values: Vec<f32>) -> Result<Targets, Error> {
+    if let Some(classes) = &recipe.classes {
+        let fits = |value: &f32| value.fract() == 0.0 && (0.0..classes.len() as f32).contains(value);
+        if !values.iter().all(fits) {
+            return Err(asked(
+                format!(
+                    "`{}.{}` has a label out of range: there are {} classes, 0 to {}",
+                    recipe.dataset,
+                    recipe.target,
+                    classes.len(),
+                    classes.len() - 1
+                ),
+                "set `classes` to how many there are, or leave rows out with `where`",
+            ));
+        }
+    }
+    Ok(match recipe.loss {
+        Loss::Softmax => Targets::Classes {
+            labels: values.iter().map(|&value| value as u32).collect(),
+            classes: recipe.classes.as_ref().map_or(0, Vec::len) as u32,
+        },
+        _ => Targets::Numbers { values, width: 1 },
+    })
+}
+
+/// What a training file says of rows and model, before any row is read.
+pub(super) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
+    let classes = spec.classes.as_ref().map(spec::Classes::names);
+    let many = classes.as_ref().map(Vec::len);
+    if many.is_some_and(|many| many < 2) {
+        return Err(asked("there are fewer than 2 classes", "leave `classes` out to tell a number"));
+    }
+    let loss = spec.loss.unwrap_or(match many {
+        None => Loss::Squared,
+        Some(2) => Loss::Logistic,
+        Some(_) => Loss::Softmax,
+    });
+    let outputs = match (loss, many) {
+        (Loss::Softmax, None) => {
+            return Err(asked("softmax tells classes apart, and none are named", "write classes = 10"));
+        }
+        (Loss::Softmax, Some(many)) => many,
+        (Loss::Logistic, Some(many)) if many > 2 => {
+            return Err(asked(
+                format!("logistic tells 2 classes apart, and there are {many}"),
+                "write loss = \"softmax\"",
+            ));
+        }
+        _ => 1,
+    };
+    if !(spec.scale.is_finite() && spec.offset.is_finite()) {
+        return Err(asked("`scale` and `offset` must be numbers", "leave them out to take columns as they are"));
+    }
+    Ok(Recipe {
+        dataset: spec.dataset.clone(),
+        features: spec.features.clone(),
+        bits: spec.features_as == spec::Opened::Bits,
+        scale: spec.scale,
+        offset: spec.offset,
+        target: spec.target.clone(),
+        classes,
+        model: spec.model.clone(),
+        loss,
+        inputs: 0,
+        outputs,
+    })
+}
+
+/// How many layers have parameters.
+fn layers(model: &Named) -> u32 {
+    let many = match model {
+        Named::Linear { .. } => 1,
+        Named::Perceptron { hidden, .. } => hidden.len() + 1,
+        Named::Convolutional { stages, hidden, .. } => stages.len() + hidden.len() + 1,
+    };
+    many as u32
+}
+
+/// Which features a unit hides, as places of numbers.
+fn private_places(spec: &Spec, public: &[String], widths: &[usize]) -> Vec<usize> {
+    let mut start = 0;
+    let mut places = Vec::new();
+    for (name, &width) in spec.features.iter().zip(widths) {
+        if !public.contains(name) {
+            places.extend(start..start + width);
+        }
+        start += width;
+    }
+    places
+}
+
+/// How a unit's rows become its contribution.
+fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<Way, Error> {
+    let privacy = &spec.privacy;
+    let unit = dataset.unit.as_ref();
+    let public = unit.map_or(&[][..], |unit| &unit.public);
+    if !matches!(kind, Kind::Feature) && privacy.padding.is_some() {
+        return Err(asked("privacy.padding is for feature units", "leave it out, or protect `feature` in whit.toml"));
+    }
+    if matches!(kind, Kind::Feature | Kind::Label) && privacy.way.is_some() {
+        return Err(asked(
+            format!("privacy.way does not apply where the unit is a {kind}: what is public goes a way of its own"),
+            "leave it out",
+        ));
+    }
+    match kind {
+        Kind::Event | Kind::Element | Kind::User => Ok(match privacy.way {
+            None | Some(spec::Way::Mean) => Way::Mean,
+            Some(spec::Way::Sum) => Way::Sum,
+            Some(spec::Way::Local { steps, size }) if steps > 0 && size > 0.0 && size.is_finite() => {
+                Way::Local { steps, size }
+            }
+            Some(spec::Way::Local { .. }) => {
+                return Err(asked(
+                    "local steps need a number and a size greater than 0",
+                    "write way = { local = { steps = 5, size = 0.1 } }",
+                ));
+            }
+        }),
+        Kind::Label => {
+            let label = unit.and_then(|unit| unit.label.as_deref()).unwrap_or_default();
+            if spec.target != label {
+                return Err(asked(
+                    format!("the unit protects the label `{label}`, and the target is `{}`", spec.target),
+                    format!("write target = \"{label}\", or protect another unit in whit.toml"),
+                ));
+            }
+            Ok(Way::Label)
+        }
+        Kind::Feature => {
+            if !public.contains(&spec.target) {
+                return Err(asked(
+                    format!(
+                        "the target `{}` is not public, and the public part of a gradient would read it",
+                        spec.target
+                    ),
+                    format!(
+                        "add it to unit.public of `{}` if everybody may know it, or protect another unit",
+                        spec.dataset
+                    ),
+                ));
+            }
+            let private = private_places(spec, public, widths);
+            if private.is_empty() {
+                return Err(asked(
+                    "all features are public, so there is nothing to protect",
+                    "take some out of unit.public, or train without whit",
+                ));
+            }
+            let many = private.len();
+            let spread = |given: &[f32]| match given {
+                [one] => vec![*one; many],
+                all => all.to_vec(),
+            };
+            let padding = match &privacy.padding {
+                None => {
+                    return Err(asked(
+                        format!("{many} features are private, and nothing says what stands in their place"),
+                        "state numbers that you can defend without looking: padding = { mean = [0.0] }",
+                    ));
+                }
+                Some(spec::Padding::Mean(mean)) => Padding::Mean(spread(mean)),
+                Some(spec::Padding::Gaussian { mean, deviation }) => {
+                    Padding::Gaussian { mean: spread(mean), deviation: spread(deviation) }
+                }
+            };
+            Ok(Way::Feature { private, padding, public: privacy.public })
+        }
+    }
+}
+
+/// Rows brought together by unit, within the caps.
+fn rows_of(dataset: &Dataset, kind: Kind, numbers: Numbers, targets: Targets) -> Result<Rows, Error> {
+    let Some(unit) = &dataset.unit else { return Err(unprotected(&dataset.name)) };
+    let caps = unit.caps();
+    let Numbers { features, width, users, elements, .. } = numbers;
+    if let (Kind::Element, Some(cap), Some((users, elements))) =
+        (kind, caps.elements_per_user, users.as_deref().zip(elements.as_deref()))
+    {
+        // Were an element left out for the cap, another would come in when one goes, and one element would be two.
+        let mut pairs: Vec<(u64, u64)> = users.iter().copied().zip(elements.iter().copied()).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        if most(pairs.iter().map(|pair| pair.0)) > cap {
+            return Err(asked(
+                format!("a user of `{}` has more elements than the {cap} that its caps allow", dataset.name),
+                "raise elements_per_user, protect `user`, or leave rows out with `where`",
+            ));
+        }
+    }
+    if kind == Kind::Event {
+        // Were a row left out for a cap, another would come in when one goes, and one event would be two.
+        let pairs = users.as_deref().zip(elements.as_deref());
+        let in_element = pairs.map(|(users, elements)| most(users.iter().zip(elements)));
+        let in_user = users.as_deref().map(|users| most(users.iter()));
+        let over = |found: Option<u64>, cap: Option<u64>| found.zip(cap).is_some_and(|(found, cap)| found > cap);
+        if over(in_element, caps.rows_per_element) || over(in_user, caps.rows_per_user()) {
+            return Err(asked(
+                format!("`{}` has more rows of one user than its caps allow, and the unit is an event", dataset.name),
+                "protect `element` or `user`, under which caps can be kept by leaving rows out, or leave rows out with `where`",
+            ));
+        }
+    }
+    // The features or labels of one user's rows move together.
+    let keyed = unit.user.is_some() && matches!(kind, Kind::Feature | Kind::Label);
+    let together = if keyed { Kind::User } else { kind };
+    let owners = Owners { users: users.as_deref(), elements: elements.as_deref() };
+    let rows = Rows::new(features, width, targets, together, owners)?;
+    Ok(match kind {
+        Kind::Element => caps.rows_per_element.into_iter().fold(rows, Rows::capped),
+        Kind::User => unit.caps.rows_per_user.into_iter().fold(rows, Rows::capped),
+        Kind::Event | Kind::Feature | Kind::Label => rows,
+    })
+}
+
+/// How often what is most frequent occurs.
+fn most<T: Ord>(values: impl Iterator<Item = T>) -> u64 {
+    let mut sorted: Vec<T> = values.collect();
+    sorted.sort_unstable();
+    sorted.chunk_by(|a, b| a == b).map(<[T]>::len).max().unwrap_or(0) as u64
+}
+
+fn unprotected(dataset: &str) -> Error {
+    asked(format!("`{dataset}` is public, so there is nothing to protect"), "declare its unit in whit.toml")
+}
+
+/// The plan: what is promised.
+fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, counted: usize, delta: f64) -> Result<Plan, Error> {
+    let privacy = &spec.privacy;
+    let Some(unit) = &dataset.unit else { return Err(unprotected(&dataset.name)) };
+    let ladder = unit.ladder().map_err(|error| asked(error.to_string(), error.hint()))?;
+    let units = match (privacy.units, kind) {
+        (Some(units), _) => Count::Declared(units),
+        (None, Kind::Feature | Kind::Label) => Count::Counted(counted as u64),
+        (None, Kind::Event | Kind::Element | Kind::User) => {
+            return Err(asked(
+                format!(
+                    "nothing says how many units of `{}` there are, and that they are counted would tell",
+                    dataset.name
+                ),
+                "declare about how many, without looking: privacy.units = 60000; it need not be exact",
+            ));
+        }
+    };
+    let rate: Ratio = match (privacy.batch, &privacy.rate) {
+        (Some(batch), None) => Ratio::new(u128::from(batch), u128::from(units.get().max(1))).map_err(|error| {
+            asked(format!("privacy.batch cannot be: {error}"), "give the number of units in a step")
+        })?,
+        (None, Some(rate)) => rate
+            .parse()
+            .map_err(|_| asked(format!("privacy.rate is `{rate}`, and no fraction"), "write rate = \"1/100\""))?,
+        _ => {
+            return Err(asked(
+                "privacy needs one of `batch` and `rate`",
+                "write batch = 500 for 500 units in a step on average",
+            ));
+        }
+    };
+    let how = match privacy.clipping {
+        spec::Clipped::Flat => Clipping::Flat,
+        spec::Clipped::PerLayer => Clipping::PerLayer { layers: layers(&spec.model) },
+        spec::Clipped::Normalising => Clipping::Normalising,
+    };
+    let draft = Draft {
+        drawn: match privacy.draw {
+            spec::Drawn::Units => Drawn::Units,
+            spec::Drawn::Users => Drawn::Users,
+        },
+        sampling: match privacy.sampling {
+            spec::Sampled::Poisson => Sampling::Poisson,
+            spec::Sampled::Fixed => Sampling::Fixed,
+        },
+        users: privacy.users,
+        clip: Clip { norm: privacy.clip, how },
+        ..Draft::new(ladder, rate, units, privacy.clip, privacy.steps)
+    };
+    let planned = match (privacy.epsilon, privacy.noise) {
+        (Some(epsilon), None) => draft.for_target(whit::account::calibrate::Target { epsilon, delta }),
+        (None, Some(noise)) => draft.with_noise(noise),
+        _ => {
+            return Err(asked(
+                "privacy needs one of `epsilon` and `noise`",
+                "write epsilon = 1.0, and the noise is found that keeps it",
+            ));
+        }
+    };
+    planned.map_err(|error| asked(error.to_string(), error.hint()))
+}
+
+/// The δ at which ε is told: the file's, or the least of the budgets.
+fn delta_of(spec: &Spec, dataset: &Dataset) -> Result<f64, Error> {
+    let budgets = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0);
+    let delta = spec.privacy.delta.or_else(|| budgets.reduce(f64::min));
+    let delta =
+        delta.ok_or_else(|| asked("nothing says at which δ the promise holds", "write privacy.delta = 1e-6"))?;
+    if !(delta > 0.0 && delta < 1.0) {
+        return Err(asked(format!("privacy.delta is {delta}, but it must be between 0 and 1"), "1e-6 is usual"));
+    }
+    Ok(delta)
+}
+
+/// Whether the columns of `where` and of the features can stand there.
+fn check_columns(spec: &Spec, dataset: &Dataset, kind: Kind, mut private: Vec<String>) -> Result<Vec<String>, Error> {
+    let unit = dataset.unit.as_ref();
+    let label = unit.and_then(|unit| unit.label.clone());
+    if kind == Kind::Label {
+        private.retain(|name| Some(name) == label.as_ref());
+        if let Some(label) = label.filter(|label| spec.features.contains(label)) {
+            return Err(asked(
+                format!("the label `{label}` is among the features"),
+                "take it out: it is what is protected",
+            ));
+        }
+    }
+    if spec.features.contains(&spec.target) {
+        return Err(asked(format!("the target `{}` is among the features", spec.target), "take it out"));
+    }
+    if private.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = private.join(", ");
+    if matches!(kind, Kind::Feature | Kind::Label) {
+        return Err(asked(
+            format!("`where` reads {names}, which is private, so which rows there are would not be public any more"),
+            "choose rows by public columns only",
+        ));
+    }
+    Ok(vec![format!(
+        "`where` reads {names}, which may change with a unit: it looks at one row at a time, so the price is the same"
+    )])
+}
+
+/// Reads the rows and makes all that a run needs.
+pub(super) fn prepare(spec: &Spec, tables: &Tables, fingerprint: &str) -> Result<Prepared, Error> {
+    let dataset = tables.warehouse().declaration().dataset(&spec.dataset).map_err(whit::query::QueryError::from)?;
+    let unit = dataset.unit.as_ref().ok_or_else(|| unprotected(&dataset.name))?;
+    let kind = unit.protect;
+    let mut recipe = recipe(spec)?;
+    let filtered = tables.check_learning(&reading(&recipe, spec.learned.as_deref(), true, true))?;
+    let mut notes = check_columns(spec, dataset, kind, filtered.private)?;
+    let delta = delta_of(spec, dataset)?;
+    let mut numbers = tables.rows_for_learning(&reading(&recipe, spec.learned.as_deref(), true, true))?;
+    if numbers.rows == 0 {
+        return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
+    }
+    scaled(&recipe, &mut numbers.features);
+    recipe.inputs = numbers.width;
+    let way = way(spec, dataset, kind, &numbers.widths)?;
+    let targets = targets(&recipe, std::mem::take(&mut numbers.targets))?;
+    let rows = rows_of(dataset, kind, numbers, targets)?;
+    let plan = plan(spec, dataset, kind, rows.units(), delta)?;
+    let noise = match spec.output.seed {
+        None => Noise::Secret { threads: 1 },
+        Some(seed) => {
+            notes.push("the noise comes from a seed: this model will protect nobody".to_owned());
+            Noise::Replay { seed }
+        }
+    };
+    let mut start: Box<dyn Entropy> = match spec.output.seed {
+        None => Box::new(Os),
+        Some(seed) => Box::new(Replay::new(seed)),
+    };
+    let model = recipe.model.build(recipe.inputs, recipe.outputs, &mut *start)?;
+    let parameters = Layout::of(&model).0.len();
+    let deviation = plan.noise() * plan.clip().norm / plan.divisor();
+    let (rule, schedule) = (spec.optimiser.rule(deviation)?, spec.optimiser.schedule()?);
+    let radius = spec.optimiser.radius;
+    let optimiser = Optimiser::new(rule, schedule, radius, parameters).map_err(LearnError::from)?;
+    let weights = spec.optimiser.average;
+    let average = weights.map(|weights| Average::new(weights, parameters)).transpose().map_err(LearnError::from)?;
+    let card = Card::of(&plan, delta, &recipe, fingerprint, parameters, noise)
+        .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
+    let moves = Moves { rule: &rule, schedule: &schedule, radius, average: weights };
+    let text = |value: serde_json::Result<String>| value.map_err(|why| Error::Failed(why.to_string()));
+    let meaning = format!(
+        "learn 1\n{}\nwhere {:?}\n{plan:?}\nδ {delta:?}\n{way:?}\n{}\nseed {:?}\n",
+        text(serde_json::to_string(&recipe))?,
+        spec.learned,
+        text(serde_json::to_string(&moves))?,
+        spec.output.seed
+    );
+    let parts =
+        Parts { model, plan, loss: recipe.loss, way, rows, optimiser, average, noise, tuning: Tuning::default() };
+    Ok(Prepared { learner: Learner::new(parts)?, recipe, card, noise, delta, meaning, notes })
+}

@@ -1,0 +1,95 @@
+//! What is shown while a model learns. The loss that is shown is private: it is for the eyes of whoever may see the rows.
+
+use super::prepare::Prepared;
+use super::trial::Trial;
+use crate::number::{brief, brief_up, grouped};
+use crate::output::Progress;
+use std::time::Instant;
+use whit::account::{Name, epsilon};
+use whit::learn::Recipe;
+use whit::learn::bound::Seen;
+use whit::learn::model::Network;
+use whit::learn::plan::COARSE;
+use whit::learn::train::Learner;
+use whit::{Charge, Cost};
+
+/// How often ε is told, and how many points a curve has.
+const TIMES: u64 = 20;
+const POINTS: u64 = 40;
+
+/// Whoever watches a run.
+pub(super) struct Watcher<'a> {
+    progress: &'a Progress,
+    trial: Option<&'a Trial>,
+    recipe: Recipe,
+    charge: Charge,
+    delta: f64,
+    steps: u64,
+    since: Instant,
+    rows: usize,
+    told: Option<(u64, String)>,
+    /// Steps, and the loss on rows that were set aside.
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+impl<'a> Watcher<'a> {
+    pub(super) fn new(progress: &'a Progress, trial: Option<&'a Trial>, prepared: &Prepared) -> Self {
+        let plan = prepared.learner.plan();
+        Self {
+            progress,
+            trial,
+            recipe: prepared.recipe.clone(),
+            charge: plan.charge(),
+            delta: prepared.delta,
+            steps: plan.steps(),
+            since: Instant::now(),
+            rows: 0,
+            told: None,
+            points: Vec::new(),
+        }
+    }
+
+    /// Sees one step.
+    pub(super) fn see(&mut self, learner: &Learner<Network>, seen: &Seen) {
+        let taken = learner.taken();
+        self.rows += seen.rows;
+        let due = taken == self.steps || taken.is_multiple_of((self.steps / POINTS).max(1));
+        if let Some(trial) = self.trial.filter(|_| due) {
+            // A point that cannot be had is left out: the model does not depend on it.
+            let score = learner.model().ok().and_then(|model| trial.score(&self.recipe, &model).ok());
+            self.points.extend(score.map(|score| (taken as f64, score.loss)));
+        }
+        if !self.progress.is_watched() {
+            return;
+        }
+        let part = taken * TIMES / self.steps.max(1);
+        if self.told.as_ref().is_none_or(|(told, _)| *told != part) {
+            self.told = Some((part, self.spent(taken)));
+        }
+        let (_, spent) = self.told.clone().unwrap_or_default();
+        let rate = self.rows as f64 / self.since.elapsed().as_secs_f64().max(1e-9);
+        let loss = if seen.rows == 0 { "–".to_owned() } else { brief(seen.loss / seen.rows as f64) };
+        let rate = grouped(&format!("{rate:.0}"));
+        self.progress.say(&format!("step {taken} of {}  {spent}  loss {loss} (private)  {rate} rows/s", self.steps));
+        self.progress.set(taken, self.steps);
+    }
+
+    /// What the steps so far have cost, rung by rung.
+    fn spent(&self, taken: u64) -> String {
+        let lost = self.charge.iter().map(|(rung, cost)| {
+            let one = match cost {
+                Cost::Repeat { cost, .. } => cost.as_ref().clone(),
+                other => other.clone(),
+            };
+            let so_far = one.repeat(taken);
+            // As a plan tells it: by PLD takes long where it says much.
+            let loss = match epsilon(&so_far, self.delta, Name::Rdp) {
+                Ok(loss) if loss.upper > COARSE => Ok(loss),
+                _ => epsilon(&so_far, self.delta, Name::Pld),
+            };
+            let loss = loss.map_or_else(|_| "?".to_owned(), |loss| brief_up(loss.upper));
+            format!("ε {loss} per {}", rung.unit.kind())
+        });
+        lost.collect::<Vec<_>>().join(", ")
+    }
+}

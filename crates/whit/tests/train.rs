@@ -1,0 +1,351 @@
+//! Models by the real binary: learned, refused, killed, gone on with, tried and used.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const DECLARED: &str = r#"
+[dataset.visits]
+source = "visits.csv"
+unit.user = "user"
+unit.element = "topic"
+unit.public = ["split"]
+unit.protect = "element"
+unit.caps = { elements_per_user = 5, rows_per_element = 3 }
+budget.element = { epsilon = 3.0, delta = 1e-6, currency = "renyi" }
+budget.user = { epsilon = 200.0, delta = 1e-6, currency = "renyi" }
+"#;
+
+const TRAINING: &str = r#"
+dataset = "visits"
+features = ["x", "z"]
+target = "y"
+classes = 2
+where = "split = 'train'"
+evaluate_where = "split = 'test'"
+
+[privacy]
+epsilon = 1.0
+clip = 1.0
+batch = 200
+units = 1600
+steps = 60
+
+[optimiser]
+size = 2.0
+
+[output]
+model = "model.safetensors"
+checkpoint_every = 7
+"#;
+
+/// A folder with 400 users, who have two rows in each of five topics; y is 1 where x > z, mostly.
+fn room(name: &str, training: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("train").join(name);
+    let _ = std::fs::remove_dir_all(&folder); // it may not be there
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut rows = "user,topic,x,z,y,word,split\n".to_owned();
+    let mut state = 7_u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / (1_u64 << 31) as f64
+    };
+    for i in 0..4000 {
+        let (x, z) = (uniform() * 2.0 - 1.0, uniform() * 2.0 - 1.0);
+        let y = u8::from(x > z) ^ u8::from(uniform() < 0.05);
+        let split = if i % 5 == 0 { "test" } else { "train" };
+        let _ =
+            writeln!(rows, "u{},t{},{x:.4},{z:.4},{y},{},{split}", i % 400, i / 400 % 5, ["no", "yes"][usize::from(y)]);
+    }
+    std::fs::write(folder.join("visits.csv"), rows).unwrap();
+    std::fs::write(folder.join("whit.toml"), DECLARED).unwrap();
+    std::fs::write(folder.join("train.toml"), training).unwrap();
+    folder
+}
+
+/// Exit code, data and talk.
+fn whit(folder: &Path, words: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_whit")).args(words).current_dir(folder).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn json(folder: &Path, words: &[&str]) -> Value {
+    let (code, out, talk) = whit(folder, &[words, &["--json"]].concat());
+    assert_eq!(code, 0, "{words:?}: {talk}");
+    serde_json::from_str(&out).unwrap()
+}
+
+/// How many releases the ledger holds.
+fn entries(folder: &Path) -> usize {
+    json(folder, &["ledger"])["releases"].as_array().unwrap().len()
+}
+
+/// A training that is refused with these words, and without a charge.
+fn refused(name: &str, training: &str, declared: &str, code: i32, said: &[&str]) {
+    let folder = room(name, training);
+    std::fs::write(folder.join("whit.toml"), declared).unwrap();
+    let (got, out, talk) = whit(&folder, &["train", "train.toml"]);
+    assert_eq!((got, out.as_str()), (code, ""), "{name}: {talk}");
+    for word in said {
+        assert!(talk.contains(word), "{name} should say `{word}`: {talk}");
+    }
+    assert!(!talk.contains("panicked"), "{talk}");
+    assert!(!folder.join("model.safetensors").exists() && !folder.join("model.safetensors.checkpoint").exists());
+    if folder.join("whit.ledger").exists() {
+        assert_eq!(entries(&folder), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_logistic_regression_is_learned_paid_once_tried_and_used() {
+    let folder = room("road", TRAINING);
+    let (code, preview, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
+    assert!(code == 0 && preview.contains("it fits the budget; nothing was charged"), "{preview}{talk}");
+    assert_eq!(entries(&folder), 0);
+
+    let trained = json(&folder, &["train", "train.toml", "--plot", "curve.svg"]);
+    let card = &trained["card"];
+    let epsilon = |rung: usize| card["rungs"][rung]["epsilon"].as_f64().unwrap();
+    assert!(epsilon(0) <= 1.0 && epsilon(0) > 0.98, "{card}");
+    assert!(epsilon(1) > epsilon(0), "{card}");
+    assert_eq!(card["rungs"][0]["unit"], "element (user, topic), replace");
+    assert_eq!((&card["steps"], &card["entry"], &card["reproducible"]), (&60.into(), &1.into(), &false.into()));
+    assert_eq!((&card["rate"], &card["divisor"]), (&"1/8".into(), &200.0.into()), "{card}");
+    assert!(trained["private"]["accuracy"].as_f64().unwrap() > 0.85, "{trained}");
+    let beside = std::fs::read_to_string(folder.join("model.card.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&beside).unwrap(), *card);
+    let words = std::fs::read_to_string(folder.join("model.card.txt")).unwrap();
+    assert!(words.contains("element (user, topic), replace: ε = ") && words.contains("entry 1"), "{words}");
+    assert!(std::fs::read_to_string(folder.join("curve.svg")).unwrap().starts_with("<svg"));
+    assert!(!folder.join("model.safetensors.checkpoint").exists());
+
+    // The same again is free, also where the file is gone, and is the same model.
+    let model = std::fs::read(folder.join("model.safetensors")).unwrap();
+    std::fs::remove_file(folder.join("model.safetensors")).unwrap();
+    assert_eq!(json(&folder, &["train", "train.toml"])["stored"], true);
+    assert_eq!(std::fs::read(folder.join("model.safetensors")).unwrap(), model);
+    assert_eq!(entries(&folder), 1);
+    assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
+
+    let (code, table, talk) = whit(&folder, &["evaluate", "train.toml"]);
+    assert!(code == 0 && table.contains("told right") && talk.contains("not sanitised"), "{table}{talk}");
+    assert_eq!(json(&folder, &["evaluate", "train.toml"])["rows"], 800);
+    let words = ["predict", "model.safetensors", "--where", "split = 'test'", "--csv", "told.csv"];
+    assert_eq!(whit(&folder, &words).0, 0);
+    let told = std::fs::read_to_string(folder.join("told.csv")).unwrap();
+    assert!(told.starts_with("row,told,probability\n1,") && told.lines().count() == 801, "{told}");
+
+    // Another training file has another model.
+    std::fs::write(folder.join("train.toml"), TRAINING.replace("[\"x\", \"z\"]", "[\"z\", \"x\"]")).unwrap();
+    let (code, _, talk) = whit(&folder, &["evaluate", "train.toml"]);
+    assert!(code == 2 && talk.contains("the features differ"), "{talk}");
+}
+
+#[test]
+fn what_cannot_be_is_said_and_charges_nothing() {
+    let with = |old: &str, new: &str| {
+        assert!(TRAINING.contains(old), "{old}");
+        TRAINING.replace(old, new)
+    };
+    refused("nearest", &with("\"x\"", "\"xx\""), DECLARED, 2, &["no column `xx`", "did you mean `x`?"]);
+    refused("key", &with("clip =", "clp ="), DECLARED, 2, &["unknown field `clp`", "did you mean `clip`?"]);
+    refused("dataset", &with("\"visits\"", "\"visit\""), DECLARED, 2, &["did you mean `visits`?"]);
+    refused("text", &with("\"x\"", "\"word\""), DECLARED, 2, &["`visits.word` is to be a feature, but is text"]);
+    refused(
+        "label",
+        &with("classes = 2", "loss = \"logistic\"").replace("\"y\"", "\"x\"").replace("[\"x\",", "["),
+        DECLARED,
+        2,
+        &["neither 0 nor 1"],
+    );
+    let range = with("classes = 2", "classes = 3").replace("\"y\"", "\"user_class\"");
+    refused("no-target", &range, DECLARED, 2, &["no column `user_class`"]);
+    refused(
+        "range",
+        &with("classes = 2", "classes = [\"no\", \"maybe\"]").replace("\"y\"", "\"word\""),
+        DECLARED,
+        2,
+        &["none of the 2 classes"],
+    );
+    refused(
+        "unit",
+        TRAINING,
+        &DECLARED.replace("unit.user = \"user\"", "unit.user = \"usr\""),
+        2,
+        &["no column `usr`"],
+    );
+    refused("unreachable", &with("epsilon = 1.0", "epsilon = -1.0"), DECLARED, 2, &["hint: "]);
+    refused(
+        "units",
+        &with("units = 1600\n", "").replace("batch = 200", "rate = \"1/8\""),
+        DECLARED,
+        2,
+        &["nothing says how many units"],
+    );
+    refused("empty", &with("split = 'train'", "split = 'moon'"), DECLARED, 2, &["no row of `visits`"]);
+    refused(
+        "budget",
+        &with("epsilon = 1.0", "epsilon = 5.0"),
+        DECLARED,
+        3,
+        &["of the budget is left", "nothing was charged"],
+    );
+    refused("filter", &with("split = 'train'", "split = ("), DECLARED, 2, &["cannot be read"]);
+}
+
+#[test]
+fn features_hide_what_is_not_public_and_labels_the_label() {
+    let declared = r#"
+[dataset.visits]
+source = "visits.csv"
+unit.public = ["split", "z", "y"]
+unit.protect = "feature"
+budget.feature = { epsilon = 3.0, delta = 1e-6, currency = "renyi" }
+"#;
+    let training =
+        TRAINING.replace("units = 1600\n", "padding = { mean = [0.0] }\n").replace("batch = 200", "rate = \"1/8\"");
+    let folder = room("feature", &training);
+    std::fs::write(folder.join("whit.toml"), declared).unwrap();
+    let card = json(&folder, &["train", "train.toml"])["card"].clone();
+    assert_eq!(card["rungs"][0]["neighbours"], "neighbours: what is not public of one row is replaced");
+    assert!(card["rungs"][0]["epsilon"].as_f64().unwrap() <= 1.0, "{card}");
+    let hidden = declared.replace(", \"y\"]", "]");
+    refused("feature-target", &training, &hidden, 2, &["the target `y` is not public"]);
+    refused(
+        "feature-filter",
+        &training.replace("split = 'train'", "x > 0"),
+        declared,
+        2,
+        &["`where` reads x, which is private"],
+    );
+
+    let label = "[dataset.visits]\nsource = 'visits.csv'\nunit.label = 'y'\nunit.protect = 'label'\nbudget.label = { epsilon = 3.0, delta = 1e-6, currency = 'renyi' }\n";
+    let training = training.replace("padding = { mean = [0.0] }\n", "");
+    let folder = room("label-unit", &training);
+    std::fs::write(folder.join("whit.toml"), label).unwrap();
+    let trained = json(&folder, &["train", "train.toml"]);
+    assert_eq!(trained["card"]["rungs"][0]["unit"], "label of y, replace");
+    refused(
+        "label-target",
+        &training.replace("\"y\"", "\"x\"").replace("[\"x\",", "[").replace("classes = 2", ""),
+        label,
+        2,
+        &["protects the label `y`"],
+    );
+}
+
+#[test]
+fn a_seed_comes_again_and_protects_nobody() {
+    let training = TRAINING.replace("[output]", "[output]\nseed = 5");
+    let models = ["seed-a", "seed-b"].map(|name| {
+        let folder = room(name, &training);
+        let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
+        assert!(code == 0 && out.contains("protects nobody") && talk.contains("protect nobody"), "{out}{talk}");
+        std::fs::read(folder.join("model.safetensors")).unwrap()
+    });
+    assert!(models[0] == models[1]);
+}
+
+#[test]
+fn a_training_that_is_killed_pays_once() {
+    // Noise is given, so that little time is spent before the first step.
+    let training = TRAINING.replace("epsilon = 1.0", "noise = 200.0").replace("steps = 60", "steps = 25000");
+    let folder = room("killed", &training);
+    let mut state = 0x5eed_u64;
+    let mut ended = 0;
+    let mut stood_at = Vec::new();
+    for _ in 0..20 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_whit"))
+            .args(["train", "train.toml"])
+            .current_dir(&folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(50 + (state >> 33) % 700));
+        child.kill().unwrap(); // SIGKILL
+        ended += usize::from(child.wait().unwrap().success());
+        // Whatever the moment, the checkpoint is a whole one.
+        if let Ok(checkpoint) = std::fs::read_to_string(folder.join("model.safetensors.checkpoint")) {
+            let body: Value = serde_json::from_str(checkpoint.split_once('\n').unwrap().1).unwrap();
+            stood_at.push(body["taken"].as_u64().unwrap());
+        }
+        assert!(entries(&folder) <= 1);
+    }
+    let last = json(&folder, &["train", "train.toml"]);
+    assert!(stood_at.is_sorted(), "no step that was kept is taken twice: {stood_at:?}");
+    stood_at.dedup();
+    assert!(stood_at.len() > 2, "kills came too late or too early: {stood_at:?}, {ended} ended");
+    assert_eq!((&last["card"]["steps"], &last["card"]["entry"]), (&25000.into(), &1.into()));
+    let ledger = json(&folder, &["ledger"]);
+    let releases = ledger["releases"].as_array().unwrap();
+    assert_eq!((releases.len(), &releases[0]["state"]), (1, &"committed".into()), "{ledger}");
+    assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
+    // What it cost is what a run that nobody killed costs.
+    let whole = room("not-killed", &training);
+    let card = json(&whole, &["train", "train.toml", "--preview"])["card"].clone();
+    assert_eq!(card["rungs"], last["card"]["rungs"]);
+    let spent = |folder: &Path| json(folder, &["ledger"])["accounts"].clone();
+    assert_eq!(json(&whole, &["train", "train.toml"])["card"]["steps"], 25000);
+    assert_eq!(spent(&folder), spent(&whole));
+}
+
+#[test]
+fn a_checkpoint_goes_on_with_its_own_run_only() {
+    let training = TRAINING.replace("epsilon = 1.0", "noise = 200.0").replace("steps = 60", "steps = 40000");
+    let folder = room("checkpoint", &training);
+    let checkpoint = folder.join("model.safetensors.checkpoint");
+    let begin = || {
+        let child = Command::new(env!("CARGO_BIN_EXE_whit"))
+            .args(["train", "train.toml"])
+            .current_dir(&folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        child.unwrap()
+    };
+    let mut child = begin();
+    for _ in 0..400 {
+        std::thread::sleep(Duration::from_millis(25));
+        if std::fs::read_to_string(&checkpoint).is_ok_and(|text| text.contains("\"entry\":1")) {
+            break;
+        }
+    }
+    let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
+    assert!(code == 1 && talk.contains("another process is training"), "{talk}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    // Of another training file.
+    std::fs::write(folder.join("train.toml"), training.replace("size = 2.0", "size = 1.0")).unwrap();
+    let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
+    assert!(code == 1 && out.is_empty() && talk.contains("the checkpoint of another run"), "{talk}");
+    assert_eq!(entries(&folder), 1);
+
+    // Gone: what it showed may be elsewhere, so no second way begins under the entry.
+    std::fs::write(folder.join("train.toml"), &training).unwrap();
+    let kept = std::fs::read(&checkpoint).unwrap();
+    std::fs::remove_file(&checkpoint).unwrap();
+    let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
+    assert!(code == 2 && talk.contains("entry 1 of the ledger is open for the same training"), "{talk}");
+
+    // Damaged.
+    std::fs::write(&checkpoint, &kept[..kept.len() / 2]).unwrap();
+    let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
+    assert!(code == 1 && talk.contains("is damaged"), "{talk}");
+
+    // Voided: the checkpoint is of an entry that is over.
+    std::fs::write(&checkpoint, &kept).unwrap();
+    assert_eq!(whit(&folder, &["ledger", "void", "1", "--reason", "a test"]).0, 0);
+    let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
+    assert!(code == 2 && talk.contains("not open any more"), "{talk}");
+    std::fs::remove_file(&checkpoint).unwrap();
+    let (code, _, talk) = whit(&folder, &["train", "train.toml", "--resume"]);
+    assert!(code == 2 && talk.contains("no interrupted run"), "{talk}");
+}
