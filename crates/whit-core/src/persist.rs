@@ -91,6 +91,30 @@ fn push(bytes: &mut Vec<u8>, part: &impl Persist) {
     bytes.extend(part);
 }
 
+/// JSON has no infinity: there it is the string `"Infinity"`.
+pub mod finite_or_word {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// A number, or the word.
+    pub fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        if value.is_finite() { value.serialize(to) } else { "Infinity".serialize(to) }
+    }
+
+    /// A number, or the word.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(f64),
+            Word(String),
+        }
+        match Written::deserialize(from)? {
+            Written::Number(number) => Ok(number),
+            Written::Word(word) => word.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

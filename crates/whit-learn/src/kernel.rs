@@ -4,8 +4,8 @@
 //! training step's time. Here are only the cases that our layers need: `f32`, two dimensions, no dilation. A convolution
 //! is [`unfold`], one matrix product, and [`fold_channels`].
 //!
-//! Each operation is one [`Step`], which knows its forward and its backward as plain functions on slices. burn learns of
-//! steps through one extension trait, [`Stepping`], so plain and differentiable tensors take the same road.
+//! Each operation is one `Step`, which knows its forward and its backward as plain functions on slices. burn learns of
+//! steps through one extension trait, `Stepping`, so plain and differentiable tensors take the same road.
 //!
 //! What is absent: dilation, groups, other elements than `f32`, and derivatives of derivatives.
 

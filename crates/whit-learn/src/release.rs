@@ -35,7 +35,7 @@ pub struct RungLoss {
     /// At most so many protected units move with one unit of this rung.
     pub holds: u64,
     /// ε at the card's δ; infinite where nothing bounds it.
-    #[serde(with = "finite_or_word")]
+    #[serde(with = "whit_core::persist::finite_or_word")]
     pub epsilon: f64,
 }
 
@@ -516,29 +516,6 @@ pub fn run_hash(meaning: &str, fingerprint: &str, partition: Option<&str>) -> St
         hasher.update(part.as_bytes());
     }
     hasher.finalize().to_hex().to_string()
-}
-
-/// JSON has no infinity: there it is the string `"Infinity"`.
-mod finite_or_word {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
-        if value.is_finite() { value.serialize(to) } else { "Infinity".serialize(to) }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Number(f64),
-            Word(String),
-        }
-        match Written::deserialize(from)? {
-            Written::Number(number) => Ok(number),
-            Written::Word(word) => word.parse().map_err(serde::de::Error::custom),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ pub struct Price {
     /// The symbolic cost, which a better accountant may read again.
     pub cost: Cost,
     /// ε at the δ beside it; infinite where nothing bounds it.
-    #[serde(with = "finite_or_word")]
+    #[serde(with = "whit_core::persist::finite_or_word")]
     pub epsilon: f64,
     /// δ.
     pub delta: f64,
@@ -122,27 +122,4 @@ fn price(unit: String, cost: &Cost, delta: f64) -> Price {
     let found = names.into_iter().find_map(|name| epsilon(cost, delta, name).ok().map(|loss| (loss.upper, name)));
     let (epsilon, name) = found.unwrap_or((f64::INFINITY, Name::Basic));
     Price { unit, cost: cost.clone(), epsilon, delta, accountant: name.to_string() }
-}
-
-/// JSON has no infinity: there it is the string `"Infinity"`.
-mod finite_or_word {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
-        if value.is_finite() { value.serialize(to) } else { "Infinity".serialize(to) }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Number(f64),
-            Word(String),
-        }
-        match Written::deserialize(from)? {
-            Written::Number(number) => Ok(number),
-            Written::Word(word) => word.parse().map_err(serde::de::Error::custom),
-        }
-    }
 }

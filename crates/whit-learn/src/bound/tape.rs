@@ -18,7 +18,7 @@ pub(crate) enum Map {
         /// The input, position by position.
         input: Tensor<2>,
     },
-    /// z = W[token], for each position of each row.
+    /// z = `W[token]`, for each position of each row.
     Lookup {
         /// The tokens, position by position.
         tokens: Vec<u32>,
@@ -109,7 +109,7 @@ impl Tape {
         z + tap
     }
 
-    /// z = W[token] for every token.
+    /// z = `W[token]` for every token.
     pub fn lookup(&mut self, tokens: &[u32], weight: &Param<Tensor<2>>) -> Tensor<2> {
         let table = constant(weight);
         let found = tensor::rows_of(&table, tokens);

@@ -185,7 +185,9 @@ impl Collector {
             }
         }
         if let Some(counted) = counted {
-            ids.iter().for_each(|&id| counted[id as usize] += 1);
+            for &id in ids {
+                counted[id as usize] += 1;
+            }
         }
         Ok(())
     }

@@ -189,8 +189,11 @@ fn opens(kind: &DataType) -> bool {
         DataType::List(inner) | DataType::LargeList(inner) | DataType::FixedSizeList(inner, _) => {
             inner.data_type().is_numeric() || *inner.data_type() == DataType::Boolean
         }
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => true,
-        DataType::Boolean => true,
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_)
+        | DataType::Boolean => true,
         other => other.is_numeric(),
     }
 }

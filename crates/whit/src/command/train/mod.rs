@@ -94,6 +94,7 @@ impl Opening {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn of_ledger(error: LedgerError) -> Error {
     let hint = error.hint();
     Error::from(QueryError { hint, ..QueryError::failed(error.to_string()) })
@@ -147,7 +148,7 @@ impl Train {
             partition: open.tables.partition(&spec.dataset).map(str::to_owned),
         };
         if self.preview {
-            return self.show_preview(&spec, prepared, question, &mut open, out);
+            return self.show_preview(&spec, &prepared, question, &mut open, out);
         }
         let path = Spec::beside(&self.training, &spec.output.model);
         let filter = spec.evaluate_where.as_deref();
@@ -200,7 +201,7 @@ impl Train {
     fn show_preview(
         &self,
         spec: &Spec,
-        prepared: Prepared,
+        prepared: &Prepared,
         question: Question,
         open: &mut Open,
         out: &mut dyn Write,

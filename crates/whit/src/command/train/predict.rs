@@ -40,7 +40,7 @@ pub(crate) struct Predict {
 
 /// What is said of one row.
 #[derive(Serialize)]
-struct Told {
+struct Said {
     row: usize,
     /// A class by its name, or a number.
     told: String,
@@ -56,21 +56,21 @@ fn sigmoid(z: f64) -> f64 {
     1.0 / (1.0 + (-z).exp())
 }
 
-fn tell(row: usize, z: &[f32], loss: Loss, classes: Option<&[String]>) -> Told {
+fn tell(row: usize, z: &[f32], loss: Loss, classes: Option<&[String]>) -> Said {
     let name = |class: usize| classes.and_then(|names| names.get(class)).cloned().unwrap_or_else(|| class.to_string());
     match loss {
         Loss::Softmax => {
             let best = (0..z.len()).fold(0, |best, class| if z[class] > z[best] { class } else { best });
             let total: f64 = z.iter().map(|&other| f64::from(other - z[best]).exp()).sum();
-            Told { row, told: name(best), probability: Some(1.0 / total) }
+            Said { row, told: name(best), probability: Some(1.0 / total) }
         }
         Loss::Logistic => {
             let yes = sigmoid(f64::from(z[0]));
             let class = usize::from(z[0] > 0.0);
-            Told { row, told: name(class), probability: Some(if class == 1 { yes } else { 1.0 - yes }) }
+            Said { row, told: name(class), probability: Some(if class == 1 { yes } else { 1.0 - yes }) }
         }
-        Loss::Poisson => Told { row, told: f64::from(z[0]).exp().to_string(), probability: None },
-        Loss::Squared | Loss::Huber { .. } => Told { row, told: z[0].to_string(), probability: None },
+        Loss::Poisson => Said { row, told: f64::from(z[0]).exp().to_string(), probability: None },
+        Loss::Squared | Loss::Huber { .. } => Said { row, told: z[0].to_string(), probability: None },
     }
 }
 
@@ -89,7 +89,7 @@ impl Predict {
         scaled(&recipe, &mut numbers.features);
         let outputs = predict(&network(&trained)?, &numbers.features, recipe.inputs, Tuning::default())?;
         let rows = outputs.chunks_exact(recipe.outputs).enumerate();
-        let told: Vec<Told> = rows.map(|(row, z)| tell(row + 1, z, recipe.loss, recipe.classes.as_deref())).collect();
+        let told: Vec<Said> = rows.map(|(row, z)| tell(row + 1, z, recipe.loss, recipe.classes.as_deref())).collect();
         if self.json {
             return write_json(&told, out);
         }

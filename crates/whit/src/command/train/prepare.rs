@@ -55,7 +55,9 @@ pub(super) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, told: boo
 /// Scales numbers as a recipe has it.
 pub(super) fn scaled(recipe: &Recipe, features: &mut [f32]) {
     if (recipe.scale, recipe.offset) != (1.0, 0.0) {
-        features.iter_mut().for_each(|value| *value = value.mul_add(recipe.scale, recipe.offset));
+        for value in features {
+            *value = value.mul_add(recipe.scale, recipe.offset);
+        }
     }
 }
 
