@@ -35,7 +35,7 @@ pub struct Plan {
     pub rungs: Vec<Rung>,
     /// The private aggregates.
     pub parts: Vec<Part>,
-    /// What is done with the released tables: each part is a scan of a table called [`part_name`].
+    /// What is done with the released tables: each part is a scan of a table called by its number.
     pub after: LogicalPlan,
     /// What a reader of the answer must know.
     pub notes: Vec<String>,
@@ -128,7 +128,7 @@ pub struct Auto {
     pub value: Expr,
     /// What people call it.
     pub name: String,
-    /// Rung by rung, how far one unit moves the counts over bins, in weights of which a unit has [`WEIGHT`].
+    /// Rung by rung, how far one unit moves the counts over bins, in weights of which a unit has a fixed number.
     pub moved: Vec<Sensitivity>,
 }
 
