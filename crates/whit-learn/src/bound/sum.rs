@@ -69,6 +69,18 @@ fn gather<T: Copy + Into<f64> + Sync>(whole: &mut [f64], part: &[T]) {
     });
 }
 
+/// Adds the gradients of bags that were formed, `size` numbers each, from a place in them on: block by block of the sum, and in each bag by bag.
+fn add_formed(formed: &[f32], size: usize, from: usize, factors: &[f64], sum: &mut [f64]) {
+    const BLOCK: usize = 512;
+    sum.par_chunks_mut(BLOCK).enumerate().for_each(|(block, sum)| {
+        let start = from + block * BLOCK;
+        for (gradient, &factor) in formed.chunks_exact(size).zip(factors).filter(|(_, factor)| **factor != 0.0) {
+            let part = &gradient[start..start + sum.len()];
+            sum.iter_mut().zip(part).for_each(|(sum, &value)| *sum += factor * f64::from(value));
+        }
+    });
+}
+
 /// How many rows may be multiplied at once in f32, so that the error of the sum over all of them is at most `allowed`; none where f32 does not do.
 ///
 /// The error of a product over k rows is at most k·2⁻²⁴/(1 − k·2⁻²⁴) times Σᵢ |aᵢ|·|gᵢ| in the Frobenius norm, and that of adding the products up in f64 is
@@ -95,11 +107,8 @@ pub(crate) fn add(
 ) {
     if let Some(formed) = &lengths.formed {
         let size = weight.len() + bias.len();
-        for (gradient, &factor) in formed.chunks_exact(size.max(1)).zip(factors).filter(|(_, factor)| **factor != 0.0) {
-            let (of_weight, of_bias) = gradient.split_at(weight.len());
-            weight.iter_mut().zip(of_weight).for_each(|(sum, &value)| *sum += factor * f64::from(value));
-            bias.iter_mut().zip(of_bias).for_each(|(sum, &value)| *sum += factor * f64::from(value));
-        }
+        add_formed(formed, size, 0, factors, weight);
+        add_formed(formed, size, weight.len(), factors, bias);
         return;
     }
     let q = felt.width;
