@@ -11,6 +11,14 @@ pub enum LearnError {
     /// Data that does not fit the plan.
     #[error("{0}")]
     Data(String),
+    /// A unit of a coarser rung that holds more than its cap.
+    #[error("one {unit} has more than the {held} units that its caps allow and its price was made for")]
+    Cap {
+        /// The coarser unit.
+        unit: String,
+        /// Its cap.
+        held: u64,
+    },
     /// A parameter without a tap.
     #[error("the parameter `{0}` has no tap, so what one unit contributes to it is not known")]
     Untapped(String),
@@ -46,6 +54,7 @@ impl LearnError {
         match self {
             Self::Plan(error) => error.hint(),
             Self::Data(_) => "check the columns that the training file names".to_owned(),
+            Self::Cap { .. } => "raise the cap, protect the coarser unit, or leave rows out with `where`".to_owned(),
             Self::Untapped(_) => "build the model of layers of `whit_learn::layer`, which have taps".to_owned(),
             Self::Shared(_) => "give each use a parameter of its own".to_owned(),
             Self::NotANumber(_) => "scale the features, lower the step size, or clip to a smaller norm".to_owned(),

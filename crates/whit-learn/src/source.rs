@@ -155,8 +155,8 @@ impl Rows {
                 return Err(LearnError::Data(format!("{} needs a column that is not there", rung.unit)));
             }
             if most > held {
-                let what = format!("{} has more than the {held} units that its price was made for", rung.unit);
-                return Err(LearnError::Data(what));
+                // Were some left out, another would come in when one goes, and one unit would move two.
+                return Err(LearnError::Cap { unit: rung.unit.to_string(), held });
             }
         }
         Ok(())

@@ -6,9 +6,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+mod ladder;
+
+use ladder::ladder;
 use whit_account::{Name, epsilon};
-use whit_core::unit::Caps;
-use whit_core::{Change, Kind, Ladder, Unit};
+use whit_core::Kind;
 use whit_learn::bound::{Bags, clipped_sum_for_tests};
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
@@ -77,18 +79,6 @@ struct Case {
     units: u64,
     noise: f64,
     way: Way,
-}
-
-fn ladder(kind: Kind) -> Ladder {
-    let caps = Caps { elements_per_user: Some(4), rows_per_element: Some(64) };
-    let unit = match kind {
-        Kind::Event => Unit::event(Change::AddRemove),
-        Kind::Element => Unit::element("user", "topic"),
-        Kind::User => Unit::user("user", Change::AddRemove),
-        Kind::Feature => Unit::feature(&[], &["a", "y"]),
-        Kind::Label => Unit::label(&[], "y"),
-    };
-    Ladder::new(vec![unit], caps, kind).unwrap()
 }
 
 impl Case {

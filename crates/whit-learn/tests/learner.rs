@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+mod ladder;
+
+use ladder::ladder;
 use whit_core::unit::Caps;
 use whit_core::{Change, Kind, Ladder, Unit};
 use whit_learn::layer::Linear;
@@ -9,18 +12,6 @@ use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::{Clip, Clipping, Count, Draft, Learner, Noise, Owners, Padding, Parts, Plan, Rows, Tuning, Way};
 use whit_noise::{Entropy, Replay};
-
-fn ladder(kind: Kind) -> Ladder {
-    let caps = Caps { elements_per_user: Some(8), rows_per_element: Some(64) };
-    let unit = match kind {
-        Kind::Event => Unit::event(Change::AddRemove),
-        Kind::Element => Unit::element("user", "topic"),
-        Kind::User => Unit::user("user", Change::AddRemove),
-        Kind::Feature => Unit::feature(&[], &["a", "y"]),
-        Kind::Label => Unit::label(&[], "y"),
-    };
-    Ladder::new(vec![unit], caps, kind).unwrap()
-}
 
 fn plan(kind: Kind, rate: &str, units: u64, norm: f64, steps: u64) -> Plan {
     Draft::new(ladder(kind), rate.parse().unwrap(), Count::Declared(units), norm, steps).with_noise(1.0).unwrap()

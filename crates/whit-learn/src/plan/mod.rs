@@ -431,11 +431,18 @@ impl Plan {
 
     /// What all steps together lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than [`COARSE`].
     pub fn loss(&self, delta: f64) -> Result<Vec<(Rung, Loss)>, Unsupported> {
+        self.loss_after(self.steps, delta)
+    }
+
+    /// The same for the first so many steps.
+    pub fn loss_after(&self, steps: u64, delta: f64) -> Result<Vec<(Rung, Loss)>, Unsupported> {
         let price = |cost: &Cost| match epsilon(cost, delta, Name::Rdp) {
             Ok(loss) if loss.upper > COARSE => Ok(loss),
             _ => epsilon(cost, delta, Name::Pld),
         };
-        self.charge().into_iter().map(|(rung, cost)| price(&cost).map(|loss| (rung, loss))).collect()
+        let rungs = self.ladder.rungs().iter().zip(self.ladder.held());
+        let cost = |rung: &Rung, held| Cost::Sampled(self.sampled(rung, held)).repeat(steps);
+        rungs.map(|(rung, &held)| Ok((rung.clone(), price(&cost(rung, held))?))).collect()
     }
 }
 

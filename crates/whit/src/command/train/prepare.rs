@@ -238,33 +238,6 @@ fn rows_of(dataset: &Dataset, kind: Kind, numbers: Numbers, targets: Targets) ->
     let Some(unit) = &dataset.unit else { return Err(unprotected(&dataset.name)) };
     let caps = unit.caps();
     let Numbers { features, width, users, elements, .. } = numbers;
-    if let (Kind::Element, Some(cap), Some((users, elements))) =
-        (kind, caps.elements_per_user, users.as_deref().zip(elements.as_deref()))
-    {
-        // Were an element left out for the cap, another would come in when one goes, and one element would be two.
-        let mut pairs: Vec<(u64, u64)> = users.iter().copied().zip(elements.iter().copied()).collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        if most(pairs.iter().map(|pair| pair.0)) > cap {
-            return Err(asked(
-                format!("a user of `{}` has more elements than the {cap} that its caps allow", dataset.name),
-                "raise elements_per_user, protect `user`, or leave rows out with `where`",
-            ));
-        }
-    }
-    if kind == Kind::Event {
-        // Were a row left out for a cap, another would come in when one goes, and one event would be two.
-        let pairs = users.as_deref().zip(elements.as_deref());
-        let in_element = pairs.map(|(users, elements)| most(users.iter().zip(elements)));
-        let in_user = users.as_deref().map(|users| most(users.iter()));
-        let over = |found: Option<u64>, cap: Option<u64>| found.zip(cap).is_some_and(|(found, cap)| found > cap);
-        if over(in_element, caps.rows_per_element) || over(in_user, caps.rows_per_user()) {
-            return Err(asked(
-                format!("`{}` has more rows of one user than its caps allow, and the unit is an event", dataset.name),
-                "protect `element` or `user`, under which caps can be kept by leaving rows out, or leave rows out with `where`",
-            ));
-        }
-    }
     // The features or labels of one user's rows move together.
     let keyed = unit.user.is_some() && matches!(kind, Kind::Feature | Kind::Label);
     let together = if keyed { Kind::User } else { kind };
@@ -275,13 +248,6 @@ fn rows_of(dataset: &Dataset, kind: Kind, numbers: Numbers, targets: Targets) ->
         Kind::User => unit.caps.rows_per_user.into_iter().fold(rows, Rows::capped),
         Kind::Event | Kind::Feature | Kind::Label => rows,
     })
-}
-
-/// How often what is most frequent occurs.
-fn most<T: Ord>(values: impl Iterator<Item = T>) -> u64 {
-    let mut sorted: Vec<T> = values.collect();
-    sorted.sort_unstable();
-    sorted.chunk_by(|a, b| a == b).map(<[T]>::len).max().unwrap_or(0) as u64
 }
 
 fn unprotected(dataset: &str) -> Error {

@@ -5,13 +5,10 @@ use super::trial::Trial;
 use crate::number::{brief, brief_up, grouped};
 use crate::output::Progress;
 use std::time::Instant;
-use whit::account::{Name, epsilon};
-use whit::learn::Recipe;
 use whit::learn::bound::Seen;
 use whit::learn::model::Network;
-use whit::learn::plan::COARSE;
 use whit::learn::train::Learner;
-use whit::{Charge, Cost};
+use whit::learn::{Plan, Recipe};
 
 /// How often ε is told, and how many points a curve has.
 const TIMES: u64 = 20;
@@ -22,7 +19,6 @@ pub(super) struct Watcher<'a> {
     progress: &'a Progress,
     trial: Option<&'a Trial>,
     recipe: Recipe,
-    charge: Charge,
     delta: f64,
     steps: u64,
     since: Instant,
@@ -39,7 +35,6 @@ impl<'a> Watcher<'a> {
             progress,
             trial,
             recipe: prepared.recipe.clone(),
-            charge: plan.charge(),
             delta: prepared.delta,
             steps: plan.steps(),
             since: Instant::now(),
@@ -64,7 +59,7 @@ impl<'a> Watcher<'a> {
         }
         let part = taken * TIMES / self.steps.max(1);
         if self.told.as_ref().is_none_or(|(told, _)| *told != part) {
-            self.told = Some((part, self.spent(taken)));
+            self.told = Some((part, self.spent(learner.plan(), taken)));
         }
         let (_, spent) = self.told.clone().unwrap_or_default();
         let rate = self.rows as f64 / self.since.elapsed().as_secs_f64().max(1e-9);
@@ -75,21 +70,9 @@ impl<'a> Watcher<'a> {
     }
 
     /// What the steps so far have cost, rung by rung.
-    fn spent(&self, taken: u64) -> String {
-        let lost = self.charge.iter().map(|(rung, cost)| {
-            let one = match cost {
-                Cost::Repeat { cost, .. } => cost.as_ref().clone(),
-                other => other.clone(),
-            };
-            let so_far = one.repeat(taken);
-            // As a plan tells it: by PLD takes long where it says much.
-            let loss = match epsilon(&so_far, self.delta, Name::Rdp) {
-                Ok(loss) if loss.upper > COARSE => Ok(loss),
-                _ => epsilon(&so_far, self.delta, Name::Pld),
-            };
-            let loss = loss.map_or_else(|_| "?".to_owned(), |loss| brief_up(loss.upper));
-            format!("ε {loss} per {}", rung.unit.kind())
-        });
-        lost.collect::<Vec<_>>().join(", ")
+    fn spent(&self, plan: &Plan, taken: u64) -> String {
+        let Ok(lost) = plan.loss_after(taken, self.delta) else { return "ε ?".to_owned() };
+        let told = lost.iter().map(|(rung, loss)| format!("ε {} per {}", brief_up(loss.upper), rung.unit.kind()));
+        told.collect::<Vec<_>>().join(", ")
     }
 }
