@@ -1,14 +1,18 @@
-//! Windows over images, at the speed of memory: unfold, fold and pool, forward and backward.
+//! Windows over images, at the speed of memory: convolutions, folds and pools, forward and backward.
 //!
 //! burn's own versions of these on the processor are general: any rank, any dilation, any element. They take most of a
-//! training step's time. Here are only the cases that our layers need: `f32`, two dimensions, no dilation. A convolution
-//! is [`unfold`], one matrix product, and [`fold_channels`].
+//! training step's time. Here are only the cases that our layers need: `f32`, two dimensions, no dilation.
 //!
 //! Each operation is one `Step`, which knows its forward and its backward as plain functions on slices. burn learns of
 //! steps through one extension trait, `Stepping`, so plain and differentiable tensors take the same road.
 //!
 //! What is absent: dilation, groups, other elements than `f32`, and derivatives of derivatives.
 
+mod convolve;
+
+pub(crate) use convolve::{Patches, convolve};
+
+use convolve::Convolving;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -83,19 +87,10 @@ impl Window {
     }
 }
 
-/// The patches under a window, one in a row: `[n, c, h, w]` to `[n · oh · ow, c · kh · kw]`.
-///
-/// Rows go by image, then down, then across; columns by channel, then down, then across. Padding is zero.
-/// Backward adds each patch back to where it was read.
-pub fn unfold(input: Tensor<4>, window: Window) -> Result<Tensor<2>, Error> {
-    let grid = Grid::new(input.dims(), window)?;
-    run(input, Step::Unfold(grid))
-}
-
 /// Rows of positions to images: `[n · oh · ow, q]` to `[n, q, oh, ow]`, given `[n, oh, ow]`.
 ///
-/// The way back from a matrix product on [`unfold`]ed patches. It is one transposition per image, done in memory:
-/// the next step reads the images in order, and a strided view would make each read a cache miss.
+/// It is one transposition per image, done in memory: the next step reads the images in order, and a strided view would make each read a
+/// cache miss.
 pub fn fold_channels(rows: Tensor<2>, [images, height, width]: [usize; 3]) -> Result<Tensor<4>, Error> {
     let [found, channels] = rows.dims();
     let positions = height.checked_mul(width).and_then(|plane| plane.checked_mul(images));
@@ -110,13 +105,22 @@ pub fn fold_channels(rows: Tensor<2>, [images, height, width]: [usize; 3]) -> Re
 /// Padding never wins, so a window that can lie in padding alone (`padding ≥ kernel`) is refused. Of equal values the
 /// first wins, down and then across, and takes the whole gradient. The first NaN wins over everything.
 pub fn max_pool(input: Tensor<4>, window: Window) -> Result<Tensor<4>, Error> {
+    max(input, window, false)
+}
+
+/// [`max_pool`] of max(z, 0), in one pass: the greatest value, or zero where none is greater.
+pub fn rectified_max_pool(input: Tensor<4>, window: Window) -> Result<Tensor<4>, Error> {
+    max(input, window, true)
+}
+
+fn max(input: Tensor<4>, window: Window, rectified: bool) -> Result<Tensor<4>, Error> {
     let grid = Grid::new(input.dims(), window)?;
     let lonely = (0..2).any(|axis| window.padding[axis] >= window.kernel[axis]);
     // A winner is remembered as a `u32` within its plane.
-    if lonely || u32::try_from(grid.plane()).is_err() {
+    if lonely || grid.plane() >= NOBODY as usize {
         return Err(Error::Unfit { window, height: grid.sides[0], width: grid.sides[1] });
     }
-    run(input, Step::Max(grid))
+    run(input, Step::Max { grid, rectified })
 }
 
 /// The mean under the window, channel by channel: `[n, c, h, w]` to `[n, c, oh, ow]`.
@@ -183,23 +187,27 @@ fn run<const D: usize, const E: usize>(input: Tensor<D>, step: Step) -> Result<T
 #[backend_extension(Flex, Autodiff)]
 trait Stepping: Backend {
     fn step(input: FloatTensor<Self>, step: Step) -> FloatTensor<Self>;
+    fn convolve(images: FloatTensor<Self>, tap: FloatTensor<Self>, convolving: Convolving) -> FloatTensor<Self>;
 }
 
 impl Stepping for Flex {
     fn step(input: FlexTensor, step: Step) -> FlexTensor {
         step.forward(&input).0
     }
+
+    fn convolve(images: FlexTensor, _: FlexTensor, convolving: Convolving) -> FlexTensor {
+        convolving.forward(&images)
+    }
 }
 
-impl<C: CheckpointStrategy> Stepping for Autodiff<Flex, C> {
-    fn step(input: FloatTensor<Self>, step: Step) -> FloatTensor<Self> {
-        let (input, node) = input.into_parts();
-        let (output, winners) = step.forward(&input);
-        // Nothing of the input is kept, so there is nothing that checkpointing could save.
-        match Back.prepare::<C>([node]).compute_bound().stateful() {
-            OpsKind::Tracked(prepared) => prepared.finish((step, winners), output),
-            OpsKind::UnTracked(prepared) => prepared.finish(output),
-        }
+/// A step that is followed back.
+fn tracked<C: CheckpointStrategy>(input: FloatTensor<Autodiff<Flex, C>>, step: Step) -> FloatTensor<Autodiff<Flex, C>> {
+    let (input, node) = input.into_parts();
+    let (output, winners) = step.forward(&input);
+    // Nothing of the input is kept, so there is nothing that checkpointing could save.
+    match Back.prepare::<C>([node]).compute_bound().stateful() {
+        OpsKind::Tracked(prepared) => prepared.finish((step, winners), output),
+        OpsKind::UnTracked(prepared) => prepared.finish(output),
     }
 }
 
@@ -216,15 +224,16 @@ impl Backward<Flex, 1> for Back {
     }
 }
 
-/// For each value of a [`Step::Max`], where in its plane it came from. Empty after other steps.
+/// For each value of a [`Step::Max`], where in its plane it came from, or [`NOBODY`]. Empty after other steps.
 type Winners = Arc<Vec<u32>>;
+/// Where no value of a window is greater than zero.
+const NOBODY: u32 = u32::MAX;
 
 /// One operation, with all that it must know of shapes.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Unfold(Grid),
     Fold { images: usize, channels: usize, sides: [usize; 2] },
-    Max(Grid),
+    Max { grid: Grid, rectified: bool },
     Mean(Grid),
 }
 
@@ -234,13 +243,12 @@ impl Step {
         let values = input.storage::<f32>();
         let mut winners = Vec::new();
         let output = match self {
-            Step::Unfold(grid) => dense(grid.unfold(values), &grid.unfolded()),
             Step::Fold { images, channels, sides: [height, width] } => {
                 let shape = [*images, *channels, *height, *width];
                 dense(transpose(values, height * width, *channels), &shape)
             }
-            Step::Max(grid) => {
-                let (best, from) = grid.max(values);
+            Step::Max { grid, rectified } => {
+                let (best, from) = grid.max(values, *rectified);
                 winners = from;
                 dense(best, &grid.pooled())
             }
@@ -253,12 +261,11 @@ impl Step {
         let grad = grad.to_contiguous();
         let values = grad.storage::<f32>();
         match self {
-            Step::Unfold(grid) => dense(grid.refold(values), &grid.shape()),
             Step::Fold { images, channels, sides: [height, width] } => {
                 let shape = [images * height * width, *channels];
                 dense(transpose(values, *channels, height * width), &shape)
             }
-            Step::Max(grid) => dense(grid.spread_max(values, winners), &grid.shape()),
+            Step::Max { grid, .. } => dense(grid.spread_max(values, winners), &grid.shape()),
             Step::Mean(grid) => dense(grid.spread_mean(values), &grid.shape()),
         }
     }
@@ -266,7 +273,7 @@ impl Step {
 
 /// A window on a batch of images.
 #[derive(Clone, Copy, Debug)]
-struct Grid {
+pub(crate) struct Grid {
     images: usize,
     channels: usize,
     /// Of the image, before padding.
@@ -277,7 +284,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn new([images, channels, height, width]: [usize; 4], window: Window) -> Result<Self, Error> {
+    pub(crate) fn new([images, channels, height, width]: [usize; 4], window: Window) -> Result<Self, Error> {
         let sides = [height, width];
         Ok(Self { images, channels, sides, window, places: window.over(sides)? })
     }
@@ -290,8 +297,9 @@ impl Grid {
         [self.images, self.channels, self.places[0], self.places[1]]
     }
 
-    fn unfolded(&self) -> [usize; 2] {
-        [self.images * self.places[0] * self.places[1], self.patch()]
+    /// Values in an image.
+    pub(crate) fn image(&self) -> usize {
+        self.channels * self.plane()
     }
 
     /// Values in a channel of an image.
@@ -299,13 +307,13 @@ impl Grid {
         self.sides[0] * self.sides[1]
     }
 
-    /// Values in a channel of a pooled image.
-    fn pool(&self) -> usize {
+    /// Places of the window.
+    pub(crate) fn pool(&self) -> usize {
         self.places[0] * self.places[1]
     }
 
     /// Values in a patch.
-    fn patch(&self) -> usize {
+    pub(crate) fn patch(&self) -> usize {
         self.channels * self.window.kernel[0] * self.window.kernel[1]
     }
 
@@ -317,86 +325,6 @@ impl Grid {
     /// Whether there is no value to read or none to write. Chunks of size zero do not exist, so this is asked first.
     fn is_empty(&self) -> bool {
         self.images * self.channels * self.plane() == 0
-    }
-
-    fn unfold(&self, input: &[f32]) -> Vec<f32> {
-        let [rows, columns] = self.unfolded();
-        let mut output = vec![0.0; rows * columns];
-        if self.is_empty() {
-            return output;
-        }
-        let patches = output.par_chunks_mut(self.pool() * self.patch());
-        // Each thread pads into one image of its own: its border stays zero, and runs need no care at the edges.
-        patches.zip(input.par_chunks(self.channels * self.plane())).for_each_init(
-            || vec![0.0; self.canvas()],
-            |canvas, (patches, image)| {
-                self.each_row(|inside, on_canvas| canvas[on_canvas].copy_from_slice(&image[inside]));
-                // A run's length is known to the compiler for the usual kernels: a copy is then two instructions,
-                // where a call to `memcpy` would cost more than the bytes.
-                match self.window.kernel[1] {
-                    1 => self.gather(1, canvas, patches),
-                    2 => self.gather(2, canvas, patches),
-                    3 => self.gather(3, canvas, patches),
-                    4 => self.gather(4, canvas, patches),
-                    5 => self.gather(5, canvas, patches),
-                    7 => self.gather(7, canvas, patches),
-                    8 => self.gather(8, canvas, patches),
-                    other => self.gather(other, canvas, patches),
-                }
-            },
-        );
-        output
-    }
-
-    /// The transpose of [`Grid::unfold`].
-    fn refold(&self, patches: &[f32]) -> Vec<f32> {
-        let mut output = vec![0.0; self.images * self.channels * self.plane()];
-        if self.is_empty() {
-            return output;
-        }
-        let images = output.par_chunks_mut(self.channels * self.plane());
-        images.zip(patches.par_chunks(self.pool() * self.patch())).for_each_init(
-            || vec![0.0; self.canvas()],
-            |canvas, (image, patches)| {
-                canvas.fill(0.0);
-                match self.window.kernel[1] {
-                    1 => self.scatter(1, patches, canvas),
-                    2 => self.scatter(2, patches, canvas),
-                    3 => self.scatter(3, patches, canvas),
-                    4 => self.scatter(4, patches, canvas),
-                    5 => self.scatter(5, patches, canvas),
-                    7 => self.scatter(7, patches, canvas),
-                    8 => self.scatter(8, patches, canvas),
-                    other => self.scatter(other, patches, canvas),
-                }
-                self.each_row(|inside, on_canvas| image[inside].copy_from_slice(&canvas[on_canvas]));
-            },
-        );
-        output
-    }
-
-    #[expect(clippy::inline_always, reason = "the width becomes a constant only where this is called")]
-    #[inline(always)]
-    fn gather(&self, width: usize, canvas: &[f32], patches: &mut [f32]) {
-        let mut runs = patches.chunks_exact_mut(width);
-        self.each_run(|start| {
-            if let Some(run) = runs.next() {
-                run.copy_from_slice(&canvas[start..start + width]);
-            }
-        });
-    }
-
-    #[expect(clippy::inline_always, reason = "the width becomes a constant only where this is called")]
-    #[inline(always)]
-    fn scatter(&self, width: usize, patches: &[f32], canvas: &mut [f32]) {
-        let mut runs = patches.chunks_exact(width);
-        self.each_run(|start| {
-            if let Some(run) = runs.next() {
-                for (sum, value) in canvas[start..start + width].iter_mut().zip(run) {
-                    *sum += value;
-                }
-            }
-        });
     }
 
     /// Values of an image with its padding.
@@ -416,7 +344,7 @@ impl Grid {
         }
     }
 
-    /// Where on the canvas each run of each patch starts, in the order of [`unfold`].
+    /// Where on the canvas each run of each patch starts, in the order of [`Patches::of`].
     #[inline]
     fn each_run(&self, mut visit: impl FnMut(usize)) {
         let [high, wide] = self.padded();
@@ -434,29 +362,65 @@ impl Grid {
     }
 
     /// The best of each window, and where it was.
-    fn max(&self, input: &[f32]) -> (Vec<f32>, Vec<u32>) {
+    fn max(&self, input: &[f32], rectified: bool) -> (Vec<f32>, Vec<u32>) {
         let count = self.images * self.channels * self.pool();
         let (mut best, mut from) = (vec![f32::NEG_INFINITY; count], vec![0; count]);
         if self.is_empty() {
             return (best, from);
         }
-        let (first, taps, step) = (self.first_inside(), self.taps(), self.window.stride[1]);
+        let first = self.first_inside();
         let outputs = best.par_chunks_mut(self.pool()).zip(from.par_chunks_mut(self.pool()));
-        outputs.zip(input.par_chunks(self.plane())).for_each(|((best, from), plane)| {
-            // A window of nothing but −∞ has a winner too: its first value that is not padding.
-            from.copy_from_slice(&first);
-            for tap in &taps {
-                let (best, from) = (&mut best[tap.outputs.clone()], &mut from[tap.outputs.clone()]);
-                let values = plane[tap.start..].iter().step_by(step);
-                let places = (tap.start as u32..).step_by(step);
-                for (((best, from), &value), place) in best.iter_mut().zip(from).zip(values).zip(places) {
-                    let wins = (value > *best) | (value.is_nan() & !best.is_nan());
-                    *best = if wins { value } else { *best };
-                    *from = if wins { place } else { *from };
+        let planes = outputs.zip(input.par_chunks(self.plane()));
+        if self.window.padding == [0, 0] {
+            let scratch = || (vec![0.0; self.plane()], vec![0; self.plane()]);
+            planes.for_each_init(scratch, |scratch, ((best, from), plane)| {
+                self.max_of_all(plane, scratch, best, from);
+                rectify(rectified, best, from);
+            });
+        } else {
+            let (taps, step) = (self.taps(), self.window.stride[1]);
+            planes.for_each(|((best, from), plane)| {
+                // A window of nothing but −∞ has a winner too: its first value that is not padding.
+                from.copy_from_slice(&first);
+                for tap in &taps {
+                    let (best, from) = (&mut best[tap.outputs.clone()], &mut from[tap.outputs.clone()]);
+                    let values = plane[tap.start..].iter().step_by(step);
+                    let places = (tap.start as u32..).step_by(step);
+                    for (((best, from), &value), place) in best.iter_mut().zip(from).zip(values).zip(places) {
+                        (*best, *from) = better((value, place), (*best, *from));
+                    }
                 }
-            }
-        });
+                rectify(rectified, best, from);
+            });
+        }
         (best, from)
+    }
+
+    /// The best of the windows at every place of a plane, in long runs that go through the processor many at a time, of which those are kept that the
+    /// strides lead to.
+    fn max_of_all(&self, plane: &[f32], scratch: &mut (Vec<f32>, Vec<u32>), best: &mut [f32], from: &mut [u32]) {
+        let Window { kernel, stride, .. } = self.window;
+        let width = self.sides[1];
+        let run = plane.len() - (kernel[0] - 1) * width - (kernel[1] - 1);
+        let (all, places) = (&mut scratch.0[..run], &mut scratch.1[..run]);
+        all.copy_from_slice(&plane[..run]);
+        for (place, index) in places.iter_mut().zip(0..) {
+            *place = index;
+        }
+        for offset in (0..kernel[0]).flat_map(|down| (0..kernel[1]).map(move |across| down * width + across)).skip(1) {
+            let values = &plane[offset..offset + run];
+            for (((best, from), &value), place) in all.iter_mut().zip(&mut *places).zip(values).zip(offset as u32..) {
+                (*best, *from) = better((value, place), (*best, *from));
+            }
+        }
+        let rows = best.chunks_exact_mut(self.places[1]).zip(from.chunks_exact_mut(self.places[1]));
+        for (y, (best, from)) in rows.enumerate() {
+            let start = y * stride[0] * width;
+            let picked = all[start..].iter().zip(&places[start..]).step_by(stride[1]);
+            for ((best, from), (value, place)) in best.iter_mut().zip(from).zip(picked) {
+                (*best, *from) = (*value, *place);
+            }
+        }
     }
 
     fn spread_max(&self, grad: &[f32], winners: &[u32]) -> Vec<f32> {
@@ -466,7 +430,7 @@ impl Grid {
         }
         let grads = grad.par_chunks(self.pool()).zip(winners.par_chunks(self.pool()));
         output.par_chunks_mut(self.plane()).zip(grads).for_each(|(plane, (grad, winners))| {
-            for (value, &place) in grad.iter().zip(winners) {
+            for (value, &place) in grad.iter().zip(winners).filter(|(_, place)| **place != NOBODY) {
                 plane[place as usize] += value;
             }
         });
@@ -555,6 +519,28 @@ impl Grid {
 struct Tap {
     outputs: Range<usize>,
     start: usize,
+}
+
+/// The better of a value and the best so far, with its place. The first NaN stays.
+///
+/// By masks and not by a choice: the compiler would make a branch of each choice, and many values at a time have none.
+#[inline]
+fn better((value, place): (f32, u32), (best, from): (f32, u32)) -> (f32, u32) {
+    let wins = (value > best) | (value.is_nan() & !best.is_nan());
+    let mask = u32::from(wins).wrapping_neg();
+    let pick = |new: u32, old: u32| (new & mask) | (old & !mask);
+    (f32::from_bits(pick(value.to_bits(), best.to_bits())), pick(place, from))
+}
+
+/// Zero where nothing is greater.
+fn rectify(rectified: bool, best: &mut [f32], from: &mut [u32]) {
+    if rectified {
+        for (best, from) in best.iter_mut().zip(from) {
+            let lost = u32::from(*best <= 0.0).wrapping_neg();
+            *best = f32::from_bits(best.to_bits() & !lost);
+            *from |= lost; // which is `NOBODY` where all bits are set
+        }
+    }
 }
 
 /// Transposes each matrix of a stack, `rows × columns` each.

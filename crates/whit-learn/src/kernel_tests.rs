@@ -46,12 +46,11 @@ fn both<const N: usize>(inputs: [Tensor<4>; N], forward: impl Fn([Tensor<4>; N])
     found
 }
 
-fn convolve(x: Tensor<4>, weight: Tensor<4>, window: Window) -> Tensor<4> {
-    let [n, _, height, width] = x.dims();
+/// Our convolution with burn's weights, and its tap.
+fn convolved(x: Tensor<4>, weight: &Tensor<4>, bias: &Tensor<1>, tap: Tensor<2>, window: Window) -> Tensor<4> {
     let [q, c, kh, kw] = weight.dims();
-    let [oh, ow] = window.over([height, width]).unwrap();
-    let patches = unfold(x, window).unwrap();
-    fold_channels(patches.matmul(weight.reshape([q, c * kh * kw]).transpose()), [n, oh, ow]).unwrap()
+    let weight = weight.clone().reshape([q, c * kh * kw]).transpose();
+    convolve(x, &weight, bias, tap, window).unwrap()
 }
 
 fn pooling(window: Window) -> bool {
@@ -72,17 +71,36 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn an_unfolded_product_is_a_convolution_forward_and_backward((shape, window, seed) in cases()) {
+    fn a_convolution_is_burns_forward_and_backward((shape, window, seed) in cases()) {
         let (x, weight) = (noise(shape, seed), noise([5, shape[1], window.kernel[0], window.kernel[1]], !seed));
+        let (bias, tap) = (noise([5], seed ^ 1), noise([1, 1], 3).autodiff().require_grad());
         let options = ConvOptions::new(window.stride, window.padding, [1, 1], 1);
-        let ours = both([x.clone(), weight.clone()], |[x, weight]| convolve(x, weight, window));
-        let theirs = both([x.clone(), weight.clone()], |[x, weight]| conv2d(x, weight, None, options.clone()));
+        let ours = both([x.clone()], |[x]| convolved(x, &weight, &bias, tap.clone(), window));
+        let theirs = both([x.clone()], |[x]| conv2d(x, weight.clone(), Some(bias.clone()), options.clone()));
         for (ours, theirs) in ours.iter().zip(&theirs) {
             agree(ours, theirs);
         }
-        let plain = convolve(x, weight, window);
+        let plain = convolved(x.clone(), &weight, &bias, noise([1, 1], 3), window);
         prop_assert!(!plain.is_autodiff());
         agree(&plain, &ours[0]);
+        // The tap feels the gradient at the output, also where nothing follows the images.
+        let output = convolved(x, &weight, &bias, tap.clone(), window);
+        let weighting = noise(output.dims(), 7);
+        let mut grads = (output * weighting.clone().autodiff()).sum().backward();
+        let felt = tap.grad_remove(&mut grads).unwrap();
+        let [n, q, height, width] = weighting.dims();
+        agree(&felt, &weighting.reshape([n * q, height * width]));
+    }
+
+    #[test]
+    fn rectified_windows_are_two_steps_in_one((shape, window, seed) in cases()) {
+        prop_assume!(pooling(window));
+        let x = noise(shape, seed);
+        let ours = both([x.clone()], |[x]| rectified_max_pool(x, window).unwrap());
+        let theirs = both([x.clone()], |[x]| max_pool2d(burn::tensor::activation::relu(x), max_options(window)));
+        // Padding takes part in neither: a window of negative values and padding is zero either way.
+        agree(&ours[0], &theirs[0]);
+        agree(&ours[1], &theirs[1]);
     }
 
     #[test]
@@ -152,7 +170,9 @@ fn a_view_is_read_in_its_own_order() {
     let view = x.clone().swap_dims(2, 3).slice([0..2, 1..3]);
     let copy = tensor(view.to_data().try_into_vec().unwrap(), view.dims()).unwrap();
     agree(&max_pool(view.clone(), PAIRS).unwrap(), &max_pool(copy.clone(), PAIRS).unwrap());
-    agree(&unfold(view, PAIRS).unwrap(), &unfold(copy, PAIRS).unwrap());
+    let (weight, bias, tap) = (noise([6, 5], 2), noise([5], 3), noise([1, 1], 4));
+    let done = |x| convolve(x, &weight.clone().slice([0..4]), &bias, tap.clone(), PAIRS).unwrap();
+    agree(&done(view), &done(copy));
 }
 
 #[test]
@@ -168,7 +188,8 @@ fn both_checkpointing_strategies_are_served() {
 #[test]
 fn an_empty_batch_stays_empty() {
     let empty = tensor(Vec::new(), [0, 3, 4, 4]).unwrap();
-    assert_eq!(unfold(empty.clone(), PAIRS).unwrap().dims(), [0, 6]);
+    let (weight, bias, tap) = (noise([6, 5], 2), noise([5], 3), noise([1, 1], 4));
+    assert_eq!(convolve(empty.clone(), &weight, &bias, tap, PAIRS).unwrap().dims(), [0, 5, 4, 3]);
     assert_eq!(max_pool(empty.clone(), PAIRS).unwrap().dims(), [0, 3, 4, 3]);
     assert_eq!(mean_pool(empty, PAIRS).unwrap().dims(), [0, 3, 4, 3]);
     assert_eq!(fold_channels(tensor(Vec::new(), [0, 3]).unwrap(), [0, 4, 4]).unwrap().dims(), [0, 3, 4, 4]);
@@ -183,13 +204,17 @@ fn what_does_not_fit_is_an_error_and_no_panic() {
         Window { stride: [1, 0], ..PAIRS },
         Window { padding: [usize::MAX, 0], ..PAIRS },
     ] {
-        assert!(matches!(unfold(x.clone(), window), Err(Error::Unfit { .. })), "{window:?}");
+        assert!(matches!(mean_pool(x.clone(), window), Err(Error::Unfit { .. })), "{window:?}");
+        let found = convolve(x.clone(), &noise([2, 3], 0), &noise([3], 0), noise([1, 1], 0), window);
+        assert!(matches!(found, Err(Error::Unfit { .. })), "{window:?}");
     }
     assert!(matches!(max_pool(x.clone(), Window { padding: [1, 0], ..PAIRS }), Err(Error::Unfit { .. })));
     assert!(matches!(fold_channels(noise([7, 2], 0), [2, 2, 2]), Err(Error::Unfilled { .. })));
     assert!(matches!(tensor(vec![0.0; 5], [2, 3]), Err(Error::Unfilled { .. })));
     let double = Tensor::<4>::from_data(TensorData::new(vec![0.0_f64; 4], [1, 1, 2, 2]), (&Device::flex(), DType::F64));
-    assert!(matches!(unfold(double.clone(), PAIRS), Err(Error::NotFloats { .. })));
+    assert!(matches!(mean_pool(double.clone(), PAIRS), Err(Error::NotFloats { .. })));
+    let other = convolve(x, &noise([3, 2], 0), &noise([2], 0), noise([1, 1], 0), PAIRS);
+    assert!(matches!(other, Err(Error::Unfilled { .. })), "weights of another window");
     assert!(matches!(into_floats(double), Err(Error::NotFloats { .. })));
 }
 

@@ -10,6 +10,7 @@ mod error;
 pub mod kernel;
 pub mod layer;
 pub mod loss;
+mod matrix;
 pub mod model;
 pub mod optimise;
 pub mod params;

@@ -156,7 +156,7 @@ impl Model for Convolutional {
         let rows = inputs.rows();
         let mut x = inputs.features.clone().reshape([rows, channels, height, width]);
         for (convolution, pool) in self.convolutions.iter().zip(&self.pools) {
-            x = pool.forward(self.activation.forward(convolution.forward(x, tape)?))?;
+            x = pool.forward_after(self.activation, convolution.forward(x, tape)?)?;
         }
         Ok(self.dense.of(x.reshape([rows as i32, -1]), tape))
     }

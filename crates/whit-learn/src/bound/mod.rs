@@ -5,6 +5,7 @@ mod clip;
 mod norm;
 mod sum;
 mod tape;
+mod windows;
 
 pub use bags::Bags;
 pub use tape::Tape;

@@ -6,6 +6,8 @@
 
 use super::bags::Bags;
 use super::tape::{Felt, Felts};
+use super::windows::Windows;
+use crate::matrix::{Into, Matrix, product};
 use rayon::prelude::*;
 
 /// The gradients of one layer's parameters, bag by bag.
@@ -82,6 +84,7 @@ impl Lengths {
             }
             Felts::Lookup { tokens } => lookup(tokens, felt, bags, each),
             Felts::Scale { input } => formed_scale(input, felt, bags, each),
+            Felts::Windows { images, grid } => Windows::new(images, grid, felt).lengths(bags),
         }
     }
 }
@@ -132,7 +135,8 @@ fn formed_linear(input: &[f32], p: usize, felt: &Felt, bags: &Bags, each: usize)
         let (start, end) = (range.start * each, range.end * each);
         let (weight, bias) = out.split_at_mut(p * q);
         let (a, g) = (&input[start * p..end * p], &felt.gradient[start * q..end * q]);
-        super::sum::product(a, g, end - start, p, q, weight);
+        let n = end - start;
+        product(Matrix::new(a, n, p).turned(), Matrix::new(g, n, q), weight, Into::Rows);
         if biased {
             for g in g.chunks_exact(q) {
                 bias.iter_mut().zip(g).for_each(|(sum, value)| *sum += value);

@@ -7,59 +7,14 @@
 use super::bags::Bags;
 use super::norm::Lengths;
 use super::tape::{Felt, Felts};
+use super::windows::Windows;
+use crate::matrix::{Matrix, wide_product};
 use rayon::prelude::*;
 
 /// Fewer rows than this are not worth a product of their own.
 const FEWEST: usize = 24;
 /// The distance of one from the next larger f32, halved.
 const HALF_STEP: f64 = 1.0 / 16_777_216.0;
-
-/// out = AᵀG, for A of n×p and G of n×q numbers.
-pub(crate) fn product(a: &[f32], g: &[f32], n: usize, p: usize, q: usize, out: &mut [f32]) {
-    multiply(a, g, n, p, q, out, gemm::Parallelism::None);
-}
-
-/// The same on all threads.
-fn wide_product<T: 'static + Copy + From<f32>>(a: &[T], g: &[T], n: usize, p: usize, q: usize, out: &mut [T]) {
-    multiply(a, g, n, p, q, out, gemm::Parallelism::Rayon(0));
-}
-
-fn multiply<T: 'static + Copy + From<f32>>(
-    a: &[T],
-    g: &[T],
-    n: usize,
-    p: usize,
-    q: usize,
-    out: &mut [T],
-    threads: gemm::Parallelism,
-) {
-    assert!(a.len() == n * p && g.len() == n * q && out.len() == p * q, "lengths as the sizes say");
-    #[expect(unsafe_code, reason = "the product of matrices is a call with raw pointers")]
-    // SAFETY: the lengths are as the strides say, `out` is borrowed mutably so it overlaps neither of the others, and it is never read.
-    unsafe {
-        gemm::gemm(
-            p,
-            q,
-            n,
-            out.as_mut_ptr(),
-            1,
-            q as isize,
-            false,
-            a.as_ptr(),
-            p as isize,
-            1,
-            g.as_ptr(),
-            1,
-            q as isize,
-            T::from(0.0),
-            T::from(1.0),
-            false,
-            false,
-            false,
-            threads,
-        );
-    }
-}
 
 /// Adds a part to the whole, each number on its own.
 fn gather<T: Copy + Into<f64> + Sync>(whole: &mut [f64], part: &[T]) {
@@ -70,7 +25,7 @@ fn gather<T: Copy + Into<f64> + Sync>(whole: &mut [f64], part: &[T]) {
 }
 
 /// Adds the gradients of bags that were formed, `size` numbers each, from a place in them on: block by block of the sum, and in each bag by bag.
-fn add_formed(formed: &[f32], size: usize, from: usize, factors: &[f64], sum: &mut [f64]) {
+pub(super) fn add_formed(formed: &[f32], size: usize, from: usize, factors: &[f64], sum: &mut [f64]) {
     const BLOCK: usize = 512;
     sum.par_chunks_mut(BLOCK).enumerate().for_each(|(block, sum)| {
         let start = from + block * BLOCK;
@@ -146,7 +101,8 @@ pub(crate) fn add(
                         let factor = *factor as f32;
                         out.iter_mut().zip(g).for_each(|(out, &value)| *out = factor * value);
                     }
-                    wide_product(&input[start * p..(start + n) * p], scaled, n, p, q, &mut part);
+                    let a = Matrix::new(&input[start * p..(start + n) * p], n, p);
+                    wide_product(a.turned(), Matrix::new(scaled, n, q), &mut part);
                     gather(weight, &part);
                 }
             } else {
@@ -159,10 +115,14 @@ pub(crate) fn add(
                     let g = felt.gradient[start * q..(start + n) * q].chunks_exact(q).zip(&of_position[start..]);
                     let g: Vec<f64> =
                         g.flat_map(|(g, &factor)| g.iter().map(move |&v| factor * f64::from(v))).collect();
-                    wide_product(&a, &g, n, p, q, &mut part);
+                    wide_product(Matrix::new(&a, n, p).turned(), Matrix::new(&g, n, q), &mut part);
                     gather(weight, &part);
                 }
             }
+        }
+        Felts::Windows { images, grid } => {
+            let clipped = !lengths.squared.is_empty();
+            Windows::new(images, grid, felt).add(bags, factors, clipped, weight, bias);
         }
         // Always formed.
         Felts::Scale { .. } => {}

@@ -5,7 +5,7 @@
 //! weight is ever formed by automatic differentiation.
 
 use crate::error::LearnError;
-use crate::kernel::{Floats, floats};
+use crate::kernel::{self, Floats, Grid, Window, floats};
 use crate::tensor;
 use burn::module::{Param, ParamId};
 use burn::tensor::{Gradients, Tensor};
@@ -27,6 +27,15 @@ pub(crate) enum Map {
     Scale {
         /// The input, position by position.
         input: Tensor<2>,
+    },
+    /// z = patch·W + b, for each window of each row, which is an image.
+    Windows {
+        /// The images.
+        images: Tensor<4>,
+        /// The windows.
+        grid: Grid,
+        /// How many channels come out.
+        width: usize,
     },
 }
 
@@ -53,7 +62,7 @@ pub(crate) struct Felt {
     pub(crate) map: Felts,
     pub(crate) weight: ParamId,
     pub(crate) bias: Option<ParamId>,
-    /// The gradient at the output, positions by width.
+    /// The gradient at the output: positions by width, and for windows images by width by positions.
     pub(crate) gradient: Floats,
     pub(crate) width: usize,
 }
@@ -63,6 +72,7 @@ pub(crate) enum Felts {
     Linear { input: Floats, width: usize },
     Lookup { tokens: Vec<u32> },
     Scale { input: Floats },
+    Windows { images: Floats, grid: Grid },
 }
 
 impl Felt {
@@ -143,6 +153,30 @@ impl Tape {
         scaled + tap
     }
 
+    /// z = patch·W + b for every window of every image.
+    pub fn convolve(
+        &mut self,
+        images: Tensor<4>,
+        weight: &Param<Tensor<2>>,
+        bias: &Param<Tensor<1>>,
+        window: Window,
+    ) -> Result<Tensor<4>, LearnError> {
+        let (constants, tap) = ((constant(weight), constant(bias)), tensor::of(vec![0.0], [1, 1]));
+        if !self.tapped {
+            return Ok(kernel::convolve(images, &constants.0, &constants.1, tap, window)?);
+        }
+        let tap = tap.autodiff().require_grad();
+        let grid = Grid::new(images.dims(), window)?;
+        let z = kernel::convolve(images.clone(), &constants.0, &constants.1, tap.clone(), window)?;
+        self.uses.push(Use {
+            map: Map::Windows { images: images.inner(), grid, width: constants.0.dims()[1] },
+            weight: weight.id,
+            bias: Some(bias.id),
+            tap,
+        });
+        Ok(z)
+    }
+
     /// What dropout draws from, while learning.
     pub(crate) fn coins(&mut self) -> Option<&mut whit_noise::Replay> {
         self.coins.as_mut()
@@ -153,9 +187,13 @@ impl Tape {
         self.uses
             .into_iter()
             .map(|layer| {
-                let width = layer.tap.dims()[1];
+                let [rows, width] = match &layer.map {
+                    Map::Windows { grid, width, images } => [images.dims()[0] * grid.pool(), *width],
+                    _ => layer.tap.dims(),
+                };
                 // Where there is none, the loss does not feel this layer at all.
-                let gradient = layer.tap.grad_remove(gradients).unwrap_or_else(|| layer.tap.zeros_like().inner());
+                let felt = layer.tap.grad_remove(gradients);
+                let gradient = felt.unwrap_or_else(|| tensor::of(vec![0.0; rows * width], [rows, width]));
                 let map = match layer.map {
                     Map::Linear { input } => {
                         let width = input.dims()[1];
@@ -163,6 +201,7 @@ impl Tape {
                     }
                     Map::Lookup { tokens } => Felts::Lookup { tokens },
                     Map::Scale { input } => Felts::Scale { input: floats(&input)? },
+                    Map::Windows { images, grid, .. } => Felts::Windows { images: floats(&images)?, grid },
                 };
                 Ok(Felt { map, weight: layer.weight, bias: layer.bias, gradient: floats(&gradient)?, width })
             })

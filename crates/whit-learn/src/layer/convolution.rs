@@ -1,7 +1,7 @@
 use super::uniform;
 use crate::bound::Tape;
 use crate::error::LearnError;
-use crate::kernel::{self, Window};
+use crate::kernel::Window;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use whit_noise::Entropy;
@@ -30,9 +30,6 @@ impl Convolution {
 
     /// Of images: rows, channels, height, width.
     pub fn forward(&self, x: Tensor<4>, tape: &mut Tape) -> Result<Tensor<4>, LearnError> {
-        let [rows, _, height, width] = x.dims();
-        let [height, width] = self.window.over([height, width])?;
-        let z = tape.linear(kernel::unfold(x, self.window)?, &self.weight, Some(&self.bias));
-        Ok(kernel::fold_channels(z, [rows, height, width])?)
+        tape.convolve(x, &self.weight, &self.bias, self.window)
     }
 }
