@@ -1,4 +1,4 @@
-//! Times one private step beside the plain step of the same model over the same rows, in turns: `step [laps]` prints JSON.
+//! Times one private step beside the plain step of the same model over the same rows, in turns: `step [laps] [model]` prints JSON.
 //!
 //! A private step draws units, clips, adds exact lattice noise that a thread prepared, and moves the parameters; bags of one row, and of ten.
 
@@ -108,9 +108,14 @@ fn main() -> Fallible<()> {
     ];
     let network = Convolutional::new([1, 28, 28], &stages, &[32], 10, Activation::Relu, &mut entropy)?;
     let mut rows = Vec::new();
+    let wanted = std::env::args().nth(2).unwrap_or_default();
     for size in [1, 10] {
-        rows.push(race("perceptron 600-300-100-10", &perceptron, 600, size, laps)?);
-        rows.push(race("convolutional, 26 k parameters, 28 × 28", &network, 784, size, laps / 2)?);
+        if "perceptron".starts_with(&wanted) {
+            rows.push(race("perceptron 600-300-100-10", &perceptron, 600, size, laps)?);
+        }
+        if "convolutional".starts_with(&wanted) {
+            rows.push(race("convolutional, 26 k parameters, 28 × 28", &network, 784, size, laps / 2)?);
+        }
     }
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&rows)?)?;
     Ok(())

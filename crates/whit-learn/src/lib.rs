@@ -16,6 +16,7 @@ pub mod optimise;
 pub mod params;
 pub mod pca;
 pub mod plan;
+pub mod projection;
 pub mod release;
 pub mod sample;
 pub mod sanitise;
@@ -30,6 +31,7 @@ mod trial;
 
 pub use error::LearnError;
 pub use plan::{Clip, Clipping, Count, Draft, Drawn, Plan, PlanError};
+pub use projection::{Projecting, Projection};
 pub use release::{Card, Recipe, Run, Trained};
 pub use sample::{Pool, PoolError, Sampler};
 pub use sanitise::{Noise, SanitiseError, Sanitiser};

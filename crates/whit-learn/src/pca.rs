@@ -110,6 +110,11 @@ impl Principal {
         Ok(Self { columns, kept, values, directions: vectors, gap })
     }
 
+    /// How many numbers a row has.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// How many directions are kept.
     pub fn kept(&self) -> usize {
         self.kept

@@ -9,6 +9,7 @@ use crate::error::LearnError;
 use crate::loss::Loss;
 use crate::model::{Model, Named};
 use crate::plan::{COARSE, Clipping, Plan};
+use crate::projection::{Projecting, Projection};
 use crate::sanitise::Noise;
 use crate::train::Learner;
 use burn::module::Module;
@@ -73,6 +74,9 @@ pub struct Card {
     pub slack: f64,
     /// What each noisy sum was divided by.
     pub divisor: f64,
+    /// What rows were projected on before the steps, in words; ε includes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projection: Option<String>,
     /// The model.
     pub model: Named,
     /// What it was measured by.
@@ -128,6 +132,12 @@ impl Card {
             steps: plan.steps(),
             slack: plan.slack(),
             divisor: plan.divisor(),
+            projection: recipe.projection.as_ref().map(|asked| {
+                format!(
+                    "{} of {} directions, from second moments of rows of length {} at most, with noise of {} squared lengths",
+                    asked.components, recipe.inputs, asked.radius, asked.noise
+                )
+            }),
             model: recipe.model.clone(),
             loss: recipe.loss,
             parameters,
@@ -161,6 +171,9 @@ impl Card {
         say("clip", &format!("{} ({})", self.clip, self.clipping));
         say("noise", &format!("{:.6} clip norms; ε includes a slack of {:.6}", self.noise, self.slack));
         say("steps", &format!("{}, each divided by {}", self.steps, self.divisor));
+        if let Some(projection) = &self.projection {
+            say("projection", &format!("{projection}; ε includes it"));
+        }
         let plain = |value: serde_json::Result<String>| value.unwrap_or_default().replace('"', ""); // plain enums have a text
         let (model, loss) = (plain(serde_json::to_string(&self.model)), plain(serde_json::to_string(&self.loss)));
         say("model", &format!("{model}, {} parameters; loss {loss}", self.parameters));
@@ -214,10 +227,20 @@ pub struct Recipe {
     pub model: Named,
     /// What it is measured by.
     pub loss: Loss,
-    /// How many numbers go in.
+    /// What rows are projected on before the model reads them, where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projection: Option<Projecting>,
+    /// How many numbers a row has.
     pub inputs: usize,
     /// How many come out.
     pub outputs: usize,
+}
+
+impl Recipe {
+    /// How many numbers the model reads of a row.
+    pub fn read(&self) -> usize {
+        self.projection.as_ref().map_or(self.inputs, |asked| asked.components)
+    }
 }
 
 /// One tensor of a model.
@@ -236,6 +259,8 @@ pub struct Trained {
     pub card: Card,
     /// How rows become its input.
     pub recipe: Recipe,
+    /// What rows are projected on first.
+    pub projection: Option<Projection>,
     shapes: Vec<Shape>,
     theta: Vec<f32>,
 }
@@ -266,7 +291,11 @@ impl Trained {
         let mut header = serde_json::Map::new();
         header.insert("__metadata__".to_owned(), serde_json::json!(metadata));
         let mut start = 0;
-        for shape in &self.shapes {
+        let projection = self.projection.as_ref().map(|projection| Shape {
+            name: Projection::TENSOR.to_owned(),
+            sides: vec![projection.kept(), projection.columns()],
+        });
+        for shape in projection.iter().chain(&self.shapes) {
             let end = start + 4 * shape.sides.iter().product::<usize>();
             let stored = serde_json::json!({ "dtype": "F32", "shape": shape.sides, "data_offsets": [start, end] });
             header.insert(shape.name.clone(), stored);
@@ -277,7 +306,8 @@ impl Trained {
         header.resize(header.len().next_multiple_of(8), b' ');
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.extend(header);
-        bytes.extend(self.theta.iter().flat_map(|value| value.to_le_bytes()));
+        let projected = self.projection.iter().flat_map(Projection::directions);
+        bytes.extend(projected.chain(&self.theta).flat_map(|value| value.to_le_bytes()));
         bytes
     }
 
@@ -321,8 +351,22 @@ impl Trained {
         if at != data.len() {
             return Err(wrong("there are numbers that belong to no tensor"));
         }
-        let theta = data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        Ok(Self { card, recipe, shapes: tensors.into_iter().map(|(_, _, shape)| shape).collect(), theta })
+        let mut theta: Vec<f32> = data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        let mut shapes: Vec<Shape> = tensors.into_iter().map(|(_, _, shape)| shape).collect();
+        let projection = match (&recipe.projection, shapes.first()) {
+            (None, _) => None,
+            (Some(asked), Some(first)) if first.name == Projection::TENSOR => {
+                let sides = shapes.remove(0).sides;
+                let rest = theta.split_off(sides.iter().product());
+                let projection = Projection::of_numbers(&sides, std::mem::replace(&mut theta, rest))?;
+                if (projection.kept(), projection.columns()) != (asked.components, recipe.inputs) {
+                    return Err(wrong("its projection has other sides than its recipe says"));
+                }
+                Some(projection)
+            }
+            (Some(_), _) => return Err(wrong("its projection is missing")),
+        };
+        Ok(Self { card, recipe, projection, shapes, theta })
     }
 
     /// The model with what was learned; another model than the one that learned is refused, and what differs is named.
@@ -388,6 +432,7 @@ pub struct Run<'a, M: Model> {
     learner: RefCell<Learner<M>>,
     card: Card,
     recipe: Recipe,
+    projection: Option<Projection>,
     /// The hash of what is meant, and the name of this run.
     marks: (String, String),
     place: &'a Place,
@@ -419,7 +464,15 @@ impl<'a, M: Model> Run<'a, M> {
     ) -> Self {
         let Keeping { run, name, place, every } = keeping;
         let (learner, entry, watch) = (RefCell::new(learner), Cell::new(None), RefCell::new(watch));
-        Self { learner, card, recipe, marks: (run, name), place, every: every.max(1), entry, watch }
+        let (projection, marks) = (None, (run, name));
+        Self { learner, card, recipe, projection, marks, place, every: every.max(1), entry, watch }
+    }
+
+    /// The same, for a learner whose rows were projected; the model will carry it.
+    #[must_use]
+    pub fn projected(mut self, projection: Option<Projection>) -> Self {
+        self.projection = projection;
+        self
     }
 
     fn checkpoint(&self, learner: &Learner<M>) -> Result<(), LearnError> {
@@ -440,7 +493,8 @@ impl<'a, M: Model> Run<'a, M> {
             (self.watch.borrow_mut())(&learner, &seen)?;
         }
         let shapes = shapes_of(learner.layout());
-        Ok(Trained { card: self.card.clone(), recipe: self.recipe.clone(), shapes, theta: learner.learned() })
+        let (card, recipe, projection) = (self.card.clone(), self.recipe.clone(), self.projection.clone());
+        Ok(Trained { card, recipe, projection, shapes, theta: learner.learned() })
     }
 }
 

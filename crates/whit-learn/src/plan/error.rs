@@ -96,6 +96,14 @@ pub enum PlanError {
     /// No noise keeps the promise.
     #[error(transparent)]
     Unreachable(#[from] CalibrateError),
+    /// What is promised together with the steps leaves nothing for them.
+    #[error("what is released beside the steps costs ε = {epsilon:.4} already, and {target} was asked for in all")]
+    Beside {
+        /// What it costs.
+        epsilon: f64,
+        /// What was asked for.
+        target: f64,
+    },
     /// The calibrated noise does not keep the promise after all.
     #[error("the noise that was found costs ε = {epsilon}, and {target} was asked for")]
     AboveTarget {
@@ -140,6 +148,7 @@ impl PlanError {
                 "put the user above the protected unit, with the caps that link them, or draw units".to_owned()
             }
             Self::Unpriced { .. } => "draw with Poisson sampling, or leave that rung out of the ladder".to_owned(),
+            Self::Beside { .. } => "give it more noise, or allow a larger ε".to_owned(),
             Self::Unreachable(_) | Self::AboveTarget { .. } => {
                 "allow a larger ε or δ, take fewer steps, or draw at a lower rate".to_owned()
             }

@@ -124,6 +124,9 @@ pub struct Draft {
     pub difference: f64,
     /// How many steps are taken.
     pub steps: u64,
+    /// What else is released of the same rows, under charges of its own, and is promised together with the steps: directions to project on, for one.
+    /// [`Plan::loss`] and the noise for a target include it; [`Plan::charge`], which the steps reserve, does not.
+    pub beside: Charge,
 }
 
 impl Draft {
@@ -154,6 +157,7 @@ impl Draft {
             clip: Clip { norm, how: Clipping::Flat },
             difference: 2.0,
             steps,
+            beside: Charge::new(),
         }
     }
 
@@ -175,6 +179,9 @@ impl Draft {
         plan.noise = found.value * (1.0 + slack);
         while plan.effective_noise() < found.value {
             plan.noise = plan.noise.next_up();
+        }
+        if !plan.beside.is_empty() {
+            plan.narrow(target)?;
         }
         let mut price = plan.price(target.delta)?;
         // The accountant's own rounding may wobble by a hair between two floats next to each other.
@@ -220,8 +227,9 @@ impl Draft {
         let places = self.places(draw)?;
         let expected = self.rate.times(&Ratio::from(self.units.get()));
         let divisor = expected.map_or_else(|| self.rate.to_f64() * self.units.get() as f64, |exact| exact.to_f64());
-        let Self { ladder, sampling, rate, clip, difference, steps, .. } = self;
-        let plan = Plan { ladder, draw, sampling, rate, places, divisor, clip, noise, difference, steps, slack };
+        let Self { ladder, sampling, rate, clip, difference, steps, beside, .. } = self;
+        let plan =
+            Plan { ladder, draw, sampling, rate, places, divisor, clip, noise, difference, steps, slack, beside };
         for (rung, &held) in plan.ladder.rungs().iter().zip(plan.ladder.held()) {
             dominating(&plan.sampled(rung, held))
                 .map_err(|reason| PlanError::Unpriced { unit: rung.unit.to_string(), reason })?;
@@ -300,6 +308,7 @@ pub struct Plan {
     difference: f64,
     steps: u64,
     slack: f64,
+    beside: Charge,
 }
 
 impl Plan {
@@ -424,12 +433,52 @@ impl Plan {
         self.ladder.rungs().iter().map(|rung| (rung.clone(), self.cost(rung))).collect()
     }
 
-    /// What all steps together lose the protected rung at δ.
-    fn price(&self, delta: f64) -> Result<Loss, CalibrateError> {
-        Ok(epsilon(&self.cost(self.ladder.protected()), delta, Name::Pld)?)
+    /// What else is released and promised together with the steps costs a rung.
+    fn cost_beside(&self, rung: &Rung) -> Cost {
+        let own = self.beside.iter().filter(|(known, _)| known.unit == rung.unit).map(|(_, cost)| cost.clone());
+        let own: Vec<Cost> = own.collect();
+        if own.is_empty() && !self.beside.is_empty() { Cost::Everything } else { Cost::Series(own) }
     }
 
-    /// What all steps together lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than [`COARSE`].
+    /// What all steps, and what is promised with them, lose the protected rung at δ.
+    fn price(&self, delta: f64) -> Result<Loss, CalibrateError> {
+        let protected = self.ladder.protected();
+        let whole = Cost::Series(vec![self.cost_beside(protected), self.cost(protected)]);
+        Ok(epsilon(&whole, delta, Name::Pld)?)
+    }
+
+    /// Raises the noise from what the steps alone would need to what they need beside the rest.
+    fn narrow(&mut self, target: Target) -> Result<(), PlanError> {
+        let alone = epsilon(&self.cost_beside(self.ladder.protected()), target.delta, Name::Pld);
+        let alone = alone.map_err(CalibrateError::from)?;
+        if alone.upper >= target.epsilon {
+            return Err(PlanError::Beside { epsilon: alone.upper, target: target.epsilon });
+        }
+        let mut low = self.noise;
+        loop {
+            if self.price(target.delta)?.upper <= target.epsilon {
+                break;
+            }
+            if self.noise > MOST_NOISE / 2.0 {
+                return Err(PlanError::Beside { epsilon: alone.upper, target: target.epsilon });
+            }
+            low = self.noise;
+            self.noise *= 1.25;
+        }
+        let mut high = self.noise;
+        while high > low * (1.0 + 2e-5) {
+            self.noise = f64::midpoint(low, high);
+            if self.price(target.delta)?.upper <= target.epsilon {
+                high = self.noise;
+            } else {
+                low = self.noise;
+            }
+        }
+        self.noise = high;
+        Ok(())
+    }
+
+    /// What all steps together, with what is promised beside them, lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than [`COARSE`].
     pub fn loss(&self, delta: f64) -> Result<Vec<(Rung, Loss)>, Unsupported> {
         self.loss_after(self.steps, delta)
     }
@@ -441,7 +490,9 @@ impl Plan {
             _ => epsilon(cost, delta, Name::Pld),
         };
         let rungs = self.ladder.rungs().iter().zip(self.ladder.held());
-        let cost = |rung: &Rung, held| Cost::Sampled(self.sampled(rung, held)).repeat(steps);
+        let cost = |rung: &Rung, held| {
+            Cost::Series(vec![self.cost_beside(rung), Cost::Sampled(self.sampled(rung, held)).repeat(steps)])
+        };
         rungs.map(|(rung, &held)| Ok((rung.clone(), price(&cost(rung, held))?))).collect()
     }
 }

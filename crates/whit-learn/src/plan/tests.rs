@@ -173,3 +173,23 @@ fn a_target_that_no_noise_reaches_is_said() {
     let absurd = Target { epsilon: -1.0, delta: 1e-6 };
     assert!(matches!(events(Change::Replace).for_target(absurd), Err(PlanError::Unreachable(_))));
 }
+
+#[test]
+fn what_is_released_beside_the_steps_is_promised_with_them() {
+    let target = Target { epsilon: 2.0, delta: 1e-5 };
+    let alone = events(Change::AddRemove).for_target(target).unwrap();
+    let rung = alone.ladder().protected().clone();
+    let beside = |noise| Draft { beside: vec![(rung.clone(), Cost::Gaussian { noise })], ..events(Change::AddRemove) };
+    let plan = beside(5.0).for_target(target).unwrap();
+    let lost = plan.loss(1e-5).unwrap()[0].1.upper;
+    assert!(plan.noise() > alone.noise() && lost <= 2.0 && lost > 1.99, "{} {lost}", plan.noise());
+    // The steps reserve what they cost themselves: the rest has a charge of its own.
+    assert_eq!(plan.charge(), events(Change::AddRemove).with_noise(plan.noise()).unwrap().charge());
+    let whole = Cost::Series(vec![Cost::Gaussian { noise: 5.0 }, plan.charge()[0].1.clone()]);
+    assert_eq!(epsilon(&whole, 1e-5, Name::Pld).unwrap().upper, lost);
+    assert!(matches!(beside(0.5).for_target(target), Err(PlanError::Beside { .. })));
+    // A rung that nothing is said of loses everything.
+    let strange = Rung { unit: Unit::user("user", Change::Replace), ..rung };
+    let plan = Draft { beside: vec![(strange, Cost::Nothing)], ..events(Change::AddRemove) }.with_noise(2.0).unwrap();
+    assert_eq!(plan.loss(1e-5).unwrap()[0].1.upper, f64::INFINITY);
+}

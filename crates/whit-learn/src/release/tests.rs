@@ -14,6 +14,7 @@ fn recipe(outputs: usize) -> Recipe {
         classes: None,
         model: Named::Linear { bias: true },
         loss: Loss::Logistic,
+        projection: None,
         inputs: 2,
         outputs,
     }
@@ -31,7 +32,7 @@ fn sample() -> Trained {
     let model = recipe(1).model.build(2, 1, &mut Os).unwrap();
     let (layout, theta) = crate::params::Layout::of(&model);
     let theta = (1..=theta.len()).map(|i| 0.1 * i as f32).collect();
-    Trained { card: card(), recipe: recipe(1), shapes: shapes_of(&layout), theta }
+    Trained { card: card(), recipe: recipe(1), projection: None, shapes: shapes_of(&layout), theta }
 }
 
 #[test]
@@ -72,4 +73,21 @@ fn a_card_says_what_is_lost_on_each_rung_and_infinity_survives() {
     assert!(!words.contains("nobody"));
     card.reproducible = true;
     assert!(card.words().contains("protects nobody"));
+}
+
+#[test]
+fn a_projection_travels_with_its_model() {
+    let mut trained = sample();
+    let inputs = trained.recipe.inputs;
+    let asked = Projecting { components: 2, radius: 1.0, noise: 5.0 };
+    trained.recipe.projection = Some(asked);
+    let directions: Vec<f32> = (0..2 * inputs).map(|i| i as f32).collect();
+    trained.projection = Some(Projection::of_numbers(&[2, inputs], directions).unwrap());
+    let bytes = trained.to_file();
+    assert_eq!(Trained::of_file(&bytes).unwrap(), trained);
+    // One that is promised and is not there, or of other sides, is refused.
+    let missing = Trained { projection: None, ..trained.clone() };
+    assert!(Trained::of_file(&missing.to_file()).is_err());
+    trained.recipe.projection = Some(Projecting { components: 3, radius: 1.0, noise: 5.0 });
+    assert!(Trained::of_file(&trained.to_file()).is_err());
 }

@@ -125,6 +125,7 @@ pub(super) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
         classes,
         model: spec.model.clone(),
         loss,
+        projection: None,
         inputs: 0,
         outputs,
     })
