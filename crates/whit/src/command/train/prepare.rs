@@ -171,6 +171,7 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
     match kind {
         Kind::Event | Kind::Element | Kind::User => Ok(match privacy.way {
             None | Some(spec::Way::Mean) => Way::Mean,
+            Some(spec::Way::Truncated) => Way::Truncated,
             Some(spec::Way::Sum) => Way::Sum,
             Some(spec::Way::Local { steps, size }) if steps > 0 && size > 0.0 && size.is_finite() => {
                 Way::Local { steps, size }

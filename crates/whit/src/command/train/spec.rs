@@ -132,6 +132,7 @@ pub(super) enum Sampled {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Way {
     Mean,
+    Truncated,
     Sum,
     Local { steps: u32, size: f64 },
 }
@@ -319,6 +320,14 @@ mod tests {
         let spec = Spec::parse(&text).unwrap();
         assert_eq!(spec.privacy.way, Some(Way::Local { steps: 5, size: 0.1 }));
         assert_eq!(spec.optimiser.average, Some(Weights::Uniform { from: 5 }));
+    }
+
+    #[test]
+    fn a_way_is_a_word_or_a_table() {
+        for (text, way) in [("'truncated'", Way::Truncated), ("'sum'", Way::Sum), ("'mean'", Way::Mean)] {
+            let spec = Spec::parse(&WHOLE.replace("[output]", &format!("way = {text}\n[output]"))).unwrap();
+            assert_eq!(spec.privacy.way, Some(way));
+        }
     }
 
     #[test]
