@@ -194,6 +194,22 @@ impl Scatter {
         Ok(matrix)
     }
 
+    /// A released triangle, from the bytes that a ledger keeps of it.
+    pub fn read(bytes: &[u8]) -> Result<Vec<i64>, Error> {
+        // Their number, and then the length and the bytes of each (see `Persist`).
+        let wrong = || Error::Shape { what: "bytes", given: bytes.len(), expected: "those of a released triangle".to_owned() };
+        let (words, rest) = bytes.as_chunks::<8>();
+        let (count, entries) = words.split_first().ok_or_else(wrong)?;
+        let (entries, odd) = entries.as_chunks::<2>();
+        if !rest.is_empty() || !odd.is_empty() || u64::from_le_bytes(*count) != entries.len() as u64 {
+            return Err(wrong());
+        }
+        let entry = |[length, value]: &[[u8; 8]; 2]| {
+            if u64::from_le_bytes(*length) == 8 { Ok(i64::from_le_bytes(*value)) } else { Err(wrong()) }
+        };
+        entries.iter().map(entry).collect()
+    }
+
     /// The deviation of the noise on the diagonal, in the rows' own squared unit.
     pub fn deviation(&self) -> f64 {
         self.diagonal.sigma().to_f64_up() * self.step()

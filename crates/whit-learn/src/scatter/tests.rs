@@ -182,3 +182,14 @@ fn what_cannot_be_meant_is_refused() {
     let released = release(&scatter(2), &strange, &rungs, &mut Endless, &mut whit_noise::Os);
     assert!(released.is_err(), "a sum that was bounded by another radius is not released");
 }
+
+#[test]
+fn a_triangle_comes_back_from_its_bytes() {
+    use whit_core::Persist;
+    let triangle = vec![3_i64, -7, i64::MAX, 0, i64::MIN, 1];
+    let bytes = triangle.to_bytes();
+    assert_eq!(Scatter::read(&bytes).unwrap(), triangle);
+    for cut in 0..bytes.len() {
+        assert!(Scatter::read(&bytes[..cut]).is_err(), "{cut}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Directions that rows are projected on before a model is learned: a release of its own, before the first step, with a charge of its own.
+//!
+//! The ledger keeps what was released, so whoever goes on with an interrupted run, or tries another model on the same directions, pays no second time.
+
+use super::of_ledger;
+use super::spec::asked;
+use crate::command::Error;
+use crate::command::asked::Open;
+use whit::account::ledger::{Memory, Question};
+use whit::core::release::{ReleaseError, release_reproducibly_without_privacy};
+use whit::core::{Charge, Cost, Kind, Ladder, Mechanism, Refusal};
+use whit::learn::model::Network;
+use whit::learn::pca::{Gap, Principal};
+use whit::learn::scatter::{self, Scatter};
+use whit::learn::train::Learner;
+use whit::learn::{Noise, Plan, Projecting, Projection};
+use whit::noise::{Os, Ratio, Replay};
+
+/// What is released, and how many of its directions are kept.
+pub(super) struct Directions {
+    scatter: Scatter,
+    components: usize,
+}
+
+fn cannot(error: &scatter::Error) -> Error {
+    asked(format!("projection: {error}"), error.hint())
+}
+
+impl Directions {
+    /// Of rows of so many numbers, for the units of a ladder.
+    pub(super) fn new(asked_for: &Projecting, ladder: &Ladder, width: usize) -> Result<Self, Error> {
+        let Projecting { components, radius, noise } = asked_for;
+        let kind = ladder.protected().unit.kind();
+        match kind {
+            Kind::Event | Kind::Element | Kind::User => {}
+            Kind::Feature => {
+                return Err(asked(
+                    "a projection mixes private features with public ones, and the unit hides some of them only",
+                    "leave `projection` out, or protect another unit",
+                ));
+            }
+            Kind::Label => {
+                return Err(asked(
+                    "features are public where the unit is a label, so noise in their directions would protect nobody",
+                    "project them where they are written, and leave `projection` out",
+                ));
+            }
+        }
+        if !(1..=width).contains(components) {
+            return Err(asked(
+                format!("projection.components is {components}, and rows have {width} numbers"),
+                format!("keep 1 to {width} directions"),
+            ));
+        }
+        let noise = Ratio::from_f64_down(*noise).ok().filter(|noise| !noise.is_zero()).ok_or_else(|| {
+            asked(format!("projection.noise is {noise}, and no noise"), "give it over the squared radius, such as 5.0")
+        })?;
+        let scatter = Scatter::new(width, *radius, noise).map_err(|error| cannot(&error))?.on(ladder);
+        Ok(Self { scatter, components: *components })
+    }
+
+    /// What they cost, rung by rung.
+    pub(super) fn charge(&self, ladder: &Ladder) -> Charge {
+        ladder.rungs().iter().map(|rung| (rung.clone(), self.scatter.cost(rung))).collect()
+    }
+
+    /// The directions, from the ledger where they were released before, else released now.
+    pub(super) fn release(
+        &self,
+        learner: &Learner<Network>,
+        question: Question,
+        noise: Noise,
+        open: &mut Open,
+    ) -> Result<(Projection, Gap), Error> {
+        let stored = open.books.stored(&question).map_err(of_ledger)?;
+        let triangle = if let Some(stored) = stored {
+            Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
+        } else {
+            let budgets = open.tables.budgets(&question.dataset)?;
+            let sum = learner.second_moments(&self.scatter)?;
+            let rungs = learner.plan().ladder().rungs().to_vec();
+            let mut booking = open.books.booking(question, &budgets);
+            let released = match noise {
+                Noise::Secret { .. } => whit::release(&self.scatter, &sum, &rungs, &mut booking, &mut Os),
+                Noise::Replay { .. } | Noise::Off => {
+                    release_reproducibly_without_privacy(&self.scatter, &sum, &rungs, &mut booking, &mut seeded(noise))
+                }
+            };
+            released.map_err(failed)?.value
+        };
+        self.found(&triangle)
+    }
+
+    /// The directions with noise that comes again, charged to nobody: for experiments.
+    pub(super) fn try_out(&self, learner: &Learner<Network>, noise: Noise) -> Result<Projection, Error> {
+        let sum = learner.second_moments(&self.scatter)?;
+        let rungs = learner.plan().ladder().rungs().to_vec();
+        let released = release_reproducibly_without_privacy(
+            &self.scatter,
+            &sum,
+            &rungs,
+            &mut Memory::new(),
+            &mut seeded(noise),
+        );
+        Ok(self.found(&released.map_err(failed)?.value)?.0)
+    }
+
+    fn found(&self, triangle: &[i64]) -> Result<(Projection, Gap), Error> {
+        let principal = Principal::of(&self.scatter, triangle, self.components)
+            .map_err(|error| asked(format!("projection: {error}"), error.hint()))?;
+        Ok((Projection::of(&principal), principal.gap))
+    }
+}
+
+fn seeded(noise: Noise) -> Replay {
+    match noise {
+        Noise::Replay { seed } => Replay::new(seed ^ 0xd1_4e),
+        Noise::Secret { .. } | Noise::Off => Replay::new(0xd1_4e),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(error: ReleaseError) -> Error {
+    match error {
+        ReleaseError::Refused(refusal) => refused(&refusal),
+        other => Error::Failed(other.to_string()),
+    }
+}
+
+fn refused(refusal: &Refusal) -> Error {
+    Error::Refused(format!("{refusal}\n  hint: nothing was charged; `whit ledger` shows what was spent"))
+}
+
+/// What directions and steps cost together, rung by rung: what must fit before either is charged.
+pub(super) fn together(directions: &Charge, plan: &Plan) -> Charge {
+    let steps = plan.charge();
+    let both = steps.into_iter().map(|(rung, cost)| {
+        let own = directions.iter().filter(|(known, _)| known.unit == rung.unit).map(|(_, cost)| cost.clone());
+        let all = own.chain([cost]).collect();
+        (rung, Cost::Series(all))
+    });
+    both.collect()
+}
