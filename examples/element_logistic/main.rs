@@ -21,7 +21,7 @@ use whit_core::{Change, Kind, Ladder, Unit};
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
-use whit_learn::{Count, Draft, Drawn, Learner, Noise, Owners, Parts, Plan, Rows, Tuning, Way};
+use whit_learn::{Count, Draft, Drawn, Learner, Noise, Owners, Parts, Plan, Rows, Store, Tuning, Way};
 use whit_noise::{Entropy, Replay};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
@@ -114,7 +114,7 @@ fn plan(road: Road, known: usize, epsilon: f64) -> Fallible<Plan> {
 fn error(people: &People, road: Road, plan: &Plan, noise: Noise) -> Fallible<f64> {
     let owners = Owners { users: Some(&people.users), elements: Some(&people.topics) };
     let targets = Targets::Numbers { values: people.answers.clone(), width: 1 };
-    let rows = Rows::new(people.features.clone(), DIMENSION, targets, road.kind, owners)?;
+    let rows = Rows::new(Store::of(people.features.clone(), DIMENSION)?, targets, road.kind, owners)?;
     let schedule = Schedule::Power { first: road.first, decay: 0.5 };
     let parts = Parts {
         model: Linear::at_zero(DIMENSION, 1, false),

@@ -14,7 +14,7 @@ use whit_learn::model::{Convolutional, Model, Perceptron, Stage};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
 use whit_learn::train::{Plain, keep_memory};
-use whit_learn::{Count, Draft, Learner, Noise, Owners, Parts, Rows, Tuning, Way};
+use whit_learn::{Count, Draft, Learner, Noise, Owners, Parts, Rows, Store, Tuning, Way};
 use whit_noise::{Entropy, Replay};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
@@ -54,7 +54,7 @@ fn race<M: Model>(name: &str, model: &M, width: usize, size: usize, laps: usize)
     let users: Vec<u64> = (0..rows).map(|row| (row / size) as u64).collect();
     let targets = Targets::Classes { labels, classes: CLASSES };
     let owners = Owners { users: Some(&users), elements: Some(&users) };
-    let data = Rows::new(features.clone(), width, targets.clone(), Kind::Element, owners)?;
+    let data = Rows::new(Store::of(features.clone(), width)?, targets.clone(), Kind::Element, owners)?;
     let caps = Caps { elements_per_user: Some(1), rows_per_element: None };
     let ladder =
         Ladder::new(vec![Unit::element("user", "topic"), Unit::user("user", Change::Replace)], caps, Kind::Element)?;

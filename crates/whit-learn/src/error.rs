@@ -11,6 +11,9 @@ pub enum LearnError {
     /// Data that does not fit the plan.
     #[error("{0}")]
     Data(String),
+    /// Rows that cannot be kept, or not be read back.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
     /// A unit of a coarser rung that holds more than its cap.
     #[error("one {unit} has more than the {held} units that its caps allow and its price was made for")]
     Cap {
@@ -54,6 +57,7 @@ impl LearnError {
         match self {
             Self::Plan(error) => error.hint(),
             Self::Data(_) => "check the columns that the training file names".to_owned(),
+            Self::Store(error) => error.hint().to_owned(),
             Self::Cap { .. } => "raise the cap, protect the coarser unit, or leave rows out with `where`".to_owned(),
             Self::Untapped(_) => "build the model of layers of `whit_learn::layer`, which have taps".to_owned(),
             Self::Shared(_) => "give each use a parameter of its own".to_owned(),

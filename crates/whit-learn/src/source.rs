@@ -2,13 +2,13 @@
 
 use crate::error::LearnError;
 use crate::loss::Targets;
+use crate::store::Store;
 use whit_core::{Kind, Ladder};
 
-/// Rows in memory, brought together by unit and by user.
-#[derive(Debug, Clone)]
+/// Rows, brought together by unit and by user.
+#[derive(Clone)]
 pub struct Rows {
-    features: Vec<f32>,
-    width: usize,
+    features: Store,
     targets: Targets,
     /// The rows, unit by unit.
     order: Vec<u32>,
@@ -32,25 +32,20 @@ pub struct Owners<'a> {
     pub elements: Option<&'a [u64]>,
 }
 
+impl std::fmt::Debug for Rows {
+    /// Shapes, and nothing of what is in them.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows").field("features", &self.features).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
 impl Rows {
-    /// Rows of `width` numbers each, for a unit of this kind.
-    pub fn new(
-        features: Vec<f32>,
-        width: usize,
-        targets: Targets,
-        kind: Kind,
-        owners: Owners<'_>,
-    ) -> Result<Self, LearnError> {
+    /// Rows with these numbers ([`Store::of`] takes a vector of them), for a unit of this kind.
+    pub fn new(features: Store, targets: Targets, kind: Kind, owners: Owners<'_>) -> Result<Self, LearnError> {
         let wrong = |what: String| LearnError::Data(what);
-        if width == 0 || !features.len().is_multiple_of(width) {
-            return Err(wrong(format!("{} numbers do not make rows of {width}", features.len())));
-        }
-        let rows = features.len() / width;
+        let rows = features.len();
         if targets.len() != rows {
             return Err(wrong(format!("there are {rows} rows and {} targets", targets.len())));
-        }
-        if features.iter().any(|value| !value.is_finite()) {
-            return Err(wrong("a feature is missing or infinite".to_owned()));
         }
         for (what, owners) in [("users", owners.users), ("elements", owners.elements)] {
             if let Some(owners) = owners.filter(|owners| owners.len() != rows) {
@@ -91,7 +86,7 @@ impl Rows {
             }
         }
         let (users, elements) = (owners.users.map(<[u64]>::to_vec), owners.elements.map(<[u64]>::to_vec));
-        Ok(Self { features, width, targets, order, unit_ends, user_ends, kind, users, elements })
+        Ok(Self { features, targets, order, unit_ends, user_ends, kind, users, elements })
     }
 
     /// How many rows there are.
@@ -106,7 +101,12 @@ impl Rows {
 
     /// How many numbers a row has.
     pub fn width(&self) -> usize {
-        self.width
+        self.features.width()
+    }
+
+    /// How many bytes of their numbers lie in memory.
+    pub fn memory(&self) -> u64 {
+        self.features.memory()
     }
 
     /// How many units have rows. As private as the rows.
@@ -187,13 +187,9 @@ impl Rows {
         &self.order[start as usize..self.unit_ends[unit] as usize]
     }
 
-    /// The numbers of some rows.
-    pub(crate) fn pick(&self, rows: &[u32]) -> Vec<f32> {
-        let mut picked = Vec::with_capacity(rows.len() * self.width);
-        for &row in rows {
-            picked.extend_from_slice(&self.features[row as usize * self.width..(row as usize + 1) * self.width]);
-        }
-        picked
+    /// The numbers of some rows. No others are loaded.
+    pub(crate) fn pick(&self, rows: &[u32]) -> Result<Vec<f32>, LearnError> {
+        Ok(self.features.pick(rows)?)
     }
 
     /// Keeps at most so many rows of each unit, those that come first. Units are never left out: where one becomes empty another would come in, and one unit
@@ -220,12 +216,16 @@ mod tests {
         Targets::Numbers { values: vec![0.0; rows], width: 1 }
     }
 
+    fn store(values: Vec<f32>, width: usize) -> Store {
+        Store::of(values, width).unwrap()
+    }
+
     #[test]
     fn rows_come_together_by_unit_and_units_by_user() {
         let users = [7, 3, 7, 3, 7];
         let elements = [1, 1, 2, 1, 1];
         let owners = Owners { users: Some(&users), elements: Some(&elements) };
-        let of = |kind| Rows::new(vec![0.0, 1.0, 2.0, 3.0, 4.0], 1, numbers(5), kind, owners).unwrap();
+        let of = |kind| Rows::new(store(vec![0.0, 1.0, 2.0, 3.0, 4.0], 1), numbers(5), kind, owners).unwrap();
         let pairs = of(Kind::Element);
         assert_eq!(
             (0..3).map(|unit| pairs.of_unit(unit).to_vec()).collect::<Vec<_>>(),
@@ -242,12 +242,12 @@ mod tests {
     fn what_does_not_fit_is_named() {
         let said = |rows: Result<Rows, LearnError>| rows.unwrap_err().to_string();
         let none = Owners::default();
-        assert!(said(Rows::new(vec![0.0; 5], 2, numbers(2), Kind::Event, none)).contains("rows of 2"));
-        assert!(said(Rows::new(vec![0.0; 4], 2, numbers(3), Kind::Event, none)).contains("3 targets"));
-        assert!(said(Rows::new(vec![f32::NAN; 4], 2, numbers(2), Kind::Event, none)).contains("missing"));
-        assert!(said(Rows::new(vec![0.0; 4], 2, numbers(2), Kind::User, none)).contains("column of users"));
+        assert!(said(Rows::new(store(vec![0.0; 4], 2), numbers(3), Kind::Event, none)).contains("3 targets"));
+        assert!(said(Rows::new(store(vec![0.0; 4], 2), numbers(2), Kind::User, none)).contains("column of users"));
         let users = [1, 1];
         let half = Owners { users: Some(&users), elements: None };
-        assert!(said(Rows::new(vec![0.0; 4], 2, numbers(2), Kind::Element, half)).contains("column of elements"));
+        assert!(
+            said(Rows::new(store(vec![0.0; 4], 2), numbers(2), Kind::Element, half)).contains("column of elements")
+        );
     }
 }

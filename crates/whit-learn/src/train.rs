@@ -10,6 +10,7 @@ use crate::plan::{Plan, SUMMATION};
 use crate::sample::{Pool, Sampler};
 use crate::sanitise::{Noise, Sanitiser};
 use crate::source::Rows;
+use crate::store::Store;
 use crate::tensor;
 use whit_account::normal;
 use whit_core::{Draw, Kind};
@@ -322,7 +323,7 @@ impl<M: Model> Learner<M> {
             weights.extend(std::iter::repeat_n(weight, own.len()));
             sizes.push(own.len());
         }
-        let mut features = self.rows.pick(&picked);
+        let mut features = self.rows.pick(&picked)?;
         let share = if self.way == Way::Label { Share::OfLabel } else { Share::Whole };
         if let Way::Feature { private, padding, .. } = &self.way {
             // Each row of a bag is followed by itself with its private features padded, which counts against it.
@@ -364,7 +365,7 @@ impl<M: Model> Learner<M> {
         if rows.is_empty() {
             return Ok(Some(sum));
         }
-        let mut features = self.rows.pick(&rows);
+        let mut features = self.rows.pick(&rows)?;
         let (share, counts) = match &self.way {
             Way::Feature { private, padding, public } => {
                 let padded = features
@@ -399,7 +400,7 @@ impl<M: Model> Learner<M> {
         let mut seen = Seen::default();
         for &unit in drawn {
             let rows = self.rows.of_unit(unit).to_vec();
-            let (features, targets) = (self.rows.pick(&rows), self.rows.targets().pick(&rows));
+            let (features, targets) = (self.rows.pick(&rows)?, self.rows.targets().pick(&rows));
             let weights = vec![1.0 / rows.len() as f32; rows.len()];
             let mut model = self.model.clone();
             let mut theta = self.theta.clone();
@@ -460,10 +461,12 @@ fn check_padding(private: &[usize], padding: &Padding, width: usize) -> Result<(
 }
 
 /// What a model makes of rows, row by row.
-pub fn predict<M: Model>(model: &M, features: &[f32], width: usize, tuning: Tuning) -> Result<Vec<f32>, LearnError> {
-    let mut outputs = Vec::new();
-    for part in features.chunks(tuning.rows_at_once.max(1) * width.max(1)) {
-        outputs.extend(tensor::floats(model.forward(&Inputs::of(part.to_vec(), width), &mut Tape::open())?));
+pub fn predict<M: Model>(model: &M, rows: &Store, tuning: Tuning) -> Result<Vec<f32>, LearnError> {
+    let mut outputs = Vec::with_capacity(rows.len() * model.outputs());
+    let all: Vec<u32> = (0..rows.len() as u32).collect();
+    for part in all.chunks(tuning.rows_at_once.max(1)) {
+        let inputs = Inputs::of(rows.pick(part)?, rows.width());
+        outputs.extend(tensor::floats(model.forward(&inputs, &mut Tape::open())?));
     }
     Ok(outputs)
 }

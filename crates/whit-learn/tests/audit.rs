@@ -18,8 +18,8 @@ use whit_learn::model::Inputs;
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
 use whit_learn::{
-    Clip, Clipping, Count, Draft, Learner, Noise, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Tuning,
-    Way,
+    Clip, Clipping, Count, Draft, Learner, Noise, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store,
+    Tuning, Way,
 };
 use whit_noise::Replay;
 
@@ -100,7 +100,7 @@ impl Case {
         let users: Vec<u64> = data.iter().map(|row| row.0).collect();
         let topics: Vec<u64> = data.iter().map(|row| row.1).collect();
         let owners = Owners { users: Some(&users), elements: Some(&topics) };
-        let rows = Rows::new(features, 2, targets, self.kind, owners).unwrap();
+        let rows = Rows::new(Store::of(features, 2).unwrap(), targets, self.kind, owners).unwrap();
         let parts = Parts {
             model: Linear::at_zero(2, 1, false),
             plan: self.plan(STEPS as u64),

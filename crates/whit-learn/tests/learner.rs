@@ -10,7 +10,10 @@ use whit_core::{Change, Kind, Ladder, Unit};
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
-use whit_learn::{Clip, Clipping, Count, Draft, Learner, Noise, Owners, Padding, Parts, Plan, Rows, Tuning, Way};
+use whit_learn::store::Builder;
+use whit_learn::{
+    Clip, Clipping, Count, Draft, Keep, Learner, Noise, Owners, Padding, Parts, Plan, Rows, Store, Tuning, Way,
+};
 use whit_noise::{Entropy, Replay};
 
 fn plan(kind: Kind, rate: &str, units: u64, norm: f64, steps: u64) -> Plan {
@@ -41,10 +44,24 @@ fn data(rows: usize, seed: u64) -> Data {
 }
 
 fn learner(data: &Data, kind: Kind, plan: Plan, way: Way, loss: Loss, size: f64, noise: Noise) -> Learner<Linear> {
+    let features = Store::of(data.features.clone(), data.features.len() / data.labels.len()).unwrap();
+    learner_of(features, data, kind, plan, way, loss, size, noise)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of a learner")]
+fn learner_of(
+    features: Store,
+    data: &Data,
+    kind: Kind,
+    plan: Plan,
+    way: Way,
+    loss: Loss,
+    size: f64,
+    noise: Noise,
+) -> Learner<Linear> {
     let owners = Owners { users: Some(&data.users), elements: Some(&data.topics) };
     let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
-    let rows =
-        Rows::new(data.features.clone(), data.features.len() / data.labels.len(), targets, kind, owners).unwrap();
+    let rows = Rows::new(features, targets, kind, owners).unwrap();
     let model = Linear::at_zero(rows.width(), 1, false);
     let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size }, None, rows.width()).unwrap();
     let tuning = Tuning { rows_at_once: 7 };
@@ -237,7 +254,7 @@ fn micro_batches_change_nothing_but_the_last_bits() {
     let theta = |rows_at_once: usize| {
         let owners = Owners { users: Some(&data.users), elements: Some(&data.topics) };
         let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
-        let rows = Rows::new(data.features.clone(), WIDTH, targets, Kind::Event, owners).unwrap();
+        let rows = Rows::new(Store::of(data.features.clone(), WIDTH).unwrap(), targets, Kind::Event, owners).unwrap();
         let draft = Draft::new(ladder(Kind::Event), "1/2".parse().unwrap(), Count::Declared(200), 0.1, 10);
         let plan = Draft { clip: Clip { norm: 0.1, how: Clipping::Normalising }, ..draft }.with_noise(1.0).unwrap();
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, WIDTH + 1).unwrap();
@@ -264,7 +281,7 @@ fn what_would_make_a_price_wrong_is_refused() {
     let try_it = |rows_kind: Kind, ladder: Ladder, way: Way, how: Clipping| {
         let owners = Owners { users: Some(&data.users), elements: Some(&data.topics) };
         let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
-        let rows = Rows::new(data.features.clone(), WIDTH, targets, rows_kind, owners).unwrap();
+        let rows = Rows::new(Store::of(data.features.clone(), WIDTH).unwrap(), targets, rows_kind, owners).unwrap();
         let draft = Draft::new(ladder, "1/2".parse().unwrap(), Count::Declared(40), 1.0, 5);
         let plan = Draft { clip: Clip { norm: 1.0, how }, ..draft }.with_noise(1.0).unwrap();
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, WIDTH).unwrap();
@@ -286,4 +303,41 @@ fn what_would_make_a_price_wrong_is_refused() {
     let narrow = Ladder::new(units, caps, Kind::Element).unwrap();
     let said = try_it(Kind::Element, narrow, Way::Mean, flat).unwrap_err();
     assert!(said.contains("more than the 1 units"), "{said}");
+}
+
+/// Where rows lie changes no bit of any step: in memory, in a file, or some here and some there; scaled beforehand or when they are read.
+#[test]
+fn rows_in_a_file_are_learned_from_as_rows_in_memory_are() {
+    let data = data(200, 11);
+    let bytes: Vec<u8> = data.features.iter().map(|value| (value * 127.0 + 128.0) as u8).collect();
+    let scale = |byte: &u8| f32::from(*byte).mul_add(1.0 / 127.0, -1.0);
+    let of_bytes = Data { features: bytes.iter().map(scale).collect(), ..self::data(200, 11) };
+    let steps = 25;
+    let padding = Padding::Gaussian { mean: vec![0.5], deviation: vec![0.25] };
+    let feature = Way::Feature { private: vec![1], padding, public: 1.0 };
+    let local = Way::Local { steps: 2, size: 0.1 };
+    for (kind, way) in
+        [(Kind::Element, Way::Mean), (Kind::User, local), (Kind::Feature, feature), (Kind::Label, Way::Label)]
+    {
+        let plan = plan(kind, "1/3", 60, 1.0, steps);
+        for memory in [0, 301, 599] {
+            let builder = || Builder::new(WIDTH, Keep { memory, ..Keep::default() }).unwrap();
+            let mut floats = builder();
+            data.features.chunks(17 * WIDTH).for_each(|block| floats.push_floats(block).unwrap());
+            let mut scaled = builder().scaled(1.0 / 127.0, -1.0);
+            bytes.chunks(17 * WIDTH).for_each(|block| scaled.push_bytes(block).unwrap());
+            for (data, store) in [(&data, floats.finish()), (&of_bytes, scaled.finish())] {
+                assert!(store.memory() <= memory && store.memory() < (200 * WIDTH) as u64, "some of it lies in a file");
+                let noise = Noise::Replay { seed: 5 };
+                let (loss, plan) = (Loss::Logistic, || plan.clone());
+                let mut here = learner(data, kind, plan(), way.clone(), loss, 0.5, noise);
+                let mut there = learner_of(store, data, kind, plan(), way.clone(), loss, 0.5, noise);
+                for step in 0..steps {
+                    assert_eq!(here.step().unwrap(), there.step().unwrap(), "{kind} {memory}: step {step}");
+                    let bits = |of: &Learner<Linear>| of.theta().iter().map(|t| t.to_bits()).collect::<Vec<_>>();
+                    assert_eq!(bits(&here), bits(&there), "{kind} {memory}: step {step}");
+                }
+            }
+        }
+    }
 }

@@ -251,6 +251,42 @@ fn a_seed_comes_again_and_protects_nobody() {
     assert!(models[0] == models[1]);
 }
 
+/// Where rows lie changes nothing of a model, nor of what it is tried on, and they leave nothing behind.
+#[test]
+fn rows_that_do_not_fit_into_memory_make_the_same_model() {
+    let training = format!("scale = 0.7\noffset = -0.1\n{}", TRAINING.replace("[output]", "[output]\nseed = 5"));
+    let told = [&[][..], &["--memory", "1KiB"], &["--memory", "0"]].map(|memory| {
+        let folder = room(&format!("memory-{}", memory.last().unwrap_or(&"all")), &training);
+        let trained = json(&folder, &[&["train", "train.toml"], memory].concat());
+        let score = json(&folder, &[&["evaluate", "train.toml"], memory].concat());
+        let said = json(&folder, &[&["predict", "model.safetensors", "--where", "split = 'test'"], memory].concat());
+        let mut left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+        left.sort();
+        (
+            std::fs::read(folder.join("model.safetensors")).unwrap(),
+            trained["private"].clone(),
+            score["loss"].clone(),
+            said,
+            left,
+        )
+    });
+    assert!(told[0] == told[1] && told[0] == told[2]);
+
+    // Where there is no place for them, nothing is charged.
+    let folder = room("memory-nowhere", &training);
+    let output = Command::new(env!("CARGO_BIN_EXE_whit"))
+        .args(["train", "train.toml", "--memory", "1KiB"])
+        .env("TMPDIR", folder.join("not-there"))
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && talk.contains("not-there") && talk.contains("TMPDIR"), "{talk}");
+    assert_eq!(entries(&folder), 0);
+    let (code, _, talk) = whit(&folder, &["train", "train.toml", "--memory", "much"]);
+    assert!(code == 2 && talk.contains("write it as 512MiB"), "{talk}");
+}
+
 #[test]
 fn a_training_that_is_killed_pays_once() {
     // Noise is given, so that little time is spent before the first step.

@@ -9,8 +9,9 @@ use crate::error::QueryError;
 use crate::release::Tables;
 use crate::source::schema::in_words;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, RecordBatch};
+use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type, UInt8Type};
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::execution::SessionStateBuilder;
@@ -38,12 +39,22 @@ pub struct Reading<'a> {
     pub owners: bool,
 }
 
-/// Rows as plain numbers.
+/// The features of some rows, row by row, as they come from the files. There may be more rows than memory holds, so they are handed on and not gathered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Block<'a> {
+    /// Where every feature is a byte, a bit or a truth value.
+    Bytes(&'a [u8]),
+    /// Where one is not.
+    Floats(&'a [f32]),
+}
+
+/// Takes blocks of features, of rows of so many numbers. What it says no to ends the reading.
+pub type Sink<'a> = dyn FnMut(usize, Block<'_>) -> Result<(), QueryError> + 'a;
+
+/// What is told of all rows, beside their features.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Numbers {
-    /// Row by row.
-    pub features: Vec<f32>,
-    /// How many numbers a row has.
+    /// How many features a row has.
     pub width: usize,
     /// How many of them each column has.
     pub widths: Vec<usize>,
@@ -145,8 +156,8 @@ impl Tables {
         crate::plan::allow::expression(expr, &mut never)
     }
 
-    /// Reads rows. What comes out is as private as they are, and for whoever learns only.
-    pub fn rows_for_learning(&self, reading: &Reading<'_>) -> Result<Numbers, QueryError> {
+    /// Reads rows, and hands their features to a sink. What comes out is as private as they are, and for whoever learns only.
+    pub fn rows_for_learning(&self, reading: &Reading<'_>, sink: &mut Sink<'_>) -> Result<Numbers, QueryError> {
         self.check_learning(reading)?;
         let unit = self.warehouse().source(reading.dataset)?.dataset.unit.as_ref();
         let user = unit.and_then(|unit| unit.user.as_ref()).map(UserKey::column).filter(|_| reading.owners);
@@ -176,7 +187,7 @@ impl Tables {
             let mut stream = stream.map_err(|error| running(&error))?;
             let mut gathered = Gathered::new(reading, parts);
             while let Some(batch) = stream.next().await {
-                gathered.take(&batch.map_err(|error| running(&error))?)?;
+                gathered.take(&batch.map_err(|error| running(&error))?, sink)?;
             }
             Ok(gathered.numbers)
         })
@@ -216,28 +227,24 @@ impl<'a> Gathered<'a> {
         Self { reading, parts, numbers, keys: [None, None] }
     }
 
-    fn take(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
+    fn take(&mut self, batch: &RecordBatch, sink: &mut Sink<'_>) -> Result<(), QueryError> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
         let columns = self.reading.features.len();
         let mut opened = Vec::with_capacity(columns);
         for (place, name) in self.reading.features.iter().enumerate() {
-            let (values, width) = open(batch.column(place), self.reading.bits)
+            let one = open(batch.column(place), self.reading.bits)
                 .map_err(|why| QueryError::asked(format!("`{}.{name}` {why}", self.reading.dataset), REPAIR))?;
-            if self.numbers.rows > 0 && self.numbers.widths[place] != width {
+            if self.numbers.rows > 0 && self.numbers.widths[place] != one.width {
                 let sentence = format!("`{}.{name}` has lists of different lengths", self.reading.dataset);
                 return Err(QueryError::asked(sentence, REPAIR));
             }
-            self.numbers.widths[place] = width;
-            opened.push((values, width));
+            self.numbers.widths[place] = one.width;
+            opened.push(one);
         }
         self.numbers.width = self.numbers.widths.iter().sum();
-        for row in 0..batch.num_rows() {
-            for (values, width) in &opened {
-                self.numbers.features.extend_from_slice(&values[row * width..(row + 1) * width]);
-            }
-        }
+        hand_on(&opened, batch.num_rows(), self.numbers.width, sink)?;
         let mut next = columns;
         if self.parts[0] {
             self.targets(batch.column(next))?;
@@ -276,9 +283,12 @@ impl<'a> Gathered<'a> {
             }
             return Ok(());
         }
-        let (values, width) = open(column, false).map_err(|why| QueryError::asked(format!("{name} {why}"), REPAIR))?;
-        debug_assert_eq!(width, 1);
-        self.numbers.targets.extend(values);
+        let opened = open(column, false).map_err(|why| QueryError::asked(format!("{name} {why}"), REPAIR))?;
+        debug_assert_eq!(opened.width, 1);
+        match opened.values {
+            Values::Bytes(values) => self.numbers.targets.extend(values.iter().map(|&byte| f32::from(byte))),
+            Values::Floats(values) => self.numbers.targets.extend_from_slice(&values),
+        }
         Ok(())
     }
 
@@ -313,8 +323,21 @@ fn soft(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
     cast_with_options(column, kind, &options).map_err(|_| "cannot be read as numbers".to_owned())
 }
 
-/// The numbers of a column, and how many a row has.
-fn open(column: &ArrayRef, bits: bool) -> Result<(Vec<f32>, usize), String> {
+/// A column as numbers.
+struct Opened {
+    values: Values,
+    /// How many a row has.
+    width: usize,
+}
+
+/// As they lie in the column, where that can be.
+#[derive(Debug, PartialEq)]
+enum Values {
+    Bytes(ScalarBuffer<u8>),
+    Floats(ScalarBuffer<f32>),
+}
+
+fn open(column: &ArrayRef, bits: bool) -> Result<Opened, String> {
     if column.null_count() > 0 {
         return Err("is missing in some rows".to_owned());
     }
@@ -342,7 +365,7 @@ fn open(column: &ArrayRef, bits: bool) -> Result<(Vec<f32>, usize), String> {
             if width == 0 {
                 return Err("has empty lists".to_owned());
             }
-            Ok((flat(&inner)?, width))
+            Ok(Opened { values: flat(&inner)?, width })
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let bytes = soft(column, &DataType::Binary)?;
@@ -351,14 +374,14 @@ fn open(column: &ArrayRef, bits: bool) -> Result<(Vec<f32>, usize), String> {
             if width == 0 {
                 return Err("has no bytes".to_owned());
             }
-            let all = bytes.iter().flatten().flatten();
+            let all = ScalarBuffer::new(bytes.values().clone(), bytes.offsets()[0] as usize, rows * width);
             if bits {
-                let opened = all.flat_map(|byte| (0..8).rev().map(move |bit| f32::from(byte >> bit & 1)));
-                return Ok((opened.collect(), width * 8));
+                let opened = all.iter().flat_map(|&byte| (0..8_u8).rev().map(move |bit| byte >> bit & 1));
+                return Ok(Opened { values: Values::Bytes(opened.collect()), width: width * 8 });
             }
-            Ok((all.map(|&byte| f32::from(byte)).collect(), width))
+            Ok(Opened { values: Values::Bytes(all), width })
         }
-        _ => Ok((flat(column)?, 1)),
+        _ => Ok(Opened { values: flat(column)?, width: 1 }),
     }
 }
 
@@ -368,25 +391,109 @@ fn even(mut lengths: impl Iterator<Item = usize>) -> Option<usize> {
     lengths.all(|length| length == first).then_some(first)
 }
 
-fn flat(values: &ArrayRef) -> Result<Vec<f32>, String> {
-    let numbers = soft(values, &DataType::Float64)?;
-    let numbers = numbers.as_primitive::<Float64Type>();
-    if numbers.null_count() > 0 {
+fn flat(values: &ArrayRef) -> Result<Values, String> {
+    if values.null_count() > 0 {
         return Err("is missing in some rows".to_owned());
     }
-    let values: Vec<f32> = numbers.values().iter().map(|&value| value as f32).collect();
-    if values.iter().any(|value| !value.is_finite()) {
+    let floats: ScalarBuffer<f32> = match values.data_type() {
+        DataType::UInt8 => return Ok(Values::Bytes(values.as_primitive::<UInt8Type>().values().clone())),
+        DataType::Boolean => {
+            return Ok(Values::Bytes(values.as_boolean().values().iter().map(u8::from).collect()));
+        }
+        DataType::Float32 => values.as_primitive::<Float32Type>().values().clone(),
+        _ => {
+            let numbers = soft(values, &DataType::Float64)?;
+            if numbers.null_count() > 0 {
+                return Err("is missing in some rows".to_owned());
+            }
+            numbers.as_primitive::<Float64Type>().values().iter().map(|&value| value as f32).collect()
+        }
+    };
+    if floats.iter().any(|value| !value.is_finite()) {
         return Err("is not a number, or too large, in some rows".to_owned());
     }
-    Ok(values)
+    Ok(Values::Floats(floats))
+}
+
+/// So many numbers are brought together at a time: they stay in the nearer caches while columns are laid side by side.
+const AT_ONCE: usize = 1 << 15;
+
+/// Hands the rows of columns to a sink.
+fn hand_on(columns: &[Opened], rows: usize, width: usize, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+    if let [Opened { values, .. }] = columns {
+        return match values {
+            Values::Bytes(values) => sink(width, Block::Bytes(values)),
+            Values::Floats(values) => sink(width, Block::Floats(values)),
+        };
+    }
+    let bytes = columns.iter().all(|column| matches!(column.values, Values::Bytes(_)));
+    let (mut of_bytes, mut of_floats) = (Vec::new(), Vec::new());
+    let at_once = (AT_ONCE / width.max(1)).max(1);
+    for first in (0..rows).step_by(at_once) {
+        let part = first..rows.min(first + at_once);
+        if bytes {
+            of_bytes.resize(part.len() * width, 0);
+        } else {
+            of_floats.resize(part.len() * width, 0.0);
+        }
+        let mut start = 0;
+        for Opened { values, width: own } in columns {
+            let range = part.start * own..part.end * own;
+            let to = Strip { start, own: *own, width };
+            match values {
+                Values::Bytes(values) if bytes => to.lay(&values[range], &mut of_bytes, |byte| byte),
+                Values::Bytes(values) => to.lay(&values[range], &mut of_floats, f32::from),
+                Values::Floats(values) => to.lay(&values[range], &mut of_floats, |value| value),
+            }
+            start += own;
+        }
+        sink(width, if bytes { Block::Bytes(&of_bytes) } else { Block::Floats(&of_floats) })?;
+    }
+    Ok(())
+}
+
+/// Where a column's numbers stand in a row.
+struct Strip {
+    start: usize,
+    own: usize,
+    width: usize,
+}
+
+impl Strip {
+    fn lay<T: Copy, U>(&self, values: &[T], rows: &mut [U], made: impl Fn(T) -> U) {
+        for (row, values) in rows.chunks_exact_mut(self.width).zip(values.chunks_exact(self.own)) {
+            let places = &mut row[self.start..self.start + self.own];
+            places.iter_mut().zip(values).for_each(|(place, &value)| *place = made(value));
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{FixedSizeBinaryArray, Float32Array, ListArray};
-    use datafusion::arrow::datatypes::{Field, Float32Type};
+    use datafusion::arrow::array::{
+        BinaryArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int64Array, ListArray, UInt8Array,
+    };
+    use datafusion::arrow::datatypes::Field;
     use std::sync::Arc;
+
+    fn floats(column: &ArrayRef) -> (Vec<f32>, usize) {
+        match open(column, false).unwrap() {
+            Opened { values: Values::Floats(values), width } => (values.to_vec(), width),
+            Opened { values: Values::Bytes(_), .. } => panic!("bytes"),
+        }
+    }
+
+    fn bytes(column: &ArrayRef, bits: bool) -> (Vec<u8>, usize) {
+        match open(column, bits).unwrap() {
+            Opened { values: Values::Bytes(values), width } => (values.to_vec(), width),
+            Opened { values: Values::Floats(_), .. } => panic!("floats"),
+        }
+    }
+
+    fn said(column: &ArrayRef) -> String {
+        open(column, false).err().unwrap()
+    }
 
     #[test]
     fn lists_and_bytes_are_opened_up() {
@@ -394,25 +501,82 @@ mod tests {
             Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows))
         };
         let even: ArrayRef = lists(vec![Some(vec![Some(1.0), Some(2.0)]), Some(vec![Some(3.0), Some(4.0)])]);
-        assert_eq!(open(&even, false).unwrap(), (vec![1.0, 2.0, 3.0, 4.0], 2));
-        assert_eq!(open(&even.slice(1, 1), false).unwrap(), (vec![3.0, 4.0], 2));
+        assert_eq!(floats(&even), (vec![1.0, 2.0, 3.0, 4.0], 2));
+        assert_eq!(floats(&even.slice(1, 1)), (vec![3.0, 4.0], 2));
         let fixed: ArrayRef = Arc::new(FixedSizeListArray::new(
             Arc::new(Field::new_list_field(DataType::Float32, true)),
             2,
             Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0, 4.0])),
             None,
         ));
-        assert_eq!(open(&fixed.slice(1, 1), false).unwrap(), (vec![3.0, 4.0], 2));
-        let bytes: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter([[1_u8], [0x80]].into_iter()).unwrap());
-        assert_eq!(open(&bytes, false).unwrap(), (vec![1.0, 128.0], 1));
-        let (bits, width) = open(&bytes, true).unwrap();
-        assert_eq!((width, bits[7], bits[8], bits.iter().sum::<f32>()), (8, 1.0, 1.0, 2.0));
+        assert_eq!(floats(&fixed.slice(1, 1)), (vec![3.0, 4.0], 2));
+        let fixed: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter([[1_u8], [0x80]].into_iter()).unwrap());
+        assert_eq!(bytes(&fixed, false), (vec![1, 128], 1));
+        let (bits, width) = bytes(&fixed, true);
+        assert_eq!((width, bits[7], bits[8], bits.iter().sum::<u8>()), (8, 1, 1, 2));
+        let binary: ArrayRef = Arc::new(BinaryArray::from(vec![&[9, 8][..], &[7, 6], &[5, 4]]));
+        assert_eq!(bytes(&binary.slice(1, 2), false), (vec![7, 6, 5, 4], 2));
+        let small: ArrayRef = Arc::new(UInt8Array::from(vec![3, 200, 7]));
+        assert_eq!(bytes(&small.slice(1, 2), false), (vec![200, 7], 1));
+        let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false, true]));
+        assert_eq!(bytes(&flags.slice(1, 2), false), (vec![0, 1], 1));
+        let wide: ArrayRef = Arc::new(Int64Array::from(vec![1 << 40, -3]));
+        assert_eq!(floats(&wide), (vec![(1_i64 << 40) as f32, -3.0], 1));
         let ragged = lists(vec![Some(vec![Some(1.0)]), Some(vec![Some(3.0), Some(4.0)])]);
-        assert!(open(&ragged, false).unwrap_err().contains("different lengths"));
-        let missing = lists(vec![Some(vec![None])]);
-        assert!(open(&missing, false).unwrap_err().contains("missing"));
-        assert!(open(&lists(vec![None]), false).unwrap_err().contains("missing"));
+        assert!(said(&ragged).contains("different lengths"));
+        assert!(said(&lists(vec![Some(vec![None])])).contains("missing"));
+        assert!(said(&lists(vec![None])).contains("missing"));
+        for odd in [f64::NAN, 1e300] {
+            let odd: ArrayRef = Arc::new(Float64Array::from(vec![odd]));
+            assert!(said(&odd).contains("not a number"));
+        }
         let odd: ArrayRef = Arc::new(Float32Array::from(vec![f32::NAN]));
-        assert!(open(&odd, false).unwrap_err().contains("not a number"));
+        assert!(said(&odd).contains("not a number"));
+    }
+
+    #[test]
+    fn columns_are_laid_side_by_side_and_stay_bytes_where_all_are() {
+        let bytes = |width: usize, rows: usize| Opened {
+            values: Values::Bytes((0..rows * width).map(|i| (i % 251) as u8).collect()),
+            width,
+        };
+        let floats = |width: usize, rows: usize| Opened {
+            values: Values::Floats((0..rows * width).map(|i| i as f32 * 0.5).collect()),
+            width,
+        };
+        let number = |opened: &Opened, at: usize| match &opened.values {
+            Values::Bytes(values) => f32::from(values[at]),
+            Values::Floats(values) => values[at],
+        };
+        for rows in [1, 7, 40_000] {
+            for columns in [
+                vec![bytes(3, rows)],
+                vec![bytes(2, rows), bytes(1, rows)],
+                vec![floats(2, rows), bytes(3, rows), floats(1, rows)],
+            ] {
+                let width = columns.iter().map(|column| column.width).sum();
+                let expected: Vec<f32> = (0..rows)
+                    .flat_map(|row| {
+                        let columns = columns.iter();
+                        columns.flat_map(move |one| (0..one.width).map(move |i| number(one, row * one.width + i)))
+                    })
+                    .collect();
+                let (mut found, mut whole) = (Vec::new(), true);
+                hand_on(&columns, rows, width, &mut |told, block| {
+                    assert_eq!(told, width);
+                    match block {
+                        Block::Bytes(values) => found.extend(values.iter().map(|&byte| f32::from(byte))),
+                        Block::Floats(values) => {
+                            whole = false;
+                            found.extend_from_slice(values);
+                        }
+                    }
+                    Ok(())
+                })
+                .unwrap();
+                assert_eq!(found, expected);
+                assert_eq!(whole, columns.iter().all(|column| matches!(column.values, Values::Bytes(_))));
+            }
+        }
     }
 }

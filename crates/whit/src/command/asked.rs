@@ -35,11 +35,10 @@ pub(super) struct Asked {
 }
 
 /// A number of bytes, with its unit.
-fn size(text: &str) -> Result<u64, Wrong> {
-    let wrong = Wrong { range: "a size of at least 64 MiB", hint: "write it as 512MiB, 1GiB or 4GB" };
+fn bytes(text: &str) -> Option<f64> {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| wrong)?;
+    let number: f64 = text[..digits].parse().ok()?;
     let unit = match text[digits..].trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1.0,
         "kib" | "k" => 1024.0,
@@ -48,10 +47,21 @@ fn size(text: &str) -> Result<u64, Wrong> {
         "mb" => 1e6,
         "gib" | "g" => 1_073_741_824.0,
         "gb" => 1e9,
-        _ => return Err(wrong),
+        _ => return None,
     };
-    let bytes = number * unit;
-    if (67_108_864.0..1e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong) }
+    Some(number * unit).filter(|&bytes| bytes < 1e18)
+}
+
+/// How much an engine may keep.
+fn size(text: &str) -> Result<u64, Wrong> {
+    let wrong = Wrong { range: "a size of at least 64 MiB", hint: "write it as 512MiB, 1GiB or 4GB" };
+    bytes(text).filter(|&bytes| bytes >= 67_108_864.0).map(|bytes| bytes as u64).ok_or(wrong)
+}
+
+/// How much rows may take; nothing is enough.
+pub(super) fn room(text: &str) -> Result<u64, Wrong> {
+    let wrong = Wrong { range: "a size", hint: "write it as 512MiB, 1GiB or 4GB" };
+    bytes(text).map(|bytes| bytes as u64).ok_or(wrong)
 }
 
 fn confidence(text: &str) -> Result<f64, Wrong> {

@@ -66,7 +66,8 @@ impl Evaluate {
         }
         let tables = self.opening.tables(&self.training)?;
         let chosen = spec.evaluate_where.as_deref();
-        let score = Trial::read(&tables, &trained.recipe, chosen)?.score(&trained.recipe, &network(&trained)?)?;
+        let trial = Trial::read(&tables, &trained.recipe, chosen, &self.opening.keep(&tables))?;
+        let score = trial.score(&trained.recipe, &network(&trained)?)?;
         if self.json {
             let view = EvaluateView { model: path.display().to_string(), chosen, sanitised: false, score };
             return write_json(&view, out);

@@ -10,7 +10,7 @@ mod watch;
 pub(super) use evaluate::Evaluate;
 pub(super) use predict::Predict;
 
-use super::asked::Open;
+use super::asked::{Open, room};
 use super::{Error, write_json};
 use crate::measure::Measure;
 use crate::number::{self, brief, percent};
@@ -29,7 +29,7 @@ use whit::core::release::ReleaseError;
 use whit::learn::checkpoint::{Checkpoint, Place, with_ending, write_at_once};
 use whit::learn::release::{self, Keeping};
 use whit::learn::train::keep_memory;
-use whit::learn::{Card, Run, Trained};
+use whit::learn::{Card, Keep, Run, Trained};
 use whit::noise::{Entropy, Os};
 use whit::query::source::Tuning;
 use whit::query::{QueryError, Tables};
@@ -77,6 +77,10 @@ struct Opening {
     /// How many threads read the data; as many as the machine has without it.
     #[arg(long, value_name = "N", value_parser = number::elements)]
     threads: Option<u64>,
+    /// The memory that rows may take, such as 512MiB; 1GiB without it. Those beyond lie in a file without a name, in the folder that TMPDIR names or
+    /// else beside the ledger.
+    #[arg(long, value_name = "SIZE", value_parser = room)]
+    memory: Option<u64>,
 }
 
 impl Opening {
@@ -87,11 +91,23 @@ impl Opening {
 
     fn open(&self, beside: &Path) -> Result<Open, Error> {
         let tables = self.tables(beside)?;
-        let warehouse = tables.warehouse();
-        let ledger = warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger");
-        let books = Books::open(&warehouse.folder().join(ledger)).map_err(of_ledger)?;
+        let books = Books::open(&ledger_of(&tables)).map_err(of_ledger)?;
         Ok(Open { tables, books, analyst: self.analyst.clone() })
     }
+
+    /// Where rows lie. The folder of the ledger is on a disk that its owner chose, while `/tmp` may be in memory.
+    fn keep(&self, tables: &Tables) -> Keep {
+        let chosen = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        let beside = || ledger_of(tables).parent().unwrap_or(Path::new(".")).to_owned();
+        let memory = self.memory.unwrap_or_else(|| Keep::default().memory);
+        Keep { memory, folder: chosen.unwrap_or_else(beside) }
+    }
+}
+
+/// Where the ledger is.
+fn ledger_of(tables: &Tables) -> PathBuf {
+    let warehouse = tables.warehouse();
+    warehouse.folder().join(warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger"))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
@@ -134,7 +150,7 @@ impl Train {
         open.tables.warehouse().declaration().dataset(&spec.dataset).map_err(QueryError::from)?;
         let fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
         progress.start("reading rows and planning");
-        let prepared = prepare::prepare(&spec, &open.tables, &fingerprint)?;
+        let prepared = prepare::prepare(&spec, &open.tables, &fingerprint, self.opening.keep(&open.tables))?;
         progress.finish();
         for note in &prepared.notes {
             writeln!(talk, "note: {note}")?;
@@ -152,7 +168,8 @@ impl Train {
         }
         let path = Spec::beside(&self.training, &spec.output.model);
         let filter = spec.evaluate_where.as_deref();
-        let trial = filter.map(|filter| Trial::read(&open.tables, &prepared.recipe, Some(filter))).transpose()?;
+        let read = |filter| Trial::read(&open.tables, &prepared.recipe, Some(filter), &prepared.rest);
+        let trial = filter.map(read).transpose()?;
         if trial.is_none() && !self.plot.is_empty() {
             return Err(spec::asked("there is nothing to draw: no rows are set aside", "write evaluate_where = \"…\""));
         }

@@ -2,7 +2,7 @@
 
 use super::Opening;
 use super::evaluate::load;
-use super::prepare::{reading, scaled};
+use super::prepare::{read, reading};
 use super::trial::{fits, network};
 use crate::command::{Error, write_file, write_json};
 use crate::number::brief;
@@ -82,12 +82,12 @@ impl Predict {
             recipe.dataset.clone_from(dataset);
         }
         let tables = self.opening.tables(&self.model)?;
-        let mut numbers = tables.rows_for_learning(&reading(&recipe, self.chosen.as_deref(), false, false))?;
+        let reading = reading(&recipe, self.chosen.as_deref(), false, false);
+        let (rows, numbers) = read(&tables, &recipe, &reading, &self.opening.keep(&tables))?;
         if numbers.rows > 0 {
             fits(&recipe, numbers.width)?;
         }
-        scaled(&recipe, &mut numbers.features);
-        let outputs = predict(&network(&trained)?, &numbers.features, recipe.inputs, Tuning::default())?;
+        let outputs = predict(&network(&trained)?, &rows, Tuning::default())?;
         let rows = outputs.chunks_exact(recipe.outputs).enumerate();
         let told: Vec<Said> = rows.map(|(row, z)| tell(row + 1, z, recipe.loss, recipe.classes.as_deref())).collect();
         if self.json {

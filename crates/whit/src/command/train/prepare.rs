@@ -8,11 +8,14 @@ use whit::learn::loss::{Loss, Targets};
 use whit::learn::model::{Named, Network};
 use whit::learn::optimise::{Average, Optimiser};
 use whit::learn::params::Layout;
+use whit::learn::store::Builder;
 use whit::learn::train::{Learner, Padding, Parts, Tuning, Way};
-use whit::learn::{Card, Clip, Clipping, Count, Draft, Drawn, LearnError, Noise, Owners, Plan, Recipe, Rows};
+use whit::learn::{
+    Card, Clip, Clipping, Count, Draft, Drawn, Keep, LearnError, Noise, Owners, Plan, Recipe, Rows, Store,
+};
 use whit::noise::{Entropy, Os, Ratio, Replay};
-use whit::query::Tables;
-use whit::query::source::learn::{Numbers, Reading};
+use whit::query::source::learn::{Block, Numbers, Reading};
+use whit::query::{Fault, QueryError, Tables};
 
 impl From<LearnError> for Error {
     fn from(error: LearnError) -> Self {
@@ -21,6 +24,7 @@ impl From<LearnError> for Error {
             LearnError::File(_) | LearnError::Sanitise(_) | LearnError::NotANumber(_) => {
                 Self::Failed(format!("{error}\n  hint: {hint}"))
             }
+            LearnError::Store(ref why) if why.is_of_the_disk() => Self::Failed(format!("{error}\n  hint: {hint}")),
             other => Self::Asked { sentence: other.to_string(), hint },
         }
     }
@@ -37,6 +41,8 @@ pub(super) struct Prepared {
     pub(super) meaning: String,
     /// What whoever trains should know.
     pub(super) notes: Vec<String>,
+    /// Where further rows may lie.
+    pub(super) rest: Keep,
 }
 
 /// What is read of a data set for a recipe.
@@ -52,13 +58,36 @@ pub(super) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, told: boo
     }
 }
 
-/// Scales numbers as a recipe has it.
-pub(super) fn scaled(recipe: &Recipe, features: &mut [f32]) {
-    if (recipe.scale, recipe.offset) != (1.0, 0.0) {
-        for value in features {
-            *value = value.mul_add(recipe.scale, recipe.offset);
+/// Reads rows, of which the features go where they may lie, scaled as the recipe has it.
+pub(super) fn read(
+    tables: &Tables,
+    recipe: &Recipe,
+    reading: &Reading<'_>,
+    keep: &Keep,
+) -> Result<(Store, Numbers), Error> {
+    let mut store: Option<Builder> = None;
+    let mut take = |width: usize, block: Block<'_>| {
+        let store = match &mut store {
+            Some(store) => store,
+            none => none.insert(Builder::new(width, keep.clone())?.scaled(recipe.scale, recipe.offset)),
+        };
+        match block {
+            Block::Bytes(values) => store.push_bytes(values),
+            Block::Floats(values) => store.push_floats(values),
         }
-    }
+    };
+    let mut sink = |width: usize, block: Block<'_>| {
+        take(width, block).map_err(|error| {
+            let fault = if error.is_of_the_disk() { Fault::Failed } else { Fault::Asked };
+            QueryError { fault, sentence: error.to_string(), hint: Some(error.hint().to_owned()) }
+        })
+    };
+    let numbers = tables.rows_for_learning(reading, &mut sink)?;
+    let store = match store {
+        Some(store) => store.finish(),
+        None => Store::of(Vec::new(), 1).map_err(LearnError::from)?,
+    };
+    Ok((store, numbers))
 }
 
 /// What rows are measured against.
@@ -236,15 +265,15 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
 }
 
 /// Rows brought together by unit, within the caps.
-fn rows_of(dataset: &Dataset, kind: Kind, numbers: Numbers, targets: Targets) -> Result<Rows, Error> {
+fn rows_of(dataset: &Dataset, kind: Kind, features: Store, numbers: Numbers, targets: Targets) -> Result<Rows, Error> {
     let Some(unit) = &dataset.unit else { return Err(unprotected(&dataset.name)) };
     let caps = unit.caps();
-    let Numbers { features, width, users, elements, .. } = numbers;
+    let Numbers { users, elements, .. } = numbers;
     // The features or labels of one user's rows move together.
     let keyed = unit.user.is_some() && matches!(kind, Kind::Feature | Kind::Label);
     let together = if keyed { Kind::User } else { kind };
     let owners = Owners { users: users.as_deref(), elements: elements.as_deref() };
-    let rows = Rows::new(features, width, targets, together, owners)?;
+    let rows = Rows::new(features, targets, together, owners)?;
     Ok(match kind {
         Kind::Element => caps.rows_per_element.into_iter().fold(rows, Rows::capped),
         Kind::User => unit.caps.rows_per_user.into_iter().fold(rows, Rows::capped),
@@ -363,7 +392,7 @@ fn check_columns(spec: &Spec, dataset: &Dataset, kind: Kind, mut private: Vec<St
 }
 
 /// Reads the rows and makes all that a run needs.
-pub(super) fn prepare(spec: &Spec, tables: &Tables, fingerprint: &str) -> Result<Prepared, Error> {
+pub(super) fn prepare(spec: &Spec, tables: &Tables, fingerprint: &str, keep: Keep) -> Result<Prepared, Error> {
     let dataset = tables.warehouse().declaration().dataset(&spec.dataset).map_err(whit::query::QueryError::from)?;
     let unit = dataset.unit.as_ref().ok_or_else(|| unprotected(&dataset.name))?;
     let kind = unit.protect;
@@ -371,15 +400,16 @@ pub(super) fn prepare(spec: &Spec, tables: &Tables, fingerprint: &str) -> Result
     let filtered = tables.check_learning(&reading(&recipe, spec.learned.as_deref(), true, true))?;
     let mut notes = check_columns(spec, dataset, kind, filtered.private)?;
     let delta = delta_of(spec, dataset)?;
-    let mut numbers = tables.rows_for_learning(&reading(&recipe, spec.learned.as_deref(), true, true))?;
+    let reading = reading(&recipe, spec.learned.as_deref(), true, true);
+    let (features, mut numbers) = read(tables, &recipe, &reading, &keep)?;
     if numbers.rows == 0 {
         return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
     }
-    scaled(&recipe, &mut numbers.features);
     recipe.inputs = numbers.width;
     let way = way(spec, dataset, kind, &numbers.widths)?;
     let targets = targets(&recipe, std::mem::take(&mut numbers.targets))?;
-    let rows = rows_of(dataset, kind, numbers, targets)?;
+    let rows = rows_of(dataset, kind, features, numbers, targets)?;
+    let rest = Keep { memory: keep.memory.saturating_sub(rows.memory()), ..keep };
     let plan = plan(spec, dataset, kind, rows.units(), delta)?;
     let noise = match spec.output.seed {
         None => Noise::Secret { threads: 1 },
@@ -413,5 +443,5 @@ pub(super) fn prepare(spec: &Spec, tables: &Tables, fingerprint: &str) -> Result
     );
     let parts =
         Parts { model, plan, loss: recipe.loss, way, rows, optimiser, average, noise, tuning: Tuning::default() };
-    Ok(Prepared { learner: Learner::new(parts)?, recipe, card, noise, delta, meaning, notes })
+    Ok(Prepared { learner: Learner::new(parts)?, recipe, card, noise, delta, meaning, notes, rest })
 }

@@ -1,19 +1,18 @@
 //! How well a model does on rows that its owner chose. What comes out is as private as the rows.
 
-use super::prepare::{reading, scaled, targets};
+use super::prepare::{read, reading, targets};
 use crate::command::Error;
 use serde::Serialize;
 use whit::learn::loss::Targets;
 use whit::learn::model::Network;
 use whit::learn::train::{Tuning, evaluate, predict};
-use whit::learn::{Recipe, Trained};
+use whit::learn::{Keep, Recipe, Store, Trained};
 use whit::noise::Os;
 use whit::query::Tables;
 
 /// Rows to try a model on.
 pub(super) struct Trial {
-    features: Vec<f32>,
-    width: usize,
+    features: Store,
     targets: Targets,
 }
 
@@ -28,19 +27,17 @@ pub(super) struct Score {
 }
 
 impl Trial {
-    pub(super) fn read(tables: &Tables, recipe: &Recipe, filter: Option<&str>) -> Result<Self, Error> {
-        let mut numbers = tables.rows_for_learning(&reading(recipe, filter, true, false))?;
+    pub(super) fn read(tables: &Tables, recipe: &Recipe, filter: Option<&str>, keep: &Keep) -> Result<Self, Error> {
+        let (features, numbers) = read(tables, recipe, &reading(recipe, filter, true, false), keep)?;
         if numbers.rows == 0 {
             return Err(super::spec::asked("there is no row to try the model on", "check `evaluate_where`"));
         }
         fits(recipe, numbers.width)?;
-        scaled(recipe, &mut numbers.features);
-        let targets = targets(recipe, numbers.targets)?;
-        Ok(Self { features: numbers.features, width: numbers.width, targets })
+        Ok(Self { features, targets: targets(recipe, numbers.targets)? })
     }
 
     pub(super) fn score(&self, recipe: &Recipe, model: &Network) -> Result<Score, Error> {
-        let outputs = predict(model, &self.features, self.width, Tuning::default())?;
+        let outputs = predict(model, &self.features, Tuning::default())?;
         let (loss, accuracy) = evaluate(recipe.loss, &outputs, &self.targets, recipe.outputs);
         Ok(Score { rows: self.targets.len(), loss, accuracy })
     }
