@@ -432,7 +432,6 @@ pub struct Run<'a, M: Model> {
     learner: RefCell<Learner<M>>,
     card: Card,
     recipe: Recipe,
-    projection: Option<Projection>,
     /// The hash of what is meant, and the name of this run.
     marks: (String, String),
     place: &'a Place,
@@ -464,15 +463,7 @@ impl<'a, M: Model> Run<'a, M> {
     ) -> Self {
         let Keeping { run, name, place, every } = keeping;
         let (learner, entry, watch) = (RefCell::new(learner), Cell::new(None), RefCell::new(watch));
-        let (projection, marks) = (None, (run, name));
-        Self { learner, card, recipe, projection, marks, place, every: every.max(1), entry, watch }
-    }
-
-    /// The same, for a learner whose rows were projected; the model will carry it.
-    #[must_use]
-    pub fn projected(mut self, projection: Option<Projection>) -> Self {
-        self.projection = projection;
-        self
+        Self { learner, card, recipe, marks: (run, name), place, every: every.max(1), entry, watch }
     }
 
     fn checkpoint(&self, learner: &Learner<M>) -> Result<(), LearnError> {
@@ -493,7 +484,7 @@ impl<'a, M: Model> Run<'a, M> {
             (self.watch.borrow_mut())(&learner, &seen)?;
         }
         let shapes = shapes_of(learner.layout());
-        let (card, recipe, projection) = (self.card.clone(), self.recipe.clone(), self.projection.clone());
+        let (card, recipe, projection) = (self.card.clone(), self.recipe.clone(), learner.projection().cloned());
         Ok(Trained { card, recipe, projection, shapes, theta: learner.learned() })
     }
 }

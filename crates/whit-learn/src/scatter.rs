@@ -197,7 +197,8 @@ impl Scatter {
     /// A released triangle, from the bytes that a ledger keeps of it.
     pub fn read(bytes: &[u8]) -> Result<Vec<i64>, Error> {
         // Their number, and then the length and the bytes of each (see `Persist`).
-        let wrong = || Error::Shape { what: "bytes", given: bytes.len(), expected: "those of a released triangle".to_owned() };
+        let wrong =
+            || Error::Shape { what: "bytes", given: bytes.len(), expected: "those of a released triangle".to_owned() };
         let (words, rest) = bytes.as_chunks::<8>();
         let (count, entries) = words.split_first().ok_or_else(wrong)?;
         let (entries, odd) = entries.as_chunks::<2>();

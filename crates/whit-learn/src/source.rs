@@ -2,7 +2,8 @@
 
 use crate::error::LearnError;
 use crate::loss::Targets;
-use crate::store::Store;
+use crate::projection::Projection;
+use crate::store::{Builder, Keep, Store};
 use whit_core::{Kind, Ladder};
 
 /// Rows, brought together by unit and by user.
@@ -190,6 +191,16 @@ impl Rows {
     /// The numbers of some rows. No others are loaded.
     pub(crate) fn pick(&self, rows: &[u32]) -> Result<Vec<f32>, LearnError> {
         Ok(self.features.pick(rows)?)
+    }
+
+    /// The same rows, each in the directions of a projection.
+    pub(crate) fn projected(&self, projection: &Projection) -> Result<Self, LearnError> {
+        let mut store = Builder::new(projection.kept(), Keep::default())?;
+        let all: Vec<u32> = (0..self.features.len() as u32).collect();
+        for rows in all.chunks(4096) {
+            store.push_floats(&projection.apply(&self.features.pick(rows)?)?)?;
+        }
+        Ok(Self { features: store.finish(), ..self.clone() })
     }
 
     /// Keeps at most so many rows of each unit, those that come first. Units are never left out: where one becomes empty another would come in, and one unit

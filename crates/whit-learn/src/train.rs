@@ -7,8 +7,10 @@ use crate::model::{Inputs, Model};
 use crate::optimise::{Average, Optimiser};
 use crate::params::Layout;
 use crate::plan::{Plan, SUMMATION};
+use crate::projection::Projection;
 use crate::sample::{Pool, Sampler};
 use crate::sanitise::{Noise, Sanitiser};
+use crate::scatter::{Scatter, Sum};
 use crate::source::Rows;
 use crate::store::Store;
 use crate::tensor;
@@ -132,6 +134,7 @@ pub struct Learner<M: Model> {
     loss: Loss,
     way: Way,
     rows: Rows,
+    projection: Option<Projection>,
     sampler: Sampler,
     public: Option<Sampler>,
     sanitiser: Sanitiser,
@@ -197,6 +200,7 @@ impl<M: Model> Learner<M> {
             loss,
             way,
             rows,
+            projection: None,
             sampler,
             public,
             sanitiser,
@@ -207,6 +211,39 @@ impl<M: Model> Learner<M> {
             sums,
             mean,
         })
+    }
+
+    /// Σ x·xᵀ over units, each bounded as the mechanism has it, for its noise to be added. As private as the rows until then.
+    pub fn second_moments(&self, scatter: &Scatter) -> Result<Sum, LearnError> {
+        let width = self.rows.width();
+        let mut sum = scatter.start();
+        let units: Vec<u32> = (0..self.rows.units() as u32).collect();
+        for units in units.chunks(256) {
+            let rows: Vec<u32> = units.iter().flat_map(|&unit| self.rows.of_unit(unit)).copied().collect();
+            let numbers = self.rows.pick(&rows)?;
+            let mut rest = &numbers[..];
+            for &unit in units {
+                let own = rest.split_off(..self.rows.of_unit(unit).len() * width).unwrap_or_default();
+                sum.add(own).map_err(|error| LearnError::Data(error.to_string()))?;
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Projects all rows, before the first step. The model reads as many numbers as directions are kept, and carries them when it is released.
+    pub fn project(&mut self, projection: Projection) -> Result<(), LearnError> {
+        if projection.columns() != self.rows.width() || self.projection.is_some() {
+            let (expected, width) = (projection.columns(), self.rows.width());
+            return Err(LearnError::Data(format!("directions of {expected} numbers do not go with rows of {width}")));
+        }
+        self.rows = self.rows.projected(&projection)?;
+        self.projection = Some(projection);
+        Ok(())
+    }
+
+    /// What rows were projected on.
+    pub fn projection(&self) -> Option<&Projection> {
+        self.projection.as_ref()
     }
 
     /// The plan.

@@ -341,3 +341,44 @@ fn rows_in_a_file_are_learned_from_as_rows_in_memory_are() {
         }
     }
 }
+
+#[test]
+fn projected_rows_are_learned_from_as_if_they_had_come_so() {
+    use whit_account::filter::{Currency, Filter};
+    use whit_core::release::release_reproducibly_without_privacy;
+    use whit_learn::pca::Principal;
+    use whit_learn::scatter::Scatter;
+    let data = data(60, 9);
+    let plan = || plan(Kind::Element, "1/2", 8, 1.0, 20);
+    let owners = Owners { users: Some(&data.users), elements: Some(&data.topics) };
+    let learner = |features: Store| {
+        let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
+        let rows = Rows::new(features, targets, Kind::Element, owners).unwrap();
+        let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.3 }, None, 2).unwrap();
+        let (model, noise, tuning) = (Linear::at_zero(2, 1, false), Noise::Replay { seed: 3 }, Tuning::default());
+        let (loss, way) = (Loss::Logistic, Way::Mean);
+        Learner::new(Parts { model, plan: plan(), loss, way, rows, optimiser, average: None, noise, tuning }).unwrap()
+    };
+    let mut projecting = learner(Store::of(data.features.clone(), WIDTH).unwrap());
+    let scatter = Scatter::new(WIDTH, 2.0, "1/10".parse().unwrap()).unwrap();
+    let sum = projecting.second_moments(&scatter).unwrap();
+    let rungs = plan().ladder().rungs().to_vec();
+    let mut ledger = whit_account::ledger::Memory::new();
+    for rung in &rungs {
+        let filter = Filter::new(1e6, 1e-6, Currency::Gaussian).unwrap();
+        ledger = ledger.with_budget(rung.unit.clone(), filter);
+    }
+    let released =
+        release_reproducibly_without_privacy(&scatter, &sum, &rungs, &mut ledger, &mut Replay::new(5)).unwrap();
+    let projection = whit_learn::Projection::of(&Principal::of(&scatter, &released.value, 2).unwrap());
+    let mut ready = learner(Store::of(projection.apply(&data.features).unwrap(), 2).unwrap());
+    projecting.project(projection.clone()).unwrap();
+    for _ in 0..20 {
+        projecting.step().unwrap();
+        ready.step().unwrap();
+    }
+    assert_eq!(projecting.theta(), ready.theta());
+    assert!(projecting.theta().iter().any(|&value| value != 0.0));
+    assert_eq!(projecting.projection(), Some(&projection));
+    assert!(projecting.project(projection).is_err(), "once is enough");
+}
