@@ -1,6 +1,7 @@
-//! The front desk: `cargo xtask check`, `test`, `bench`, `demo`, `claims`. It needs nothing but cargo.
+//! The front desk: `cargo xtask check`, `test`, `bench`, `demo`, `experiment`, `claims`. It needs nothing but cargo.
 
 mod claims;
+mod experiment;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -10,11 +11,13 @@ use std::time::Instant;
 const USAGE: &str = "\
 cargo xtask <task>
 
-  check   formatting, lints, the documentation and its claims; licences where cargo-deny is installed
-  test    every test of the workspace, those in the documentation included
-  bench   races against other libraries, in one run (bench/run.sh)
-  demo    the ladder on a small built-in table; further arguments go to `whit demo`
-  claims  writes docs/claims.md from the documentation of the mechanisms";
+  check       formatting, lints, the documentation and its claims; licences where cargo-deny is installed
+  test        every test of the workspace, those in the documentation included
+  bench       races against other libraries, in one run (bench/run.sh)
+  demo        the ladder on a small built-in table; further arguments go to `whit demo`
+  experiment  NAME [--data FOLDER] [--small]: one of examples/, on the data of the folder or on a little that is made up; further
+              arguments go to `whit experiment`, and the picture to out/NAME/
+  claims      writes docs/claims.md from the documentation of the mechanisms";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
         Some("test") => test(&rest),
         Some("bench") => bench(&rest),
         Some("demo") => demo(&rest),
+        Some("experiment") => experiment::run(&rest),
         Some("claims") => write_claims(),
         Some("help" | "--help" | "-h") => {
             eprintln!("{USAGE}");

@@ -246,6 +246,13 @@ impl<M: Model> Learner<M> {
         self.projection.as_ref()
     }
 
+    /// Throws the coins of who is drawn by a seed from now on. A learner with secret noise is left as it is: its coins are secret too.
+    pub fn draw_by(&mut self, seed: u64) {
+        if !self.sanitiser.noise().protects() {
+            self.entropy = Box::new(Replay::new(seed));
+        }
+    }
+
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
@@ -497,12 +504,21 @@ fn check_padding(private: &[usize], padding: &Padding, width: usize) -> Result<(
     Ok(())
 }
 
-/// What a model makes of rows, row by row.
-pub fn predict<M: Model>(model: &M, rows: &Store, tuning: Tuning) -> Result<Vec<f32>, LearnError> {
+/// What a model makes of rows, row by row, projected first where it was learned so.
+pub fn predict<M: Model>(
+    model: &M,
+    rows: &Store,
+    projection: Option<&Projection>,
+    tuning: Tuning,
+) -> Result<Vec<f32>, LearnError> {
     let mut outputs = Vec::with_capacity(rows.len() * model.outputs());
     let all: Vec<u32> = (0..rows.len() as u32).collect();
     for part in all.chunks(tuning.rows_at_once.max(1)) {
-        let inputs = Inputs::of(rows.pick(part)?, rows.width());
+        let numbers = rows.pick(part)?;
+        let inputs = match projection {
+            Some(projection) => Inputs::of(projection.apply(&numbers)?, projection.kept()),
+            None => Inputs::of(numbers, rows.width()),
+        };
         outputs.extend(tensor::floats(model.forward(&inputs, &mut Tape::open())?));
     }
     Ok(outputs)

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+#[path = "train/experiment.rs"]
+mod experiment;
+
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -60,6 +60,8 @@ enum Command {
     Evaluate(train::Evaluate),
     /// Let a trained model tell the target of rows.
     Predict(train::Predict),
+    /// Compare training files over values and seeds, on data whose owner wants to know what works.
+    Experiment(train::Experiment),
     /// Make a partition: which element a value falls into.
     #[command(subcommand)]
     Partition(partition::Partition),
@@ -181,6 +183,7 @@ impl Command {
             Self::Train(train) => train.run(out, talk),
             Self::Evaluate(evaluate) => evaluate.run(out, talk),
             Self::Predict(predict) => predict.run(out, talk),
+            Self::Experiment(experiment) => experiment.run(out, talk),
             Self::Partition(partition) => partition.run(out, talk),
             Self::Account(account) => account.run(out, talk),
             Self::Demo(demo) => demo.run(out, talk),

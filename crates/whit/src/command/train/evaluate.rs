@@ -67,7 +67,7 @@ impl Evaluate {
         let tables = self.opening.tables(&self.training)?;
         let chosen = spec.evaluate_where.as_deref();
         let trial = Trial::read(&tables, &trained.recipe, chosen, &self.opening.keep(&tables))?;
-        let score = trial.score(&trained.recipe, &network(&trained)?)?;
+        let score = trial.score(&trained.recipe, &network(&trained)?, trained.projection.as_ref())?;
         if self.json {
             let view = EvaluateView { model: path.display().to_string(), chosen, sanitised: false, score };
             return write_json(&view, out);
@@ -91,6 +91,7 @@ fn differs(asked_for: &whit::learn::Recipe, own: &whit::learn::Recipe) -> &'stat
         (asked_for.target != own.target, "the target differs"),
         (asked_for.classes != own.classes, "the classes differ"),
         (asked_for.loss != own.loss, "the loss differs"),
+        (asked_for.projection != own.projection, "the projection differs"),
         (asked_for.model != own.model, "the model differs"),
     ]
     .into_iter()

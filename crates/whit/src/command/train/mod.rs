@@ -1,13 +1,16 @@
-//! `whit train`, `whit evaluate` and `whit predict`: a model, learned and paid for once, and what it does.
+//! `whit train`, `whit evaluate`, `whit predict` and `whit experiment`: a model, learned and paid for once, and what it does.
 
 mod evaluate;
+mod experiment;
 mod predict;
 mod prepare;
+mod project;
 mod spec;
 mod trial;
 mod watch;
 
 pub(super) use evaluate::Evaluate;
+pub(super) use experiment::Experiment;
 pub(super) use predict::Predict;
 
 use super::asked::{Open, room};
@@ -97,11 +100,14 @@ impl Opening {
 
     /// Where rows lie. The folder of the ledger is on a disk that its owner chose, while `/tmp` may be in memory.
     fn keep(&self, tables: &Tables) -> Keep {
-        let chosen = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        let beside = || ledger_of(tables).parent().unwrap_or(Path::new(".")).to_owned();
-        let memory = self.memory.unwrap_or_else(|| Keep::default().memory);
-        Keep { memory, folder: chosen.unwrap_or_else(beside) }
+        keep(tables, self.memory)
     }
+}
+
+fn keep(tables: &Tables, memory: Option<u64>) -> Keep {
+    let chosen = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let beside = || ledger_of(tables).parent().unwrap_or(Path::new(".")).to_owned();
+    Keep { memory: memory.unwrap_or_else(|| Keep::default().memory), folder: chosen.unwrap_or_else(beside) }
 }
 
 /// Where the ledger is.
@@ -150,7 +156,8 @@ impl Train {
         open.tables.warehouse().declaration().dataset(&spec.dataset).map_err(QueryError::from)?;
         let fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
         progress.start("reading rows and planning");
-        let prepared = prepare::prepare(&spec, &open.tables, &fingerprint, self.opening.keep(&open.tables))?;
+        let prepared = prepare::prepare(&spec, &open.tables, self.opening.keep(&open.tables))?;
+        let card = prepared.card(&fingerprint)?;
         progress.finish();
         for note in &prepared.notes {
             writeln!(talk, "note: {note}")?;
@@ -164,7 +171,7 @@ impl Train {
             partition: open.tables.partition(&spec.dataset).map(str::to_owned),
         };
         if self.preview {
-            return self.show_preview(&spec, &prepared, question, &mut open, out);
+            return self.show_preview(&spec, (&prepared, &card), question, &mut open, out);
         }
         let path = Spec::beside(&self.training, &spec.output.model);
         let filter = spec.evaluate_where.as_deref();
@@ -185,7 +192,7 @@ impl Train {
             progress.start("learning");
             let watcher = Watcher::new(&progress, trial.as_ref().filter(|_| !self.plot.is_empty()), &prepared);
             let (trained, from) =
-                self.learn(&spec, prepared, question, &mut open, (&place, &run), watcher, &mut points)?;
+                self.learn(&spec, (prepared, card), question, &mut open, (&place, &run), watcher, &mut points)?;
             (trained, from, false)
         };
         progress.finish();
@@ -194,7 +201,8 @@ impl Train {
         if place.find(&run).is_ok() {
             place.clear().map_err(|error| Error::file(place.path(), &error))?;
         }
-        let score = trial.map(|trial| trial.score(&trained.recipe, &network(&trained)?)).transpose()?;
+        let scored = |trial: Trial| trial.score(&trained.recipe, &network(&trained)?, trained.projection.as_ref());
+        let score = trial.map(scored).transpose()?;
         if self.json {
             let model = Some(path.display().to_string());
             write_json(&TrainView { card: &trained.card, model, stored: again, resumed_from, private: score }, out)?;
@@ -218,20 +226,24 @@ impl Train {
     fn show_preview(
         &self,
         spec: &Spec,
-        prepared: &Prepared,
+        (prepared, card): (&Prepared, &Card),
         question: Question,
         open: &mut Open,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         let budgets = open.tables.budgets(&spec.dataset)?;
-        let charge = prepared.learner.plan().charge();
+        let plan = prepared.learner.plan();
+        let charge = match &prepared.directions {
+            Some(directions) => directions.together(plan, &question, &open.books)?,
+            None => plan.charge(),
+        };
         let stored = open.books.stored(&question).map_err(of_ledger)?.is_some();
         let fits = open.books.booking(question, &budgets).would_fit(&charge);
         if self.json {
-            let view = TrainView { card: &prepared.card, model: None, stored, resumed_from: None, private: None };
+            let view = TrainView { card, model: None, stored, resumed_from: None, private: None };
             return write_json(&view, out);
         }
-        write_card(&prepared.card, out)?;
+        write_card(card, out)?;
         match (stored, fits) {
             (true, _) => writeln!(out, "\nit is in the ledger already: training it costs nothing more")?,
             (false, Ok(())) => writeln!(out, "\nit fits the budget; nothing was charged")?,
@@ -286,20 +298,28 @@ impl Train {
     fn learn(
         &self,
         spec: &Spec,
-        prepared: Prepared,
+        (prepared, mut card): (Prepared, Card),
         mut question: Question,
         open: &mut Open,
         (place, run): (&Place, &str),
         mut watcher: Watcher<'_>,
         points: &mut Vec<(f64, f64)>,
     ) -> Result<(Trained, Option<u64>), Error> {
-        let Prepared { mut learner, recipe, card, noise, .. } = prepared;
+        let Prepared { mut learner, directions, recipe, noise, .. } = prepared;
         let (begin, found) = self.begin(place, run, &mut open.books, &question)?;
         if let Some(found) = found {
             let theta = found.theta.iter().map(|&value| value as f32).collect::<Vec<f32>>();
             let average = found.average.map(|average| average.validated(theta.len())).transpose();
             let average = average.map_err(whit::learn::LearnError::from)?;
             learner.resume(theta, found.optimiser, average, found.taken)?;
+        }
+        if let Some(directions) = &directions {
+            let resumed = matches!(begin, Begin::On { entry: Some(_), .. });
+            let (projection, gap) = directions.release(&learner, &question, noise, resumed, open)?;
+            if let Some(told) = &mut card.projection {
+                *told = format!("{told}; {gap}");
+            }
+            learner.project(projection)?;
         }
         let name = match &begin {
             Begin::New => format!("{:016x}", Os.bits(64)),

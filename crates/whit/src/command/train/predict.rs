@@ -2,7 +2,7 @@
 
 use super::Opening;
 use super::evaluate::load;
-use super::prepare::{read, reading};
+use super::prepare::{gather, reading};
 use super::trial::{fits, network};
 use crate::command::{Error, write_file, write_json};
 use crate::number::brief;
@@ -83,11 +83,11 @@ impl Predict {
         }
         let tables = self.opening.tables(&self.model)?;
         let reading = reading(&recipe, self.chosen.as_deref(), false, false);
-        let (rows, numbers) = read(&tables, &recipe, &reading, &self.opening.keep(&tables))?;
+        let (rows, numbers) = gather(&tables, &recipe, &reading, &self.opening.keep(&tables))?;
         if numbers.rows > 0 {
             fits(&recipe, numbers.width)?;
         }
-        let outputs = predict(&network(&trained)?, &rows, Tuning::default())?;
+        let outputs = predict(&network(&trained)?, &rows, trained.projection.as_ref(), Tuning::default())?;
         let rows = outputs.chunks_exact(recipe.outputs).enumerate();
         let told: Vec<Said> = rows.map(|(row, z)| tell(row + 1, z, recipe.loss, recipe.classes.as_deref())).collect();
         if self.json {

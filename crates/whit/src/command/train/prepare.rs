@@ -1,9 +1,10 @@
 //! From a training file and a data set to a learner: everything that can be wrong is found here, before anything is charged.
 
+use super::project::Directions;
 use super::spec::{self, Moves, Spec, asked};
 use crate::command::Error;
 use whit::core::declare::Dataset;
-use whit::core::{Kind, Sampling};
+use whit::core::{Charge, Kind, Sampling};
 use whit::learn::loss::{Loss, Targets};
 use whit::learn::model::{Named, Network};
 use whit::learn::optimise::{Average, Optimiser};
@@ -33,8 +34,9 @@ impl From<LearnError> for Error {
 /// A learner that stands at its start, and what is said of it.
 pub(super) struct Prepared {
     pub(super) learner: Learner<Network>,
+    /// What rows are to be projected on before the first step.
+    pub(super) directions: Option<Directions>,
     pub(super) recipe: Recipe,
-    pub(super) card: Card,
     pub(super) noise: Noise,
     pub(super) delta: f64,
     /// What is meant, in a canonical text.
@@ -43,6 +45,15 @@ pub(super) struct Prepared {
     pub(super) notes: Vec<String>,
     /// Where further rows may lie.
     pub(super) rest: Keep,
+}
+
+impl Prepared {
+    /// What the model will say of itself, learned from data with this fingerprint.
+    pub(super) fn card(&self, fingerprint: &str) -> Result<Card, Error> {
+        let (plan, parameters) = (self.learner.plan(), self.learner.layout().len());
+        Card::of(plan, self.delta, &self.recipe, fingerprint, parameters, self.noise)
+            .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))
+    }
 }
 
 /// What is read of a data set for a recipe.
@@ -59,7 +70,7 @@ pub(super) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, told: boo
 }
 
 /// Reads rows, of which the features go where they may lie, scaled as the recipe has it.
-pub(super) fn read(
+pub(super) fn gather(
     tables: &Tables,
     recipe: &Recipe,
     reading: &Reading<'_>,
@@ -154,7 +165,7 @@ pub(super) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
         classes,
         model: spec.model.clone(),
         loss,
-        projection: None,
+        projection: spec.projection.clone(),
         inputs: 0,
         outputs,
     })
@@ -286,13 +297,13 @@ fn unprotected(dataset: &str) -> Error {
 }
 
 /// The plan: what is promised.
-fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, counted: usize, delta: f64) -> Result<Plan, Error> {
+fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> Result<Promise, Error> {
     let privacy = &spec.privacy;
     let Some(unit) = &dataset.unit else { return Err(unprotected(&dataset.name)) };
     let ladder = unit.ladder().map_err(|error| asked(error.to_string(), error.hint()))?;
     let units = match (privacy.units, kind) {
         (Some(units), _) => Count::Declared(units),
-        (None, Kind::Feature | Kind::Label) => Count::Counted(counted as u64),
+        (None, Kind::Feature | Kind::Label) => Count::Counted(read.units() as u64),
         (None, Kind::Event | Kind::Element | Kind::User) => {
             return Err(asked(
                 format!(
@@ -322,7 +333,9 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, counted: usize, delta: f64) 
         spec::Clipped::PerLayer => Clipping::PerLayer { layers: layers(&spec.model) },
         spec::Clipped::Normalising => Clipping::Normalising,
     };
+    let directions = spec.projection.as_ref().map(|asked| Directions::new(asked, spec, &ladder, read.width())).transpose()?;
     let draft = Draft {
+        beside: directions.as_ref().map_or_else(Charge::new, |directions| directions.charge(&ladder)),
         drawn: match privacy.draw {
             spec::Drawn::Units => Drawn::Units,
             spec::Drawn::Users => Drawn::Users,
@@ -345,7 +358,8 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, counted: usize, delta: f64) 
             ));
         }
     };
-    planned.map_err(|error| asked(error.to_string(), error.hint()))
+    let plan = planned.map_err(|error| asked(error.to_string(), error.hint()))?;
+    Ok(Promise { plan, directions })
 }
 
 /// The δ at which ε is told: the file's, or the least of the budgets.
@@ -391,26 +405,83 @@ fn check_columns(spec: &Spec, dataset: &Dataset, kind: Kind, mut private: Vec<St
     )])
 }
 
-/// Reads the rows and makes all that a run needs.
-pub(super) fn prepare(spec: &Spec, tables: &Tables, fingerprint: &str, keep: Keep) -> Result<Prepared, Error> {
+/// Rows as a run needs them. Runs that read the same may share them.
+#[derive(Clone)]
+pub(super) struct Read {
+    rows: Rows,
+    /// How many numbers a row has.
+    width: usize,
+    /// How many of them each column has.
+    widths: Vec<usize>,
+    /// Where further rows may lie.
+    rest: Keep,
+}
+
+impl Read {
+    /// How many units have rows. As private as the rows.
+    pub(super) fn units(&self) -> usize {
+        self.rows.units()
+    }
+
+    /// How many numbers a row has.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Where further rows may lie.
+    pub(super) fn rest(&self) -> Keep {
+        self.rest.clone()
+    }
+}
+
+/// What is promised, and the directions that rows are projected on first.
+#[derive(Clone)]
+pub(super) struct Promise {
+    pub(super) plan: Plan,
+    pub(super) directions: Option<Directions>,
+}
+
+fn declared<'a>(spec: &Spec, tables: &'a Tables) -> Result<(&'a Dataset, Kind), Error> {
     let dataset = tables.warehouse().declaration().dataset(&spec.dataset).map_err(whit::query::QueryError::from)?;
     let unit = dataset.unit.as_ref().ok_or_else(|| unprotected(&dataset.name))?;
-    let kind = unit.protect;
-    let mut recipe = recipe(spec)?;
+    Ok((dataset, unit.protect))
+}
+
+/// Whether what is to be read can be; returns what whoever trains should know. Reads no row.
+pub(super) fn check(spec: &Spec, tables: &Tables) -> Result<Vec<String>, Error> {
+    let (dataset, kind) = declared(spec, tables)?;
+    let recipe = recipe(spec)?;
     let filtered = tables.check_learning(&reading(&recipe, spec.learned.as_deref(), true, true))?;
-    let mut notes = check_columns(spec, dataset, kind, filtered.private)?;
-    let delta = delta_of(spec, dataset)?;
+    let notes = check_columns(spec, dataset, kind, filtered.private)?;
+    delta_of(spec, dataset)?;
+    Ok(notes)
+}
+
+/// Reads the rows.
+pub(super) fn read(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Read, Error> {
+    let (dataset, kind) = declared(spec, tables)?;
+    let recipe = recipe(spec)?;
     let reading = reading(&recipe, spec.learned.as_deref(), true, true);
-    let (features, mut numbers) = read(tables, &recipe, &reading, &keep)?;
+    let (features, mut numbers) = gather(tables, &recipe, &reading, &keep)?;
     if numbers.rows == 0 {
         return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
     }
-    recipe.inputs = numbers.width;
-    let way = way(spec, dataset, kind, &numbers.widths)?;
+    let (width, widths) = (numbers.width, std::mem::take(&mut numbers.widths));
     let targets = targets(&recipe, std::mem::take(&mut numbers.targets))?;
     let rows = rows_of(dataset, kind, features, numbers, targets)?;
     let rest = Keep { memory: keep.memory.saturating_sub(rows.memory()), ..keep };
-    let plan = plan(spec, dataset, kind, rows.units(), delta)?;
+    Ok(Read { rows, width, widths, rest })
+}
+
+/// What is promised to the units that were read, and the directions that their rows are projected on first.
+pub(super) fn promise(spec: &Spec, tables: &Tables, read: &Read) -> Result<Promise, Error> {
+    let (dataset, kind) = declared(spec, tables)?;
+    plan(spec, dataset, kind, read, delta_of(spec, dataset)?)
+}
+
+/// Reads the rows and makes all that a run needs.
+pub(super) fn prepare(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Prepared, Error> {
+    let mut notes = check(spec, tables)?;
     let noise = match spec.output.seed {
         None => Noise::Secret { threads: 1 },
         Some(seed) => {
@@ -418,11 +489,30 @@ pub(super) fn prepare(spec: &Spec, tables: &Tables, fingerprint: &str, keep: Kee
             Noise::Replay { seed }
         }
     };
+    let read = read(spec, tables, keep)?;
+    let promise = promise(spec, tables, &read)?;
+    Ok(Prepared { notes, ..assemble(spec, tables, read, promise, noise)? })
+}
+
+/// Makes a learner of what was read and what is promised.
+pub(super) fn assemble(
+    spec: &Spec,
+    tables: &Tables,
+    read: Read,
+    Promise { plan, directions }: Promise,
+    noise: Noise,
+) -> Result<Prepared, Error> {
+    let (dataset, kind) = declared(spec, tables)?;
+    let delta = delta_of(spec, dataset)?;
+    let mut recipe = recipe(spec)?;
+    let Read { rows, width, widths, rest } = read;
+    recipe.inputs = width;
+    let way = way(spec, dataset, kind, &widths)?;
     let mut start: Box<dyn Entropy> = match spec.output.seed {
         None => Box::new(Os),
         Some(seed) => Box::new(Replay::new(seed)),
     };
-    let model = recipe.model.build(recipe.inputs, recipe.outputs, &mut *start)?;
+    let model = recipe.model.build(recipe.read(), recipe.outputs, &mut *start)?;
     let parameters = Layout::of(&model).0.len();
     let deviation = plan.noise() * plan.clip().norm / plan.divisor();
     let (rule, schedule) = (spec.optimiser.rule(deviation)?, spec.optimiser.schedule()?);
@@ -430,8 +520,6 @@ pub(super) fn prepare(spec: &Spec, tables: &Tables, fingerprint: &str, keep: Kee
     let optimiser = Optimiser::new(rule, schedule, radius, parameters).map_err(LearnError::from)?;
     let weights = spec.optimiser.average;
     let average = weights.map(|weights| Average::new(weights, parameters)).transpose().map_err(LearnError::from)?;
-    let card = Card::of(&plan, delta, &recipe, fingerprint, parameters, noise)
-        .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
     let moves = Moves { rule: &rule, schedule: &schedule, radius, average: weights };
     let text = |value: serde_json::Result<String>| value.map_err(|why| Error::Failed(why.to_string()));
     let meaning = format!(
@@ -443,5 +531,6 @@ pub(super) fn prepare(spec: &Spec, tables: &Tables, fingerprint: &str, keep: Kee
     );
     let parts =
         Parts { model, plan, loss: recipe.loss, way, rows, optimiser, average, noise, tuning: Tuning::default() };
-    Ok(Prepared { learner: Learner::new(parts)?, recipe, card, noise, delta, meaning, notes, rest })
+    let learner = Learner::new(parts)?;
+    Ok(Prepared { learner, directions, recipe, noise, delta, meaning, notes: Vec::new(), rest })
 }

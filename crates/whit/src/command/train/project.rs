@@ -3,23 +3,28 @@
 //! The ledger keeps what was released, so whoever goes on with an interrupted run, or tries another model on the same directions, pays no second time.
 
 use super::of_ledger;
-use super::spec::asked;
+use super::spec::{Spec, asked};
 use crate::command::Error;
 use crate::command::asked::Open;
-use whit::account::ledger::Question;
+use whit::account::ledger::{Books, Question};
 use whit::core::release::{CommitError, ReleaseError, Reservation, release_reproducibly_without_privacy};
-use whit::core::{Charge, Cost, Kind, Ladder, Ledger, Mechanism, Refusal};
+use whit::core::{Charge, Cost, Kind, Ladder, Ledger, Mechanism, Refusal, Rung};
 use whit::learn::model::Network;
 use whit::learn::pca::{Gap, Principal};
-use whit::learn::scatter::{self, Scatter};
+use whit::learn::scatter::{self, Scatter, Sum};
 use whit::learn::train::Learner;
 use whit::learn::{Noise, Plan, Projecting, Projection};
 use whit::noise::{Os, Ratio, Replay};
 
 /// What is released, and how many of its directions are kept.
+#[derive(Clone)]
 pub(super) struct Directions {
     scatter: Scatter,
     components: usize,
+    /// What is meant, in a canonical text.
+    meaning: String,
+    /// What is asked, for people.
+    text: String,
 }
 
 fn cannot(error: &scatter::Error) -> Error {
@@ -27,8 +32,8 @@ fn cannot(error: &scatter::Error) -> Error {
 }
 
 impl Directions {
-    /// Of rows of so many numbers, for the units of a ladder.
-    pub(super) fn new(asked_for: &Projecting, ladder: &Ladder, width: usize) -> Result<Self, Error> {
+    /// Of rows of so many numbers, as a training file reads them, for the units of a ladder.
+    pub(super) fn new(asked_for: &Projecting, spec: &Spec, ladder: &Ladder, width: usize) -> Result<Self, Error> {
         let Projecting { components, radius, noise } = asked_for;
         let kind = ladder.protected().unit.kind();
         match kind {
@@ -56,7 +61,13 @@ impl Directions {
             asked(format!("projection.noise is {noise}, and no noise"), "give it over the squared radius, such as 5.0")
         })?;
         let scatter = Scatter::new(width, *radius, noise).map_err(|error| cannot(&error))?.on(ladder);
-        Ok(Self { scatter, components: *components })
+        let (columns, rows) = (&spec.features, &spec.learned);
+        let meaning = format!(
+            "second moments 1\n{columns:?} {:?} {:?} {:?}\nwhere {rows:?}\n{ladder:?}\n{radius:?} {:?}\nseed {:?}\n",
+            spec.features_as, spec.scale, spec.offset, asked_for.noise, spec.output.seed
+        );
+        let text = format!("second moments of {}", columns.join(", "));
+        Ok(Self { scatter, components: *components, meaning, text })
     }
 
     /// What they cost, rung by rung.
@@ -64,19 +75,44 @@ impl Directions {
         ladder.rungs().iter().map(|rung| (rung.clone(), self.scatter.cost(rung))).collect()
     }
 
-    /// The directions, from the ledger where they were released before, else released now.
+    /// What directions and steps cost together, rung by rung, as far as it is not paid: what must fit before either is charged.
+    pub(super) fn together(&self, plan: &Plan, asked_for: &Question, books: &Books) -> Result<Charge, Error> {
+        if books.stored(&self.question(asked_for)).map_err(of_ledger)?.is_some() {
+            return Ok(plan.charge());
+        }
+        let both = |(rung, steps): (Rung, Cost)| {
+            let own = self.scatter.cost(&rung);
+            (rung, Cost::Series(vec![own, steps]))
+        };
+        Ok(plan.charge().into_iter().map(both).collect())
+    }
+
+    fn question(&self, training: &Question) -> Question {
+        Question { meaning: self.meaning.clone(), text: self.text.clone(), ..training.clone() }
+    }
+
+    /// The directions, from the ledger where they were released before, else released now. A run that goes on (`resumed`) has released them.
     pub(super) fn release(
         &self,
         learner: &Learner<Network>,
-        question: Question,
+        training: &Question,
         noise: Noise,
+        resumed: bool,
         open: &mut Open,
     ) -> Result<(Projection, Gap), Error> {
+        let question = self.question(training);
         let stored = open.books.stored(&question).map_err(of_ledger)?;
         let triangle = if let Some(stored) = stored {
             Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
+        } else if resumed {
+            return Err(asked(
+                "the directions that this run was begun with are not in the ledger any more",
+                "remove its checkpoint and void its entry, to begin anew",
+            ));
         } else {
             let budgets = open.tables.budgets(&question.dataset)?;
+            let both = self.together(learner.plan(), training, &open.books)?;
+            open.books.booking(question.clone(), &budgets).would_fit(&both).map_err(|refusal| refused(&refusal))?;
             let sum = learner.second_moments(&self.scatter)?;
             let rungs = learner.plan().ladder().rungs().to_vec();
             let mut booking = open.books.booking(question, &budgets);
@@ -91,12 +127,16 @@ impl Directions {
         self.found(&triangle)
     }
 
+    /// What they are found from. As private as the rows.
+    pub(super) fn sum(&self, learner: &Learner<Network>) -> Result<Sum, Error> {
+        Ok(learner.second_moments(&self.scatter)?)
+    }
+
     /// The directions with noise that comes again, charged to nobody: for experiments.
-    pub(super) fn try_out(&self, learner: &Learner<Network>, noise: Noise) -> Result<Projection, Error> {
-        let sum = learner.second_moments(&self.scatter)?;
+    pub(super) fn try_out(&self, sum: &Sum, learner: &Learner<Network>, noise: Noise) -> Result<Projection, Error> {
         let rungs = learner.plan().ladder().rungs().to_vec();
         let released =
-            release_reproducibly_without_privacy(&self.scatter, &sum, &rungs, &mut Unbooked, &mut seeded(noise));
+            release_reproducibly_without_privacy(&self.scatter, sum, &rungs, &mut Unbooked, &mut seeded(noise));
         Ok(self.found(&released.map_err(failed)?.value)?.0)
     }
 
@@ -137,15 +177,4 @@ fn failed(error: ReleaseError) -> Error {
 
 fn refused(refusal: &Refusal) -> Error {
     Error::Refused(format!("{refusal}\n  hint: nothing was charged; `whit ledger` shows what was spent"))
-}
-
-/// What directions and steps cost together, rung by rung: what must fit before either is charged.
-pub(super) fn together(directions: &Charge, plan: &Plan) -> Charge {
-    let steps = plan.charge();
-    let both = steps.into_iter().map(|(rung, cost)| {
-        let own = directions.iter().filter(|(known, _)| known.unit == rung.unit).map(|(_, cost)| cost.clone());
-        let all = own.chain([cost]).collect();
-        (rung, Cost::Series(all))
-    });
-    both.collect()
 }

@@ -4,6 +4,7 @@ use crate::command::Error;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use whit::core::declare::nearest;
+use whit::learn::Projecting;
 use whit::learn::loss::Loss;
 use whit::learn::model::Named;
 use whit::learn::optimise::{Rule, Schedule, Weights};
@@ -34,6 +35,8 @@ pub(super) struct Spec {
     pub(super) learned: Option<String>,
     /// Which rows the model is tried on.
     pub(super) evaluate_where: Option<String>,
+    /// Rows are projected on their private principal directions first.
+    pub(super) projection: Option<Projecting>,
     #[serde(default = "linear")]
     pub(super) model: Named,
     pub(super) loss: Option<Loss>,
@@ -252,18 +255,26 @@ impl Spec {
     }
 
     fn parse(text: &str) -> Result<Self, Error> {
-        toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            let place = line.map_or_else(String::new, |line| format!("line {line}: "));
-            let message = error.message();
-            asked(format!("{place}{}", message.lines().next().unwrap_or(message)), hint(message))
-        })
+        toml::from_str(text).map_err(|error| misread(text, &error))
+    }
+
+    /// Takes what several files said together.
+    pub(super) fn of_table(table: toml::Table) -> Result<Self, Error> {
+        table.try_into().map_err(|error: toml::de::Error| misread("", &error))
     }
 
     /// A file that the training file names.
     pub(super) fn beside(training: &Path, path: &Path) -> PathBuf {
         training.parent().unwrap_or(Path::new("")).join(path)
     }
+}
+
+/// What is wrong with a text, and where.
+pub(super) fn misread(text: &str, error: &toml::de::Error) -> Error {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let place = line.map_or_else(String::new, |line| format!("line {line}: "));
+    let message = error.message();
+    asked(format!("{place}{}", message.lines().next().unwrap_or(message)), hint(message))
 }
 
 /// The nearest of what was expected, where the reader lists it in backticks.

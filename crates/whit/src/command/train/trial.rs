@@ -1,12 +1,12 @@
 //! How well a model does on rows that its owner chose. What comes out is as private as the rows.
 
-use super::prepare::{read, reading, targets};
+use super::prepare::{gather, reading, targets};
 use crate::command::Error;
 use serde::Serialize;
 use whit::learn::loss::Targets;
 use whit::learn::model::Network;
 use whit::learn::train::{Tuning, evaluate, predict};
-use whit::learn::{Keep, Recipe, Store, Trained};
+use whit::learn::{Keep, Projection, Recipe, Store, Trained};
 use whit::noise::Os;
 use whit::query::Tables;
 
@@ -28,7 +28,7 @@ pub(super) struct Score {
 
 impl Trial {
     pub(super) fn read(tables: &Tables, recipe: &Recipe, filter: Option<&str>, keep: &Keep) -> Result<Self, Error> {
-        let (features, numbers) = read(tables, recipe, &reading(recipe, filter, true, false), keep)?;
+        let (features, numbers) = gather(tables, recipe, &reading(recipe, filter, true, false), keep)?;
         if numbers.rows == 0 {
             return Err(super::spec::asked("there is no row to try the model on", "check `evaluate_where`"));
         }
@@ -36,8 +36,13 @@ impl Trial {
         Ok(Self { features, targets: targets(recipe, numbers.targets)? })
     }
 
-    pub(super) fn score(&self, recipe: &Recipe, model: &Network) -> Result<Score, Error> {
-        let outputs = predict(model, &self.features, Tuning::default())?;
+    pub(super) fn score(
+        &self,
+        recipe: &Recipe,
+        model: &Network,
+        projection: Option<&Projection>,
+    ) -> Result<Score, Error> {
+        let outputs = predict(model, &self.features, projection, Tuning::default())?;
         let (loss, accuracy) = evaluate(recipe.loss, &outputs, &self.targets, recipe.outputs);
         Ok(Score { rows: self.targets.len(), loss, accuracy })
     }
@@ -57,5 +62,5 @@ pub(super) fn fits(recipe: &Recipe, width: usize) -> Result<(), Error> {
 /// The model of a file, ready to be used.
 pub(super) fn network(trained: &Trained) -> Result<Network, Error> {
     let recipe = &trained.recipe;
-    Ok(trained.fill(recipe.model.build(recipe.inputs, recipe.outputs, &mut Os)?)?)
+    Ok(trained.fill(recipe.model.build(recipe.read(), recipe.outputs, &mut Os)?)?)
 }
