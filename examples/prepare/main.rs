@@ -44,8 +44,7 @@ struct Asked {
 
 impl Asked {
     fn read(mut words: impl Iterator<Item = String>) -> Fallible<Self> {
-        let mut asked =
-            Self { name: String::new(), data: None, to: None, small: false, seeds: None, elements: None };
+        let mut asked = Self { name: String::new(), data: None, to: None, small: false, seeds: None, elements: None };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n\n{USAGE}"));
             match word.as_str() {

@@ -41,8 +41,11 @@ pub(crate) fn make(to: &Path) -> Fallible<()> {
         for _ in 0..7 {
             let liked = dice.uniform() < 0.65;
             // What nobody likes in particular is bought by how popular it is: the first items are.
-            let item =
-                if liked { favourites[cluster][dice.below(8)] } else { (ITEMS as f64 * dice.uniform().powi(2)) as usize };
+            let item = if liked {
+                favourites[cluster][dice.below(8)]
+            } else {
+                (ITEMS as f64 * dice.uniform().powi(2)) as usize
+            };
             items[item.min(ITEMS - 1)] = 1;
         }
         baskets.add(u8::try_from(cluster)?, &items, ITEMS_SHOWN, dice);

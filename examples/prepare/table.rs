@@ -120,8 +120,7 @@ pub(crate) fn byte_column(batch: &RecordBatch, name: &str) -> Fallible<Vec<Vec<u
 /// A column of vectors, one after the other, and how long each is.
 pub(crate) fn vector_column(batch: &RecordBatch, name: &str) -> Fallible<(Vec<f32>, usize)> {
     let lists = column(batch, name)?;
-    let lists =
-        lists.as_fixed_size_list_opt().ok_or_else(|| format!("`{name}` has no vectors of one length"))?;
+    let lists = lists.as_fixed_size_list_opt().ok_or_else(|| format!("`{name}` has no vectors of one length"))?;
     let width = usize::try_from(lists.value_length())?;
     let values = lists.values().slice(lists.offset() * width, lists.len() * width);
     let values = cast(&values, &DataType::Float32)?;

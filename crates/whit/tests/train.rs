@@ -4,6 +4,8 @@
 
 #[path = "train/experiment.rs"]
 mod experiment;
+#[path = "train/models.rs"]
+mod models;
 
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -333,7 +333,8 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
         spec::Clipped::PerLayer => Clipping::PerLayer { layers: layers(&spec.model) },
         spec::Clipped::Normalising => Clipping::Normalising,
     };
-    let directions = spec.projection.as_ref().map(|asked| Directions::new(asked, spec, &ladder, read.width())).transpose()?;
+    let directions =
+        spec.projection.as_ref().map(|asked| Directions::new(asked, spec, &ladder, read.width())).transpose()?;
     let draft = Draft {
         beside: directions.as_ref().map_or_else(Charge::new, |directions| directions.charge(&ladder)),
         drawn: match privacy.draw {

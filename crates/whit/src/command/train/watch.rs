@@ -51,7 +51,8 @@ impl<'a> Watcher<'a> {
         let due = taken == self.steps || taken.is_multiple_of((self.steps / POINTS).max(1));
         if let Some(trial) = self.trial.filter(|_| due) {
             // A point that cannot be had is left out: the model does not depend on it.
-            let score = learner.model().ok().and_then(|model| trial.score(&self.recipe, &model, learner.projection()).ok());
+            let score =
+                learner.model().ok().and_then(|model| trial.score(&self.recipe, &model, learner.projection()).ok());
             self.points.extend(score.map(|score| (taken as f64, score.loss)));
         }
         if !self.progress.is_watched() {

@@ -19,8 +19,8 @@ use std::time::Instant;
 use whit::core::declare::Dataset;
 use whit::learn::model::Named;
 use whit::learn::release::RungLoss;
-use whit::learn::train::keep_memory;
 use whit::learn::scatter::Sum;
+use whit::learn::train::keep_memory;
 use whit::learn::{Keep, Noise, Recipe};
 use whit::query::source::Tuning;
 use whit::query::{QueryError, Tables};
@@ -198,7 +198,9 @@ impl Bench<'_> {
                 let last = nth + 1 == shelf.len();
                 let read = match held.take() {
                     Some(read) => read,
-                    None => prepare::read(&job.spec, self.tables, self.keep.clone()).map_err(|error| of_arm(arm, error))?,
+                    None => {
+                        prepare::read(&job.spec, self.tables, self.keep.clone()).map_err(|error| of_arm(arm, error))?
+                    }
                 };
                 // The last one takes the rows themselves.
                 held = (!last).then(|| read.clone());
@@ -215,13 +217,7 @@ impl Bench<'_> {
     }
 
     /// One training, the way `whit train` goes about it.
-    fn train(
-        &mut self,
-        job: &Job,
-        read: Read,
-        own: &mut Shelf,
-        step: &mut dyn FnMut(),
-    ) -> Result<Outcome, Error> {
+    fn train(&mut self, job: &Job, read: Read, own: &mut Shelf, step: &mut dyn FnMut()) -> Result<Outcome, Error> {
         let start = Instant::now();
         let private = self.design.arms[job.arm].private;
         let (promised, rest) = (self.promised(&job.spec, &read)?, read.rest());

@@ -1,0 +1,85 @@
+//! Models and plans beyond the first: projections, images, batches of fixed size.
+
+use super::{DECLARED, TRAINING, entries, json, refused, room, whit};
+
+fn projected(components: u32, noise: f64) -> String {
+    format!("{TRAINING}\n[projection]\ncomponents = {components}\nradius = 1.5\nnoise = {noise}\n")
+}
+
+#[test]
+fn directions_are_released_once_and_promised_with_the_steps() {
+    let folder = room("projected", &projected(2, 10.0));
+    let (code, preview, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
+    assert!(code == 0 && preview.contains("it fits the budget") && entries(&folder) == 0, "{preview}{talk}");
+    let trained = json(&folder, &["train", "train.toml"]);
+    let card = &trained["card"];
+    let epsilon = card["rungs"][0]["epsilon"].as_f64().unwrap();
+    assert!(epsilon <= 1.0 && epsilon > 0.98, "directions and steps together: {card}");
+    let told = card["projection"].as_str().unwrap();
+    assert!(told.contains("2 of 2 directions") && told.contains("all directions are kept"), "{told}");
+    assert_eq!(entries(&folder), 2, "directions and steps have an entry each");
+    // Less noise for the steps alone would have done.
+    let plain = json(&room("not_projected", TRAINING), &["train", "train.toml", "--preview"]);
+    assert!(card["noise"].as_f64().unwrap() > plain["card"]["noise"].as_f64().unwrap());
+    let score = json(&folder, &["evaluate", "train.toml"]);
+    assert!(score["accuracy"].as_f64().unwrap() > 0.8, "{score}");
+    let told = json(&folder, &["predict", "model.safetensors", "--where", "split = 'test'"]);
+    assert_eq!(told.as_array().unwrap().len(), 800);
+    // The same again is free, and another model finds the directions in the ledger.
+    assert_eq!(json(&folder, &["train", "train.toml"])["stored"], true);
+    assert_eq!(entries(&folder), 2);
+    std::fs::write(folder.join("train.toml"), projected(2, 10.0).replace("steps = 60", "steps = 30")).unwrap();
+    assert_eq!(json(&folder, &["train", "train.toml"])["stored"], false);
+    assert_eq!(entries(&folder), 3);
+}
+
+#[test]
+fn a_projection_that_cannot_be_is_refused_before_anything_is_charged() {
+    refused("wide", &projected(3, 10.0), DECLARED, 2, &["projection.components is 3", "1 to 2"]);
+    refused("silent", &projected(1, 0.0), DECLARED, 2, &["projection.noise is 0"]);
+    refused("loud", &projected(1, 0.5), DECLARED, 2, &["beside the steps costs ε", "more noise"]);
+    let tight = DECLARED.replace("epsilon = 3.0", "epsilon = 0.6");
+    refused("tight", &projected(1, 10.0), &tight, 3, &["nothing was charged"]);
+    let labels = DECLARED
+        .replace("unit.protect = \"element\"", "unit.label = \"y\"\nunit.protect = \"label\"")
+        .replace("budget.element", "budget.label")
+        .lines()
+        .filter(|line| !line.contains("budget.user") && !line.contains("caps") && !line.contains("unit.element"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    refused("labels", &projected(1, 10.0), &labels, 2, &["features are public"]);
+}
+
+#[test]
+fn images_are_learned_by_windows() {
+    let model = "[model]\nname = \"convolutional\"\nimage = [1, 1, 2]\nhidden = [4]\n\
+                 stages = [{ channels = 4, kernel = 1, stride = 1, padding = 0, pool = [1, 1] }]\n[optimiser]";
+    let folder = room("images", &TRAINING.replace("[optimiser]", model).replace("epsilon = 1.0", "epsilon = 2.5"));
+    let trained = json(&folder, &["train", "train.toml"]);
+    assert_eq!(trained["card"]["parameters"], 8 + 8 * 4 + 4 + 5, "{trained}");
+    assert!(trained["private"]["accuracy"].as_f64().unwrap() > 0.6, "{trained}");
+    let wrong = TRAINING.replace("[optimiser]", &model.replace("[1, 1, 2]", "[1, 2, 2]"));
+    refused("other_images", &wrong, DECLARED, 2, &["an image of 1 × 2 × 2 is not 2 numbers"]);
+}
+
+#[test]
+fn users_are_drawn_in_batches_of_fixed_size() {
+    let declared = DECLARED.replace("protect = \"element\"", "protect = \"user\"").replace("200.0", "3.0");
+    let declared: Vec<&str> = declared.lines().filter(|line| !line.contains("budget.element")).collect();
+    let fixed =
+        TRAINING.replace("units = 1600", "units = 400\nsampling = \"fixed\"").replace("batch = 200", "batch = 80");
+    let folder = room("fixed", &fixed);
+    std::fs::write(folder.join("whit.toml"), declared.join("\n")).unwrap();
+    let trained = json(&folder, &["train", "train.toml"]);
+    let card = &trained["card"];
+    assert_eq!((&card["sampling"], &card["rate"]), (&"fixed".into(), &"1/5".into()), "{card}");
+    assert!(card["rungs"][0]["unit"].as_str().unwrap().starts_with("user"), "{card}");
+    assert!(card["rungs"][0]["epsilon"].as_f64().unwrap() <= 1.0, "{card}");
+    refused(
+        "crooked",
+        &fixed.replace("batch = 80", "rate = \"1/7\""),
+        &declared.join("\n"),
+        2,
+        &["not a whole number"],
+    );
+}
