@@ -7,10 +7,13 @@ import sys
 folder = pathlib.Path(sys.argv[1])
 whit = json.loads((folder / "whit.json").read_text())
 peers = json.loads((folder / "peers.json").read_text())
+softmax = json.loads((folder / "softmax.json").read_text())
 
 # At most so many times the plain step, by model and rows a bag; at least so many times as fast as the best mode of Opacus.
 MOST = {("perceptron", 1): 1.4, ("perceptron", 10): 1.5, ("convolutional", 1): 1.5, ("convolutional", 10): 1.8}
 LEAST = 1.5
+# The large job: seconds and MiB.
+SECONDS, MEMORY = 3600, 4096
 
 rows = []
 for found in whit:
@@ -28,7 +31,7 @@ for found in whit:
         rows.append((f"{name}: plain step, speed over PyTorch", plain, torch["fastest_ms"], torch["fastest_ms"] / plain, "", None))
 
 if "--json" in sys.argv:
-    print(json.dumps({"whit": whit, "peers": peers}, indent=1))
+    print(json.dumps({"whit": whit, "peers": peers, "softmax": softmax}, indent=1))
 else:
     width = max(len(row[0]) for row in rows)
     print(f"{'question':{width}}  {'whit':>9}  {'peer':>9}  {'ratio':>5}  {'required':>8}  met")
@@ -40,3 +43,10 @@ else:
         print(f"memory at its peak, {peer['model']}, {peer['mode']}: {peer['peak_mib']:.0f} MiB")
     if peak:
         print(f"memory at its peak, whit, all of them in one process: {peak:.0f} MiB")
+    seconds, memory, step = softmax["of_40000_steps_s"], softmax["peak_mib"], softmax["step_ms"]
+    print(
+        f"softmax, 40,000 steps: {seconds:.0f} s by the mean of {softmax['steps']} steps ({step['mean']:.1f} ms; fastest {step['fastest']:.1f}), "
+        f"required < {SECONDS} s: {'yes' if seconds < SECONDS else 'NO'}"
+    )
+    if memory is not None:
+        print(f"softmax, memory at its peak: {memory:.0f} MiB, required < {MEMORY} MiB: {'yes' if memory < MEMORY else 'NO'}")

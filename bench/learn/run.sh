@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Races a private step of whit against its own plain step and against Opacus, in one run, and prints the ratios beside what is required of them.
+# Races a private step of whit against its own plain step and against Opacus, in one run, and prints the ratios beside what is required of them;
+# then takes the first steps of a large job.
 # `--json` prints everything for programs. It is a report, not a test.
 #
-# About two minutes beside the release build; the first time PyTorch and Opacus are installed into .venv (several GB).
-# LAPS (60) is how many steps of each are timed.
+# About three minutes beside the release build; the first time PyTorch and Opacus are installed into .venv (several GB).
+# LAPS (60) is how many steps of each are timed; STEPS (500) how many of the large job, whose rows need 5.1 GiB in TMPDIR (/var/tmp).
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -18,11 +19,13 @@ fi
 root="$(cd ../.. && pwd)"
 release="${CARGO_TARGET_DIR:-$root/target}/release"
 echo "building whit in release" >&2
-(cd "$root" && cargo build --release --quiet -p whit-learn --example step)
+(cd "$root" && cargo build --release --quiet -p whit-learn --example step --example softmax)
 results="$(mktemp -d)"
 trap 'rm -r "$results"' EXIT
 echo "whit: a minute" >&2
 "$release/examples/step" "${LAPS:-60}" >"$results/whit.json"
+echo "a large job: a minute" >&2
+TMPDIR="${TMPDIR:-/var/tmp}" "$release/examples/softmax" "${STEPS:-500}" >"$results/softmax.json"
 echo "peers: a minute" >&2
 PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" peers_learn.py >"$results/peers.json"
 python3 report.py "$results" "$@"
