@@ -25,9 +25,9 @@ pub(super) struct Design {
     #[serde(default = "once")]
     pub(super) seeds: u64,
     /// What is varied from row to row of a table.
-    pub(super) across: Option<Values>,
+    pub(super) across: Option<Varied>,
     /// What is varied from table to table.
-    pub(super) panels: Option<Values>,
+    pub(super) panels: Option<Varied>,
     /// The parameters that a distance is measured from, beside the declaration.
     pub(super) truth: Option<String>,
     /// What is compared.
@@ -51,7 +51,7 @@ pub(super) enum Measured {
 /// A key of the training files, and the values that it takes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Values {
+pub(super) struct Varied {
     /// With points between the tables that lead there.
     pub(super) key: Option<String>,
     pub(super) values: Vec<Value>,
@@ -59,7 +59,7 @@ pub(super) struct Values {
     name: Option<String>,
 }
 
-impl Values {
+impl Varied {
     /// What people call it.
     pub(super) fn name(&self) -> &str {
         self.name.as_deref().or(self.key.as_deref()).unwrap_or("panel")
@@ -216,7 +216,7 @@ impl Design {
 
     /// All trainings of some arms.
     pub(super) fn jobs(&self, folder: &Path, arms: &[usize], seeds: u64) -> Result<Vec<Job>, Error> {
-        let places = |values: &Option<Values>| match values {
+        let places = |values: &Option<Varied>| match values {
             None => vec![None],
             Some(values) => (0..values.values.len()).map(Some).collect::<Vec<_>>(),
         };

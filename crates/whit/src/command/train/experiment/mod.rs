@@ -36,7 +36,7 @@ use whit::query::{QueryError, Tables};
   whit experiment experiment.toml --config out/mnist/whit.toml --seeds 1 --only DP-SGD")]
 pub(crate) struct Experiment {
     /// The experiment file.
-    experiment: PathBuf,
+    file: PathBuf,
     /// The declaration; without it, the `whit.toml` beside the file.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -120,10 +120,10 @@ impl Experiment {
     pub(crate) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         keep_memory();
         let start = Instant::now();
-        let design = Design::open(&self.experiment)?;
+        let design = Design::open(&self.file)?;
         let (arms, seeds) = (design.chosen(&self.only)?, self.seeds.unwrap_or(design.seeds));
-        let jobs = design.jobs(self.experiment.parent().unwrap_or(Path::new("")), &arms, seeds)?;
-        let config = self.config.clone().unwrap_or_else(|| Spec::beside(&self.experiment, Path::new("whit.toml")));
+        let jobs = design.jobs(self.file.parent().unwrap_or(Path::new("")), &arms, seeds)?;
+        let config = self.config.clone().unwrap_or_else(|| Spec::beside(&self.file, Path::new("whit.toml")));
         let tuning = Tuning { memory: None, threads: self.threads.map(|threads| threads as usize) };
         let tables = Tables::open(&config, tuning)?;
         let folder = config.parent().unwrap_or(Path::new(""));
@@ -139,9 +139,9 @@ impl Experiment {
         progress.finish();
         let found = Found { design: &design, arms: &arms, seeds, outcomes, seconds: start.elapsed().as_secs_f64() };
         if self.json {
-            found.write_json(out)?
+            found.write_json(out)?;
         } else {
-            found.write_tables(out)?
+            found.write_tables(out)?;
         }
         out.flush()?;
         writeln!(talk, "{}", found.lasted())?;

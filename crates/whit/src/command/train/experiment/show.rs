@@ -1,6 +1,6 @@
 //! What came out of an experiment: tables and pictures for people, all runs for programs.
 
-use super::design::{Design, Measured, Values};
+use super::design::{Design, Measured, Varied};
 use crate::command::{Error, write_json};
 use crate::measure::{Measure, Shown, column};
 use crate::number::{brief, brief_up};
@@ -126,24 +126,24 @@ struct RunView<'a> {
     rungs: &'a [RungLoss],
 }
 
-fn axis(values: Option<&Values>) -> Option<AxisView<'_>> {
+fn axis(values: Option<&Varied>) -> Option<AxisView<'_>> {
     values.map(|values| AxisView { name: values.name(), key: values.key.as_deref(), values: &values.values })
 }
 
-fn at(values: Option<&Values>, place: Option<usize>) -> Option<&toml::Value> {
+fn at(values: Option<&Varied>, place: Option<usize>) -> Option<&toml::Value> {
     values.zip(place).and_then(|(values, place)| values.values.get(place))
 }
 
-fn places(values: Option<&Values>) -> Vec<Option<usize>> {
+fn places(values: Option<&Varied>) -> Vec<Option<usize>> {
     values.map_or_else(|| vec![None], |values| (0..values.values.len()).map(Some).collect())
 }
 
 impl Found<'_> {
-    fn across(&self) -> Option<&Values> {
+    fn across(&self) -> Option<&Varied> {
         self.design.across.as_ref()
     }
 
-    fn panels(&self) -> Option<&Values> {
+    fn panels(&self) -> Option<&Varied> {
         self.design.panels.as_ref()
     }
 
@@ -312,7 +312,7 @@ impl Found<'_> {
         PALETTE[place % PALETTE.len()]
     }
 
-    fn lines(&self, across: &Values, panel: Option<usize>) -> Picture {
+    fn lines(&self, across: &Varied, panel: Option<usize>) -> Picture {
         let numbers = across.numbers();
         let along = |place: usize| numbers.as_ref().map_or(place as f64 + 1.0, |numbers| numbers[place]);
         let mut order: Vec<usize> = (0..across.values.len()).collect();
