@@ -3,10 +3,15 @@
 //!
 //! Every row's gradient is longer than the clip norm whatever θ is, so each step is a run of the same mechanism of its own, and one training
 //! gives thousands of them. Who attacks sees θ before and after, and knows all other rows.
+//! [`one_run`] attacks a thousand units at once instead.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+#[path = "audit/chance.rs"]
+mod chance;
 mod ladder;
+#[path = "audit/one_run.rs"]
+mod one_run;
 
 use ladder::ladder;
 use whit_account::{Name, epsilon};
