@@ -9,6 +9,8 @@
 
 #[path = "audit/chance.rs"]
 mod chance;
+#[path = "audit/label.rs"]
+mod label;
 mod ladder;
 #[path = "audit/one_run.rs"]
 mod one_run;
@@ -28,7 +30,7 @@ use whit_learn::{
 };
 use whit_noise::Replay;
 
-const STEPS: usize = 20_000;
+const STEPS: usize = 12_000;
 const DELTA: f64 = 0.01;
 /// The chance of a false alarm of one audit, by Chernoff's bounds on both sides.
 const ALARM: f64 = 1e-5;
@@ -48,30 +50,23 @@ fn above(hits: usize, runs: usize) -> f64 {
     high
 }
 
-/// A lower bound on ε at δ from two lists of what an attacker saw: the threshold is chosen on the first halves and judged on the second.
+/// A lower bound on ε at δ from two lists of what an attacker saw: the threshold is chosen on the first halves, by the
+/// bound that it gives there, and judged on the second.
 fn shown(a: &[f64], b: &[f64]) -> f64 {
-    let (first, second) = (a.len() / 2, b.len() / 2);
-    let mut best = (0.0, 0.0, 1.0);
-    let mut sorted = a[..first].to_vec();
+    let ((a, judged_a), (b, judged_b)) = (a.split_at(a.len() / 2), b.split_at(b.len() / 2));
+    let bound = |a: &[f64], b: &[f64], at: f64, side: f64| {
+        let hits = |seen: &[f64]| seen.iter().filter(|&&v| side * v >= side * at).count();
+        let least = 1.0 - above(a.len() - hits(a), a.len());
+        let most = above(hits(b), b.len());
+        // No number where δ alone explains what was seen, and then the other one counts.
+        ((least - DELTA) / most).ln().max(0.0)
+    };
+    let mut sorted = a.to_vec();
     sorted.sort_by(f64::total_cmp);
-    for quantile in 1..200 {
-        let at = sorted[first * quantile / 200];
-        for side in [1.0, -1.0] {
-            let share =
-                |seen: &[f64]| seen.iter().filter(|&&v| side * v >= side * at).count() as f64 / seen.len() as f64;
-            let (p, q) = (share(&a[..first]), share(&b[..second]).max(2.0 / second as f64));
-            let ratio = ((p - DELTA) / q).ln();
-            if ratio > best.0 {
-                best = (ratio, at, side);
-            }
-        }
-    }
-    let (_, at, side) = best;
-    let hits = |seen: &[f64]| seen.iter().filter(|&&v| side * v >= side * at).count();
-    let (of_a, of_b) = (&a[first..], &b[second..]);
-    let least = 1.0 - above(of_a.len() - hits(of_a), of_a.len());
-    let most = above(hits(of_b), of_b.len());
-    ((least - DELTA) / most).ln().max(0.0)
+    let thresholds = (1..200).map(|quantile| sorted[a.len() * quantile / 200]);
+    let choices = thresholds.flat_map(|at| [(at, 1.0), (at, -1.0)]);
+    let best = choices.map(|(at, side)| (bound(a, b, at, side), at, side)).max_by(|x, y| x.0.total_cmp(&y.0));
+    best.map_or(0.0, |(_, at, side)| bound(judged_a, judged_b, at, side))
 }
 
 fn both_ways(a: &[f64], b: &[f64]) -> f64 {
