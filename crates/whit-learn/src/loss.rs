@@ -253,4 +253,67 @@ mod tests {
         let targets = Targets::Classes { labels: vec![0, 3], classes: 3 };
         assert!(Loss::Softmax.check(&targets, 3).unwrap_err().to_string().contains("out of range"));
     }
+    /// The gradient of rows of one feature each, summed over the rows, by class.
+    fn gradient(share: Share, x: &[f32], z: &[f32], labels: &[u32]) -> Vec<f64> {
+        let classes = z.len() / x.len();
+        let targets = Targets::Classes { labels: labels.to_vec(), classes: classes as u32 };
+        let (_, felt) = Loss::Softmax.feel(share, z, &targets, &vec![1.0; x.len()], classes);
+        let mut sum = vec![0.0; classes];
+        for (felt, x) in felt.chunks_exact(classes).zip(x) {
+            sum.iter_mut().zip(felt).for_each(|(sum, felt)| *sum += f64::from(x * felt));
+        }
+        sum
+    }
+
+    fn length(a: &[f64]) -> f64 {
+        a.iter().map(|a| a * a).sum::<f64>().sqrt()
+    }
+
+    fn distance(a: &[f64], b: &[f64]) -> f64 {
+        length(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>())
+    }
+
+    /// F4: L_f is over pairs with the same public part. The paper's is over all pairs, says 2 of the label's share of a
+    /// softmax and 2√2 of the whole, and so that subtracting the public part makes L_f smaller. It is √2 either way; what
+    /// becomes smaller is the longest gradient. Outputs are such that all floats are exact.
+    #[test]
+    fn two_labels_are_as_far_apart_with_the_public_part_as_without() {
+        let root = 2_f64.sqrt();
+        // Four classes that are all as likely, or one that is certain.
+        let outputs = [[0.0; 4], [200.0, 0.0, 0.0, 0.0], [0.0, 0.0, 200.0, 0.0]];
+        for (share, longest, printed) in [(Share::Whole, root, 2.0 * root), (Share::OfLabel, 1.0, 2.0)] {
+            let (mut apart, mut over_all, mut norm) = (0.0_f64, 0.0_f64, 0.0_f64);
+            for z in outputs {
+                for (y, other) in (0..4).flat_map(|y| (0..4).map(move |other| (y, other))) {
+                    let one = gradient(share, &[1.0], &z, &[y]);
+                    norm = norm.max(length(&one));
+                    let by_label = distance(&one, &gradient(share, &[1.0], &z, &[other]));
+                    assert_eq!(by_label, if y == other { 0.0 } else { root }, "{share:?}, whatever the output is");
+                    apart = apart.max(by_label);
+                    // An opposite row: a further feature, too small to count here, can give it the same outputs.
+                    let far = gradient(share, &[-1.0], &z, &[other]);
+                    over_all = over_all.max(distance(&one, &far));
+                }
+            }
+            assert_eq!((apart, norm), (root, longest), "{share:?}");
+            assert_eq!(over_all, printed, "{share:?}");
+        }
+        // What holds for one row does not for two: labels that change places turn the gradient round, and 2 of its
+        // lengths are attained.
+        let swap = |labels| gradient(Share::OfLabel, &[1.0, -1.0], &[0.0; 8], labels);
+        let (one, other) = (swap(&[0, 1]), swap(&[1, 0]));
+        assert_eq!(distance(&one, &other), 2.0 * length(&one));
+    }
+
+    /// F4 for two classes with one output: the label's share is −x or nothing, so labels are |x| apart and not 2|x|.
+    #[test]
+    fn yes_and_no_are_one_length_apart() {
+        let felt = |share, y| {
+            let targets = Targets::Numbers { values: vec![y], width: 1 };
+            Loss::Logistic.feel(share, &[0.0], &targets, &[1.0], 1).1[0]
+        };
+        for share in [Share::Whole, Share::OfLabel] {
+            assert_eq!(felt(share, 0.0) - felt(share, 1.0), 1.0, "{share:?}");
+        }
+    }
 }
