@@ -8,6 +8,7 @@ pub mod bound;
 pub mod checkpoint;
 mod error;
 pub mod kernel;
+pub mod label;
 pub mod layer;
 pub mod loss;
 mod matrix;
