@@ -157,7 +157,8 @@ impl Builder {
         Ok(Self { width, keep, scale: 1.0, offset: 0.0, rows: 0, in_memory: 0, held: None, file: None })
     }
 
-    /// Every number becomes `scale · x + offset`, rounded once. Both are public, and the same for all rows.
+    /// Every number becomes `scale · x + offset`, rounded once. Both are public, and said before the first row. Floats are scaled as they come and bytes when
+    /// they are picked, which gives the same bits and leaves each as small as it is.
     #[must_use]
     pub fn scaled(self, scale: f32, offset: f32) -> Self {
         Self { scale, offset, ..self }
@@ -166,12 +167,12 @@ impl Builder {
     /// Further rows, of bytes: each number takes one, and is scaled when it is picked. Where this fails, no row was taken.
     pub fn push_bytes(&mut self, values: &[u8]) -> Result<(), StoreError> {
         let (rows, here) = self.room(values.len(), 1)?;
-        if !matches!(self.held.get_or_insert(Held::Bytes(Vec::new())), Held::Bytes(_)) {
-            return Err(StoreError::Mixed);
-        }
         // All bytes are between the least and the largest.
         if [0.0, 255_f32].iter().any(|byte| !byte.mul_add(self.scale, self.offset).is_finite()) {
             return Err(StoreError::NotFinite);
+        }
+        if !matches!(self.held.get_or_insert(Held::Bytes(Vec::new())), Held::Bytes(_)) {
+            return Err(StoreError::Mixed);
         }
         let (now, later) = values.split_at(here * self.width);
         self.spill(later.chunks(BLOCK), 1)?;
@@ -185,15 +186,15 @@ impl Builder {
     /// Further rows, of floats. Where this fails, no row was taken.
     pub fn push_floats(&mut self, values: &[f32]) -> Result<(), StoreError> {
         let (rows, here) = self.room(values.len(), 4)?;
-        if !matches!(self.held.get_or_insert(Held::Floats(Vec::new())), Held::Floats(_)) {
-            return Err(StoreError::Mixed);
-        }
         let values = match (self.scale, self.offset) {
             (1.0, 0.0) => Cow::Borrowed(values),
             (scale, offset) => values.iter().map(|value| value.mul_add(scale, offset)).collect(),
         };
         if values.iter().any(|value| !value.is_finite()) {
             return Err(StoreError::NotFinite);
+        }
+        if !matches!(self.held.get_or_insert(Held::Floats(Vec::new())), Held::Floats(_)) {
+            return Err(StoreError::Mixed);
         }
         let (now, later) = values.split_at(here * self.width);
         let bytes = |part: &[f32]| part.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<u8>>();
@@ -218,7 +219,7 @@ impl Builder {
     /// Writes what goes to the file behind what is there.
     fn spill<B: AsRef<[u8]>>(&mut self, parts: impl Iterator<Item = B>, size: usize) -> Result<(), StoreError> {
         let folder = || self.keep.folder.clone();
-        let mut at = ((self.rows - self.in_memory) * self.width * size) as u64;
+        let mut at = (self.rows - self.in_memory) as u64 * (self.width * size) as u64;
         for part in parts {
             let file = match &mut self.file {
                 Some(file) => file,
@@ -245,14 +246,13 @@ impl Builder {
         if let Some(file) = &self.file {
             advise(file, Advice::AtRandom);
         }
-        let scaled = |byte: u8| f32::from(byte).mul_add(self.scale, self.offset);
         Store {
             width: self.width,
             rows: self.rows,
             in_memory: self.in_memory,
             rows_of_a_block: rows_of_a_block(held.size() * self.width),
             held: Arc::new(held),
-            scaled: (0..=255).map(scaled).collect(),
+            scaled: Arc::new(std::array::from_fn(|byte| (byte as f32).mul_add(self.scale, self.offset))),
             file: self.file.map(Arc::new),
         }
     }
@@ -268,7 +268,7 @@ pub struct Store {
     rows_of_a_block: usize,
     held: Arc<Held>,
     /// What each byte stands for, where rows are bytes.
-    scaled: Arc<[f32]>,
+    scaled: Arc<[f32; 256]>,
     file: Option<Arc<File>>,
 }
 
@@ -297,7 +297,7 @@ impl Store {
             in_memory: rows,
             rows_of_a_block: rows.max(1),
             held: Arc::new(Held::Floats(vec![values])),
-            scaled: Arc::new([]),
+            scaled: Arc::new([0.0; 256]),
             file: None,
         })
     }
@@ -355,18 +355,18 @@ impl Store {
         }
         let Some(file) = &self.file else { return Ok(()) };
         let bytes = self.row_bytes();
+        let at = |row: usize| (row - self.in_memory) as u64 * bytes as u64;
         let is_next = |(row, _): &Place<'_>, (next, _): &Place<'_>| next - row <= 1;
         for run in there.chunk_by(is_next) {
             let (first, last) = (run[0].0, run[run.len() - 1].0);
-            let at = ((first - self.in_memory) * bytes) as u64;
-            advise(file, Advice::Soon { at, length: ((last - first + 1) * bytes) as u64 });
+            advise(file, Advice::Soon { at: at(first), length: ((last - first + 1) * bytes) as u64 });
         }
         let mut read = Vec::new();
         for run in there.chunk_by_mut(is_next) {
             for run in run.chunks_mut(self.rows_of_a_block) {
                 let (first, last) = (run[0].0, run[run.len() - 1].0);
                 read.resize((last - first + 1) * bytes, 0);
-                read_at(file, &mut read, ((first - self.in_memory) * bytes) as u64).map_err(StoreError::Read)?;
+                read_at(file, &mut read, at(first)).map_err(StoreError::Read)?;
                 for (row, out) in run {
                     self.decode(&read[(*row - first) * bytes..][..bytes], out);
                 }
@@ -569,7 +569,9 @@ mod tests {
         assert!(matches!(store.pick(&[0, 2]), Err(StoreError::Absent { row: 2, rows: 2 })));
         // What is finite as it comes and not once it is scaled.
         let scaled = || Builder::new(1, keep(0)).unwrap().scaled(1e38, 0.0);
-        assert!(matches!(scaled().push_bytes(&[1]), Err(StoreError::NotFinite)));
+        let mut refused = scaled();
+        assert!(matches!(refused.push_bytes(&[1]), Err(StoreError::NotFinite)));
+        assert!(refused.push_floats(&[3.0]).is_ok(), "nothing was taken that these would not go with");
         assert!(matches!(scaled().push_floats(&[4.0]), Err(StoreError::NotFinite)));
         assert!(scaled().push_floats(&[3.0]).is_ok());
         assert!(matches!(Builder::new(0, keep(0)), Err(StoreError::Ragged { .. })));
