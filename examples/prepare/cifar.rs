@@ -240,7 +240,7 @@ impl Rows {
             ("split", table::texts(&self.splits)),
             ("n", table::whole(self.ns)),
             ("label", table::labels(self.labels)),
-            ("pixels", table::bytes(self.pixels, width)?),
+            ("pixels", table::images(self.pixels, width)?),
         ])
     }
 }

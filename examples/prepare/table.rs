@@ -2,10 +2,10 @@
 
 use super::Fallible;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeBinaryArray, FixedSizeListArray, Float32Array, Int32Array, RecordBatch,
-    StringArray, UInt8Array,
+    Array, ArrayRef, AsArray, BinaryArray, FixedSizeBinaryArray, FixedSizeListArray, Float32Array, Int32Array,
+    RecordBatch, StringArray, UInt8Array,
 };
-use datafusion::arrow::buffer::Buffer;
+use datafusion::arrow::buffer::{Buffer, OffsetBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, UInt8Type};
 use datafusion::parquet::arrow::ArrowWriter;
@@ -41,6 +41,13 @@ pub(crate) fn vectors(values: Vec<f32>, width: usize) -> Fallible<ArrayRef> {
 /// So many bytes a row.
 pub(crate) fn bytes(values: Vec<u8>, width: usize) -> Fallible<ArrayRef> {
     Ok(Arc::new(FixedSizeBinaryArray::try_new(i32::try_from(width)?, Buffer::from_vec(values), None)?))
+}
+
+/// So many bytes a row, as bytes of any length: the writer keeps those that come again once, by copying them. Of bytes of one length it would keep the whole batch
+/// in which they came.
+pub(crate) fn images(values: Vec<u8>, width: usize) -> Fallible<ArrayRef> {
+    let offsets = OffsetBuffer::from_repeated_length(width, values.len() / width);
+    Ok(Arc::new(BinaryArray::try_new(offsets, Buffer::from_vec(values), None)?))
 }
 
 /// A file in the making.
