@@ -12,7 +12,7 @@ const TRAIN: f64 = 0.85;
 /// The made-up baskets.
 const BASKETS: usize = 6000;
 const ITEMS: usize = 120;
-const ITEMS_SHOWN: usize = 20;
+const ITEMS_SHOWN: usize = 40;
 const CLUSTERS: usize = 20;
 
 /// Opens bits up to bytes, and parts them into what is shown and what is hidden.
