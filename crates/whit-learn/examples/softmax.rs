@@ -154,7 +154,7 @@ fn parts(plan: &Plan, rows: &Store, labels: &Targets, model: &Linear, laps: usiz
         read.push(start.elapsed().as_secs_f64());
         let store = Store::of(features.clone(), WIDTH)?;
         let start = Instant::now();
-        predict(model, &store, Tuning::default())?;
+        predict(model, &store, None, Tuning::default())?;
         forward.push(start.elapsed().as_secs_f64());
         let (inputs, targets, bags) = (Inputs::of(features, WIDTH), labels.pick(&picked), Bags::of_sizes(sizes));
         let start = Instant::now();
@@ -212,7 +212,7 @@ fn main() -> Fallible<()> {
     let total = whole.elapsed().as_secs_f64();
     let taken = laps.len() as f64;
     let of_processors = processor().zip(of_processors).map(|(end, start)| 1e3 * (end - start) / taken);
-    let outputs = predict(&learner.model()?, &trial.rows, Tuning::default())?;
+    let outputs = predict(&learner.model()?, &trial.rows, None, Tuning::default())?;
     let of_trial = Targets::Classes { labels: trial.labels, classes: CLASSES as u32 };
     let (_, accuracy) = evaluate(Loss::Softmax, &outputs, &of_trial, CLASSES);
     let shown = json!({

@@ -5,12 +5,12 @@
 use whit_account::{Name, epsilon};
 use whit_core::release::{CommitError, Reservation, release_reproducibly_without_privacy};
 use whit_core::{Charge, Ledger, Refusal, Rung, Unit};
-use whit_learn::LearnError;
 use whit_learn::label::{NoisyLabels, PriorResponse, TwoStages, priors};
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::train::{Plain, Tuning, evaluate, predict};
+use whit_learn::{LearnError, Store};
 use whit_noise::{Entropy, Ratio, Replay, below};
 
 const CLASSES: u32 = 10;
@@ -59,6 +59,10 @@ fn made(rows: usize, centres: &[Vec<f64>], entropy: &mut dyn Entropy) -> (Vec<f3
     (features, labels)
 }
 
+fn stored(features: &[f32]) -> Store {
+    Store::of(features.to_vec(), WIDTH).unwrap()
+}
+
 fn learn(features: &[f32], targets: &Targets) -> Result<Linear, LearnError> {
     let parameters = WIDTH * CLASSES as usize;
     let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, parameters)?;
@@ -70,7 +74,7 @@ fn learn(features: &[f32], targets: &Targets) -> Result<Linear, LearnError> {
 }
 
 fn share_told_right(model: &Linear, features: &[f32], labels: &[u32]) -> f64 {
-    let outputs = predict(model, features, WIDTH, Tuning::default()).unwrap();
+    let outputs = predict(model, &stored(features), None, Tuning::default()).unwrap();
     let targets = Targets::Classes { labels: labels.to_vec(), classes: CLASSES };
     evaluate(Loss::Softmax, &outputs, &targets, CLASSES as usize).1.unwrap()
 }
@@ -92,7 +96,7 @@ fn two_stages_beat_plain_response() {
         let (first, second) = features.split_at(half * WIDTH);
         let learned = |told: &NoisyLabels| {
             let model = learn(first, &told.targets())?;
-            Ok(priors(&predict(&model, second, WIDTH, Tuning::default())?, CLASSES))
+            Ok(priors(&predict(&model, &stored(second), None, Tuning::default())?, CLASSES))
         };
         let plain = PriorResponse::flat(CLASSES, Ratio::ONE, ROWS).unwrap();
         let stages = TwoStages::new(CLASSES, Ratio::ONE, ROWS, half, learned).unwrap();

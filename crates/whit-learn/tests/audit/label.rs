@@ -9,7 +9,7 @@ use whit_core::Kind;
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
-use whit_learn::{Count, Draft, Learner, Noise, Owners, Parts, Plan, Rows, Tuning, Way};
+use whit_learn::{Count, Draft, Learner, Noise, Owners, Parts, Plan, Rows, Store, Tuning, Way};
 
 const STEPS: u64 = 10_000;
 const OTHERS: usize = 6;
@@ -51,7 +51,8 @@ impl Attack {
     /// How far each step moves θ from where the second label pulls towards where the first does.
     fn moves(&self, plan: &Plan, label: usize, seed: u64) -> Vec<f64> {
         let features = std::iter::repeat_n([0.0, self.x], OTHERS).chain([[self.x, 0.0]]).flatten().collect();
-        let rows = Rows::new(features, 2, self.targets(label), Kind::Label, Owners::default()).unwrap();
+        let features = Store::of(features, 2).unwrap();
+        let rows = Rows::new(features, self.targets(label), Kind::Label, Owners::default()).unwrap();
         // Short steps, so that θ stays where it is and the public part with it.
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1e-6 }, None, 2 * self.outputs).unwrap();
         let parts = Parts {

@@ -15,7 +15,7 @@ use whit_learn::loss::{Loss, Targets};
 use whit_learn::model::Inputs;
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
-use whit_learn::{Learner, Noise, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Tuning, Way};
+use whit_learn::{Learner, Noise, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store, Tuning, Way};
 use whit_noise::{Entropy, Replay};
 
 const UNITS: usize = 1000;
@@ -67,7 +67,7 @@ impl Data {
     fn rows(self, kind: Kind) -> Rows {
         let targets = Targets::Numbers { values: self.targets, width: 1 };
         let owners = Owners { users: Some(&self.users), elements: Some(&self.elements) };
-        Rows::new(self.features, UNITS, targets, kind, owners).unwrap()
+        Rows::new(Store::of(self.features, UNITS).unwrap(), targets, kind, owners).unwrap()
     }
 }
 
