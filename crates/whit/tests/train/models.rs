@@ -54,7 +54,7 @@ fn a_projection_that_cannot_be_is_refused_before_anything_is_charged() {
 fn images_are_learned_by_windows() {
     let model = "[model]\nname = \"convolutional\"\nimage = [1, 1, 2]\nhidden = [4]\n\
                  stages = [{ channels = 4, kernel = 1, stride = 1, padding = 0, pool = [1, 1] }]\n[optimiser]";
-    let folder = room("images", &TRAINING.replace("[optimiser]", model).replace("epsilon = 1.0", "epsilon = 2.5"));
+    let folder = room("images", &TRAINING.replace("[optimiser]", model).replace("epsilon = 1.0", "epsilon = 2.0"));
     let trained = json(&folder, &["train", "train.toml"]);
     assert_eq!(trained["card"]["parameters"], 8 + 8 * 4 + 4 + 5, "{trained}");
     assert!(trained["private"]["accuracy"].as_f64().unwrap() > 0.6, "{trained}");
