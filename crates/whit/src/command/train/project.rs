@@ -167,7 +167,6 @@ fn seeded(noise: Noise) -> Replay {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn failed(error: ReleaseError) -> Error {
     match error {
         ReleaseError::Refused(refusal) => refused(&refusal),

@@ -94,14 +94,11 @@ struct Shelf {
 
 impl Shelf {
     fn moments(&mut self, radius: f64, sum: impl FnOnce() -> Result<Sum, Error>) -> Result<&Sum, Error> {
-        let place = match self.moments.iter().position(|(known, _)| *known == radius) {
-            Some(place) => place,
-            None => {
-                self.moments.push((radius, sum()?));
-                self.moments.len() - 1
-            }
-        };
-        Ok(&self.moments[place].1)
+        let known = self.moments.iter().position(|(known, _)| *known == radius);
+        if known.is_none() {
+            self.moments.push((radius, sum()?));
+        }
+        Ok(&self.moments[known.unwrap_or(self.moments.len() - 1)].1)
     }
 }
 
