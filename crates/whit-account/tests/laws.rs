@@ -318,6 +318,22 @@ fn any_cost(seed: u64) -> (Cost, f64) {
     (Cost::Series(costs), 10f64.powf(-1.0 - 11.0 * uniform()))
 }
 
+/// A user of 35 elements, of whom one comes or goes: the lowest point of the loss was once taken for one far to the left, where slopes are rounding, and ε for 0.
+#[test]
+fn what_is_told_of_one_element_is_never_nothing() {
+    for i in 0..60 {
+        let noise = 18.5 + 0.01 * f64::from(i);
+        let cost =
+            Cost::Sampled(sampled(noise, 0.577_301_211_825_141_8, Draw::User { elements: 35 }, Change::AddRemove));
+        for steps in [1, 2] {
+            let loss = epsilon(&cost.clone().repeat(steps), 1e-3, Name::Pld).unwrap();
+            assert!(loss.lower > 0.07 && loss.upper < 0.14, "noise {noise}, {steps} steps: {loss:?}");
+        }
+        let nothing = delta(&cost, 0.0, Name::Pld).unwrap();
+        assert!(nothing.lower > 0.012 && nothing.upper < 0.0126, "noise {noise}: {nothing:?}");
+    }
+}
+
 /// Whatever is added up with whatever: no NaN, no bound below what is attained, and no way back that contradicts.
 #[test]
 fn any_mixture_of_costs_obeys_the_laws() {
