@@ -32,6 +32,9 @@ prepare NAME [--data FOLDER] [--to FOLDER] [--small] [--seeds N] [--elements K]
   --seeds     element_logistic: how many worlds to simulate (10; 3 for the small version)
   --elements  cifar: of how many elements a user has images (30; 5 is the other one of the paper)";
 
+/// What can be made.
+const NAMES: [&str; 4] = ["element_logistic", "mnist", "retail", "cifar"];
+
 /// What was asked for.
 struct Asked {
     name: String,
@@ -57,6 +60,9 @@ impl Asked {
                 other => return Err(format!("`{other}` is not known here\n\n{USAGE}").into()),
             }
         }
+        if !NAMES.contains(&asked.name.as_str()) {
+            return Err(format!("there is nothing called `{}`\n\n{USAGE}", asked.name).into());
+        }
         Ok(asked)
     }
 
@@ -80,9 +86,8 @@ fn run() -> Fallible<()> {
         ("mnist", None) => mnist::make(&to)?,
         ("retail", Some(data)) => retail::rewrite(&data.join("retail600_k100.parquet"), &to)?,
         ("retail", None) => retail::make(&to)?,
-        ("cifar", Some(data)) => cifar::assign(data, &to, asked.elements.unwrap_or(30))?,
-        ("cifar", None) => cifar::make(&to)?,
-        _ => return Err(format!("there is nothing called `{}`\n\n{USAGE}", asked.name).into()),
+        (_, Some(data)) => cifar::assign(data, &to, asked.elements.unwrap_or(30))?,
+        (_, None) => cifar::make(&to)?,
     }
     eprintln!("wrote {} in {:.1} s", to.display(), start.elapsed().as_secs_f64());
     Ok(())
