@@ -126,6 +126,16 @@ proptest! {
     }
 
     #[test]
+    fn a_tangent_is_burns_forward_and_backward(shape in [1..4_usize, 1..4, 1..12, 1..200], times in 0.01_f32..20.0, seed: u64) {
+        let x = noise(shape, seed) * times;
+        let ours = both([x.clone()], |[x]| tanh(x).unwrap());
+        let theirs = both([x.clone()], |[x]| x.tanh());
+        agree(&ours[0], &theirs[0]);
+        agree(&ours[1], &theirs[1]);
+        agree(&tanh(x).unwrap(), &ours[0]);
+    }
+
+    #[test]
     fn folding_channels_is_a_transposition_forward_and_backward(
         [n, oh, ow, q] in [1..4_usize, 1..12, 1..14, 1..9], seed: u64,
     ) {
@@ -135,6 +145,20 @@ proptest! {
         agree(&ours[0], &theirs[0]);
         agree(&ours[1], &theirs[1]);
     }
+}
+
+#[test]
+fn a_tangent_is_right_to_a_few_units_in_the_last_place() {
+    let mut worst = 0.0_f64;
+    for bits in (0..f32::INFINITY.to_bits()).step_by(997) {
+        let x = f32::from_bits(bits);
+        let (found, right) = (f64::from(tanh_of(x)), f64::from(x).tanh());
+        worst = worst.max((found - right).abs() / right.max(f64::from(f32::MIN_POSITIVE)));
+        assert_eq!(tanh_of(-x), -tanh_of(x), "an odd function, at {x}");
+    }
+    assert!(worst < 8.0 * f64::from(f32::EPSILON), "{worst}");
+    assert!(tanh_of(f32::NAN).is_nan());
+    assert!(tanh_of(f32::INFINITY) <= 1.0 && tanh_of(f32::INFINITY) > 0.999_999);
 }
 
 const PAIRS: Window = Window { kernel: [1, 2], stride: [1, 1], padding: [0, 0] };
