@@ -135,6 +135,17 @@ impl Loss {
         }
     }
 
+    /// ∂²loss/∂z² of one output: the variance function of a generalised linear model. Nothing for softmax, whose outputs bend together.
+    pub fn bend(self, z: f32, y: f32) -> Option<f32> {
+        match self {
+            Self::Squared => Some(1.0),
+            Self::Logistic => Some(sigmoid(z) * sigmoid(-z)),
+            Self::Poisson => Some(if z < MOST { z.exp() } else { 0.0 }),
+            Self::Huber { at } => Some(f32::from(u8::from((z - y).abs() <= at))),
+            Self::Softmax => None,
+        }
+    }
+
     /// The loss of each row, and weight·∂loss/∂z, for outputs of `width` numbers a row.
     pub fn feel(
         self,

@@ -77,6 +77,9 @@ pub struct Card {
     /// What rows were projected on before the steps, in words; ε includes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projection: Option<String>,
+    /// What is released around the parameters after the steps, in words; ε includes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<String>,
     /// The model.
     pub model: Named,
     /// What it was measured by.
@@ -138,6 +141,7 @@ impl Card {
                     asked.components, recipe.inputs, asked.radius, asked.noise
                 )
             }),
+            intervals: None,
             model: recipe.model.clone(),
             loss: recipe.loss,
             parameters,
@@ -173,6 +177,9 @@ impl Card {
         say("steps", &format!("{}, each divided by {}", self.steps, self.divisor));
         if let Some(projection) = &self.projection {
             say("projection", &format!("{projection}; ε includes it"));
+        }
+        if let Some(intervals) = &self.intervals {
+            say("intervals", &format!("{intervals}; ε includes it"));
         }
         let plain = |value: serde_json::Result<String>| value.unwrap_or_default().replace('"', ""); // plain enums have a text
         let (model, loss) = (plain(serde_json::to_string(&self.model)), plain(serde_json::to_string(&self.loss)));
@@ -464,6 +471,11 @@ impl<'a, M: Model> Run<'a, M> {
         let Keeping { run, name, place, every } = keeping;
         let (learner, entry, watch) = (RefCell::new(learner), Cell::new(None), RefCell::new(watch));
         Self { learner, card, recipe, marks: (run, name), place, every: every.max(1), entry, watch }
+    }
+
+    /// The learner, where the run left it.
+    pub fn into_learner(self) -> Learner<M> {
+        self.learner.into_inner()
     }
 
     fn checkpoint(&self, learner: &Learner<M>) -> Result<(), LearnError> {

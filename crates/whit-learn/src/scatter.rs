@@ -237,6 +237,29 @@ impl Scatter {
         let t = (2.0 * (2.0 / (1.0 - confidence)).ln()).sqrt();
         self.mean_norm() + self.deviation() * t
     }
+
+    /// The sum with its noise.
+    pub(crate) fn noisy(&self, exact: &Sum, entropy: &mut dyn Entropy) -> Result<Vec<i64>, SanitiseError> {
+        if exact.dimension != self.dimension {
+            return Err(SanitiseError::Length { given: exact.dimension, expected: self.dimension });
+        }
+        if exact.bits != self.bits || exact.radius != self.radius {
+            return Err(SanitiseError::Engine(
+                "the sum was bounded by another radius than the noise is made for".to_owned(),
+            ));
+        }
+        let exact = exact.clone().finished();
+        let (mut noisy, mut at) = (vec![0; exact.len()], 0);
+        for length in (1..=self.dimension).rev() {
+            noisy[at] = self.diagonal.draw(entropy)?;
+            self.beside.fill(&mut noisy[at + 1..at + length], entropy)?;
+            at += length;
+        }
+        for (value, exact) in noisy.iter_mut().zip(&exact) {
+            *value = value.checked_add(*exact).ok_or(Overflow)?;
+        }
+        Ok(noisy)
+    }
 }
 
 fn times_up(a: &Ratio, b: &Ratio) -> Result<Ratio, BadRatio> {
@@ -275,25 +298,7 @@ impl Mechanism for Scatter {
     }
 
     fn sanitise(&self, exact: &Sum, entropy: &mut dyn Entropy) -> Result<Sealed<Vec<i64>>, SanitiseError> {
-        if exact.dimension != self.dimension {
-            return Err(SanitiseError::Length { given: exact.dimension, expected: self.dimension });
-        }
-        if exact.bits != self.bits || exact.radius != self.radius {
-            return Err(SanitiseError::Engine(
-                "the sum was bounded by another radius than the noise is made for".to_owned(),
-            ));
-        }
-        let exact = exact.clone().finished();
-        let (mut noisy, mut at) = (vec![0; exact.len()], 0);
-        for length in (1..=self.dimension).rev() {
-            noisy[at] = self.diagonal.draw(entropy)?;
-            self.beside.fill(&mut noisy[at + 1..at + length], entropy)?;
-            at += length;
-        }
-        for (value, exact) in noisy.iter_mut().zip(&exact) {
-            *value = value.checked_add(*exact).ok_or(Overflow)?;
-        }
-        Ok(Sealed::new(noisy))
+        self.noisy(exact, entropy).map(Sealed::new)
     }
 
     /// The error of the worst entry, in lattice steps.

@@ -12,6 +12,7 @@ use crate::sample::{Pool, Sampler};
 use crate::sanitise::{Noise, Sanitiser};
 use crate::scatter::{Scatter, Sum};
 use crate::source::Rows;
+use crate::statistics::{Sandwich, curvature};
 use crate::store::Store;
 use crate::tensor;
 use whit_account::normal;
@@ -228,6 +229,44 @@ impl<M: Model> Learner<M> {
             }
         }
         Ok(sum)
+    }
+
+    /// The Hessians and gradients of all units at parameters that are released already, summed up and bounded as the mechanism has it, for its noise to be
+    /// added. As private as the rows until then. For models of one layer and one output.
+    pub fn sandwich(&self, sandwich: &Sandwich, theta: &[f32]) -> Result<(Sum, Sum), LearnError> {
+        let width = self.rows.width();
+        let shapes: Vec<&[usize]> = self.layout.places().iter().map(|place| &place.shape[..]).collect();
+        let constant = match shapes[..] {
+            [weight] if *weight == [width, 1] => None,
+            [weight, bias] if *weight == [width, 1] && *bias == [1] => Some(1.0),
+            _ => return Err(LearnError::Layer("intervals are for models of one layer and one output".to_owned())),
+        };
+        let model = self.layout.fill(self.model.clone(), theta)?;
+        let (mut curvatures, mut slopes) = (Vec::new(), Vec::new());
+        let wrong = |error: crate::statistics::Error| LearnError::Data(error.to_string());
+        let (mut hessian, mut gradient) = (sandwich.hessian.start(), sandwich.gradient.start());
+        for unit in 0..self.rows.units() as u32 {
+            let own = self.rows.of_unit(unit);
+            let weight = if self.way == Way::Sum { 1.0 } else { 1.0 / own.len().max(1) as f32 };
+            let (features, targets) = (self.rows.pick(own)?, self.rows.targets().pick(own));
+            let Targets::Numbers { values, .. } = &targets else {
+                return Err(LearnError::Layer("intervals are for losses of one output".to_owned()));
+            };
+            let z = tensor::floats(model.forward(&Inputs::of(features.clone(), width), &mut Tape::open())?);
+            let (_, felt) = self.loss.feel(Share::Whole, &z, &targets, &vec![weight; own.len()], 1);
+            curvatures.clear();
+            slopes.clear();
+            slopes.resize(self.layout.len(), 0.0);
+            for (((row, &z), &y), &felt) in features.chunks_exact(width).zip(&z).zip(values).zip(&felt) {
+                let x: Vec<f64> = row.iter().copied().chain(constant).map(f64::from).collect();
+                let bend = f64::from(self.loss.bend(z, y).unwrap_or(0.0));
+                curvatures.extend(curvature(&x, bend * f64::from(weight)));
+                slopes.iter_mut().zip(&x).for_each(|(slope, x)| *slope += f64::from(felt) * x);
+            }
+            hessian.add(&curvatures).map_err(|error| wrong(error.into()))?;
+            gradient.add(&slopes).map_err(|error| wrong(error.into()))?;
+        }
+        Ok((hessian, gradient))
     }
 
     /// Projects all rows, before the first step. The model reads as many numbers as directions are kept, and carries them when it is released.

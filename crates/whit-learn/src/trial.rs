@@ -1,8 +1,7 @@
 //! What the tests of several files share: a ledger without end, and draws that come again.
 
-use crate::scatter::{Scatter, Sum};
 use whit_core::release::{CommitError, Reservation, release_reproducibly_without_privacy};
-use whit_core::{Change, Charge, Ledger, Refusal, Rung, Unit};
+use whit_core::{Change, Charge, Ledger, Mechanism, Refusal, Rung, Unit};
 use whit_noise::{Entropy, Replay};
 
 pub(crate) struct Endless;
@@ -17,10 +16,10 @@ impl Ledger for Endless {
     }
 }
 
-/// What a release of this sum would be, from a seed.
-pub(crate) fn sanitised(scatter: &Scatter, sum: &Sum, seed: u64) -> Vec<i64> {
+/// What a release of these sums would be, from a seed.
+pub(crate) fn sanitised<M: Mechanism<Noisy = Vec<i64>>>(mechanism: &M, sums: &M::Exact, seed: u64) -> Vec<i64> {
     let rungs = [Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false }];
-    release_reproducibly_without_privacy(scatter, sum, &rungs, &mut Endless, &mut Replay::new(seed)).unwrap().value
+    release_reproducibly_without_privacy(mechanism, sums, &rungs, &mut Endless, &mut Replay::new(seed)).unwrap().value
 }
 
 /// Between 0 and 1, neither of them.

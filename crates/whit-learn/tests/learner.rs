@@ -5,11 +5,13 @@
 mod ladder;
 
 use ladder::ladder;
+use whit_core::release::{CommitError, Reservation, release_reproducibly_without_privacy};
 use whit_core::unit::Caps;
-use whit_core::{Change, Kind, Ladder, Unit};
+use whit_core::{Change, Charge, Kind, Ladder, Ledger, Refusal, Unit};
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
+use whit_learn::statistics::Sandwich;
 use whit_learn::store::Builder;
 use whit_learn::{
     Clip, Clipping, Count, Draft, Keep, Learner, Noise, Owners, Padding, Parts, Plan, Rows, Store, Tuning, Way,
@@ -381,4 +383,53 @@ fn projected_rows_are_learned_from_as_if_they_had_come_so() {
     assert!(projecting.theta().iter().any(|&value| value != 0.0));
     assert_eq!(projecting.projection(), Some(&projection));
     assert!(projecting.project(projection).is_err(), "once is enough");
+}
+
+/// Curvature and gradients of whole users at some θ, against sums written out by hand; with hardly any noise.
+#[test]
+fn what_intervals_are_made_of_is_summed_unit_by_unit() {
+    let (data, theta) = (data(60, 11), [0.3_f32, -0.7, 0.2]);
+    for (way, mean) in [(Way::Mean, true), (Way::Sum, false)] {
+        let learner =
+            learner(&data, Kind::User, plan(Kind::User, "1", 4, 1.0, 1), way, Loss::Logistic, 0.1, Noise::Off);
+        let sandwich = Sandwich::new(WIDTH, 9.0, 30.0, "0.000001".parse().unwrap()).unwrap();
+        let sums = learner.sandwich(&sandwich, &theta).unwrap();
+        let rungs = ladder(Kind::User).rungs().to_vec();
+        let mut coins = Replay::new(1);
+        let both = release_reproducibly_without_privacy(&sandwich, &sums, &rungs, &mut Endless, &mut coins).unwrap();
+        let (hessian, gradient) = both.value.split_at(both.value.len() / 2);
+        let moments = sandwich.moments(hessian, gradient, 4.0).unwrap();
+        let (mut curvature, mut outer) = ([0.0; WIDTH * WIDTH], [0.0; WIDTH * WIDTH]);
+        for user in 0..4 {
+            let own: Vec<usize> = (0..60).filter(|&row| data.users[row] == user).collect();
+            let weight = if mean { 1.0 / own.len() as f64 } else { 1.0 };
+            let mut slopes = [0.0; WIDTH];
+            for &row in &own {
+                let x = &data.features[row * WIDTH..(row + 1) * WIDTH];
+                let z: f64 = theta.iter().zip(x).map(|(t, x)| f64::from(t * x)).sum();
+                let p = 1.0 / (1.0 + (-z).exp());
+                for at in 0..WIDTH * WIDTH {
+                    curvature[at] += weight * p * (1.0 - p) * f64::from(x[at / WIDTH] * x[at % WIDTH]) / 4.0;
+                }
+                let own = slope(&theta.map(f64::from), x, data.labels[row]);
+                slopes.iter_mut().zip(own).for_each(|(sum, slope)| *sum += weight * slope);
+            }
+            (0..WIDTH * WIDTH).for_each(|at| outer[at] += slopes[at / WIDTH] * slopes[at % WIDTH] / 4.0);
+        }
+        for (found, right) in moments.hessian.iter().zip(curvature).chain(moments.gradient.iter().zip(outer)) {
+            assert!((found - right).abs() < 2e-3, "{found} and {right}");
+        }
+    }
+}
+
+struct Endless;
+
+impl Ledger for Endless {
+    fn reserve(&mut self, _: &Charge) -> Result<Reservation, Refusal> {
+        Ok(Reservation::new(1))
+    }
+
+    fn commit(&mut self, _: Reservation, _: &[u8]) -> Result<(), CommitError> {
+        Ok(())
+    }
 }

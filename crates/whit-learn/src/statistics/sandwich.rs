@@ -2,8 +2,9 @@
 
 use super::Error;
 use crate::scatter::{Scatter, Sum};
-use whit_core::{Cost, Mechanism, Rung};
-use whit_noise::Ratio;
+use whit_core::mechanism::SanitiseError;
+use whit_core::{Accuracy, Cost, Ladder, Mechanism, Rung, Sealed};
+use whit_noise::{Entropy, Ratio};
 
 /// What an interval needs to know of the loss near its optimum. All of it must be private or known already.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,8 +61,8 @@ pub fn curvature(x: &[f64], weight: f64) -> Vec<f64> {
 /// released before. Gaussian costs compose exactly: distances add in squares, as they do in one long vector.
 ///
 /// # Tried by
-/// `scatter`'s tests; here `intervals_cover_as_often_as_they_say`, which uses what this releases, and
-/// `a_sandwich_restores_what_went_in`.
+/// `scatter`'s tests; here `intervals_cover_as_often_as_they_say`, which uses what this releases,
+/// `a_sandwich_restores_what_went_in` and `a_sandwich_is_its_two_halves`.
 #[derive(Debug, Clone)]
 pub struct Sandwich {
     /// Sums Hessians.
@@ -94,9 +95,10 @@ impl Sandwich {
         Ok((hessian, gradient))
     }
 
-    /// What both releases cost one unit of this rung.
-    pub fn cost(&self, rung: &Rung) -> Cost {
-        Cost::Series(vec![self.hessian.cost(rung), self.gradient.cost(rung)])
+    /// The same, with what a ladder knows of its rungs: see [`Scatter::on`].
+    #[must_use]
+    pub fn on(self, ladder: &Ladder) -> Self {
+        Self { hessian: self.hessian.on(ladder), gradient: self.gradient.on(ladder) }
     }
 
     /// The moments, from both released triangles and the number of units, which must be known or released too.
@@ -114,5 +116,32 @@ impl Sandwich {
             drawn: None,
             hessian_noise: self.hessian.norm_at(0.95) / units,
         })
+    }
+}
+
+impl Mechanism for Sandwich {
+    type Exact = (Sum, Sum);
+    /// Both triangles, the Hessian's first. They are equally long.
+    type Noisy = Vec<i64>;
+
+    fn cost(&self, rung: &Rung) -> Cost {
+        Cost::Series(vec![self.hessian.cost(rung), self.gradient.cost(rung)])
+    }
+
+    fn sanitise(
+        &self,
+        (hessian, gradient): &(Sum, Sum),
+        entropy: &mut dyn Entropy,
+    ) -> Result<Sealed<Vec<i64>>, SanitiseError> {
+        let mut both = self.hessian.noisy(hessian, entropy)?;
+        both.extend(self.gradient.noisy(gradient, entropy)?);
+        Ok(Sealed::new(both))
+    }
+
+    /// The error of the worst entry of both triangles, in lattice steps of its own.
+    fn accuracy(&self, confidence: f64) -> Accuracy {
+        let half = f64::midpoint(1.0, confidence); // each half errs with half of what is left
+        let (a, b) = (self.hessian.accuracy(half), self.gradient.accuracy(half));
+        Accuracy { within: a.within.max(b.within), confidence }
     }
 }

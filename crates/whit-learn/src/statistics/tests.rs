@@ -4,7 +4,7 @@ use super::*;
 use crate::optimise::{Average, Optimiser, Rule, Weights};
 use crate::trial::{normal, sanitised, uniform};
 use whit_account::normal::upper_tail;
-use whit_core::{Change, Cost, Rung, Unit};
+use whit_core::{Change, Cost, Mechanism, Rung, Unit};
 use whit_noise::Replay;
 
 const TRUTH: [f64; 3] = [0.5, -1.0, 0.8];
@@ -205,6 +205,19 @@ fn a_sandwich_restores_what_went_in() {
     let Cost::Series(costs) = sandwich.cost(&rung) else { panic!("two releases") };
     assert!(costs.len() == 2 && costs.iter().all(|cost| matches!(cost, Cost::Gaussian { .. })));
     assert!(sandwich.sums([(&[1.0, 0.0][..], &[1.0][..])]).is_err());
+}
+
+#[test]
+fn a_sandwich_is_its_two_halves() {
+    let sandwich = Sandwich::new(2, 2.0, 1.0, "3".parse().unwrap()).unwrap();
+    let units = [([1.0, 0.0], [0.6, 0.0]), ([0.0, 1.0], [0.3, 0.4])];
+    let sums = sandwich.sums(units.iter().map(|(rows, slope)| (&rows[..], &slope[..]))).unwrap();
+    let both = sanitised(&sandwich, &sums, 5);
+    assert_eq!(both.len(), 6, "two triangles of three entries");
+    assert_eq!(both[..3], sanitised(&sandwich.hessian, &sums.0, 5)[..], "the first half is the Hessian's");
+    assert_ne!(both[3..], sanitised(&sandwich.gradient, &sums.1, 5)[..], "the second half has noise of its own");
+    let turned = (sums.1.clone(), sums.0.clone());
+    assert!(sandwich.sanitise(&turned, &mut Replay::new(5)).is_err(), "sums of another bound are refused");
 }
 
 #[test]

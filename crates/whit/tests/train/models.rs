@@ -1,6 +1,7 @@
 //! Models and plans beyond the first: projections, images, batches of fixed size.
 
 use super::{DECLARED, TRAINING, entries, json, refused, room, whit};
+use std::fmt::Write as _;
 
 fn projected(components: u32, noise: f64) -> String {
     format!("{TRAINING}\n[projection]\ncomponents = {components}\nradius = 1.5\nnoise = {noise}\n")
@@ -82,4 +83,94 @@ fn users_are_drawn_in_batches_of_fixed_size() {
         2,
         &["not a whole number"],
     );
+}
+
+const EVENTS: &str = r#"
+[dataset.visits]
+source = "visits.csv"
+unit.protect = "event"
+budget.event = { epsilon = 3.0, delta = 1e-6, currency = "renyi" }
+"#;
+
+const REGRESSION: &str = r#"
+dataset = "visits"
+features = ["x", "z"]
+target = "y"
+
+[privacy]
+epsilon = 2.0
+clip = 2.0
+batch = 200
+units = 6000
+steps = 1500
+
+[intervals]
+curvature = 1.8
+noise = 10.0
+
+[optimiser]
+schedule = { power = { first = 1.0, decay = 0.6 } }
+average = { uniform = { from = 500 } }
+
+[output]
+model = "model.safetensors"
+"#;
+
+#[test]
+fn parameters_come_with_intervals_that_are_promised_with_the_steps() {
+    let folder = room("intervals", REGRESSION);
+    std::fs::write(folder.join("whit.toml"), EVENTS).unwrap();
+    let mut rows = "x,z,y\n".to_owned();
+    let mut state = 3_u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / (1_u64 << 31) as f64 * 2.0 - 1.0
+    };
+    for _ in 0..6000 {
+        let (x, z) = (uniform(), uniform());
+        let _ = writeln!(rows, "{x:.4},{z:.4},{:.4}", 1.0 * x - 0.5 * z + 0.25 + 0.5 * uniform());
+    }
+    std::fs::write(folder.join("visits.csv"), rows).unwrap();
+    let trained = json(&folder, &["train", "train.toml"]);
+    let epsilon = trained["card"]["rungs"][0]["epsilon"].as_f64().unwrap();
+    assert!(epsilon <= 2.0 && epsilon > 1.98, "intervals and steps together: {trained}");
+    assert!(trained["card"]["intervals"].as_str().unwrap().contains("at most 1.8 squared"), "{trained}");
+    assert_eq!(entries(&folder), 2, "steps and intervals have an entry each");
+    let told = trained["intervals"]["parameters"].as_array().unwrap();
+    for (told, (name, truth)) in told.iter().zip([("x", 1.0), ("z", -0.5), ("constant", 0.25)]) {
+        let number = |key: &str| told[key].as_f64().unwrap();
+        assert_eq!(told["parameter"], name);
+        let error = number("standard_error");
+        // One in 15,000 runs misses by four standard errors; the noise is drawn anew each time.
+        assert!((number("value") - truth).abs() < 4.0 * error, "{told}");
+        assert!((number("high") - number("low") - 2.0 * 1.959_964 * error).abs() < 1e-5, "{told}");
+        // Of 6,000 rows whose rest is uniform between −½ and ½, and columns between −1 and 1: 0.29/√(6000/3), and 0.29/√6000 for the constant.
+        let least_squares = if name == "constant" { 0.003_73 } else { 0.006_45 };
+        assert!((number("from_data") / least_squares - 1.0).abs() < 0.25, "{told}");
+        assert!(number("from_noise") > 0.0 && number("from_sampling") > 0.0, "{told}");
+    }
+    // Neither the model nor its intervals are paid for twice.
+    let again = json(&folder, &["train", "train.toml"]);
+    assert!(again["stored"] == true && again["intervals"] == trained["intervals"], "{again}");
+    assert_eq!(entries(&folder), 2);
+    let (code, table, talk) = whit(&folder, &["train", "train.toml"]);
+    assert!(code == 0 && table.contains("95 % interval") && table.contains("constant"), "{table}{talk}");
+}
+
+#[test]
+fn intervals_that_no_theorem_is_about_are_refused_before_anything_is_charged() {
+    let cases = [
+        ("elements", DECLARED, REGRESSION.to_owned(), "elements are not independent"),
+        ("hidden", EVENTS, format!("{REGRESSION}\n[model]\nname = \"perceptron\"\nhidden = [3]\n"), "linear models"),
+        ("momentum", EVENTS, REGRESSION.replace("[optimiser]", "[optimiser]\nmomentum = 0.9"), "plain descent"),
+        ("last", EVENTS, REGRESSION.replace("average =", "# average ="), "average of the iterates"),
+        ("steady", EVENTS, REGRESSION.replace("decay = 0.6", "decay = 0.3"), "between 0.5 and 1"),
+        ("sure", EVENTS, REGRESSION.replace("noise =", "confidence = 1.0\nnoise ="), "no probability"),
+        ("quiet", EVENTS, REGRESSION.replace("noise = 10.0", "noise = 0.2"), "more noise"),
+    ];
+    for (name, declared, training, said) in cases {
+        refused(&format!("interval_{name}"), &training, declared, 2, &[said]);
+    }
+    let tight = EVENTS.replace("epsilon = 3.0", "epsilon = 1.5");
+    refused("interval_tight", REGRESSION, &tight, 3, &["nothing was charged"]);
 }

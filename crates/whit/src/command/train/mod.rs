@@ -1,7 +1,9 @@
 //! `whit train`, `whit evaluate`, `whit predict` and `whit experiment`: a model, learned and paid for once, and what it does.
 
+mod beside;
 mod evaluate;
 mod experiment;
+mod interval;
 mod predict;
 mod prepare;
 mod project;
@@ -20,6 +22,7 @@ use crate::number::{self, brief, percent};
 use crate::output::{Drawing, Progress, Report, drawing};
 use crate::plot::{Axis, BLUE, Lines, Picture, Scale, Trace};
 use crate::table::{Side, Table};
+use interval::{Estimates, Intervals};
 use prepare::Prepared;
 use serde::Serialize;
 use spec::Spec;
@@ -27,11 +30,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use trial::{Score, Trial, network};
 use watch::Watcher;
-use whit::account::ledger::{Books, CurrencyName, LedgerError, Question};
+use whit::account::ledger::{Books, Budget, CurrencyName, LedgerError, Question};
+use whit::core::Refusal;
 use whit::core::release::ReleaseError;
 use whit::learn::checkpoint::{Checkpoint, Place, with_ending, write_at_once};
+use whit::learn::model::Network;
 use whit::learn::release::{self, Keeping};
-use whit::learn::train::keep_memory;
+use whit::learn::train::{Learner, keep_memory};
 use whit::learn::{Card, Keep, Run, Trained};
 use whit::noise::{Entropy, Os};
 use whit::query::source::Tuning;
@@ -131,6 +136,9 @@ struct TrainView<'a> {
     stored: bool,
     /// The step from which it went on, where it was interrupted before.
     resumed_from: Option<u64>,
+    /// How sure one may be of the parameters, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intervals: Option<&'a Estimates>,
     /// On the rows of `evaluate_where`: as private as they are.
     private: Option<Score>,
 }
@@ -184,16 +192,17 @@ impl Train {
         let run = release::run_hash(&prepared.meaning, &question.fingerprint, question.partition.as_deref());
         let mut points = Vec::new();
         let stored = open.books.stored(&question).map_err(of_ledger)?;
-        let (trained, resumed_from, again) = if let Some(stored) = stored {
+        let (noise, intervals, training) = (prepared.noise, prepared.intervals.clone(), question.clone());
+        let (trained, learner, resumed_from, again) = if let Some(stored) = stored {
             let mut trained = Trained::of_file(&stored.value)?;
             trained.card.entry = Some(stored.number);
-            (trained, None, true)
+            (trained, prepared.learner, None, true)
         } else {
             progress.start("learning");
             let watcher = Watcher::new(&progress, trial.as_ref().filter(|_| !self.plot.is_empty()), &prepared);
-            let (trained, from) =
+            let (trained, learner, from) =
                 self.learn(&spec, (prepared, card), question, &mut open, (&place, &run), watcher, &mut points)?;
-            (trained, from, false)
+            (trained, learner, from, false)
         };
         progress.finish();
         write_model(&path, &trained, talk)?;
@@ -203,11 +212,19 @@ impl Train {
         }
         let scored = |trial: Trial| trial.score(&trained.recipe, &network(&trained)?, trained.projection.as_ref());
         let score = trial.map(scored).transpose()?;
+        let around = |intervals: Intervals| intervals.release(&learner, &trained, &training, noise, &mut open);
+        let estimates = intervals.map(around).transpose()?;
+        let estimates = estimates.as_ref();
         if self.json {
-            let model = Some(path.display().to_string());
-            write_json(&TrainView { card: &trained.card, model, stored: again, resumed_from, private: score }, out)?;
+            let (card, model) = (&trained.card, Some(path.display().to_string()));
+            let view = TrainView { card, model, stored: again, resumed_from, intervals: estimates, private: score };
+            write_json(&view, out)?;
         } else {
             write_card(&trained.card, out)?;
+            if let Some(estimates) = estimates {
+                writeln!(out)?;
+                estimates.write(out)?;
+            }
             if again {
                 writeln!(out, "\nfrom entry {} of the ledger: nothing was charged", trained.card.entry.unwrap_or(0))?;
             }
@@ -232,15 +249,11 @@ impl Train {
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         let budgets = open.tables.budgets(&spec.dataset)?;
-        let plan = prepared.learner.plan();
-        let charge = match &prepared.directions {
-            Some(directions) => directions.together(plan, &question, &open.books)?,
-            None => plan.charge(),
-        };
+        let charge = prepared.unpaid(&question, &open.books)?;
         let stored = open.books.stored(&question).map_err(of_ledger)?.is_some();
         let fits = open.books.booking(question, &budgets).would_fit(&charge);
         if self.json {
-            let view = TrainView { card, model: None, stored, resumed_from: None, private: None };
+            let view = TrainView { card, model: None, stored, resumed_from: None, intervals: None, private: None };
             return write_json(&view, out);
         }
         write_card(card, out)?;
@@ -304,9 +317,18 @@ impl Train {
         (place, run): (&Place, &str),
         mut watcher: Watcher<'_>,
         points: &mut Vec<(f64, f64)>,
-    ) -> Result<(Trained, Option<u64>), Error> {
-        let Prepared { mut learner, directions, recipe, noise, .. } = prepared;
+    ) -> Result<(Trained, Learner<Network>, Option<u64>), Error> {
         let (begin, found) = self.begin(place, run, &mut open.books, &question)?;
+        let resumed = matches!(begin, Begin::On { entry: Some(_), .. });
+        if !resumed {
+            let (all, budgets) = (prepared.unpaid(&question, &open.books)?, open.tables.budgets(&spec.dataset)?);
+            let fits = open.books.booking(question.clone(), &budgets).would_fit(&all);
+            fits.map_err(|refusal| {
+                let _ = place.clear(); // nothing is reserved, and nothing was drawn
+                refused(&refusal, &budgets)
+            })?;
+        }
+        let Prepared { mut learner, directions, recipe, noise, .. } = prepared;
         if let Some(found) = found {
             let theta = found.theta.iter().map(|&value| value as f32).collect::<Vec<f32>>();
             let average = found.average.map(|average| average.validated(theta.len())).transpose();
@@ -314,7 +336,6 @@ impl Train {
             learner.resume(theta, found.optimiser, average, found.taken)?;
         }
         if let Some(directions) = &directions {
-            let resumed = matches!(begin, Begin::On { entry: Some(_), .. });
             let (projection, gap) = directions.release(&learner, &question, noise, resumed, open)?;
             if let Some(told) = &mut card.projection {
                 *told = format!("{told}; {gap}");
@@ -328,7 +349,6 @@ impl Train {
         let file = self.training.file_name().unwrap_or_default().to_string_lossy();
         question.text = format!("whit train {file}: {} from {}, run {name}", spec.target, spec.features.join(", "));
         let budgets = open.tables.budgets(&spec.dataset)?;
-        let unpaid = !matches!(begin, Begin::On { entry: Some(_), .. });
         let (mut booking, from) = match begin {
             Begin::New => {
                 // Before the reservation, so that an open one without a checkpoint is one whose checkpoint was taken away.
@@ -339,33 +359,21 @@ impl Train {
             Begin::On { entry: Some(entry), from, .. } => (open.books.resume(question, &budgets, entry), Some(from)),
         };
         let every = spec.output.checkpoint_every;
-        let released = {
-            let mut watch = |learner: &_, seen: &_| {
-                watcher.see(learner, seen);
-                Ok(())
-            };
-            let run = Run::new(learner, card, recipe, Keeping { run: run.to_owned(), name, place, every }, &mut watch);
-            release::train(&run, &mut booking, noise)
+        let mut watch = |learner: &_, seen: &_| {
+            watcher.see(learner, seen);
+            Ok(())
         };
+        let run = Run::new(learner, card, recipe, Keeping { run: run.to_owned(), name, place, every }, &mut watch);
+        let released = release::train(&run, &mut booking, noise);
+        let learner = run.into_learner();
         *points = watcher.points;
         let trained = released.map_err(|error| match error {
             ReleaseError::Refused(refusal) => {
                 let _ = place.clear(); // nothing is reserved, and nothing was drawn
-                let fits = refusal.available.filter(|fits| *fits > 0.0).map_or_else(String::new, |fits| {
-                    format!("; about ε = {} of this kind would fit", number::brief_down(fits))
-                });
-                let plain = budgets.iter().any(|budget| budget.delta > 0.0 && budget.currency != CurrencyName::Renyi);
-                let better = if plain {
-                    "; a budget with currency = \"renyi\" sees that only some units are drawn, and counts less"
-                } else {
-                    ""
-                };
-                Error::Refused(format!(
-                    "{refusal}\n  hint: nothing was charged{fits}{better}; `whit ledger` shows what was spent"
-                ))
+                refused(&refusal, &budgets)
             }
             ReleaseError::Ledger(failure) => {
-                if unpaid {
+                if !resumed {
                     let _ = place.clear();
                 }
                 let hint = failure.hint.clone().map_or_else(String::new, |hint| format!("\n  hint: {hint}"));
@@ -375,7 +383,7 @@ impl Train {
                 "{other}\n  hint: the same command goes on from the last checkpoint, and pays no second time"
             )),
         })?;
-        Ok((trained, from))
+        Ok((trained, learner, from))
     }
 
     /// Draws the loss over the steps.
@@ -394,6 +402,20 @@ impl Train {
         }
         Ok(())
     }
+}
+
+/// A refusal, with what would fit and what might help.
+fn refused(refusal: &Refusal, budgets: &[Budget]) -> Error {
+    let fits = refusal.available.filter(|fits| *fits > 0.0);
+    let fits = fits
+        .map_or_else(String::new, |fits| format!("; about ε = {} of this kind would fit", number::brief_down(fits)));
+    let plain = budgets.iter().any(|budget| budget.delta > 0.0 && budget.currency != CurrencyName::Renyi);
+    let better = if plain {
+        "; a budget with currency = \"renyi\" sees that only some units are drawn, and counts less"
+    } else {
+        ""
+    };
+    Error::Refused(format!("{refusal}\n  hint: nothing was charged{fits}{better}; `whit ledger` shows what was spent"))
 }
 
 fn curve(spec: &Spec, points: &[(f64, f64)]) -> Picture {

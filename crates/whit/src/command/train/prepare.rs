@@ -1,8 +1,11 @@
 //! From a training file and a data set to a learner: everything that can be wrong is found here, before anything is charged.
 
+use super::beside;
+use super::interval::Intervals;
 use super::project::Directions;
 use super::spec::{self, Moves, Spec, asked};
 use crate::command::Error;
+use whit::account::ledger::{Books, Question};
 use whit::core::declare::Dataset;
 use whit::core::{Charge, Kind, Sampling};
 use whit::learn::loss::{Loss, Targets};
@@ -36,6 +39,8 @@ pub(super) struct Prepared {
     pub(super) learner: Learner<Network>,
     /// What rows are to be projected on before the first step.
     pub(super) directions: Option<Directions>,
+    /// What is released after the last one.
+    pub(super) intervals: Option<Intervals>,
     pub(super) recipe: Recipe,
     pub(super) noise: Noise,
     pub(super) delta: f64,
@@ -51,8 +56,23 @@ impl Prepared {
     /// What the model will say of itself, learned from data with this fingerprint.
     pub(super) fn card(&self, fingerprint: &str) -> Result<Card, Error> {
         let (plan, parameters) = (self.learner.plan(), self.learner.layout().len());
-        Card::of(plan, self.delta, &self.recipe, fingerprint, parameters, self.noise)
-            .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))
+        let card = Card::of(plan, self.delta, &self.recipe, fingerprint, parameters, self.noise)
+            .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
+        Ok(Card { intervals: self.intervals.as_ref().map(Intervals::words), ..card })
+    }
+
+    /// What steps and releases beside them cost together, as far as it is not paid: what must fit before any is charged.
+    pub(super) fn unpaid(&self, training: &Question, books: &Books) -> Result<Charge, Error> {
+        let plan = self.learner.plan();
+        let mut charges = Vec::new();
+        if let Some(directions) = &self.directions {
+            charges.push(directions.unpaid(plan.ladder(), training, books)?);
+        }
+        charges.push(plan.charge());
+        if let Some(intervals) = &self.intervals {
+            charges.push(intervals.unpaid(plan.ladder(), training, books)?);
+        }
+        Ok(beside::together(charges))
     }
 }
 
@@ -335,8 +355,12 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
     };
     let directions =
         spec.projection.as_ref().map(|asked| Directions::new(asked, spec, &ladder, read.width())).transpose()?;
+    let around = spec.intervals.as_ref();
+    let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), &read.widths)).transpose()?;
+    let of_directions = directions.as_ref().map(|directions| directions.charge(&ladder));
+    let of_intervals = intervals.as_ref().map(|intervals| intervals.charge(&ladder));
     let draft = Draft {
-        beside: directions.as_ref().map_or_else(Charge::new, |directions| directions.charge(&ladder)),
+        beside: beside::together(of_directions.into_iter().chain(of_intervals)),
         drawn: match privacy.draw {
             spec::Drawn::Units => Drawn::Units,
             spec::Drawn::Users => Drawn::Users,
@@ -360,7 +384,7 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
         }
     };
     let plan = planned.map_err(|error| asked(error.to_string(), error.hint()))?;
-    Ok(Promise { plan, directions })
+    Ok(Promise { plan, directions, intervals })
 }
 
 /// The δ at which ε is told: the file's, or the least of the budgets.
@@ -435,11 +459,12 @@ impl Read {
     }
 }
 
-/// What is promised, and the directions that rows are projected on first.
+/// What is promised, and what is released before the steps and after them.
 #[derive(Clone)]
 pub(super) struct Promise {
     pub(super) plan: Plan,
     pub(super) directions: Option<Directions>,
+    pub(super) intervals: Option<Intervals>,
 }
 
 fn declared<'a>(spec: &Spec, tables: &'a Tables) -> Result<(&'a Dataset, Kind), Error> {
@@ -474,7 +499,7 @@ pub(super) fn read(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Read, Err
     Ok(Read { rows, width, widths, rest })
 }
 
-/// What is promised to the units that were read, and the directions that their rows are projected on first.
+/// What is promised to the units that were read.
 pub(super) fn promise(spec: &Spec, tables: &Tables, read: &Read) -> Result<Promise, Error> {
     let (dataset, kind) = declared(spec, tables)?;
     plan(spec, dataset, kind, read, delta_of(spec, dataset)?)
@@ -500,7 +525,7 @@ pub(super) fn assemble(
     spec: &Spec,
     tables: &Tables,
     read: Read,
-    Promise { plan, directions }: Promise,
+    Promise { plan, directions, intervals }: Promise,
     noise: Noise,
 ) -> Result<Prepared, Error> {
     let (dataset, kind) = declared(spec, tables)?;
@@ -533,5 +558,5 @@ pub(super) fn assemble(
     let parts =
         Parts { model, plan, loss: recipe.loss, way, rows, optimiser, average, noise, tuning: Tuning::default() };
     let learner = Learner::new(parts)?;
-    Ok(Prepared { learner, directions, recipe, noise, delta, meaning, notes: Vec::new(), rest })
+    Ok(Prepared { learner, directions, intervals, recipe, noise, delta, meaning, notes: Vec::new(), rest })
 }

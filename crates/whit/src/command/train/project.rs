@@ -2,19 +2,17 @@
 //!
 //! The ledger keeps what was released, so whoever goes on with an interrupted run, or tries another model on the same directions, pays no second time.
 
-use super::of_ledger;
 use super::spec::{Spec, asked};
+use super::{beside, of_ledger};
 use crate::command::Error;
 use crate::command::asked::Open;
 use whit::account::ledger::{Books, Question};
-use whit::core::release::{CommitError, ReleaseError, Reservation, release_reproducibly_without_privacy};
-use whit::core::{Charge, Cost, Kind, Ladder, Ledger, Mechanism, Refusal, Rung};
+use whit::core::{Charge, Kind, Ladder};
 use whit::learn::model::Network;
 use whit::learn::pca::{Gap, Principal};
 use whit::learn::scatter::{self, Scatter, Sum};
 use whit::learn::train::Learner;
-use whit::learn::{Noise, Plan, Projecting, Projection};
-use whit::noise::{Os, Ratio, Replay};
+use whit::learn::{Noise, Projecting, Projection};
 
 /// What is released, and how many of its directions are kept.
 #[derive(Clone)]
@@ -57,9 +55,7 @@ impl Directions {
                 format!("keep 1 to {width} directions"),
             ));
         }
-        let noise = Ratio::from_f64_down(*noise).ok().filter(|noise| !noise.is_zero()).ok_or_else(|| {
-            asked(format!("projection.noise is {noise}, and no noise"), "give it over the squared radius, such as 5.0")
-        })?;
+        let noise = beside::noise("projection.noise", *noise)?;
         let scatter = Scatter::new(width, *radius, noise).map_err(|error| cannot(&error))?.on(ladder);
         let (columns, rows) = (&spec.features, &spec.learned);
         let meaning = format!(
@@ -72,19 +68,13 @@ impl Directions {
 
     /// What they cost, rung by rung.
     pub(super) fn charge(&self, ladder: &Ladder) -> Charge {
-        ladder.rungs().iter().map(|rung| (rung.clone(), self.scatter.cost(rung))).collect()
+        beside::charge(&self.scatter, ladder)
     }
 
-    /// What directions and steps cost together, rung by rung, as far as it is not paid: what must fit before either is charged.
-    pub(super) fn together(&self, plan: &Plan, asked_for: &Question, books: &Books) -> Result<Charge, Error> {
-        if books.stored(&self.question(asked_for)).map_err(of_ledger)?.is_some() {
-            return Ok(plan.charge());
-        }
-        let both = |(rung, steps): (Rung, Cost)| {
-            let own = self.scatter.cost(&rung);
-            (rung, Cost::Series(vec![own, steps]))
-        };
-        Ok(plan.charge().into_iter().map(both).collect())
+    /// What they cost where they are not paid yet.
+    pub(super) fn unpaid(&self, ladder: &Ladder, training: &Question, books: &Books) -> Result<Charge, Error> {
+        let stored = books.stored(&self.question(training)).map_err(of_ledger)?;
+        Ok(if stored.is_some() { Charge::new() } else { self.charge(ladder) })
     }
 
     fn question(&self, training: &Question) -> Question {
@@ -110,19 +100,8 @@ impl Directions {
                 "remove its checkpoint and void its entry, to begin anew",
             ));
         } else {
-            let budgets = open.tables.budgets(&question.dataset)?;
-            let both = self.together(learner.plan(), training, &open.books)?;
-            open.books.booking(question.clone(), &budgets).would_fit(&both).map_err(|refusal| refused(&refusal))?;
             let sum = learner.second_moments(&self.scatter)?;
-            let rungs = learner.plan().ladder().rungs().to_vec();
-            let mut booking = open.books.booking(question, &budgets);
-            let released = match noise {
-                Noise::Secret { .. } => whit::release(&self.scatter, &sum, &rungs, &mut booking, &mut Os),
-                Noise::Replay { .. } | Noise::Off => {
-                    release_reproducibly_without_privacy(&self.scatter, &sum, &rungs, &mut booking, &mut seeded(noise))
-                }
-            };
-            released.map_err(failed)?.value
+            beside::release(&self.scatter, &sum, learner.plan().ladder(), question, noise, open)?
         };
         self.found(&triangle)
     }
@@ -134,10 +113,7 @@ impl Directions {
 
     /// The directions with noise that comes again, charged to nobody: for experiments.
     pub(super) fn try_out(&self, sum: &Sum, learner: &Learner<Network>, noise: Noise) -> Result<Projection, Error> {
-        let rungs = learner.plan().ladder().rungs().to_vec();
-        let released =
-            release_reproducibly_without_privacy(&self.scatter, sum, &rungs, &mut Unbooked, &mut seeded(noise));
-        Ok(self.found(&released.map_err(failed)?.value)?.0)
+        Ok(self.found(&beside::try_out(&self.scatter, sum, learner.plan().ladder(), noise)?)?.0)
     }
 
     fn found(&self, triangle: &[i64]) -> Result<(Projection, Gap), Error> {
@@ -145,35 +121,4 @@ impl Directions {
             .map_err(|error| asked(format!("projection: {error}"), error.hint()))?;
         Ok((Projection::of(&principal), principal.gap))
     }
-}
-
-/// A ledger that keeps no books: for experiments, whose noise comes again and protects nobody.
-struct Unbooked;
-
-impl Ledger for Unbooked {
-    fn reserve(&mut self, _: &Charge) -> Result<Reservation, Refusal> {
-        Ok(Reservation::new(0))
-    }
-
-    fn commit(&mut self, _: Reservation, _: &[u8]) -> Result<(), CommitError> {
-        Ok(())
-    }
-}
-
-fn seeded(noise: Noise) -> Replay {
-    match noise {
-        Noise::Replay { seed } => Replay::new(seed ^ 0xd1_4e),
-        Noise::Secret { .. } | Noise::Off => Replay::new(0xd1_4e),
-    }
-}
-
-fn failed(error: ReleaseError) -> Error {
-    match error {
-        ReleaseError::Refused(refusal) => refused(&refusal),
-        other => Error::Failed(other.to_string()),
-    }
-}
-
-fn refused(refusal: &Refusal) -> Error {
-    Error::Refused(format!("{refusal}\n  hint: nothing was charged; `whit ledger` shows what was spent"))
 }

@@ -41,6 +41,8 @@ pub(super) struct Spec {
     pub(super) model: Named,
     pub(super) loss: Option<Loss>,
     pub(super) privacy: Privacy,
+    /// Intervals are told around the parameters.
+    pub(super) intervals: Option<Around>,
     #[serde(default)]
     pub(super) optimiser: Optimising,
     pub(super) output: Output,
@@ -147,6 +149,20 @@ pub(super) enum Padding {
     Gaussian { mean: Vec<f32>, deviation: Vec<f32> },
 }
 
+/// What is released to tell how sure one may be of parameters.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Around {
+    /// How often intervals cover what they are about.
+    #[serde(default = "usual")]
+    pub(super) confidence: f64,
+    /// What a unit adds to the curvature is shortened to this, squared: the length of a row, with 1 for the constant, times the root of the largest
+    /// second derivative of the loss.
+    pub(super) curvature: f64,
+    /// Standard deviation of the noise of both matrices, over the squared bounds.
+    pub(super) noise: f64,
+}
+
 /// How θ moves.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -222,6 +238,10 @@ fn one() -> f32 {
 
 fn whole() -> f64 {
     1.0
+}
+
+fn usual() -> f64 {
+    0.95
 }
 
 fn often() -> u64 {

@@ -1,0 +1,268 @@
+//! Intervals around the parameters of a generalised linear model: two matrices are released at the parameters that were learned, after the last step, with a
+//! charge of their own that was promised before the first.
+
+use super::spec::{self, Around, Spec, asked};
+use super::{beside, of_ledger};
+use crate::command::Error;
+use crate::command::asked::Open;
+use crate::number::{brief, percent};
+use crate::table::{Side, Table};
+use serde::Serialize;
+use std::io::Write;
+use whit::account::ledger::{Books, Question};
+use whit::core::{Charge, Kind, Ladder};
+use whit::learn::loss::Loss;
+use whit::learn::model::{Named, Network};
+use whit::learn::optimise::{Rule, Schedule, Weights};
+use whit::learn::scatter::Scatter;
+use whit::learn::statistics::{self, Run, Sandwich, Spread};
+use whit::learn::train::Learner;
+use whit::learn::{Noise, Trained};
+
+/// What is released, and of which run.
+#[derive(Clone)]
+pub(super) struct Intervals {
+    sandwich: Sandwich,
+    asked: Around,
+    /// How many units there are, as was declared.
+    units: f64,
+    schedule: Schedule,
+    /// The first step that counts in the average.
+    from: u64,
+    /// What each parameter belongs to.
+    names: Vec<String>,
+    /// What is meant, in a canonical text.
+    meaning: String,
+}
+
+/// One parameter and how sure one may be of it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Estimate {
+    parameter: String,
+    value: f64,
+    low: f64,
+    high: f64,
+    /// The standard error, and what of it comes from where: shares add up in squares.
+    standard_error: f64,
+    from_data: f64,
+    from_sampling: f64,
+    from_noise: f64,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Estimates {
+    confidence: f64,
+    parameters: Vec<Estimate>,
+    /// What whoever reads them should know.
+    notes: Vec<String>,
+}
+
+fn cannot(error: &statistics::Error) -> Error {
+    asked(format!("intervals: {error}"), error.hint())
+}
+
+/// Whether the theorem is about a run like this one.
+fn check(spec: &Spec, kind: Kind) -> Result<(Schedule, u64), Error> {
+    let refuse = |what: &str, hint: &str| Err(asked(format!("intervals: {what}"), hint));
+    match kind {
+        Kind::Event | Kind::User => {}
+        Kind::Element => {
+            return refuse(
+                "a user's elements are not independent of one another, so how far they vary says little about users",
+                "protect the user or the event, or leave `intervals` out",
+            );
+        }
+        Kind::Feature | Kind::Label => {
+            return refuse(
+                "they are known for learning in one part, and this unit learns in two, a private and a public one",
+                "protect the user or the event, or leave `intervals` out",
+            );
+        }
+    }
+    let one = matches!(spec.model, Named::Linear { .. }) && spec.loss != Some(Loss::Softmax);
+    if !one || spec.classes.as_ref().is_some_and(|classes| classes.names().len() > 2) {
+        return refuse(
+            "they are for linear models of one output",
+            "write model = { name = \"linear\" }, for 2 classes or a number",
+        );
+    }
+    if spec.projection.is_some() {
+        return refuse("parameters of projected rows are about no column", "leave `projection` or `intervals` out");
+    }
+    if !matches!(spec.privacy.way, None | Some(spec::Way::Mean | spec::Way::Sum)) {
+        return refuse("steps are gradients there, neither truncated nor local", "leave privacy.way out");
+    }
+    if spec.privacy.clipping != spec::Clipped::Flat {
+        return refuse("gradients that are short must stay as they are", "leave privacy.clipping out");
+    }
+    if spec.optimiser.rule(0.0)? != Rule::PLAIN {
+        return refuse("they are for plain descent", "leave momentum, decay and adam out");
+    }
+    let from = match spec.optimiser.average {
+        Some(Weights::Uniform { from }) => from,
+        _ => {
+            return refuse(
+                "they are about the average of the iterates",
+                "write optimiser.average = { uniform = { from = 100 } }",
+            );
+        }
+    };
+    let schedule = spec.optimiser.schedule()?;
+    match schedule {
+        Schedule::Power { decay, .. } if decay > 0.5 && decay < 1.0 => Ok((schedule, from)),
+        _ => refuse(
+            "steps must become shorter, and neither too slowly nor too fast",
+            "write optimiser.schedule = { power = { first = 0.5, decay = 0.6 } }, with a decay between 0.5 and 1",
+        ),
+    }
+}
+
+impl Intervals {
+    /// For rows of columns of these widths, as a training file reads them, and the units of a ladder.
+    pub(super) fn new(
+        asked_for: &Around,
+        spec: &Spec,
+        ladder: &Ladder,
+        units: u64,
+        widths: &[usize],
+    ) -> Result<Self, Error> {
+        let (schedule, from) = check(spec, ladder.protected().unit.kind())?;
+        if !(asked_for.confidence > 0.0 && asked_for.confidence < 1.0) {
+            return Err(asked(
+                format!("intervals.confidence is {}, and no probability", asked_for.confidence),
+                "0.95 is usual",
+            ));
+        }
+        let mut names = Vec::new();
+        for (column, &width) in spec.features.iter().zip(widths) {
+            names.extend((0..width).map(|at| if width == 1 { column.clone() } else { format!("{column}[{at}]") }));
+        }
+        if let Named::Linear { bias: true } = spec.model {
+            names.push("constant".to_owned());
+        }
+        let noise = beside::noise("intervals.noise", asked_for.noise)?;
+        let sandwich = Sandwich::new(names.len(), asked_for.curvature, spec.privacy.clip, noise)
+            .map_err(|error| cannot(&error))?;
+        let meaning = format!("curvature and gradients 1\n{:?} {:?}\n", asked_for.curvature, asked_for.noise);
+        let (sandwich, units) = (sandwich.on(ladder), units as f64);
+        Ok(Self { sandwich, asked: asked_for.clone(), units, schedule, from, names, meaning })
+    }
+
+    /// What they cost, rung by rung.
+    pub(super) fn charge(&self, ladder: &Ladder) -> Charge {
+        beside::charge(&self.sandwich, ladder)
+    }
+
+    /// What they cost where they are not paid yet.
+    pub(super) fn unpaid(&self, ladder: &Ladder, training: &Question, books: &Books) -> Result<Charge, Error> {
+        let stored = books.stored(&self.question(training)).map_err(of_ledger)?;
+        Ok(if stored.is_some() { Charge::new() } else { self.charge(ladder) })
+    }
+
+    /// What is released, in words.
+    pub(super) fn words(&self) -> String {
+        let Around { curvature, noise, .. } = self.asked;
+        format!(
+            "curvature of at most {curvature} squared a unit and gradients, at the parameters that were learned, with noise of {noise} squared bounds"
+        )
+    }
+
+    fn question(&self, training: &Question) -> Question {
+        let (meaning, names) = (format!("{}{}", self.meaning, training.meaning), self.names.join(", "));
+        Question { meaning, text: format!("intervals around the parameters of {names}"), ..training.clone() }
+    }
+
+    /// The intervals, from the ledger where their matrices were released before, else released now.
+    pub(super) fn release(
+        &self,
+        learner: &Learner<Network>,
+        trained: &Trained,
+        training: &Question,
+        noise: Noise,
+        open: &mut Open,
+    ) -> Result<Estimates, Error> {
+        let question = self.question(training);
+        let stored = open.books.stored(&question).map_err(of_ledger)?;
+        let both = if let Some(stored) = stored {
+            Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
+        } else {
+            let sums = learner.sandwich(&self.sandwich, trained.theta())?;
+            beside::release(&self.sandwich, &sums, learner.plan().ladder(), question, noise, open)?
+        };
+        self.found(learner, trained, &both)
+    }
+
+    fn found(&self, learner: &Learner<Network>, trained: &Trained, both: &[i64]) -> Result<Estimates, Error> {
+        let plan = learner.plan();
+        let run = Run {
+            steps: plan.steps(),
+            from: self.from,
+            schedule: self.schedule,
+            rate: plan.rate().to_f64(),
+            expected: plan.divisor(),
+            noise: plan.noise() * plan.clip().norm / plan.divisor(),
+        };
+        let (hessian, gradient) = both.split_at(both.len() / 2);
+        let average: Vec<f64> = trained.theta().iter().map(|&value| f64::from(value)).collect();
+        let found = || {
+            let moments = self.sandwich.moments(hessian, gradient, self.units)?;
+            let spread = Spread::of(&moments, self.units, &run)?;
+            // Linear models start at zero.
+            let pull = spread.pull(&vec![0.0; average.len()], &average)?;
+            Ok((spread.intervals(&average, self.asked.confidence)?, pull, spread))
+        };
+        let (intervals, pull, spread) = found().map_err(|error| cannot(&error))?;
+        let mut notes = Vec::new();
+        let pulled = pull.iter().zip(&spread.errors).filter(|(pull, error)| pull.abs() > 0.2 * error.total()).count();
+        if pulled > 0 {
+            notes.push(format!(
+                "{pulled} of {} parameters are still on their way from where they started, by more than a fifth of a standard error: intervals miss more often than they say; take more or longer steps",
+                average.len()
+            ));
+        }
+        let rows = self.names.iter().zip(&average).zip(intervals).zip(&spread.errors);
+        let parameters = rows.map(|(((name, &value), interval), error)| Estimate {
+            parameter: name.clone(),
+            value,
+            low: interval.low,
+            high: interval.high,
+            standard_error: error.total(),
+            from_data: error.data,
+            from_sampling: error.sampling,
+            from_noise: error.noise,
+        });
+        Ok(Estimates { confidence: self.asked.confidence, parameters: parameters.collect(), notes })
+    }
+}
+
+impl Estimates {
+    /// A table for people.
+    pub(super) fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let range = format!("{} interval", percent(self.confidence));
+        let mut table = Table::new([
+            ("parameter", Side::Left),
+            ("estimate", Side::Right),
+            (&range, Side::Right),
+            ("± data", Side::Right),
+            ("± sampling", Side::Right),
+            ("± noise", Side::Right),
+        ]);
+        for estimate in &self.parameters {
+            let Estimate { parameter, value, low, high, from_data, from_sampling, from_noise, .. } = estimate;
+            let within = format!("{} … {}", brief(*low), brief(*high));
+            let shares = [from_data, from_sampling, from_noise].map(|share| brief(*share));
+            let [data, sampling, noise] = shares;
+            table.row([parameter.clone(), brief(*value), within, data, sampling, noise]);
+        }
+        table.write(out)?;
+        writeln!(
+            out,
+            "± is a standard error; those of a row add up in squares. Intervals hold one by one, where clipping does not bite."
+        )?;
+        for note in &self.notes {
+            writeln!(out, "note: {note}")?;
+        }
+        Ok(())
+    }
+}
