@@ -288,6 +288,22 @@ impl NoisyLabels {
         &self.labels
     }
 
+    /// How many classes there are.
+    pub fn classes(&self) -> u32 {
+        self.classes
+    }
+
+    /// What a ledger kept; nothing where the bytes are others.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (classes, rest) = bytes.split_first_chunk::<8>()?;
+        let (rows, rest) = rest.split_first_chunk::<8>()?;
+        let (labels, odd) = rest.as_chunks::<4>();
+        let classes = u32::try_from(u64::from_le_bytes(*classes)).ok()?;
+        let labels: Vec<u32> = labels.iter().map(|label| u32::from_le_bytes(*label)).collect();
+        let whole = odd.is_empty() && labels.len() as u64 == u64::from_le_bytes(*rows);
+        (whole && labels.iter().all(|label| *label < classes)).then_some(Self { labels, classes })
+    }
+
     /// To be learned from.
     pub fn targets(&self) -> Targets {
         Targets::Classes { labels: self.labels.clone(), classes: self.classes }

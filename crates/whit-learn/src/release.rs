@@ -77,6 +77,9 @@ pub struct Card {
     /// What rows were projected on before the steps, in words; ε includes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projection: Option<String>,
+    /// How labels were told before the steps, in words; ε is theirs, and steps cost nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<String>,
     /// What is released around the parameters after the steps, in words; ε includes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervals: Option<String>,
@@ -114,7 +117,11 @@ impl Card {
             fingerprint: fingerprint.to_owned(),
             rungs: lost.collect(),
             delta,
-            accountant: format!("{}, and {} where that says more than {COARSE}", Name::Pld, Name::Rdp),
+            accountant: if plan.told() {
+                Name::Basic.to_string()
+            } else {
+                format!("{}, and {} where that says more than {COARSE}", Name::Pld, Name::Rdp)
+            },
             draw: match plan.draw() {
                 Draw::Unit => "units".to_owned(),
                 Draw::User { elements } => format!("users, with at most {elements} units each"),
@@ -131,7 +138,7 @@ impl Card {
                 Clipping::PerLayer { layers } => format!("per-layer, {layers} layers"),
                 Clipping::Normalising => "normalising".to_owned(),
             },
-            noise: plan.noise(),
+            noise: if plan.told() { 0.0 } else { plan.noise() },
             steps: plan.steps(),
             slack: plan.slack(),
             divisor: plan.divisor(),
@@ -141,6 +148,7 @@ impl Card {
                     asked.components, recipe.inputs, asked.radius, asked.noise
                 )
             }),
+            labels: None,
             intervals: None,
             model: recipe.model.clone(),
             loss: recipe.loss,
@@ -172,8 +180,12 @@ impl Card {
         }
         say("accountant", &self.accountant);
         say("drawn", &format!("{}, {} at rate {}", self.draw, self.sampling, self.rate));
-        say("clip", &format!("{} ({})", self.clip, self.clipping));
-        say("noise", &format!("{:.6} clip norms; ε includes a slack of {:.6}", self.noise, self.slack));
+        if let Some(labels) = &self.labels {
+            say("labels", labels);
+        } else {
+            say("clip", &format!("{} ({})", self.clip, self.clipping));
+            say("noise", &format!("{:.6} clip norms; ε includes a slack of {:.6}", self.noise, self.slack));
+        }
         say("steps", &format!("{}, each divided by {}", self.steps, self.divisor));
         if let Some(projection) = &self.projection {
             say("projection", &format!("{projection}; ε includes it"));

@@ -181,6 +181,17 @@ impl Rows {
         &self.targets
     }
 
+    /// Measures rows against something else, of which there is as much.
+    pub(crate) fn measure_against(&mut self, targets: Targets) {
+        debug_assert_eq!(targets.len(), self.targets.len());
+        self.targets = targets;
+    }
+
+    /// The user of each row.
+    pub(crate) fn users(&self) -> Option<&[u64]> {
+        self.users.as_deref()
+    }
+
     /// The rows of one unit.
     pub(crate) fn of_unit(&self, unit: u32) -> &[u32] {
         let unit = unit as usize;

@@ -1,5 +1,9 @@
 //! Learning, step by step: draw, bound, sanitise, step.
 
+mod told;
+
+pub use told::Telling;
+
 use crate::bound::{Bags, Batch, Limit, Seen, Tape, add_clipped};
 use crate::error::LearnError;
 use crate::loss::{Loss, Share, Targets};
@@ -120,7 +124,8 @@ pub fn keep_memory() {
 /// A step's clipped sum moves by at most the clip norm when one drawn unit comes or goes ([`Clip`](crate::plan::Clip); norms are raised by more than
 /// rounding can take away), its float error is below half of [`SUMMATION`] by the choice of how many rows are multiplied at once, and
 /// [`Sanitiser`] does the rest. What else a step reads is public: θ, which is post-processing of earlier steps, and for feature and label
-/// units the public part of rows that an independent draw chose.
+/// units the public part of rows that an independent draw chose. Under a plan for labels that were told ([`Plan::told`]) a step reads nothing else, and is
+/// refused before [`Learner::tell`] has put them in the place of all labels.
 ///
 /// What a row's gradient is in floats is taken to depend on the row and θ alone. Matrix kernels may differ in the last bit with the number of rows that
 /// go through them at once; that is not accounted for.
@@ -143,6 +148,8 @@ pub struct Learner<M: Model> {
     average: Option<Average>,
     entropy: Box<dyn Entropy + Send>,
     tuning: Tuning,
+    /// Whether all labels are such that were told.
+    told: bool,
     sums: Vec<f64>,
     mean: Vec<f64>,
 }
@@ -179,6 +186,11 @@ impl<M: Model> Learner<M> {
         if let Way::Feature { private, padding, .. } = &way {
             check_padding(private, padding, rows.width())?;
         }
+        if plan.told() && (noise != Noise::Off || !matches!(way, Way::Mean | Way::Sum)) {
+            return Err(LearnError::Data(
+                "labels that were told are learned from without noise, as they are".to_owned(),
+            ));
+        }
         let (layout, theta) = Layout::of(&model);
         let pool = match plan.draw() {
             Draw::Unit => Pool::Units(rows.units()),
@@ -209,6 +221,7 @@ impl<M: Model> Learner<M> {
             average,
             entropy,
             tuning,
+            told: false,
             sums,
             mean,
         })
@@ -350,6 +363,11 @@ impl<M: Model> Learner<M> {
     ///
     /// A step that is refused draws no noise and moves nothing.
     pub fn step(&mut self) -> Result<Seen, LearnError> {
+        if self.plan.told() != self.told {
+            return Err(LearnError::Data(
+                "the plan is for labels that were told, or for such that were not".to_owned(),
+            ));
+        }
         let drawn = self.sampler.draw(&mut *self.entropy);
         self.sums.fill(0.0);
         let mut sums = std::mem::take(&mut self.sums);

@@ -7,12 +7,13 @@ mod ladder;
 use ladder::ladder;
 use whit_core::release::{CommitError, Reservation, release_reproducibly_without_privacy};
 use whit_core::unit::Caps;
-use whit_core::{Change, Charge, Kind, Ladder, Ledger, Refusal, Unit};
+use whit_core::{Change, Charge, Cost, Kind, Ladder, Ledger, Refusal, Rung, Unit};
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::statistics::Sandwich;
 use whit_learn::store::Builder;
+use whit_learn::train::Telling;
 use whit_learn::{
     Clip, Clipping, Count, Draft, Keep, Learner, Noise, Owners, Padding, Parts, Plan, Rows, Store, Tuning, Way,
 };
@@ -420,6 +421,51 @@ fn what_intervals_are_made_of_is_summed_unit_by_unit() {
             assert!((found - right).abs() < 2e-3, "{found} and {right}");
         }
     }
+}
+
+/// A plan without noise is for told labels alone: before that no step is taken, under any other plan nothing is told.
+#[test]
+fn steps_that_cost_nothing_wait_for_labels_that_were_told() {
+    let label = || Ladder::new(vec![Unit::label(&[], "y")], Caps::default(), Kind::Label).unwrap();
+    let draft = || Draft::new(label(), "1".parse().unwrap(), Count::Counted(60), 1e4, 3);
+    let telling = Telling { epsilon: "1".parse().unwrap(), classes: 2, first: 0.5 };
+    let data = data(60, 12);
+    let learner = |plan: Plan, noise| learner(&data, Kind::Label, plan, Way::Mean, Loss::Logistic, 0.5, noise);
+    let rows = {
+        let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
+        let features = Store::of(data.features.clone(), WIDTH).unwrap();
+        Rows::new(features, targets, Kind::Label, Owners::default()).unwrap()
+    };
+    let charge = telling.charge(&rows, &label()).unwrap();
+    let plan = || draft().after_labels(charge.clone()).unwrap();
+    let rung = label().protected().clone();
+    assert_eq!(plan().cost(&rung), Cost::Nothing);
+    let user = Rung { unit: Unit::user("user", Change::Replace), holds: 1, disjoint: false };
+    assert_eq!(plan().cost(&user), Cost::Everything, "who has rows is not hidden");
+    assert!((plan().loss(0.0).unwrap()[0].1.upper - 1.0).abs() < 1e-9, "the answers are what costs");
+    assert!(
+        Draft::new(ladder(Kind::Event), "1".parse().unwrap(), Count::Declared(60), 1e4, 3)
+            .after_labels(charge.clone())
+            .is_err()
+    );
+
+    let mut waiting = learner(plan(), Noise::Off);
+    assert!(waiting.step().unwrap_err().to_string().contains("labels that were told"));
+    assert_eq!(waiting.taken(), 0);
+    let exact = waiting.labels().unwrap();
+    let mechanism = waiting.telling(&telling).unwrap();
+    let mut coins = Replay::new(5);
+    let told =
+        release_reproducibly_without_privacy(&mechanism, &exact[..], &[rung], &mut Endless, &mut coins).unwrap().value;
+    assert_eq!(told.labels().len(), 60);
+    let same = exact.iter().zip(told.labels()).filter(|(a, b)| a == b).count();
+    assert!((30..60).contains(&same), "{same} of 60 are told as they are");
+    drop(mechanism);
+    waiting.tell(&told).unwrap();
+    waiting.step().unwrap();
+    assert!(waiting.tell(&told).is_err(), "once");
+    let mut noisy = learner(draft().with_noise(1.0).unwrap(), Noise::Off);
+    assert!(noisy.tell(&told).is_err() && noisy.step().is_ok());
 }
 
 struct Endless;

@@ -303,7 +303,7 @@ fn a_training_that_is_killed_pays_once() {
     for _ in 0..20 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let mut child = Command::new(env!("CARGO_BIN_EXE_whit"))
-            .args(["train", "train.toml"])
+            .args(["train", "train.toml", "--plot", "curve.svg"])
             .current_dir(&folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -319,7 +319,14 @@ fn a_training_that_is_killed_pays_once() {
         }
         assert!(entries(&folder) <= 1);
     }
-    let last = json(&folder, &["train", "train.toml"]);
+    let curve = folder.join("model.safetensors.checkpoint.curve");
+    assert!(ended > 0 || !std::fs::read_to_string(&curve).unwrap().is_empty());
+    let last = json(&folder, &["train", "train.toml", "--plot", "curve.svg"]);
+    assert!(!curve.exists(), "it is drawn, and as private as the rows");
+    // The curve is that of all steps, however often they were interrupted: 40 points, and a line from one to the next.
+    let drawn = std::fs::read_to_string(folder.join("curve.svg")).unwrap();
+    let lines = drawn.split("<path d=").skip(1).map(|path| path.split('/').next().unwrap_or("").matches('L').count());
+    assert_eq!(lines.max(), Some(39), "{drawn}");
     assert!(stood_at.is_sorted(), "no step that was kept is taken twice: {stood_at:?}");
     stood_at.dedup();
     assert!(stood_at.len() > 2, "kills came too late or too early: {stood_at:?}, {ended} ended");

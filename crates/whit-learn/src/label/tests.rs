@@ -235,3 +235,18 @@ fn a_stage_that_learns_nothing_releases_nothing() {
     assert_eq!(short.sanitise(&[0, 1, 0, 1], &mut entropy).err(), wrong, "a prior for one row of two");
     assert!(TwoStages::new(2, Ratio::ONE, 4, 5, |_: &NoisyLabels| Ok(Vec::new())).is_err());
 }
+
+#[test]
+fn what_a_ledger_keeps_of_labels_is_read_as_it_was() {
+    let told = NoisyLabels { labels: vec![0, 3, 1, 2, 3], classes: 4 };
+    let bytes = told.to_bytes();
+    assert_eq!(NoisyLabels::read(&bytes), Some(told));
+    for cut in 0..bytes.len() {
+        assert_eq!(NoisyLabels::read(&bytes[..cut]), None, "{cut} bytes");
+    }
+    let mut other = bytes.clone();
+    other[16] = 4; // the first label, now out of range
+    assert_eq!(NoisyLabels::read(&other), None);
+    other = [bytes, vec![0; 4]].concat();
+    assert_eq!(NoisyLabels::read(&other), None, "one label too many");
+}

@@ -50,6 +50,12 @@ pub enum PlanError {
         /// The difference.
         difference: f64,
     },
+    /// Told labels, and another unit than a label.
+    #[error("`{unit}` is protected, and labels that were told hide nothing else")]
+    NotLabels {
+        /// The protected unit.
+        unit: Unit,
+    },
     /// No steps.
     #[error("a plan of 0 steps learns nothing")]
     NoSteps,
@@ -133,6 +139,7 @@ impl PlanError {
                     .to_owned()
             }
             Self::DifferenceNormalised { .. } => "clip instead of normalising, or leave the difference at 2".to_owned(),
+            Self::NotLabels { .. } => "protect the label, or plan with noise".to_owned(),
             Self::NoSteps => "plan at least one step".to_owned(),
             Self::NoUnits => "declare about how many units there are; it need not be exact".to_owned(),
             Self::CountedUnits { .. } => {

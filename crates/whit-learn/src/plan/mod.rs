@@ -166,6 +166,18 @@ impl Draft {
         self.checked(noise, SUMMATION + SNAPPING)
     }
 
+    /// The plan for labels that were told before the first step, at this price: steps have no noise and cost nothing, since they read nothing else that is
+    /// private. Only a [`Learner`](crate::Learner) whose labels are all of them such takes a step of it.
+    pub fn after_labels(self, told: Charge) -> Result<Plan, PlanError> {
+        let protected = self.ladder.protected().unit.clone();
+        if protected.kind() != Kind::Label {
+            return Err(PlanError::NotLabels { unit: protected });
+        }
+        // The noise is not drawn.
+        let plan = Self { beside: told, ..self }.checked(1.0, SUMMATION + SNAPPING)?;
+        Ok(Plan { told: true, ..plan })
+    }
+
     /// The plan with the least noise that keeps the promise to the protected rung.
     pub fn for_target(self, target: Target) -> Result<Plan, PlanError> {
         self.calibrated(target, SUMMATION + SNAPPING)
@@ -228,8 +240,21 @@ impl Draft {
         let expected = self.rate.times(&Ratio::from(self.units.get()));
         let divisor = expected.map_or_else(|| self.rate.to_f64() * self.units.get() as f64, |exact| exact.to_f64());
         let Self { ladder, sampling, rate, clip, difference, steps, beside, .. } = self;
-        let plan =
-            Plan { ladder, draw, sampling, rate, places, divisor, clip, noise, difference, steps, slack, beside };
+        let plan = Plan {
+            ladder,
+            draw,
+            sampling,
+            rate,
+            places,
+            divisor,
+            clip,
+            noise,
+            difference,
+            steps,
+            slack,
+            beside,
+            told: false,
+        };
         for (rung, &held) in plan.ladder.rungs().iter().zip(plan.ladder.held()) {
             dominating(&plan.sampled(rung, held))
                 .map_err(|reason| PlanError::Unpriced { unit: rung.unit.to_string(), reason })?;
@@ -309,6 +334,7 @@ pub struct Plan {
     steps: u64,
     slack: f64,
     beside: Charge,
+    told: bool,
 }
 
 impl Plan {
@@ -369,6 +395,11 @@ impl Plan {
         self.steps
     }
 
+    /// Whether it is for labels that were told before, and has no noise.
+    pub fn told(&self) -> bool {
+        self.told
+    }
+
     /// How much further apart than the exact clipped sums two snapped float sums may be, over the clip norm.
     pub fn slack(&self) -> f64 {
         self.slack
@@ -422,6 +453,10 @@ impl Plan {
     /// [`dominating`]'s business; what slack does to it is told at
     /// [`Sanitiser`](crate::Sanitiser).
     pub fn cost(&self, rung: &Rung) -> Cost {
+        if self.told {
+            let known = self.ladder.rungs().iter().any(|known| known.unit == rung.unit);
+            return if known && rung.unit.kind() == Kind::Label { Cost::Nothing } else { Cost::Everything };
+        }
         let mut rungs = self.ladder.rungs().iter().zip(self.ladder.held());
         rungs
             .find(|(known, _)| known.unit == rung.unit)
@@ -485,6 +520,11 @@ impl Plan {
 
     /// The same for the first so many steps.
     pub fn loss_after(&self, steps: u64, delta: f64) -> Result<Vec<(Rung, Loss)>, Unsupported> {
+        if self.told {
+            let cost = |rung: &Rung| Cost::Series(vec![self.cost_beside(rung), self.cost(rung)]);
+            let rungs = self.ladder.rungs().iter();
+            return rungs.map(|rung| Ok((rung.clone(), epsilon(&cost(rung), delta, Name::Basic)?))).collect();
+        }
         let price = |cost: &Cost| match epsilon(cost, delta, Name::Rdp) {
             Ok(loss) if loss.upper > COARSE => Ok(loss),
             _ => epsilon(cost, delta, Name::Pld),

@@ -170,3 +170,49 @@ fn what_cannot_be_compared_is_said_before_the_first_step() {
     let (code, _, talk) = whit(&folder, &["experiment", "experiment.toml", "--only", "number"]);
     assert!(code == 2 && talk.contains("accuracy is for classes"), "{talk}");
 }
+
+#[test]
+fn noise_on_labels_is_compared_with_noise_on_gradients() {
+    let arms = r#"
+title = "labels"
+measure = "accuracy"
+
+[[arm]]
+name = "gradients"
+file = "train.toml"
+
+[[arm]]
+name = "labels"
+file = "train.toml"
+set = { privacy = { way = "response" } }
+
+[[arm]]
+name = "two stages"
+file = "train.toml"
+set = { privacy = { way = { two-stages = { first = 0.5 } } } }
+
+[[arm]]
+name = "nobody"
+file = "train.toml"
+set = { privacy = { way = "response" } }
+private = false
+"#;
+    let folder = lab("labels", arms);
+    let declared = "[dataset.visits]\nsource = \"visits.csv\"\nunit.label = \"y\"\nunit.protect = \"label\"\n\
+                    budget.label = { epsilon = 3.0, delta = 1e-6 }\n";
+    std::fs::write(folder.join("whit.toml"), declared).unwrap();
+    let training = std::fs::read_to_string(folder.join("train.toml")).unwrap().replace("units = 1600\n", "");
+    std::fs::write(folder.join("train.toml"), training).unwrap();
+    let told = json(&folder, &["experiment", "experiment.toml"]);
+    let runs = told["runs"].as_array().unwrap();
+    let of = |arm: &str| runs.iter().find(|run| run["arm"] == arm).unwrap();
+    for arm in ["labels", "two stages"] {
+        let run = of(arm);
+        let epsilon = run["rungs"][0]["epsilon"].as_f64().unwrap();
+        assert!((0.999..=1.0).contains(&epsilon) && run["noise"] == 0.0, "{run}");
+        assert!(run["score"].as_f64().unwrap() > 0.8, "{run}");
+    }
+    assert!(of("gradients")["noise"].as_f64().unwrap() > 0.0);
+    assert!(of("nobody")["score"].as_f64() > of("labels")["score"].as_f64(), "true labels teach more: {told}");
+    untouched(&folder);
+}

@@ -174,3 +174,80 @@ fn intervals_that_no_theorem_is_about_are_refused_before_anything_is_charged() {
     let tight = EVENTS.replace("epsilon = 3.0", "epsilon = 1.5");
     refused("interval_tight", REGRESSION, &tight, 3, &["nothing was charged"]);
 }
+
+const LABELS: &str = r#"
+[dataset.visits]
+source = "visits.csv"
+unit.user = "user"
+unit.label = "y"
+unit.protect = "label"
+budget.label = { epsilon = 3.0 }
+"#;
+
+fn told(way: &str) -> String {
+    TRAINING.replace("clip = 1.0\n", &format!("way = {way}\n")).replace("units = 1600\n", "")
+}
+
+#[test]
+fn labels_are_told_once_and_learned_from_for_nothing() {
+    let by_row = LABELS.replace("unit.user = \"user\"\n", "");
+    let folder = room("told", &told("\"response\""));
+    std::fs::write(folder.join("whit.toml"), &by_row).unwrap();
+    let (code, preview, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
+    assert!(code == 0 && preview.contains("it fits the budget") && entries(&folder) == 0, "{preview}{talk}");
+    let trained = json(&folder, &["train", "train.toml"]);
+    let card = &trained["card"];
+    let epsilon = card["rungs"][0]["epsilon"].as_f64().unwrap();
+    assert!((0.999..=1.0).contains(&epsilon) && card["delta"] == 0.0, "pure, and all of it: {card}");
+    assert_eq!((&card["noise"], &card["reproducible"]), (&0.0.into(), &false.into()), "{card}");
+    assert!(card["labels"].as_str().unwrap().contains("among 2 classes, all of them"), "{card}");
+    // 73 of 100 labels are told as they are, and 3,200 rows have two parameters and a constant.
+    assert!(trained["private"]["accuracy"].as_f64().unwrap() > 0.85, "{trained}");
+    assert_eq!(entries(&folder), 2);
+    let words = std::fs::read_to_string(folder.join("model.card.txt")).unwrap();
+    assert!(words.contains("steps cost nothing more") && !words.contains("clip norms"), "{words}");
+    // Three more models of the same labels fit into a budget that three times as many answers would use up.
+    for steps in ["steps = 61", "steps = 62", "steps = 63"] {
+        let training = told("\"response\"").replace("steps = 60", steps);
+        std::fs::write(folder.join("train.toml"), training).unwrap();
+        assert_eq!(json(&folder, &["train", "train.toml"])["stored"], false);
+    }
+    assert_eq!(entries(&folder), 5);
+    assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
+    // Whoever trains on other rows than the ledger knows of is told.
+    let rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
+    std::fs::write(folder.join("visits.csv"), rows + "u1,t1,0.1,0.2,0,no,train\n").unwrap();
+    let (code, _, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
+    assert!(code == 0 && talk.contains("the data changed since"), "{talk}");
+}
+
+#[test]
+fn labels_of_one_user_cost_as_many_answers_in_one_stage_or_two() {
+    let training = told("{ two-stages = { first = 0.5 } }").replace("epsilon = 1.0", "epsilon = 0.25");
+    let folder = room("stages", &training);
+    std::fs::write(folder.join("whit.toml"), LABELS).unwrap();
+    let trained = json(&folder, &["train", "train.toml"]);
+    let card = &trained["card"];
+    // A user has ten rows, of which eight or ten are learned from: rows of every fifth user are all set aside.
+    let epsilon = card["rungs"][0]["epsilon"].as_f64().unwrap();
+    assert!((2.49..=2.51).contains(&epsilon), "ten labels of one user at ε = 0.25 each: {card}");
+    assert!(card["labels"].as_str().unwrap().contains("50 % of them first"), "{card}");
+    assert_eq!(json(&folder, &["train", "train.toml"])["stored"], true);
+    assert_eq!(entries(&folder), 2);
+}
+
+#[test]
+fn labels_that_cannot_be_told_are_refused_before_anything_is_charged() {
+    refused(
+        "told_elements",
+        &told("\"response\"").replace("batch", "clip = 1.0\nunits = 1600\nbatch"),
+        DECLARED,
+        2,
+        &["the unit is a label"],
+    );
+    refused("told_number", &told("\"response\"").replace("classes = 2\n", ""), LABELS, 2, &["none are named"]);
+    refused("told_noise", &told("\"response\"").replace("epsilon = 1.0", "noise = 1.0"), LABELS, 2, &["at some ε"]);
+    refused("told_none", &told("{ two-stages = { first = 0.0 } }"), LABELS, 2, &["in its first stage"]);
+    refused("told_dear", &told("\"response\""), LABELS, 3, &["nothing was charged"]);
+    refused("unclipped", &TRAINING.replace("clip = 1.0\n", ""), DECLARED, 2, &["privacy.clip is missing"]);
+}

@@ -141,9 +141,9 @@ impl Intervals {
         if let Named::Linear { bias: true } = spec.model {
             names.push("constant".to_owned());
         }
+        let clip = spec.privacy.clip()?;
         let noise = beside::noise("intervals.noise", asked_for.noise)?;
-        let sandwich = Sandwich::new(names.len(), asked_for.curvature, spec.privacy.clip, noise)
-            .map_err(|error| cannot(&error))?;
+        let sandwich = Sandwich::new(names.len(), asked_for.curvature, clip, noise).map_err(|error| cannot(&error))?;
         let meaning = format!("curvature and gradients 1\n{:?} {:?}\n", asked_for.curvature, asked_for.noise);
         let (sandwich, units) = (sandwich.on(ladder), units as f64);
         Ok(Self { sandwich, asked: asked_for.clone(), units, schedule, from, names, meaning })

@@ -7,6 +7,7 @@ mod interval;
 mod predict;
 mod prepare;
 mod project;
+mod respond;
 mod spec;
 mod trial;
 mod watch;
@@ -163,6 +164,7 @@ impl Train {
         let mut open = self.opening.open(&self.training)?;
         open.tables.warehouse().declaration().dataset(&spec.dataset).map_err(QueryError::from)?;
         let fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
+        open.warn_of_change(talk)?;
         progress.start("reading rows and planning");
         let prepared = prepare::prepare(&spec, &open.tables, self.opening.keep(&open.tables))?;
         let card = prepared.card(&fingerprint)?;
@@ -209,6 +211,7 @@ impl Train {
         // The ledger has the model now, so the checkpoint is of no more use. Another run's stays.
         if place.find(&run).is_ok() {
             place.clear().map_err(|error| Error::file(place.path(), &error))?;
+            let _ = std::fs::remove_file(curve_of(&place)); // there is none where none was asked for
         }
         let scored = |trial: Trial| trial.score(&trained.recipe, &network(&trained)?, trained.projection.as_ref());
         let score = trial.map(scored).transpose()?;
@@ -328,7 +331,7 @@ impl Train {
                 refused(&refusal, &budgets)
             })?;
         }
-        let Prepared { mut learner, directions, recipe, noise, .. } = prepared;
+        let Prepared { mut learner, directions, answers, recipe, noise, .. } = prepared;
         if let Some(found) = found {
             let theta = found.theta.iter().map(|&value| value as f32).collect::<Vec<f32>>();
             let average = found.average.map(|average| average.validated(theta.len())).transpose();
@@ -341,6 +344,13 @@ impl Train {
                 *told = format!("{told}; {gap}");
             }
             learner.project(projection)?;
+        }
+        if let Some(answers) = &answers {
+            let told = answers.release(&learner, &question, noise, resumed, open)?;
+            learner.tell(&told)?;
+        }
+        if !self.plot.is_empty() {
+            watcher.keep(&curve_of(place), learner.taken());
         }
         let name = match &begin {
             Begin::New => format!("{:016x}", Os.bits(64)),
@@ -416,6 +426,11 @@ fn refused(refusal: &Refusal, budgets: &[Budget]) -> Error {
         ""
     };
     Error::Refused(format!("{refusal}\n  hint: nothing was charged{fits}{better}; `whit ledger` shows what was spent"))
+}
+
+/// Where the points of a curve lie until its run is done.
+fn curve_of(place: &Place) -> PathBuf {
+    with_ending(place.path(), "curve")
 }
 
 fn curve(spec: &Spec, points: &[(f64, f64)]) -> Picture {

@@ -3,6 +3,7 @@
 use super::beside;
 use super::interval::Intervals;
 use super::project::Directions;
+use super::respond::Answers;
 use super::spec::{self, Moves, Spec, asked};
 use crate::command::Error;
 use whit::account::ledger::{Books, Question};
@@ -34,11 +35,16 @@ impl From<LearnError> for Error {
     }
 }
 
+/// What gradients are clipped at where nothing has to be bounded: none is that long, and sums are still told apart by less than a hundred-millionth of it.
+pub(super) const UNCLIPPED: f64 = 1e4;
+
 /// A learner that stands at its start, and what is said of it.
 pub(super) struct Prepared {
     pub(super) learner: Learner<Network>,
     /// What rows are to be projected on before the first step.
     pub(super) directions: Option<Directions>,
+    /// How labels are told before it.
+    pub(super) answers: Option<Answers>,
     /// What is released after the last one.
     pub(super) intervals: Option<Intervals>,
     pub(super) recipe: Recipe,
@@ -58,7 +64,8 @@ impl Prepared {
         let (plan, parameters) = (self.learner.plan(), self.learner.layout().len());
         let card = Card::of(plan, self.delta, &self.recipe, fingerprint, parameters, self.noise)
             .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
-        Ok(Card { intervals: self.intervals.as_ref().map(Intervals::words), ..card })
+        let labels = self.answers.as_ref().map(Answers::words);
+        Ok(Card { labels, intervals: self.intervals.as_ref().map(Intervals::words), ..card })
     }
 
     /// What steps and releases beside them cost together, as far as it is not paid: what must fit before any is charged.
@@ -67,6 +74,9 @@ impl Prepared {
         let mut charges = Vec::new();
         if let Some(directions) = &self.directions {
             charges.push(directions.unpaid(plan.ladder(), training, books)?);
+        }
+        if let Some(answers) = &self.answers {
+            charges.push(answers.unpaid(training, books)?);
         }
         charges.push(plan.charge());
         if let Some(intervals) = &self.intervals {
@@ -222,15 +232,16 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
     if !matches!(kind, Kind::Feature) && privacy.padding.is_some() {
         return Err(asked("privacy.padding is for feature units", "leave it out, or protect `feature` in whit.toml"));
     }
-    if matches!(kind, Kind::Feature | Kind::Label) && privacy.way.is_some() {
+    let told = kind == Kind::Label && matches!(privacy.way, Some(spec::Way::Response | spec::Way::TwoStages { .. }));
+    if matches!(kind, Kind::Feature | Kind::Label) && privacy.way.is_some() && !told {
         return Err(asked(
             format!("privacy.way does not apply where the unit is a {kind}: what is public goes a way of its own"),
-            "leave it out",
+            "leave it out; where the unit is a label, \"response\" tells all labels before the first step",
         ));
     }
     match kind {
         Kind::Event | Kind::Element | Kind::User => Ok(match privacy.way {
-            None | Some(spec::Way::Mean) => Way::Mean,
+            None | Some(spec::Way::Mean | spec::Way::Response | spec::Way::TwoStages { .. }) => Way::Mean,
             Some(spec::Way::Truncated) => Way::Truncated,
             Some(spec::Way::Sum) => Way::Sum,
             Some(spec::Way::Local { steps, size }) if steps > 0 && size > 0.0 && size.is_finite() => {
@@ -251,7 +262,7 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
                     format!("write target = \"{label}\", or protect another unit in whit.toml"),
                 ));
             }
-            Ok(Way::Label)
+            Ok(if told { Way::Mean } else { Way::Label })
         }
         Kind::Feature => {
             if !public.contains(&spec.target) {
@@ -356,7 +367,10 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
     let directions =
         spec.projection.as_ref().map(|asked| Directions::new(asked, spec, &ladder, read.width())).transpose()?;
     let around = spec.intervals.as_ref();
+    let answers = Answers::new(spec, &ladder, &read.rows)?;
     let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), &read.widths)).transpose()?;
+    // Gradients of labels that were told need no bound: none is as long as this one.
+    let norm = if answers.is_some() { privacy.clip.unwrap_or(UNCLIPPED) } else { privacy.clip()? };
     let of_directions = directions.as_ref().map(|directions| directions.charge(&ladder));
     let of_intervals = intervals.as_ref().map(|intervals| intervals.charge(&ladder));
     let draft = Draft {
@@ -370,10 +384,11 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
             spec::Sampled::Fixed => Sampling::Fixed,
         },
         users: privacy.users,
-        clip: Clip { norm: privacy.clip, how },
-        ..Draft::new(ladder, rate, units, privacy.clip, privacy.steps)
+        clip: Clip { norm, how },
+        ..Draft::new(ladder, rate, units, norm, privacy.steps)
     };
     let planned = match (privacy.epsilon, privacy.noise) {
+        _ if answers.is_some() => draft.after_labels(answers.as_ref().map_or_else(Charge::new, Answers::charge)),
         (Some(epsilon), None) => draft.for_target(whit::account::calibrate::Target { epsilon, delta }),
         (None, Some(noise)) => draft.with_noise(noise),
         _ => {
@@ -384,13 +399,18 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
         }
     };
     let plan = planned.map_err(|error| asked(error.to_string(), error.hint()))?;
-    Ok(Promise { plan, directions, intervals })
+    Ok(Promise { plan, directions, answers, intervals })
 }
 
 /// The δ at which ε is told: the file's, or the least of the budgets.
 fn delta_of(spec: &Spec, dataset: &Dataset) -> Result<f64, Error> {
     let budgets = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0);
     let delta = spec.privacy.delta.or_else(|| budgets.reduce(f64::min));
+    if matches!(spec.privacy.way, Some(spec::Way::Response | spec::Way::TwoStages { .. }))
+        && delta.unwrap_or(0.0) == 0.0
+    {
+        return Ok(0.0); // randomised response has no δ
+    }
     let delta =
         delta.ok_or_else(|| asked("nothing says at which δ the promise holds", "write privacy.delta = 1e-6"))?;
     if !(delta > 0.0 && delta < 1.0) {
@@ -464,6 +484,7 @@ impl Read {
 pub(super) struct Promise {
     pub(super) plan: Plan,
     pub(super) directions: Option<Directions>,
+    pub(super) answers: Option<Answers>,
     pub(super) intervals: Option<Intervals>,
 }
 
@@ -525,7 +546,7 @@ pub(super) fn assemble(
     spec: &Spec,
     tables: &Tables,
     read: Read,
-    Promise { plan, directions, intervals }: Promise,
+    Promise { plan, directions, answers, intervals }: Promise,
     noise: Noise,
 ) -> Result<Prepared, Error> {
     let (dataset, kind) = declared(spec, tables)?;
@@ -540,7 +561,9 @@ pub(super) fn assemble(
     };
     let model = recipe.model.build(recipe.read(), recipe.outputs, &mut *start)?;
     let parameters = Layout::of(&model).0.len();
-    let deviation = plan.noise() * plan.clip().norm / plan.divisor();
+    // Whose labels were told is learned from without noise.
+    let (off, heard) = (plan.told(), if plan.told() { Noise::Off } else { noise });
+    let deviation = if off { 0.0 } else { plan.noise() * plan.clip().norm / plan.divisor() };
     let (rule, schedule) = (spec.optimiser.rule(deviation)?, spec.optimiser.schedule()?);
     let radius = spec.optimiser.radius;
     let optimiser = Optimiser::new(rule, schedule, radius, parameters).map_err(LearnError::from)?;
@@ -555,8 +578,17 @@ pub(super) fn assemble(
         text(serde_json::to_string(&moves))?,
         spec.output.seed
     );
-    let parts =
-        Parts { model, plan, loss: recipe.loss, way, rows, optimiser, average, noise, tuning: Tuning::default() };
+    let parts = Parts {
+        model,
+        plan,
+        loss: recipe.loss,
+        way,
+        rows,
+        optimiser,
+        average,
+        noise: heard,
+        tuning: Tuning::default(),
+    };
     let learner = Learner::new(parts)?;
-    Ok(Prepared { learner, directions, intervals, recipe, noise, delta, meaning, notes: Vec::new(), rest })
+    Ok(Prepared { learner, directions, answers, intervals, recipe, noise, delta, meaning, notes: Vec::new(), rest })
 }

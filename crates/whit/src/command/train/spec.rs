@@ -83,8 +83,8 @@ pub(super) struct Privacy {
     pub(super) delta: Option<f64>,
     /// Standard deviation of the noise, over the clip norm; instead of ε.
     pub(super) noise: Option<f64>,
-    /// The largest norm of what one unit adds to a step.
-    pub(super) clip: f64,
+    /// The largest norm of what one unit adds to a step; nothing where labels are told before.
+    pub(super) clip: Option<f64>,
     #[serde(default)]
     pub(super) clipping: Clipped,
     /// How many units a step has, on average.
@@ -106,6 +106,15 @@ pub(super) struct Privacy {
     /// How much the public part counts, beside 1 for the private one.
     #[serde(default = "whole")]
     pub(super) public: f64,
+}
+
+impl Privacy {
+    /// The clip norm.
+    pub(super) fn clip(&self) -> Result<f64, Error> {
+        self.clip.ok_or_else(|| {
+            asked("privacy.clip is missing: the largest norm of what one unit adds to a step", "write clip = 1.0")
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -139,7 +148,16 @@ pub(super) enum Way {
     Mean,
     Truncated,
     Sum,
-    Local { steps: u32, size: f64 },
+    Local {
+        steps: u32,
+        size: f64,
+    },
+    /// Labels are told by randomised response before the first step,
+    Response,
+    /// or those of some rows first, and of the others with the help of a model of these.
+    TwoStages {
+        first: f64,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -355,7 +373,13 @@ mod tests {
 
     #[test]
     fn a_way_is_a_word_or_a_table() {
-        for (text, way) in [("'truncated'", Way::Truncated), ("'sum'", Way::Sum), ("'mean'", Way::Mean)] {
+        for (text, way) in [
+            ("'response'", Way::Response),
+            ("{ two-stages = { first = 0.5 } }", Way::TwoStages { first: 0.5 }),
+            ("'truncated'", Way::Truncated),
+            ("'sum'", Way::Sum),
+            ("'mean'", Way::Mean),
+        ] {
             let spec = Spec::parse(&WHOLE.replace("[output]", &format!("way = {text}\n[output]"))).unwrap();
             assert_eq!(spec.privacy.way, Some(way));
         }

@@ -4,6 +4,8 @@ use super::prepare::Prepared;
 use super::trial::Trial;
 use crate::number::{brief, brief_up, grouped};
 use crate::output::Progress;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use whit::learn::bound::Seen;
 use whit::learn::model::Network;
@@ -26,6 +28,8 @@ pub(super) struct Watcher<'a> {
     told: Option<(u64, String)>,
     /// Steps, and the loss on rows that were set aside.
     pub(super) points: Vec<(f64, f64)>,
+    /// Where points lie until the run is done, so that one that is gone on with has a whole curve.
+    kept: Option<PathBuf>,
 }
 
 impl<'a> Watcher<'a> {
@@ -41,7 +45,21 @@ impl<'a> Watcher<'a> {
             rows: 0,
             told: None,
             points: Vec::new(),
+            kept: None,
         }
+    }
+
+    /// Keeps points in this file from now on, after those that it has of the first so many steps. They are as private as the rows, which lie no further away.
+    pub(super) fn keep(&mut self, file: &Path, taken: u64) {
+        let read = |line: &str| {
+            let (step, loss) = line.split_once(' ')?;
+            Some((step.parse().ok()?, loss.parse().ok()?))
+        };
+        let before = std::fs::read_to_string(file).unwrap_or_default(); // what cannot be read is left out of the curve
+        let kept = before.lines().filter_map(read).filter(|(step, _)| *step <= taken as f64);
+        self.points = kept.collect();
+        let lines: String = self.points.iter().map(|(step, loss)| format!("{step} {loss}\n")).collect();
+        self.kept = std::fs::write(file, lines).is_ok().then(|| file.to_owned());
     }
 
     /// Sees one step.
@@ -53,7 +71,11 @@ impl<'a> Watcher<'a> {
             // A point that cannot be had is left out: the model does not depend on it.
             let score =
                 learner.model().ok().and_then(|model| trial.score(&self.recipe, &model, learner.projection()).ok());
-            self.points.extend(score.map(|score| (taken as f64, score.loss)));
+            if let Some(score) = score {
+                self.points.push((taken as f64, score.loss));
+                let file = self.kept.as_ref().and_then(|file| std::fs::File::options().append(true).open(file).ok());
+                let _ = file.map(|mut file| writeln!(file, "{taken} {}", score.loss));
+            }
         }
         if !self.progress.is_watched() {
             return;

@@ -1,5 +1,6 @@
 //! What an experiment file says, and the training files that come of it.
 
+use super::super::prepare::UNCLIPPED;
 use super::super::spec::{Spec, asked, misread};
 use crate::command::Error;
 use serde::{Deserialize, Serialize};
@@ -7,8 +8,6 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 use whit::core::declare::nearest;
 
-/// What a training file that is not private clips at, at least: no gradient is that long, and sums are still told apart by less than a hundred-millionth of it.
-const UNCLIPPED: f64 = 1e4;
 /// The noise that a plan names where none is drawn: the least that it may.
 const UNHEARD: f64 = 1e-9;
 
@@ -343,9 +342,20 @@ fn unprotect(table: &mut Table) {
     let Some(Value::Table(privacy)) = table.get_mut("privacy") else { return };
     privacy.remove("epsilon");
     privacy.remove("clipping");
+    // Labels are learned from as they are.
+    privacy.retain(|key, value| key != "way" || !is_told(value));
     privacy.insert("noise".to_owned(), Value::Float(UNHEARD));
     let clip = privacy.get("clip").and_then(|clip| clip.as_float().or_else(|| clip.as_integer().map(|c| c as f64)));
     privacy.insert("clip".to_owned(), Value::Float(clip.unwrap_or(UNCLIPPED).max(UNCLIPPED)));
+}
+
+/// Whether a way is one of those that tell labels first.
+fn is_told(way: &Value) -> bool {
+    match way {
+        Value::String(way) => way == "response",
+        Value::Table(way) => way.contains_key("two-stages"),
+        _ => false,
+    }
 }
 
 /// A seed that is another one for every arm, panel and value, and the same whichever of them are run.

@@ -222,15 +222,19 @@ impl Bench<'_> {
         let seed = job.spec.output.seed.unwrap_or(job.seed);
         let noise = if private { Noise::Replay { seed } } else { Noise::Off };
         let mut prepared = prepare::assemble(&job.spec, self.tables, read, promise, noise)?;
-        if !private {
+        if !private || prepared.answers.is_some() {
             prepared.learner.draw_by(seed);
         }
         let (lost, delta) = if private { self.lost(promised, &prepared)? } else { (Vec::new(), prepared.delta) };
-        let Prepared { mut learner, directions, recipe, .. } = prepared;
+        let Prepared { mut learner, directions, answers, recipe, .. } = prepared;
         if let (Some(directions), Some(asked_for)) = (&directions, &recipe.projection) {
             let sum = own.moments(asked_for.radius, || directions.sum(&learner))?;
             let projection = directions.try_out(sum, &learner, noise)?;
             learner.project(projection)?;
+        }
+        if let Some(answers) = &answers {
+            let told = answers.try_out(&learner, noise)?;
+            learner.tell(&told)?;
         }
         let steps = learner.plan().steps();
         while learner.taken() < steps {
@@ -253,7 +257,7 @@ impl Bench<'_> {
             }
         };
         let Job { panel, arm, value, seed, .. } = *job;
-        let noise = if private { learner.plan().noise() } else { 0.0 };
+        let noise = if private && answers.is_none() { learner.plan().noise() } else { 0.0 };
         let seconds = start.elapsed().as_secs_f64();
         Ok(Outcome { panel, arm, value, seed, score, seconds, steps, noise, delta, lost })
     }

@@ -1,0 +1,144 @@
+//! Labels that are told by randomised response before the first step: a release of its own, and the only one that costs anything.
+
+use super::spec::{Spec, Way, asked};
+use super::{beside, of_ledger};
+use crate::command::Error;
+use crate::command::asked::Open;
+use std::fmt::Write as _;
+use whit::account::ledger::{Books, Question};
+use whit::core::{Charge, Kind, Ladder};
+use whit::learn::label::NoisyLabels;
+use whit::learn::model::Network;
+use whit::learn::train::{Learner, Telling};
+use whit::learn::{Noise, Rows};
+use whit::noise::Ratio;
+
+/// How labels are told, and what that costs.
+#[derive(Clone)]
+pub(super) struct Answers {
+    telling: Telling,
+    charge: Charge,
+    /// What is meant, in a canonical text.
+    meaning: String,
+    /// What is asked, for people.
+    text: String,
+}
+
+/// The share of rows that are told without a prior, where labels are told at all.
+fn first(spec: &Spec) -> Option<f64> {
+    match spec.privacy.way {
+        Some(Way::Response) => Some(1.0),
+        Some(Way::TwoStages { first }) => Some(first),
+        _ => None,
+    }
+}
+
+impl Answers {
+    /// Of the labels of these rows, where a training file asks for it.
+    pub(super) fn new(spec: &Spec, ladder: &Ladder, rows: &Rows) -> Result<Option<Self>, Error> {
+        let Some(first) = first(spec) else { return Ok(None) };
+        let kind = ladder.protected().unit.kind();
+        if kind != Kind::Label {
+            return Err(asked(
+                format!("labels are told noisily where the unit is a label, and here it is a {kind}"),
+                "protect `label` in whit.toml, or take another privacy.way",
+            ));
+        }
+        let Some(classes) = spec.classes.as_ref().map(|classes| classes.names().len()) else {
+            return Err(asked("labels are told of classes, and none are named", "write classes = 10"));
+        };
+        if !(first > 0.0 && first <= 1.0) {
+            return Err(asked(
+                format!("privacy.way has {first} of all rows in its first stage"),
+                "give a share of more than 0 and at most 1, such as 0.5",
+            ));
+        }
+        let epsilon = spec.privacy.epsilon.and_then(|epsilon| Ratio::from_f64_down(epsilon).ok());
+        let epsilon =
+            epsilon.filter(|epsilon| !epsilon.is_zero() && spec.privacy.noise.is_none()).ok_or_else(|| {
+                asked("labels are told at some ε, and privacy.epsilon does not say which", "write epsilon = 1.0")
+            })?;
+        let telling = Telling { epsilon, classes: classes as u32, first };
+        let charge = telling.charge(rows, ladder)?;
+        let mut meaning = format!(
+            "labels told 1\n{} {classes} {epsilon} {first:?}\nwhere {:?}\n{ladder:?}\nseed {:?}\n",
+            spec.target, spec.learned, spec.output.seed
+        );
+        if first < 1.0 {
+            // The prior is made by the model, so all that makes the model is meant. Without one, other models read the same labels for nothing.
+            let privacy = &spec.privacy;
+            let _ = writeln!(
+                meaning,
+                "{:?} {:?} {:?} {:?}\n{:?}\n{:?}\n{:?} {:?} {}",
+                spec.features,
+                spec.features_as,
+                spec.scale,
+                spec.offset,
+                spec.model,
+                spec.optimiser,
+                privacy.batch,
+                privacy.rate,
+                privacy.steps
+            );
+        }
+        let text = format!("labels of {}, told by randomised response", spec.target);
+        Ok(Some(Self { telling, charge, meaning, text }))
+    }
+
+    /// What they cost, rung by rung.
+    pub(super) fn charge(&self) -> Charge {
+        self.charge.clone()
+    }
+
+    /// What they cost where they are not paid yet.
+    pub(super) fn unpaid(&self, training: &Question, books: &Books) -> Result<Charge, Error> {
+        let stored = books.stored(&self.question(training)).map_err(of_ledger)?;
+        Ok(if stored.is_some() { Charge::new() } else { self.charge() })
+    }
+
+    /// How they are told, in words.
+    pub(super) fn words(&self) -> String {
+        let Telling { epsilon, classes, first } = &self.telling;
+        let epsilon = epsilon.to_f64();
+        let how = if *first < 1.0 {
+            format!("{} % of them first, and the others among what a model of these finds likely", 100.0 * first)
+        } else {
+            "all of them among all classes".to_owned()
+        };
+        format!("told by randomised response at ε = {epsilon} among {classes} classes, {how}; steps cost nothing more")
+    }
+
+    fn question(&self, training: &Question) -> Question {
+        Question { meaning: self.meaning.clone(), text: self.text.clone(), ..training.clone() }
+    }
+
+    /// The labels, from the ledger where they were told before, else told now. A run that goes on (`resumed`) has told them.
+    pub(super) fn release(
+        &self,
+        learner: &Learner<Network>,
+        training: &Question,
+        noise: Noise,
+        resumed: bool,
+        open: &mut Open,
+    ) -> Result<NoisyLabels, Error> {
+        let question = self.question(training);
+        if let Some(stored) = open.books.stored(&question).map_err(of_ledger)? {
+            return NoisyLabels::read(&stored.value)
+                .ok_or_else(|| Error::Failed(format!("entry {} of the ledger holds no labels", stored.number)));
+        }
+        if resumed {
+            return Err(asked(
+                "the labels that this run was begun with are not in the ledger any more",
+                "remove its checkpoint and void its entry, to begin anew",
+            ));
+        }
+        let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
+        beside::release(&mechanism, &labels[..], learner.plan().ladder(), question, noise, open)
+    }
+
+    /// The labels with coins that come again, charged to nobody: for experiments.
+    pub(super) fn try_out(&self, learner: &Learner<Network>, noise: Noise) -> Result<NoisyLabels, Error> {
+        let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
+        beside::try_out(&mechanism, &labels[..], learner.plan().ladder(), noise)
+    }
+}
