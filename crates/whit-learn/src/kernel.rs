@@ -131,7 +131,7 @@ pub fn mean_pool(input: Tensor<4>, window: Window) -> Result<Tensor<4>, Error> {
     run(input, Step::Mean(grid))
 }
 
-/// tanh of each value, by [`tanh_of`]: many at a time on every core, where burn asks the system's library for one after the other.
+/// tanh of each value, by a quotient of polynomials: many at a time on every core, where burn asks the system's library for one after the other.
 pub fn tanh<const D: usize>(input: Tensor<D>) -> Result<Tensor<D>, Error> {
     run(input, Step::Tanh)
 }
@@ -582,14 +582,14 @@ fn zipped(left: &[f32], right: &[f32], of: impl Fn(f32, f32) -> f32 + Sync) -> V
 fn tanh_of(x: f32) -> f32 {
     const ABOVE: [f32; 7] = [
         -2.760_768_5e-16,
-        2.000_187_9e-13,
-        -8.604_671_5e-11,
+        2.000_188e-13,
+        -8.604_672e-11,
         5.122_297_1e-8,
         1.485_722_4e-5,
         6.372_619_3e-4,
         4.893_524_6e-3,
     ];
-    const BELOW: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525_2e-3];
+    const BELOW: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525e-3];
     let x = x.clamp(-7.905_311, 7.905_311);
     let square = x * x;
     let along = |coefficients: &[f32]| coefficients.iter().fold(0.0, |sum, coefficient| sum * square + coefficient);

@@ -2,7 +2,7 @@
 
 mod told;
 
-pub use told::Telling;
+pub use told::{Priors, Telling};
 
 use crate::bound::{Bags, Batch, Limit, Seen, Tape, add_clipped};
 use crate::error::LearnError;

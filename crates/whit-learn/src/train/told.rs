@@ -24,6 +24,9 @@ pub struct Telling {
     pub first: f64,
 }
 
+/// What makes the priors of the other rows of what was told of the first.
+pub type Priors<'a> = Box<dyn Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError> + 'a>;
+
 impl From<label::Error> for LearnError {
     fn from(error: label::Error) -> Self {
         Self::Data(format!("{error}; {}", error.hint()))
@@ -73,20 +76,17 @@ fn targets(loss: Loss, labels: Vec<u32>, classes: u32) -> Targets {
 
 impl<M: Model> Learner<M> {
     /// What tells the labels of all rows, in the order of [`labels`](Self::labels).
-    pub fn telling(
-        &self,
-        telling: &Telling,
-    ) -> Result<TwoStages<impl Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError> + use<'_, M>>, LearnError> {
+    pub fn telling(&self, telling: &Telling) -> Result<TwoStages<Priors<'_>>, LearnError> {
         let order = shuffled(self.rows.len());
         let (first, classes) = (telling.first_rows(order.len()), telling.classes);
         let mut of_users = Vec::new();
         for rung in self.plan.ladder().rungs().iter().filter(|rung| !rung.unit.key().is_empty()) {
             of_users.push((rung.unit.clone(), owners(&self.rows, &order)?));
         }
-        let learn = move |told: &NoisyLabels| {
+        let learn: Priors<'_> = Box::new(move |told| {
             let (first, others) = order.split_at(first);
             self.prior(first, others, told.labels(), classes)
-        };
+        });
         let rows = self.rows.len();
         let mut stages = TwoStages::new(classes, telling.epsilon, rows, first, learn)?;
         for (unit, owners) in of_users {

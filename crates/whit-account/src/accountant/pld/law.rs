@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn a_dip_is_found_wherever_it_is() {
         use crate::accountant::pair::{Dominating, step_delta};
-        for rate in [1e-4, 0.01, 0.3, 0.5773012118251418, 0.9] {
+        for rate in [1e-4, 0.01, 0.3, 0.577_301_211_825_141_8, 0.9] {
             for elements in [2_u32, 3, 5, 12, 35, 40] {
                 for i in 0..400 {
                     let sigma = 0.3 + 0.05 * f64::from(i);

@@ -99,14 +99,11 @@ fn check(spec: &Spec, kind: Kind) -> Result<(Schedule, u64), Error> {
     if spec.optimiser.rule(0.0)? != Rule::PLAIN {
         return refuse("they are for plain descent", "leave momentum, decay and adam out");
     }
-    let from = match spec.optimiser.average {
-        Some(Weights::Uniform { from }) => from,
-        _ => {
-            return refuse(
-                "they are about the average of the iterates",
-                "write optimiser.average = { uniform = { from = 100 } }",
-            );
-        }
+    let Some(Weights::Uniform { from }) = spec.optimiser.average else {
+        return refuse(
+            "they are about the average of the iterates",
+            "write optimiser.average = { uniform = { from = 100 } }",
+        );
     };
     let schedule = spec.optimiser.schedule()?;
     match schedule {

@@ -58,8 +58,11 @@ impl<'a> Watcher<'a> {
         let before = std::fs::read_to_string(file).unwrap_or_default(); // what cannot be read is left out of the curve
         let kept = before.lines().filter_map(read).filter(|(step, _)| *step <= taken as f64);
         self.points = kept.collect();
-        let lines: String = self.points.iter().map(|(step, loss)| format!("{step} {loss}\n")).collect();
-        self.kept = std::fs::write(file, lines).is_ok().then(|| file.to_owned());
+        let write = || {
+            let mut file = std::fs::File::create(file)?;
+            self.points.iter().try_for_each(|(step, loss)| writeln!(file, "{step} {loss}"))
+        };
+        self.kept = write().is_ok().then(|| file.to_owned());
     }
 
     /// Sees one step.
