@@ -502,10 +502,11 @@ impl<'a, M: Model> Run<'a, M> {
         self.checkpoint(&learner)?;
         while learner.taken() < steps {
             let seen = learner.step()?;
+            // Before the checkpoint, so that nothing is left unseen of what is not done again.
+            (self.watch.borrow_mut())(&learner, &seen)?;
             if learner.taken() == steps || learner.taken().is_multiple_of(self.every) {
                 self.checkpoint(&learner)?;
             }
-            (self.watch.borrow_mut())(&learner, &seen)?;
         }
         let shapes = shapes_of(learner.layout());
         let (card, recipe, projection) = (self.card.clone(), self.recipe.clone(), learner.projection().cloned());

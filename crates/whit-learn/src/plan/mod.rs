@@ -174,8 +174,10 @@ impl Draft {
             return Err(PlanError::NotLabels { unit: protected });
         }
         // The noise is not drawn.
-        let plan = Self { beside: told, ..self }.checked(1.0, SUMMATION + SNAPPING)?;
-        Ok(Plan { told: true, ..plan })
+        let mut plan = self.checked(1.0, SUMMATION + SNAPPING)?;
+        plan.beside.extend(told);
+        plan.told = true;
+        Ok(plan)
     }
 
     /// The plan with the least noise that keeps the promise to the protected rung.

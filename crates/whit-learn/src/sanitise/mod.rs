@@ -171,12 +171,29 @@ impl Sanitiser {
         if mean.len() != self.coordinates {
             return Err(SanitiseError::Length { expected: self.coordinates, found: mean.len() });
         }
+        if self.noise == Noise::Off {
+            return self.divide(sum, mean);
+        }
         let scale = self.grid.step() / self.divisor;
         self.sanitise_with(sum, |points| {
             for (mean, &point) in mean.iter_mut().zip(points) {
                 *mean = point as f64 * scale;
             }
         })
+    }
+
+    /// Without noise there is nothing that a lattice could hide.
+    fn divide(&mut self, sum: &[f64], mean: &mut [f64]) -> Result<(), SanitiseError> {
+        if self.left == 0 {
+            return Err(SanitiseError::Spent { steps: self.steps });
+        }
+        if sum.len() != self.coordinates {
+            return Err(SanitiseError::Length { expected: self.coordinates, found: sum.len() });
+        }
+        self.grid.check(sum)?;
+        self.left -= 1;
+        mean.iter_mut().zip(sum).for_each(|(mean, sum)| *mean = sum / self.divisor);
+        Ok(())
     }
 
     /// The noisy lattice points of one step, for those who scale them themselves: see [`Sanitiser::value`].

@@ -29,7 +29,7 @@
 //!   parabola: [`Spread::asymptotic`] says no;
 //! - the start is forgotten: [`Spread::start`] says how much of it is left;
 //! - H and Σ are near enough: their own noise vanishes as n grows, but is not in the interval. Where H's noise is not
-//!   small, it is refused.
+//!   small, it is refused; where Σ's is not, [`Spread::unsure`] says so.
 
 mod sandwich;
 
@@ -200,6 +200,8 @@ pub struct Spread {
     /// How much of the distance to the start is still in the average, along the flattest direction: should be far
     /// below the standard errors.
     pub start: f64,
+    /// The deviation of each parameter's variance by the noise in Σ, over that variance: an interval of one that is far below 1 is as wide as it should be.
+    pub unsure: Vec<f64>,
     /// Whether the step sizes are those of Theorem 1.
     pub asymptotic: bool,
     basis: Eigen,
@@ -243,10 +245,17 @@ impl Spread {
         let identity: Vec<f64> = (0..d * d).map(|at| f64::from(u8::from(at / d == at % d))).collect();
         let noise = shares(&hessian, &roots, &identity, run.noise * run.noise);
         let errors = data.into_iter().zip(sampling).zip(noise);
-        let errors = errors.map(|((data, sampling), noise)| StandardError { data, sampling, noise }).collect();
+        let errors: Vec<StandardError> =
+            errors.map(|((data, sampling), noise)| StandardError { data, sampling, noise }).collect();
+        // For v a row of H⁻¹, vᵀZv has deviation |v|²·deviation: Z in Frobenius norm is Gaussian, and vvᵀ has norm |v|².
+        let rows = shares(&hessian, &inverse, &identity, 1.0);
+        let unsure = |(row, error): (f64, &StandardError)| {
+            moments.gradient_noise * row * row / units / error.total().powi(2).max(f64::MIN_POSITIVE)
+        };
+        let unsure = rows.into_iter().zip(&errors).map(unsure).collect();
         let start = left.iter().fold(0.0_f64, |most, left| most.max(left.abs()));
         let asymptotic = matches!(run.schedule, Schedule::Power { decay, .. } if decay > 0.5 && decay < 1.0);
-        Ok(Self { errors, start, asymptotic, basis: hessian, left })
+        Ok(Self { errors, start, unsure, asymptotic, basis: hessian, left })
     }
 
     /// Ranges around the average that cover the population's parameters with this probability each, not all at once.

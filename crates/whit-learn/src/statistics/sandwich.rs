@@ -19,13 +19,15 @@ pub struct Moments {
     pub drawn: Option<Vec<f64>>,
     /// The spectral norm of the noise in H; 0 where H is known.
     pub hessian_noise: f64,
+    /// The deviation of the noise in an entry of Σ on its diagonal; 0 where Σ is known.
+    pub gradient_noise: f64,
 }
 
 impl Moments {
     /// Moments that somebody knows without looking at the data, or has released elsewhere with noise that does not
     /// matter.
     pub fn known(hessian: Vec<f64>, gradient: Vec<f64>) -> Self {
-        Self { hessian, gradient, drawn: None, hessian_noise: 0.0 }
+        Self { hessian, gradient, drawn: None, hessian_noise: 0.0, gradient_noise: 0.0 }
     }
 }
 
@@ -115,6 +117,7 @@ impl Sandwich {
             gradient: mean(self.gradient.matrix(gradient)?),
             drawn: None,
             hessian_noise: self.hessian.norm_at(0.95) / units,
+            gradient_noise: self.gradient.deviation() / units,
         })
     }
 }

@@ -213,6 +213,17 @@ private = false
         assert!(run["score"].as_f64().unwrap() > 0.8, "{run}");
     }
     assert!(of("gradients")["noise"].as_f64().unwrap() > 0.0);
+
+    // Who has more rows loses more, under the same declaration and as many users.
+    let panels = "title = \"users\"\nmeasure = \"accuracy\"\npanels = { values = [\"t0\", \"t4\"], name = \"up to\" }\n\
+                  [[arm]]\nname = \"labels\"\nfile = \"train.toml\"\nset = { where = \"topic <= '{panel}'\", privacy = { way = \"response\" } }\n";
+    std::fs::write(folder.join("experiment.toml"), panels).unwrap();
+    std::fs::write(folder.join("whit.toml"), declared.replace("unit.label", "unit.user = \"user\"\nunit.label"))
+        .unwrap();
+    let told = json(&folder, &["experiment", "experiment.toml"]);
+    let epsilons: Vec<f64> =
+        told["runs"].as_array().unwrap().iter().map(|run| run["rungs"][0]["epsilon"].as_f64().unwrap()).collect();
+    assert!((1.99..2.01).contains(&epsilons[0]) && (9.98..10.02).contains(&epsilons[1]), "{epsilons:?}");
     assert!(of("nobody")["score"].as_f64() > of("labels")["score"].as_f64(), "true labels teach more: {told}");
     untouched(&folder);
 }

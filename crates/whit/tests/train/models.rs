@@ -2,6 +2,8 @@
 
 use super::{DECLARED, TRAINING, entries, json, refused, room, whit};
 use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn projected(components: u32, noise: f64) -> String {
     format!("{TRAINING}\n[projection]\ncomponents = {components}\nradius = 1.5\nnoise = {noise}\n")
@@ -146,15 +148,35 @@ fn parameters_come_with_intervals_that_are_promised_with_the_steps() {
         assert!((number("high") - number("low") - 2.0 * 1.959_964 * error).abs() < 1e-5, "{told}");
         // Of 6,000 rows whose rest is uniform between −½ and ½, and columns between −1 and 1: 0.29/√(6000/3), and 0.29/√6000 for the constant.
         let least_squares = if name == "constant" { 0.003_73 } else { 0.006_45 };
-        assert!((number("from_data") / least_squares - 1.0).abs() < 0.25, "{told}");
+        // The noise on gradients is a quarter of their spread, and an eighth of a standard error.
+        assert!((number("from_data") / least_squares - 1.0).abs() < 0.6, "{told}");
         assert!(number("from_noise") > 0.0 && number("from_sampling") > 0.0, "{told}");
     }
     // Neither the model nor its intervals are paid for twice.
     let again = json(&folder, &["train", "train.toml"]);
-    assert!(again["stored"] == true && again["intervals"] == trained["intervals"], "{again}");
+    assert!(again["stored"] == true && again["intervals"]["stored"] == true, "{again}");
+    assert_eq!(again["intervals"]["parameters"], trained["intervals"]["parameters"]);
     assert_eq!(entries(&folder), 2);
     let (code, table, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 0 && table.contains("95 % interval") && table.contains("constant"), "{table}{talk}");
+    // Another bound is another release, of a model of its own: the old card does not speak for it.
+    let preview = |training: String| {
+        std::fs::write(folder.join("train.toml"), training).unwrap();
+        json(&folder, &["train", "train.toml", "--preview"])["stored"].clone()
+    };
+    assert_eq!(preview(REGRESSION.replace("curvature = 1.8", "curvature = 2.5")), false);
+    assert_eq!(preview(REGRESSION.to_owned()), true);
+    // Columns that say the same leave parameters open: the model is there, and why it has no intervals.
+    let twice = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
+    let twice = twice.lines().map(|line| {
+        let (x, rest) = line.split_once(',').unwrap();
+        let y = rest.split_once(',').unwrap().1;
+        if x == "x" { "x,z,y\n".to_owned() } else { format!("{x},{x},{y}\n") }
+    });
+    std::fs::write(folder.join("visits.csv"), twice.collect::<String>()).unwrap();
+    std::fs::write(folder.join("whit.toml"), EVENTS.replace("epsilon = 3.0", "epsilon = 9.0")).unwrap();
+    let (code, table, talk) = whit(&folder, &["train", "train.toml"]);
+    assert!(code == 0 && table.contains("there are no intervals") && table.contains("drop columns"), "{table}{talk}");
 }
 
 #[test]
@@ -165,6 +187,9 @@ fn intervals_that_no_theorem_is_about_are_refused_before_anything_is_charged() {
         ("momentum", EVENTS, REGRESSION.replace("[optimiser]", "[optimiser]\nmomentum = 0.9"), "plain descent"),
         ("last", EVENTS, REGRESSION.replace("average =", "# average ="), "average of the iterates"),
         ("steady", EVENTS, REGRESSION.replace("decay = 0.6", "decay = 0.3"), "between 0.5 and 1"),
+        ("late", EVENTS, REGRESSION.replace("from = 500", "from = 1501"), "none of the steps"),
+        ("early", EVENTS, REGRESSION.replace("from = 500", "from = 0"), "none of the steps"),
+        ("ball", EVENTS, REGRESSION.replace("[optimiser]", "[optimiser]\nradius = 0.5"), "leave optimiser.radius out"),
         ("sure", EVENTS, REGRESSION.replace("noise =", "confidence = 1.0\nnoise ="), "no probability"),
         ("quiet", EVENTS, REGRESSION.replace("noise = 10.0", "noise = 0.2"), "more noise"),
     ];
@@ -234,6 +259,58 @@ fn labels_of_one_user_cost_as_many_answers_in_one_stage_or_two() {
     assert!(card["labels"].as_str().unwrap().contains("50 % of them first"), "{card}");
     assert_eq!(json(&folder, &["train", "train.toml"])["stored"], true);
     assert_eq!(entries(&folder), 2);
+}
+
+#[test]
+fn one_telling_is_not_taken_for_another() {
+    let by_row = LABELS.replace("unit.user = \"user\"\n", "").replace("3.0", "9.0");
+    let folder = room("tellings", &told("\"response\""));
+    std::fs::write(folder.join("whit.toml"), &by_row).unwrap();
+    assert_eq!(json(&folder, &["train", "train.toml"])["stored"], false);
+    let mut kept = 2;
+    for way in ["{ two-stages = { first = 0.5 } }", "{ two-stages = { first = 0.25 } }"] {
+        std::fs::write(folder.join("train.toml"), told(way)).unwrap();
+        let trained = json(&folder, &["train", "train.toml"]);
+        assert_eq!(trained["stored"], false, "{way}");
+        assert!(trained["card"]["labels"].as_str().unwrap().contains("% of them first"), "{trained}");
+        kept += 2;
+        assert_eq!(entries(&folder), kept, "{way}: labels and steps of its own");
+    }
+}
+
+#[test]
+fn telling_that_is_killed_pays_once() {
+    // The prior is learned between the reservation and the commit, and that takes a while.
+    let training = told("{ two-stages = { first = 0.5 } }").replace("steps = 60", "steps = 30000");
+    let folder = room("telling_killed", &training);
+    std::fs::write(folder.join("whit.toml"), LABELS.replace("unit.user = \"user\"\n", "").replace("3.0", "1.5"))
+        .unwrap();
+    let begin = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+        command.args(["train", "train.toml"]).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let state = || json(&folder, &["ledger"])["releases"][0]["state"].clone();
+    let mut killed = 0;
+    for _ in 0..3 {
+        let mut child = begin();
+        for _ in 0..400 {
+            std::thread::sleep(Duration::from_millis(10));
+            if folder.join("whit.ledger").exists() && state() == "reserved" {
+                break;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed += usize::from(state() == "reserved");
+    }
+    assert!(killed > 0, "kills came too late: {}", state());
+    // A second reservation would not fit the budget.
+    std::fs::write(folder.join("train.toml"), &training).unwrap();
+    let trained = json(&folder, &["train", "train.toml"]);
+    assert!(trained["card"]["rungs"][0]["epsilon"].as_f64().unwrap() <= 1.0, "{trained}");
+    assert_eq!((state(), entries(&folder)), ("committed".into(), 2));
 }
 
 #[test]

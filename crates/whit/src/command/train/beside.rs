@@ -1,10 +1,14 @@
 //! Releases beside the steps of a training: each has an entry of its own in the ledger, and what all of them cost must fit before any is charged.
 
+use super::of_ledger;
 use super::spec::asked;
 use crate::command::Error;
 use crate::command::asked::Open;
-use whit::account::ledger::Question;
-use whit::core::release::{CommitError, ReleaseError, Reservation, release_reproducibly_without_privacy};
+use crate::number::brief_down;
+use whit::account::ledger::{Booking, Books, Budget, CurrencyName, Question};
+use whit::core::release::{
+    CommitError, LedgerFailure, ReleaseError, Reservation, release_reproducibly_without_privacy,
+};
 use whit::core::{Charge, Cost, Ladder, Ledger, Mechanism, Persist, Refusal};
 use whit::learn::Noise;
 use whit::noise::{Os, Ratio, Replay};
@@ -34,7 +38,20 @@ pub(super) fn together(charges: impl IntoIterator<Item = Charge>) -> Charge {
     all
 }
 
-/// Reserves, sanitises and commits.
+/// What a release costs where neither it nor a reservation for it is there yet.
+pub(super) fn unpaid(charge: Charge, question: &Question, books: &mut Books) -> Result<Charge, Error> {
+    let stored = books.stored(question).map_err(of_ledger)?.is_some();
+    let paid = stored || books.open_reservation(question).map_err(of_ledger)?.is_some();
+    Ok(if paid { Charge::new() } else { charge })
+}
+
+/// Whether all of a charge fits, or why not. Nothing is written.
+pub(super) fn check(charge: &Charge, mut booking: Booking<'_>, budgets: &[Budget]) -> Result<(), Error> {
+    let Err(refusal) = booking.would_fit(charge) else { return Ok(()) };
+    Err(booking.failure().map_or_else(|| refused(&refusal, budgets), |failure| broken(&failure)))
+}
+
+/// Reserves, sanitises and commits. Where that was interrupted before, the reservation is still open and nothing of it was seen, so it goes on under the same.
 pub(super) fn release<M: Mechanism<Noisy: Persist>>(
     mechanism: &M,
     exact: &M::Exact,
@@ -44,14 +61,18 @@ pub(super) fn release<M: Mechanism<Noisy: Persist>>(
     open: &mut Open,
 ) -> Result<M::Noisy, Error> {
     let (budgets, rungs) = (open.tables.budgets(&question.dataset)?, ladder.rungs().to_vec());
-    let mut booking = open.books.booking(question, &budgets);
+    let reserved = open.books.open_reservation(&question).map_err(of_ledger)?;
+    let mut booking = match reserved {
+        Some(entry) => open.books.resume(question, &budgets, entry.number),
+        None => open.books.booking(question, &budgets),
+    };
     let released = match noise {
         Noise::Secret { .. } => whit::release(mechanism, exact, &rungs, &mut booking, &mut Os),
         Noise::Replay { .. } | Noise::Off => {
             release_reproducibly_without_privacy(mechanism, exact, &rungs, &mut booking, &mut seeded(noise))
         }
     };
-    Ok(released.map_err(failed)?.value)
+    Ok(released.map_err(|error| failed(error, &budgets))?.value)
 }
 
 /// The same with noise that comes again, charged to nobody: for experiments.
@@ -63,7 +84,7 @@ pub(super) fn try_out<M: Mechanism<Noisy: Persist>>(
 ) -> Result<M::Noisy, Error> {
     let (rungs, mut coins) = (ladder.rungs().to_vec(), seeded(noise));
     let released = release_reproducibly_without_privacy(mechanism, exact, &rungs, &mut Unbooked, &mut coins);
-    Ok(released.map_err(failed)?.value)
+    Ok(released.map_err(|error| failed(error, &[]))?.value)
 }
 
 /// A ledger that keeps no books: for experiments, whose noise comes again and protects nobody.
@@ -86,13 +107,31 @@ fn seeded(noise: Noise) -> Replay {
     }
 }
 
-fn failed(error: ReleaseError) -> Error {
+fn failed(error: ReleaseError, budgets: &[Budget]) -> Error {
     match error {
-        ReleaseError::Refused(refusal) => refused(&refusal),
-        other => Error::Failed(other.to_string()),
+        ReleaseError::Refused(refusal) => refused(&refusal, budgets),
+        ReleaseError::Ledger(failure) => broken(&failure),
+        other => Error::Failed(format!("{other}\n  hint: the same command goes on with it, and pays no second time")),
     }
 }
 
-fn refused(refusal: &Refusal) -> Error {
-    Error::Refused(format!("{refusal}\n  hint: nothing was charged; `whit ledger` shows what was spent"))
+/// A ledger that could not be asked, with what to do about it.
+pub(super) fn broken(failure: &LedgerFailure) -> Error {
+    let hint = failure.hint.clone().map_or_else(String::new, |hint| format!("\n  hint: {hint}"));
+    Error::Failed(format!("{failure}{hint}"))
+}
+
+/// A refusal, with what would fit and what might help.
+pub(super) fn refused(refusal: &Refusal, budgets: &[Budget]) -> Error {
+    let fits = refusal.available.filter(|fits| *fits > 0.0);
+    let fits = fits.map_or_else(String::new, |fits| format!("; about ε = {} of this kind would fit", brief_down(fits)));
+    let plain = budgets.iter().any(|budget| budget.delta > 0.0 && budget.currency != CurrencyName::Renyi);
+    let better = if plain {
+        "; a budget with currency = \"renyi\" sees that only some units are drawn, and counts less"
+    } else {
+        ""
+    };
+    Error::Refused(format!(
+        "{refusal}\n  hint: nothing was charged for it{fits}{better}; `whit ledger` shows what was spent"
+    ))
 }

@@ -31,6 +31,8 @@ pub(super) struct Intervals {
     from: u64,
     /// What each parameter belongs to.
     names: Vec<String>,
+    /// Whether several units may be of one user.
+    shared: bool,
     /// What is meant, in a canonical text.
     meaning: String,
 }
@@ -54,6 +56,8 @@ pub(super) struct Estimate {
 pub(super) struct Estimates {
     confidence: f64,
     parameters: Vec<Estimate>,
+    /// Whether they were read from the ledger and cost nothing this time.
+    pub(super) stored: bool,
     /// What whoever reads them should know.
     notes: Vec<String>,
 }
@@ -105,6 +109,18 @@ fn check(spec: &Spec, kind: Kind) -> Result<(Schedule, u64), Error> {
             "write optimiser.average = { uniform = { from = 100 } }",
         );
     };
+    if !(1..=spec.privacy.steps).contains(&from) {
+        return refuse(
+            "the average begins at none of the steps",
+            "let optimiser.average begin at step 1 or later, and not after the last",
+        );
+    }
+    if spec.optimiser.radius.is_some() {
+        return refuse("iterates that are held within a ball may lie at its border", "leave optimiser.radius out");
+    }
+    if spec.privacy.draw == spec::Drawn::Users && kind == Kind::Event {
+        return refuse("rows of one user are drawn together, and they are known for rows", "leave privacy.draw out");
+    }
     let schedule = spec.optimiser.schedule()?;
     match schedule {
         Schedule::Power { decay, .. } if decay > 0.5 && decay < 1.0 => Ok((schedule, from)),
@@ -142,8 +158,8 @@ impl Intervals {
         let noise = beside::noise("intervals.noise", asked_for.noise)?;
         let sandwich = Sandwich::new(names.len(), asked_for.curvature, clip, noise).map_err(|error| cannot(&error))?;
         let meaning = format!("curvature and gradients 1\n{:?} {:?}\n", asked_for.curvature, asked_for.noise);
-        let (sandwich, units) = (sandwich.on(ladder), units as f64);
-        Ok(Self { sandwich, asked: asked_for.clone(), units, schedule, from, names, meaning })
+        let (sandwich, units, shared) = (sandwich.on(ladder), units as f64, ladder.rungs().len() > 1);
+        Ok(Self { sandwich, asked: asked_for.clone(), units, schedule, from, names, shared, meaning })
     }
 
     /// What they cost, rung by rung.
@@ -152,9 +168,13 @@ impl Intervals {
     }
 
     /// What they cost where they are not paid yet.
-    pub(super) fn unpaid(&self, ladder: &Ladder, training: &Question, books: &Books) -> Result<Charge, Error> {
-        let stored = books.stored(&self.question(training)).map_err(of_ledger)?;
-        Ok(if stored.is_some() { Charge::new() } else { self.charge(ladder) })
+    pub(super) fn unpaid(&self, ladder: &Ladder, training: &Question, books: &mut Books) -> Result<Charge, Error> {
+        beside::unpaid(self.charge(ladder), &self.question(training), books)
+    }
+
+    /// What is meant, as a part of what a training means.
+    pub(super) fn meaning(&self) -> &str {
+        &self.meaning
     }
 
     /// What is released, in words.
@@ -181,16 +201,27 @@ impl Intervals {
     ) -> Result<Estimates, Error> {
         let question = self.question(training);
         let stored = open.books.stored(&question).map_err(of_ledger)?;
+        let again = stored.is_some();
         let both = if let Some(stored) = stored {
             Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
         } else {
             let sums = learner.sandwich(&self.sandwich, trained.theta())?;
             beside::release(&self.sandwich, &sums, learner.plan().ladder(), question, noise, open)?
         };
-        self.found(learner, trained, &both)
+        let mut estimates = self.found(learner, trained, &both).unwrap_or_else(|error| {
+            let told = format!("there are no intervals: {error}; {}", error.hint());
+            Estimates { confidence: self.asked.confidence, parameters: Vec::new(), stored: again, notes: vec![told] }
+        });
+        estimates.stored = again;
+        Ok(estimates)
     }
 
-    fn found(&self, learner: &Learner<Network>, trained: &Trained, both: &[i64]) -> Result<Estimates, Error> {
+    fn found(
+        &self,
+        learner: &Learner<Network>,
+        trained: &Trained,
+        both: &[i64],
+    ) -> Result<Estimates, statistics::Error> {
         let plan = learner.plan();
         let run = Run {
             steps: plan.steps(),
@@ -202,14 +233,11 @@ impl Intervals {
         };
         let (hessian, gradient) = both.split_at(both.len() / 2);
         let average: Vec<f64> = trained.theta().iter().map(|&value| f64::from(value)).collect();
-        let found = || {
-            let moments = self.sandwich.moments(hessian, gradient, self.units)?;
-            let spread = Spread::of(&moments, self.units, &run)?;
-            // Linear models start at zero.
-            let pull = spread.pull(&vec![0.0; average.len()], &average)?;
-            Ok((spread.intervals(&average, self.asked.confidence)?, pull, spread))
-        };
-        let (intervals, pull, spread) = found().map_err(|error| cannot(&error))?;
+        let moments = self.sandwich.moments(hessian, gradient, self.units)?;
+        let spread = Spread::of(&moments, self.units, &run)?;
+        // Linear models start at zero.
+        let pull = spread.pull(&vec![0.0; average.len()], &average)?;
+        let intervals = spread.intervals(&average, self.asked.confidence)?;
         let mut notes = Vec::new();
         let pulled = pull.iter().zip(&spread.errors).filter(|(pull, error)| pull.abs() > 0.2 * error.total()).count();
         if pulled > 0 {
@@ -217,6 +245,19 @@ impl Intervals {
                 "{pulled} of {} parameters are still on their way from where they started, by more than a fifth of a standard error: intervals miss more often than they say; take more or longer steps",
                 average.len()
             ));
+        }
+        let unsure = spread.unsure.iter().filter(|unsure| **unsure > 0.25).count();
+        if unsure > 0 {
+            notes.push(format!(
+                "the spread of gradients is not known well beside its own noise, for {unsure} of {} parameters: their intervals may be much too narrow or too wide; \
+                 clip at a smaller norm, or give intervals.noise less",
+                average.len()
+            ));
+        }
+        if self.shared {
+            notes.push(
+                "rows are taken as independent; where those of one user are alike, intervals are too narrow".to_owned(),
+            );
         }
         let rows = self.names.iter().zip(&average).zip(intervals).zip(&spread.errors);
         let parameters = rows.map(|(((name, &value), interval), error)| Estimate {
@@ -229,13 +270,19 @@ impl Intervals {
             from_sampling: error.sampling,
             from_noise: error.noise,
         });
-        Ok(Estimates { confidence: self.asked.confidence, parameters: parameters.collect(), notes })
+        Ok(Estimates { confidence: self.asked.confidence, parameters: parameters.collect(), stored: false, notes })
     }
 }
 
 impl Estimates {
     /// A table for people.
     pub(super) fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.parameters.is_empty() {
+            for note in &self.notes {
+                writeln!(out, "{note}")?;
+            }
+            return Ok(());
+        }
         let range = format!("{} interval", percent(self.confidence));
         let mut table = Table::new([
             ("parameter", Side::Left),

@@ -31,8 +31,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use trial::{Score, Trial, network};
 use watch::Watcher;
-use whit::account::ledger::{Books, Budget, CurrencyName, LedgerError, Question};
-use whit::core::Refusal;
+use whit::account::ledger::{Books, LedgerError, Question};
 use whit::core::release::ReleaseError;
 use whit::learn::checkpoint::{Checkpoint, Place, with_ending, write_at_once};
 use whit::learn::model::Network;
@@ -133,7 +132,7 @@ fn of_ledger(error: LedgerError) -> Error {
 struct TrainView<'a> {
     card: &'a Card,
     model: Option<String>,
-    /// Whether it was read from the ledger and cost nothing this time.
+    /// Whether the model was read from the ledger and cost nothing this time.
     stored: bool,
     /// The step from which it went on, where it was interrupted before.
     resumed_from: Option<u64>,
@@ -229,7 +228,9 @@ impl Train {
                 estimates.write(out)?;
             }
             if again {
-                writeln!(out, "\nfrom entry {} of the ledger: nothing was charged", trained.card.entry.unwrap_or(0))?;
+                let new = estimates.is_some_and(|estimates| !estimates.stored);
+                let charged = if new { "intervals were charged now" } else { "nothing was charged" };
+                writeln!(out, "\nfrom entry {} of the ledger: {charged}", trained.card.entry.unwrap_or(0))?;
             }
         }
         out.flush()?;
@@ -252,15 +253,21 @@ impl Train {
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         let budgets = open.tables.budgets(&spec.dataset)?;
-        let charge = prepared.unpaid(&question, &open.books)?;
         let stored = open.books.stored(&question).map_err(of_ledger)?.is_some();
+        let charge = match &prepared.intervals {
+            Some(intervals) if stored => {
+                intervals.unpaid(prepared.learner.plan().ladder(), &question, &mut open.books)?
+            }
+            _ => prepared.unpaid(&question, &mut open.books)?,
+        };
+        let nothing = stored && (prepared.intervals.is_none() || charge.is_empty());
         let fits = open.books.booking(question, &budgets).would_fit(&charge);
         if self.json {
             let view = TrainView { card, model: None, stored, resumed_from: None, intervals: None, private: None };
             return write_json(&view, out);
         }
         write_card(card, out)?;
-        match (stored, fits) {
+        match (nothing, fits) {
             (true, _) => writeln!(out, "\nit is in the ledger already: training it costs nothing more")?,
             (false, Ok(())) => writeln!(out, "\nit fits the budget; nothing was charged")?,
             (false, Err(refusal)) => writeln!(out, "\nit would be refused: {refusal}")?,
@@ -324,11 +331,9 @@ impl Train {
         let (begin, found) = self.begin(place, run, &mut open.books, &question)?;
         let resumed = matches!(begin, Begin::On { entry: Some(_), .. });
         if !resumed {
-            let (all, budgets) = (prepared.unpaid(&question, &open.books)?, open.tables.budgets(&spec.dataset)?);
-            let fits = open.books.booking(question.clone(), &budgets).would_fit(&all);
-            fits.map_err(|refusal| {
+            let (all, budgets) = (prepared.unpaid(&question, &mut open.books)?, open.tables.budgets(&spec.dataset)?);
+            beside::check(&all, open.books.booking(question.clone(), &budgets), &budgets).inspect_err(|_| {
                 let _ = place.clear(); // nothing is reserved, and nothing was drawn
-                refused(&refusal, &budgets)
             })?;
         }
         let Prepared { mut learner, directions, answers, recipe, noise, .. } = prepared;
@@ -380,14 +385,13 @@ impl Train {
         let trained = released.map_err(|error| match error {
             ReleaseError::Refused(refusal) => {
                 let _ = place.clear(); // nothing is reserved, and nothing was drawn
-                refused(&refusal, &budgets)
+                beside::refused(&refusal, &budgets)
             }
             ReleaseError::Ledger(failure) => {
                 if !resumed {
                     let _ = place.clear();
                 }
-                let hint = failure.hint.clone().map_or_else(String::new, |hint| format!("\n  hint: {hint}"));
-                Error::Failed(format!("{failure}{hint}"))
+                beside::broken(&failure)
             }
             other => Error::Failed(format!(
                 "{other}\n  hint: the same command goes on from the last checkpoint, and pays no second time"
@@ -412,20 +416,6 @@ impl Train {
         }
         Ok(())
     }
-}
-
-/// A refusal, with what would fit and what might help.
-fn refused(refusal: &Refusal, budgets: &[Budget]) -> Error {
-    let fits = refusal.available.filter(|fits| *fits > 0.0);
-    let fits = fits
-        .map_or_else(String::new, |fits| format!("; about ε = {} of this kind would fit", number::brief_down(fits)));
-    let plain = budgets.iter().any(|budget| budget.delta > 0.0 && budget.currency != CurrencyName::Renyi);
-    let better = if plain {
-        "; a budget with currency = \"renyi\" sees that only some units are drawn, and counts less"
-    } else {
-        ""
-    };
-    Error::Refused(format!("{refusal}\n  hint: nothing was charged{fits}{better}; `whit ledger` shows what was spent"))
 }
 
 /// Where the points of a curve lie until its run is done.

@@ -35,7 +35,7 @@ impl From<LearnError> for Error {
     }
 }
 
-/// What gradients are clipped at where nothing has to be bounded: none is that long, and sums are still told apart by less than a hundred-millionth of it.
+/// What gradients are clipped at where nothing has to be bounded: none is that long.
 pub(super) const UNCLIPPED: f64 = 1e4;
 
 /// A learner that stands at its start, and what is said of it.
@@ -69,7 +69,7 @@ impl Prepared {
     }
 
     /// What steps and releases beside them cost together, as far as it is not paid: what must fit before any is charged.
-    pub(super) fn unpaid(&self, training: &Question, books: &Books) -> Result<Charge, Error> {
+    pub(super) fn unpaid(&self, training: &Question, books: &mut Books) -> Result<Charge, Error> {
         let plan = self.learner.plan();
         let mut charges = Vec::new();
         if let Some(directions) = &self.directions {
@@ -232,7 +232,7 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
     if !matches!(kind, Kind::Feature) && privacy.padding.is_some() {
         return Err(asked("privacy.padding is for feature units", "leave it out, or protect `feature` in whit.toml"));
     }
-    let told = kind == Kind::Label && matches!(privacy.way, Some(spec::Way::Response | spec::Way::TwoStages { .. }));
+    let told = kind == Kind::Label && privacy.way.is_some_and(spec::Way::tells);
     if matches!(kind, Kind::Feature | Kind::Label) && privacy.way.is_some() && !told {
         return Err(asked(
             format!("privacy.way does not apply where the unit is a {kind}: what is public goes a way of its own"),
@@ -406,9 +406,7 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
 fn delta_of(spec: &Spec, dataset: &Dataset) -> Result<f64, Error> {
     let budgets = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0);
     let delta = spec.privacy.delta.or_else(|| budgets.reduce(f64::min));
-    if matches!(spec.privacy.way, Some(spec::Way::Response | spec::Way::TwoStages { .. }))
-        && delta.unwrap_or(0.0) == 0.0
-    {
+    if spec.privacy.way.is_some_and(spec::Way::tells) && delta.unwrap_or(0.0) == 0.0 {
         return Ok(0.0); // randomised response has no δ
     }
     let delta =
@@ -571,8 +569,10 @@ pub(super) fn assemble(
     let average = weights.map(|weights| Average::new(weights, parameters)).transpose().map_err(LearnError::from)?;
     let moves = Moves { rule: &rule, schedule: &schedule, radius, average: weights };
     let text = |value: serde_json::Result<String>| value.map_err(|why| Error::Failed(why.to_string()));
+    let told = answers.as_ref().map_or("", Answers::meaning);
+    let around = intervals.as_ref().map_or("", Intervals::meaning);
     let meaning = format!(
-        "learn 1\n{}\nwhere {:?}\n{plan:?}\nδ {delta:?}\n{way:?}\n{}\nseed {:?}\n",
+        "learn 1\n{}\nwhere {:?}\n{plan:?}\nδ {delta:?}\n{way:?}\n{}\nseed {:?}\n{told}{around}",
         text(serde_json::to_string(&recipe))?,
         spec.learned,
         text(serde_json::to_string(&moves))?,

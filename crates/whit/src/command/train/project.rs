@@ -72,9 +72,8 @@ impl Directions {
     }
 
     /// What they cost where they are not paid yet.
-    pub(super) fn unpaid(&self, ladder: &Ladder, training: &Question, books: &Books) -> Result<Charge, Error> {
-        let stored = books.stored(&self.question(training)).map_err(of_ledger)?;
-        Ok(if stored.is_some() { Charge::new() } else { self.charge(ladder) })
+    pub(super) fn unpaid(&self, ladder: &Ladder, training: &Question, books: &mut Books) -> Result<Charge, Error> {
+        beside::unpaid(self.charge(ladder), &self.question(training), books)
     }
 
     fn question(&self, training: &Question) -> Question {

@@ -1,6 +1,6 @@
 //! Labels that are told by randomised response before the first step: a release of its own, and the only one that costs anything.
 
-use super::spec::{Spec, Way, asked};
+use super::spec::{Classes, Spec, Way, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
 use crate::command::asked::Open;
@@ -44,7 +44,7 @@ impl Answers {
                 "protect `label` in whit.toml, or take another privacy.way",
             ));
         }
-        let Some(classes) = spec.classes.as_ref().map(|classes| classes.names().len()) else {
+        let Some(names) = spec.classes.as_ref().map(Classes::names) else {
             return Err(asked("labels are told of classes, and none are named", "write classes = 10"));
         };
         if !(first > 0.0 && first <= 1.0) {
@@ -58,10 +58,10 @@ impl Answers {
             epsilon.filter(|epsilon| !epsilon.is_zero() && spec.privacy.noise.is_none()).ok_or_else(|| {
                 asked("labels are told at some ε, and privacy.epsilon does not say which", "write epsilon = 1.0")
             })?;
-        let telling = Telling { epsilon, classes: classes as u32, first };
+        let telling = Telling { epsilon, classes: names.len() as u32, first };
         let charge = telling.charge(rows, ladder)?;
         let mut meaning = format!(
-            "labels told 1\n{} {classes} {epsilon} {first:?}\nwhere {:?}\n{ladder:?}\nseed {:?}\n",
+            "labels told 1\n{} {names:?} {epsilon} {first:?}\nwhere {:?}\n{ladder:?}\nseed {:?}\n",
             spec.target, spec.learned, spec.output.seed
         );
         if first < 1.0 {
@@ -69,13 +69,15 @@ impl Answers {
             let privacy = &spec.privacy;
             let _ = writeln!(
                 meaning,
-                "{:?} {:?} {:?} {:?}\n{:?}\n{:?}\n{:?} {:?} {}",
+                "{:?} {:?} {:?} {:?}\n{:?} {:?}\n{:?}\n{:?} {:?} {:?} {}",
                 spec.features,
                 spec.features_as,
                 spec.scale,
                 spec.offset,
                 spec.model,
+                spec.loss,
                 spec.optimiser,
+                privacy.units,
                 privacy.batch,
                 privacy.rate,
                 privacy.steps
@@ -91,9 +93,13 @@ impl Answers {
     }
 
     /// What they cost where they are not paid yet.
-    pub(super) fn unpaid(&self, training: &Question, books: &Books) -> Result<Charge, Error> {
-        let stored = books.stored(&self.question(training)).map_err(of_ledger)?;
-        Ok(if stored.is_some() { Charge::new() } else { self.charge() })
+    pub(super) fn unpaid(&self, training: &Question, books: &mut Books) -> Result<Charge, Error> {
+        beside::unpaid(self.charge(), &self.question(training), books)
+    }
+
+    /// What is meant, as a part of what a training means.
+    pub(super) fn meaning(&self) -> &str {
+        &self.meaning
     }
 
     /// How they are told, in words.

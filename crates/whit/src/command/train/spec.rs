@@ -160,6 +160,13 @@ pub(super) enum Way {
     },
 }
 
+impl Way {
+    /// Whether labels are told before the first step.
+    pub(super) fn tells(self) -> bool {
+        matches!(self, Self::Response | Self::TwoStages { .. })
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Padding {

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use whit::learn::bound::Seen;
+use whit::learn::checkpoint::write_at_once;
 use whit::learn::model::Network;
 use whit::learn::train::Learner;
 use whit::learn::{Plan, Recipe};
@@ -58,11 +59,9 @@ impl<'a> Watcher<'a> {
         let before = std::fs::read_to_string(file).unwrap_or_default(); // what cannot be read is left out of the curve
         let kept = before.lines().filter_map(read).filter(|(step, _)| *step <= taken as f64);
         self.points = kept.collect();
-        let write = || {
-            let mut file = std::fs::File::create(file)?;
-            self.points.iter().try_for_each(|(step, loss)| writeln!(file, "{step} {loss}"))
-        };
-        self.kept = write().is_ok().then(|| file.to_owned());
+        let mut lines = Vec::new();
+        let written = self.points.iter().try_for_each(|(step, loss)| writeln!(lines, "{step} {loss}"));
+        self.kept = written.and_then(|()| write_at_once(file, &lines)).is_ok().then(|| file.to_owned());
     }
 
     /// Sees one step.
@@ -77,7 +76,8 @@ impl<'a> Watcher<'a> {
             if let Some(score) = score {
                 self.points.push((taken as f64, score.loss));
                 let file = self.kept.as_ref().and_then(|file| std::fs::File::options().append(true).open(file).ok());
-                let _ = file.map(|mut file| writeln!(file, "{taken} {}", score.loss));
+                // In one piece, so that no half of a number is ever read.
+                let _ = file.map(|mut file| file.write_all(format!("{taken} {}\n", score.loss).as_bytes()));
             }
         }
         if !self.progress.is_watched() {
