@@ -236,8 +236,8 @@ fn what_the_noise_in_gradients_does_to_a_variance_is_told() {
         let [a, b, c] = [0.4, 0.4 / 2_f64.sqrt(), 0.4].map(|deviation| deviation * normal(&mut entropy));
         let gradient = vec![4.0 + a, 1.0 + b, 1.0 + b, 3.0 + c];
         let spread = Spread::of(&Moments { gradient, ..known.clone() }, 100.0, &run).unwrap();
-        for j in 0..2 {
-            squares[j] += (spread.errors[j].data.powi(2) / exact.errors[j].data.powi(2) - 1.0).powi(2) / 4000.0;
+        for (square, (found, exact)) in squares.iter_mut().zip(spread.errors.iter().zip(&exact.errors)) {
+            *square += ((found.data / exact.data).powi(2) - 1.0).powi(2) / 4000.0;
         }
     }
     for j in 0..2 {
