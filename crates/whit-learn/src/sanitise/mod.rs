@@ -182,15 +182,20 @@ impl Sanitiser {
         })
     }
 
-    /// Without noise there is nothing that a lattice could hide.
-    fn divide(&mut self, sum: &[f64], mean: &mut [f64]) -> Result<(), SanitiseError> {
+    /// Whether a step is left, and the sum is one of this plan's.
+    fn check(&self, sum: &[f64]) -> Result<(), SanitiseError> {
         if self.left == 0 {
             return Err(SanitiseError::Spent { steps: self.steps });
         }
         if sum.len() != self.coordinates {
             return Err(SanitiseError::Length { expected: self.coordinates, found: sum.len() });
         }
-        self.grid.check(sum)?;
+        self.grid.check(sum)
+    }
+
+    /// Without noise there is nothing that a lattice could hide.
+    fn divide(&mut self, sum: &[f64], mean: &mut [f64]) -> Result<(), SanitiseError> {
+        self.check(sum)?;
         self.left -= 1;
         mean.iter_mut().zip(sum).for_each(|(mean, sum)| *mean = sum / self.divisor);
         Ok(())
@@ -200,13 +205,7 @@ impl Sanitiser {
     ///
     /// What is refused leaves no trace: no noise is taken and no step is used up.
     pub fn sanitise_with<R>(&mut self, sum: &[f64], read: impl FnOnce(&[i64]) -> R) -> Result<R, SanitiseError> {
-        if self.left == 0 {
-            return Err(SanitiseError::Spent { steps: self.steps });
-        }
-        if sum.len() != self.coordinates {
-            return Err(SanitiseError::Length { expected: self.coordinates, found: sum.len() });
-        }
-        self.grid.check(sum)?;
+        self.check(sum)?;
         let mut noisy = self.ahead.take()?;
         self.left -= 1;
         let done = self.grid.add_to(&mut noisy, sum).map(|()| read(&noisy));

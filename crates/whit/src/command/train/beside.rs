@@ -75,6 +75,14 @@ pub(super) fn release<M: Mechanism<Noisy: Persist>>(
     Ok(released.map_err(|error| failed(error, &budgets))?.value)
 }
 
+/// What an interrupted run was begun with, and the ledger does not have.
+pub(super) fn gone(what: &str) -> Error {
+    asked(
+        format!("the {what} that this run was begun with are not in the ledger any more"),
+        "remove its checkpoint and void its entry, to begin anew",
+    )
+}
+
 /// The same with noise that comes again, charged to nobody: for experiments.
 pub(super) fn try_out<M: Mechanism<Noisy: Persist>>(
     mechanism: &M,

@@ -94,10 +94,7 @@ impl Directions {
         let triangle = if let Some(stored) = stored {
             Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
         } else if resumed {
-            return Err(asked(
-                "the directions that this run was begun with are not in the ledger any more",
-                "remove its checkpoint and void its entry, to begin anew",
-            ));
+            return Err(beside::gone("directions"));
         } else {
             let sum = learner.second_moments(&self.scatter)?;
             beside::release(&self.scatter, &sum, learner.plan().ladder(), question, noise, open)?

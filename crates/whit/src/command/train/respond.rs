@@ -24,19 +24,10 @@ pub(super) struct Answers {
     text: String,
 }
 
-/// The share of rows that are told without a prior, where labels are told at all.
-fn first(spec: &Spec) -> Option<f64> {
-    match spec.privacy.way {
-        Some(Way::Response) => Some(1.0),
-        Some(Way::TwoStages { first }) => Some(first),
-        _ => None,
-    }
-}
-
 impl Answers {
     /// Of the labels of these rows, where a training file asks for it.
     pub(super) fn new(spec: &Spec, ladder: &Ladder, rows: &Rows) -> Result<Option<Self>, Error> {
-        let Some(first) = first(spec) else { return Ok(None) };
+        let Some(first) = spec.privacy.way.and_then(Way::first) else { return Ok(None) };
         let kind = ladder.protected().unit.kind();
         if kind != Kind::Label {
             return Err(asked(
@@ -133,10 +124,7 @@ impl Answers {
                 .ok_or_else(|| Error::Failed(format!("entry {} of the ledger holds no labels", stored.number)));
         }
         if resumed {
-            return Err(asked(
-                "the labels that this run was begun with are not in the ledger any more",
-                "remove its checkpoint and void its entry, to begin anew",
-            ));
+            return Err(beside::gone("labels"));
         }
         let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
         beside::release(&mechanism, &labels[..], learner.plan().ladder(), question, noise, open)

@@ -161,9 +161,18 @@ pub(super) enum Way {
 }
 
 impl Way {
+    /// The share of rows whose labels are told without a prior, where labels are told before the first step.
+    pub(super) fn first(self) -> Option<f64> {
+        match self {
+            Self::Response => Some(1.0),
+            Self::TwoStages { first } => Some(first),
+            Self::Mean | Self::Truncated | Self::Sum | Self::Local { .. } => None,
+        }
+    }
+
     /// Whether labels are told before the first step.
     pub(super) fn tells(self) -> bool {
-        matches!(self, Self::Response | Self::TwoStages { .. })
+        self.first().is_some()
     }
 }
 
