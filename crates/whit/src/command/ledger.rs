@@ -266,6 +266,7 @@ impl Show {
             table.row([entry, release.time.clone(), dataset, analyst, release.state.to_owned(), question]);
         }
         table.write(out)?;
+        explain_left(&view.accounts, talk)?;
         for change in &view.changes {
             writeln!(
                 talk,
@@ -290,6 +291,21 @@ impl Show {
         }
         Ok(())
     }
+}
+
+/// Says why what is spent and what is left do not make up the budget, where they do not.
+fn explain_left(accounts: &[AccountView], talk: &mut dyn Write) -> Result<(), Error> {
+    let off = |account: &AccountView| match (account.budget, account.left) {
+        (Some(budget), Some(left)) => (account.spent.0 + left.0 - budget.epsilon).abs() > 1e-4 * budget.epsilon,
+        _ => false,
+    };
+    if accounts.iter().any(off) {
+        writeln!(
+            talk,
+            "note: ε left is that of the largest release with Gaussian noise that would still fit, at the budget's δ; ε of several releases does not add up, and half of δ is kept for private keys, so that spent and left need not make up the budget"
+        )?;
+    }
+    Ok(())
 }
 
 fn table_of(accounts: &[AccountView]) -> Table {
