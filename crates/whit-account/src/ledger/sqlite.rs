@@ -327,25 +327,30 @@ impl Books {
 
     /// Notes the fingerprint of one data set, and tells whether it was another when it was last noted. For the owner of the data only.
     pub fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
-        let keyed = self.secret.fingerprint(fingerprint);
-        let sound = |kept: &str| self.sound_source(dataset, kept);
-        let sql = "SELECT fingerprint, sound FROM sources WHERE dataset = ?1";
-        let last: Option<(String, Vec<u8>)> = self
-            .connection
-            .query_row(sql, [dataset], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()
-            .map_err(|error| self.explain(&error))?;
-        if last.as_ref().is_some_and(|(kept, check)| sound(kept) != *check) {
-            return Err(self.changed_row("sources"));
-        }
-        if last.as_ref().is_some_and(|(kept, _)| *kept == keyed) {
+        let (keyed, last) = (self.secret.fingerprint(fingerprint), self.last_source(dataset)?);
+        if last.as_ref() == Some(&keyed) {
             return Ok(false);
         }
         let sql = "INSERT INTO sources VALUES (?1, ?2, ?3)
                    ON CONFLICT (dataset) DO UPDATE SET fingerprint = ?2, sound = ?3";
-        let noted = self.connection.execute(sql, params![dataset, keyed, sound(&keyed)]);
+        let noted = self.connection.execute(sql, params![dataset, keyed, self.sound_source(dataset, &keyed)]);
         noted.map_err(|error| self.explain(&error))?;
         Ok(last.is_some())
+    }
+
+    /// Whether a data set had another fingerprint when it was last noted, if it ever was. Nothing is noted now.
+    pub fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
+        Ok(self.last_source(dataset)?.is_some_and(|last| last != self.secret.fingerprint(fingerprint)))
+    }
+
+    fn last_source(&self, dataset: &str) -> Result<Option<String>, LedgerError> {
+        let sql = "SELECT fingerprint, sound FROM sources WHERE dataset = ?1";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
+        match self.connection.query_row(sql, [dataset], read).optional().map_err(|error| self.explain(&error))? {
+            Some((kept, sound)) if self.sound_source(dataset, &kept) == sound => Ok(Some(kept)),
+            Some(_) => Err(self.changed_row("sources")),
+            None => Ok(None),
+        }
     }
 
     /// Notes the hash of a source file, so that it need not be read again while its size and time stay the same. No part of the chain.
