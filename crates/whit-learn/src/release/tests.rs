@@ -7,6 +7,7 @@ fn recipe(outputs: usize) -> Recipe {
     Recipe {
         dataset: "visits".to_owned(),
         features: vec!["a".to_owned(), "b".to_owned()],
+        widths: BTreeMap::new(),
         bits: false,
         scale: 1.0,
         offset: 0.0,
@@ -25,7 +26,7 @@ fn card() -> Card {
     let caps = Caps { elements_per_user: Some(1000), rows_per_element: None };
     let ladder = Ladder::new(units, caps, Kind::Element).unwrap();
     let plan = Draft::new(ladder, "1/100".parse().unwrap(), Count::Declared(10_000), 1.0, 100).with_noise(1.0).unwrap();
-    Card::of(&plan, 1e-6, &recipe(1), "f00d", 3, Noise::Secret { threads: 1 }).unwrap()
+    Card::of(&plan, 1e-6, &recipe(1), 3, Noise::Secret { threads: 1 }).unwrap()
 }
 
 fn sample() -> Trained {
