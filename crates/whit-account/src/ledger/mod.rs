@@ -6,20 +6,31 @@
 //! # What the file holds
 //! | table | one row is |
 //! |---|---|
-//! | `entries` | a release: data set, analyst, question, fingerprint of the data, charge, budgets in force |
+//! | `entries` | a release: data set, analyst, question, fingerprint of the data (keyed), charge, budgets in force |
 //! | `results` | what was released |
-//! | `events` | *reserve*, *commit* or *void*, chained by hashes |
+//! | `events` | *reserve*, *commit*, *void*, *progress* or *note*, chained by hashes |
 //! | `head` | how many events there are, and the last one's hash |
-//! | `files` | hashes of source files, to save reading them again; no part of the chain |
+//! | `secret` | what fingerprints are keyed with; it never leaves the file |
+//! | `files`, `sources` | hashes of source files, to save reading them again, and of data sets; no part of the chain |
 //!
 //! Each event keeps a digest of every field that it is about, and a hash over these digests and the hash before. So
 //! [`Books::verify`] names the entry and the field of the first change.
 //!
-//! # What verifying cannot find
-//! Whoever may write the file can write all of it anew: every hash from a changed record on, and the head, or an older copy of the
-//! whole file, or one whose last records were cut off together with the head. A chain without a secret shows accidents and careless hands, not such a forgery. To find it
-//! keep the [`Head`] elsewhere (print it, mail it, sign it) and ask [`Books::verify_after`], which checks that the
-//! chain still leads through it. Bytes of the file that hold nothing (free pages) are not looked at.
+//! # What stands beside it
+//! | file | what it is |
+//! |---|---|
+//! | `whit.ledger.head` | how far the chain goes: without it, or where it says otherwise, nothing is opened |
+//! | `whit.ledger-journal` | SQLite's, to take back a transaction that was killed; empty or void otherwise |
+//! | `whit.ledger.log` | [`OperatorLog`]: what the owner must see and the analyst must not |
+//!
+//! All are made with mode 0600. A second head may stand [far away](Opening::witness), for the case that all of these go at once.
+//! A file that is gone, cut, rolled back to an older copy, or changed in any byte that holds something is an error when the ledger is next opened, used or
+//! verified. An owner who knows why [accepts](Books::accept) the ledger as it stands, or [begins anew](Books::reset); both are kept.
+//!
+//! # What this cannot find
+//! Whoever may write all of these files can write all of them anew: every hash from a changed record on, and every head. A chain without a signature
+//! shows accidents and careless hands, not such a forgery. To find it keep the [`Head`] out of reach (print it, mail it) and ask
+//! [`Books::verify_after`], which checks that the chain still leads through it. Bytes that hold nothing (free pages) are not looked at.
 
 mod budget;
 mod chain;
@@ -27,19 +38,25 @@ mod entry;
 mod error;
 mod export;
 mod format;
+mod log;
 pub mod memory;
+mod open;
 mod report;
+mod secret;
 mod sqlite;
 mod verify;
 mod watch;
+mod witness;
 
 pub use budget::{Budget, CurrencyName, NoSuchCurrency};
 pub use chain::{Fault, Head};
-pub use entry::{Entry, State};
+pub use entry::{Decision, Entry, State};
 pub use error::LedgerError;
 pub use export::ExportError;
 pub use format::time_text;
+pub use log::OperatorLog;
 pub use memory::Memory;
+pub use open::Opening;
 pub use report::{Account, BudgetChange, Moment, Reaccounted, Statement, Which};
 #[doc(hidden)]
 pub use sqlite::Step;

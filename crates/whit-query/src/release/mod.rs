@@ -315,10 +315,9 @@ impl Tables {
             analyst: analyst.to_owned(),
             meaning: meaning.clone(),
             text: sql.to_owned(),
-            fingerprint: fingerprint.clone(),
+            fingerprint,
             partition: self.partitions.get(&plan.dataset).cloned(),
         };
-        let changed = books.last_fingerprint(&plan.dataset).map_err(of_ledger)?.is_some_and(|last| last != fingerprint);
         let stored = books.stored(&question).map_err(of_ledger)?;
         let mut prices = None;
         let (released, entry, again) = if let Some(stored) = stored {
@@ -364,8 +363,6 @@ impl Tables {
         statement.prices = prices.unwrap_or_else(|| Statement::prices(&calibrated.charge, delta));
         statement.partition = question.partition;
         (statement.entry, statement.stored) = (entry, again);
-        // For the owner only, and not for the answer: that it changed tells of the data.
-        self.note_change(changed);
         if seed.is_some() {
             statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
         }
@@ -448,14 +445,16 @@ impl Tables {
         self.fingerprint_of(&names, books)
     }
 
-    /// The fingerprint of these data sets, which stand in order.
+    /// The fingerprint of these data sets, which stand in order. Whether one of them changed is noted, for the owner only: it tells of the data.
     pub(crate) fn fingerprint_of(&self, names: &[String], books: &mut Books) -> Result<String, QueryError> {
-        let mut hashes = Remembered { books };
-        let mut whole = blake3::Hasher::new();
+        let (mut whole, mut changed) = (blake3::Hasher::new(), false);
         for name in names {
+            let own = self.warehouse.source(name)?.fingerprint(&mut Remembered { books: &mut *books })?;
+            changed |= books.note_source(name, &own).map_err(of_ledger)?;
             whole.update(name.as_bytes());
-            whole.update(self.warehouse.source(name)?.fingerprint(&mut hashes)?.as_bytes());
+            whole.update(own.as_bytes());
         }
+        self.note_change(changed);
         Ok(whole.finalize().to_hex().to_string())
     }
 
