@@ -37,7 +37,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use trial::{Score, Trial, network};
 use watch::Watcher;
-use whit::account::ledger::{Books, Budget, LedgerError, Question};
+use whit::account::ledger::{Books, LedgerError, Question};
 use whit::core::release::ReleaseError;
 use whit::learn::checkpoint::{Place, with_ending, write_at_once};
 use whit::learn::release::{self, Keeping, Task};
@@ -221,9 +221,8 @@ impl Train {
             place.clear().map_err(|error| Error::file(place.path(), &error))?;
             let _ = std::fs::remove_file(curve_of(&place)); // there is none where none was asked for
         }
-        let budgets = self.budgets(&spec, tables)?;
-        let around =
-            |intervals: &Intervals| intervals.release(&reader, &trained, &question, (&mut *books, &budgets[..]));
+        let watch = self.watch(&spec, tables)?;
+        let around = |intervals: &Intervals| intervals.release(&reader, &trained, &question, (&mut *books, &watch));
         let estimates = planned.promise.intervals.as_ref().map(around).transpose()?;
         let estimates = estimates.as_ref();
         let score = self.score(&reader, owner, &trained)?;
@@ -253,10 +252,10 @@ impl Train {
         self.draw(&spec, &points, talk)
     }
 
-    /// The budgets that watch over a training; none where its owner gives all privacy up.
-    fn budgets(&self, spec: &Spec, tables: &Tables) -> Result<Vec<Budget>, Error> {
-        let budgets = tables.budgets(&spec.dataset)?;
-        Ok(if spec.output.seed.is_some() && self.seed_destroys_privacy { Vec::new() } else { budgets })
+    /// The budgets that watch over a training, unless its owner gives all privacy up.
+    fn watch(&self, spec: &Spec, tables: &Tables) -> Result<beside::Watch, Error> {
+        let given_up = spec.output.seed.is_some() && self.seed_destroys_privacy;
+        Ok(beside::Watch { budgets: tables.budgets(&spec.dataset)?, given_up })
     }
 
     /// How the model does on rows that were set aside, for the owner alone.
@@ -324,22 +323,22 @@ impl Train {
             return Err(spec::asked("there is no interrupted run to go on with", hint));
         }
         let (planned, spec) = (reader.planned, reader.spec);
-        let budgets = self.budgets(spec, reader.tables)?;
+        let watch = self.watch(spec, reader.tables)?;
         let (resumed, taken) = (begin.entry.is_some(), begin.taken());
         if !resumed {
             let all = planned.unpaid(question, books)?;
-            beside::check(&all, books.booking(question.clone(), &budgets), &budgets)?;
+            beside::check(&all, question.clone(), books, &watch)?;
         }
         progress.start("learning");
         let promise = &planned.promise;
         let directions = promise.directions.as_ref();
-        let directions = directions.map(|directions| directions.release(reader, question, resumed, (books, &budgets)));
+        let directions = directions.map(|directions| directions.release(reader, question, resumed, (books, &watch)));
         let projection = directions.transpose()?.map(|(projection, gap)| {
             card.projection = card.projection.take().map(|told| format!("{told}; {gap}"));
             projection
         });
         let answers = promise.answers.as_ref();
-        let answers = answers.map(|answers| answers.release(reader, question, resumed, (books, &budgets)));
+        let answers = answers.map(|answers| answers.release(reader, question, resumed, (books, &watch)));
         let labels = answers.transpose()?;
         let trial = match owner.filter(|_| !self.plot.is_empty()) {
             Some(owner) => {
@@ -366,22 +365,22 @@ impl Train {
             make: Box::new(make),
         };
         let mut booking = match begin.entry {
-            None => books.booking(question.clone(), &budgets),
-            Some(entry) => books.resume(question.clone(), &budgets, entry).from_checkpoint(begin.at),
+            None => watch.booking(books, question.clone()),
+            Some(entry) => books.resume(question.clone(), &watch.budgets, entry).from_checkpoint(begin.at),
         };
         let (from, every) = (begin.from, spec.output.checkpoint_every);
         let keeping = Keeping { run: run.to_owned(), place, every, from, unnoted: begin.unnoted };
-        let mut watch = |learner: &_, seen: &_| {
+        let mut see = |learner: &_, seen: &_| {
             watcher.see(learner, seen);
             Ok(())
         };
-        let run = Run::new(task, keeping, &mut watch);
+        let run = Run::new(task, keeping, &mut see);
         let released = release::train(&run, &mut booking);
         if let Some(learner) = run.into_learner() {
             reader.put(learner);
         }
         let trained = released.map_err(|error| match error {
-            ReleaseError::Refused(refusal) => beside::refused(&refusal, &budgets),
+            ReleaseError::Refused(refusal) => beside::refused(&refusal, &watch.budgets),
             ReleaseError::Ledger(failure) => beside::broken(&failure),
             other => Error::Failed(format!(
                 "{other}\n  hint: the same command goes on from the last checkpoint, and pays no second time"

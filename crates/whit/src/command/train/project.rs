@@ -2,11 +2,12 @@
 //!
 //! The ledger keeps what was released, so whoever goes on with an interrupted run, or tries another model on the same directions, pays no second time.
 
+use super::beside::Watch;
 use super::reader::Reader;
 use super::spec::{Spec, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
-use whit::account::ledger::{Books, Budget, Question};
+use whit::account::ledger::{Books, Question};
 use whit::core::{Charge, Kind, Ladder, Mechanism};
 use whit::learn::model::Network;
 use whit::learn::pca::{Gap, Principal};
@@ -87,7 +88,7 @@ impl Directions {
         reader: &Reader<'_>,
         training: &Question,
         resumed: bool,
-        (books, budgets): (&mut Books, &[Budget]),
+        (books, watch): (&mut Books, &Watch),
     ) -> Result<(Projection, Gap), Error> {
         let question = self.question(training);
         let stored = books.stored(&question).map_err(of_ledger)?;
@@ -101,7 +102,7 @@ impl Directions {
                 let sum = reader.with(|learner| learner.second_moments(&self.scatter));
                 self.scatter.sanitise(&sum.map_err(|error| beside::unread(&error))?, entropy)
             };
-            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, budgets))?
+            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, watch))?
         };
         self.found(&triangle)
     }

@@ -1,11 +1,12 @@
 //! Labels that are told by randomised response before the first step: a release of its own, and the only one that costs anything.
 
+use super::beside::Watch;
 use super::reader::Reader;
 use super::spec::{Classes, Spec, Way, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
 use std::fmt::Write as _;
-use whit::account::ledger::{Books, Budget, Question};
+use whit::account::ledger::{Books, Question};
 use whit::core::{Charge, Kind, Ladder, Mechanism};
 use whit::learn::label::NoisyLabels;
 use whit::learn::model::Network;
@@ -119,7 +120,7 @@ impl Answers {
         reader: &Reader<'_>,
         training: &Question,
         resumed: bool,
-        (books, budgets): (&mut Books, &[Budget]),
+        (books, watch): (&mut Books, &Watch),
     ) -> Result<NoisyLabels, Error> {
         let question = self.question(training);
         if let Some(stored) = books.stored(&question).map_err(of_ledger)? {
@@ -136,7 +137,7 @@ impl Answers {
             });
             told.map_err(|error| beside::unread(&error))?
         };
-        beside::release(self.charge(), Box::new(work), question, reader.planned.noise, (books, budgets))
+        beside::release(self.charge(), Box::new(work), question, reader.planned.noise, (books, watch))
     }
 
     /// The labels with coins that come again, charged to nobody: for experiments.
