@@ -63,7 +63,7 @@ impl LearnError {
             Self::Shared(_) => "give each use a parameter of its own".to_owned(),
             Self::NotANumber(_) => "scale the features, lower the step size, or clip to a smaller norm".to_owned(),
             Self::Layer(_) => "group norm and layer norm look at one row at a time and are offered instead".to_owned(),
-            Self::File(_) => "start again with another folder, or put the file back that belongs to it".to_owned(),
+            Self::File(_) => "put the file back that belongs to it, or void its entry and begin anew".to_owned(),
             Self::Sanitise(error) => error.hint().unwrap_or("nothing of this step was released").to_owned(),
             Self::Pool(error) => error.hint().to_owned(),
             Self::Window(_) => "make the window or its stride smaller, or the image larger".to_owned(),

@@ -1,5 +1,6 @@
 //! Sums of outer products `Σ x·xᵀ`, with noise: what covariances, Hessians and principal components are made from.
 
+use crate::source::moves;
 use whit_account::normal::upper_quantile;
 use whit_core::mechanism::SanitiseError;
 use whit_core::{Accuracy, Change, Cost, Ladder, Mechanism, Rung, Sealed};
@@ -115,7 +116,8 @@ pub struct Scatter {
     bits: u32,
     diagonal: RoundedGaussian,
     beside: RoundedGaussian,
-    held: Vec<(Rung, u64)>,
+    /// How many units move with one of a rung, and how.
+    held: Vec<(Rung, (Change, u64))>,
 }
 
 impl Scatter {
@@ -143,10 +145,11 @@ impl Scatter {
     }
 
     /// The same, with what a ladder knows of its rungs: a user whose k units make room for k others moves k pairs,
-    /// not 2k units.
+    /// not 2k units; and rows that are cut to caps make room for others ([`Cut`](crate::source::Cut)).
     #[must_use]
     pub fn on(mut self, ladder: &Ladder) -> Self {
-        self.held = ladder.rungs().iter().cloned().zip(ladder.held().iter().copied()).collect();
+        let rungs = ladder.rungs().iter().zip(ladder.held());
+        self.held = rungs.map(|(rung, &held)| (rung.clone(), moves(ladder, rung, held))).collect();
         self
     }
 
@@ -284,12 +287,13 @@ impl Mechanism for Scatter {
 
     /// Units of a coarser rung share coordinates here, so that [`Rung::disjoint`] saves nothing.
     fn cost(&self, rung: &Rung) -> Cost {
-        let known = self.held.iter().find(|(known, _)| known == rung).map_or(rung.holds, |(_, held)| *held);
+        let own = (rung.unit.change(), rung.holds);
+        let (change, known) = self.held.iter().find(|(known, _)| known == rung).map_or(own, |(_, held)| *held);
         if known == 0 {
             return Cost::Nothing;
         }
         let times = if known > 1 << 53 { (known as f64).next_up() } else { known as f64 };
-        let distance = match rung.unit.change() {
+        let distance = match change {
             Change::AddRemove => times,
             Change::Replace => (times * std::f64::consts::SQRT_2).next_up(), // the constant is above √2
         };

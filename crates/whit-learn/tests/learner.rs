@@ -431,12 +431,7 @@ fn steps_that_cost_nothing_wait_for_labels_that_were_told() {
     let telling = Telling { epsilon: "1".parse().unwrap(), classes: 2, first: 0.5 };
     let data = data(60, 12);
     let learner = |plan: Plan, noise| learner(&data, Kind::Label, plan, Way::Mean, Loss::Logistic, 0.5, noise);
-    let rows = {
-        let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
-        let features = Store::of(data.features.clone(), WIDTH).unwrap();
-        Rows::new(features, targets, Kind::Label, Owners::default()).unwrap()
-    };
-    let charge = telling.charge(&rows, &label()).unwrap();
+    let charge = telling.charge(60, None, &label()).unwrap();
     let plan = || draft().after_labels(charge.clone()).unwrap();
     let rung = label().protected().clone();
     assert_eq!(plan().cost(&rung), Cost::Nothing);

@@ -91,6 +91,12 @@ pub enum PlanError {
         /// The kind of the protected unit.
         kind: Kind,
     },
+    /// Whole users are drawn, and a row may become another user's.
+    #[error("whole users are drawn, and under `{unit}` a row may become another user's, so that two of them change")]
+    MovedRows {
+        /// The protected unit.
+        unit: Unit,
+    },
     /// No accountant can price a rung.
     #[error("`{unit}` has no price: {reason}")]
     Unpriced {
@@ -153,6 +159,9 @@ impl PlanError {
             Self::NoUsers => "declare the number of users, or draw with Poisson sampling".to_owned(),
             Self::NoUserRung { .. } => {
                 "put the user above the protected unit, with the caps that link them, or draw units".to_owned()
+            }
+            Self::MovedRows { .. } => {
+                "draw units, protect the element or the user, or declare change = \"add-remove\"".to_owned()
             }
             Self::Unpriced { .. } => "draw with Poisson sampling, or leave that rung out of the ladder".to_owned(),
             Self::Beside { .. } => "give it more noise, or allow a larger ε".to_owned(),

@@ -518,6 +518,20 @@ impl Tables {
         Ok(whole.finalize().to_hex().to_string())
     }
 
+    /// The same from what is remembered of files, without reading any; nothing where one of them is not as it was.
+    pub(crate) fn known_fingerprint_of(
+        &self,
+        names: &[String],
+        books: &mut Books,
+    ) -> Result<Option<String>, QueryError> {
+        for name in names {
+            if !self.warehouse.source(name)?.is_known(&Remembered { books }) {
+                return Ok(None);
+            }
+        }
+        self.fingerprint_of(names, books).map(Some)
+    }
+
     /// The exact, bounded integers that noise would be added to. Never for people: tests compare them between neighbours.
     #[doc(hidden)]
     pub fn exact_for_tests(&self, sql: &str, asking: &Asking) -> Result<(Plan, Vec<ExactPart>), QueryError> {

@@ -77,6 +77,11 @@ impl Source {
         Ok(all.finalize().to_hex().to_string())
     }
 
+    /// Whether the hashes of all files are remembered, so that [`fingerprint`](Self::fingerprint) reads none.
+    pub(crate) fn is_known(&self, hashes: &dyn FileHashes) -> bool {
+        self.files.iter().all(|path| hash::is_known(path, hashes))
+    }
+
     /// How many bytes all files have.
     pub fn bytes(&self) -> Result<u64, QueryError> {
         self.files.iter().try_fold(0_u64, |sum, path| match hash::Stamp::of(path) {

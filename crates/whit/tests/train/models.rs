@@ -24,9 +24,9 @@ fn directions_are_released_once_and_promised_with_the_steps() {
     // Less noise for the steps alone would have done.
     let plain = json(&room("not_projected", TRAINING), &["train", "train.toml", "--preview"]);
     assert!(card["noise"].as_f64().unwrap() > plain["card"]["noise"].as_f64().unwrap());
-    let score = json(&folder, &["evaluate", "train.toml"]);
+    let score = json(&folder, &["evaluate", "train.toml", "--owner"]);
     assert!(score["accuracy"].as_f64().unwrap() > 0.8, "{score}");
-    let told = json(&folder, &["predict", "model.safetensors", "--where", "split = 'test'"]);
+    let told = json(&folder, &["predict", "model.safetensors", "--owner", "--where", "split = 'test'"]);
     assert_eq!(told.as_array().unwrap().len(), 800);
     // The same again is free, and another model finds the directions in the ledger.
     assert_eq!(json(&folder, &["train", "train.toml"])["stored"], true);
@@ -58,7 +58,7 @@ fn images_are_learned_by_windows() {
     let model = "[model]\nname = \"convolutional\"\nimage = [1, 1, 2]\nhidden = [4]\n\
                  stages = [{ channels = 4, kernel = 1, stride = 1, padding = 0, pool = [1, 1] }]\n[optimiser]";
     let folder = room("images", &TRAINING.replace("[optimiser]", model).replace("epsilon = 1.0", "epsilon = 2.0"));
-    let trained = json(&folder, &["train", "train.toml"]);
+    let trained = json(&folder, &["train", "train.toml", "--owner"]);
     assert_eq!(trained["card"]["parameters"], 8 + 8 * 4 + 4 + 5, "{trained}");
     assert!(trained["private"]["accuracy"].as_f64().unwrap() > 0.6, "{trained}");
     let wrong = TRAINING.replace("[optimiser]", &model.replace("[1, 1, 2]", "[1, 2, 2]"));
@@ -220,7 +220,7 @@ fn labels_are_told_once_and_learned_from_for_nothing() {
     std::fs::write(folder.join("whit.toml"), &by_row).unwrap();
     let (code, preview, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
     assert!(code == 0 && preview.contains("it fits the budget") && entries(&folder) == 0, "{preview}{talk}");
-    let trained = json(&folder, &["train", "train.toml"]);
+    let trained = json(&folder, &["train", "train.toml", "--owner"]);
     let card = &trained["card"];
     let epsilon = card["rungs"][0]["epsilon"].as_f64().unwrap();
     assert!((0.999..=1.0).contains(&epsilon) && card["delta"] == 0.0, "pure, and all of it: {card}");
@@ -239,11 +239,13 @@ fn labels_are_told_once_and_learned_from_for_nothing() {
     }
     assert_eq!(entries(&folder), 5);
     assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
-    // Whoever trains on other rows than the ledger knows of is told.
+    // The owner is told of other rows than the ledger knows of, and nobody else.
     let rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
     std::fs::write(folder.join("visits.csv"), rows + "u1,t1,0.1,0.2,0,no,train\n").unwrap();
     let (code, _, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
-    assert!(code == 0 && talk.contains("the data changed since"), "{talk}");
+    assert!(code == 0 && !talk.contains("changed"), "{talk}");
+    let (_, _, talk) = whit(&folder, &["train", "train.toml", "--owner"]);
+    assert!(talk.contains("the data changed since"), "{talk}");
 }
 
 #[test]

@@ -1,23 +1,24 @@
 //! Intervals around the parameters of a generalised linear model: two matrices are released at the parameters that were learned, after the last step, with a
 //! charge of their own that was promised before the first.
 
+use super::beside::Watch;
+use super::reader::Reader;
 use super::spec::{self, Around, Spec, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
-use crate::command::asked::Open;
 use crate::number::{brief, percent};
 use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::Write;
 use whit::account::ledger::{Books, Question};
-use whit::core::{Charge, Kind, Ladder};
+use whit::core::{Charge, Kind, Ladder, Mechanism};
 use whit::learn::loss::Loss;
-use whit::learn::model::{Named, Network};
+use whit::learn::model::Named;
 use whit::learn::optimise::{Rule, Schedule, Weights};
 use whit::learn::scatter::Scatter;
 use whit::learn::statistics::{self, Run, Sandwich, Spread};
-use whit::learn::train::Learner;
-use whit::learn::{Noise, Trained};
+use whit::learn::{Plan, Trained};
+use whit::noise::Entropy;
 
 /// What is released, and of which run.
 #[derive(Clone)]
@@ -193,22 +194,25 @@ impl Intervals {
     /// The intervals, from the ledger where their matrices were released before, else released now.
     pub(super) fn release(
         &self,
-        learner: &Learner<Network>,
+        reader: &Reader<'_>,
         trained: &Trained,
         training: &Question,
-        noise: Noise,
-        open: &mut Open,
+        (books, watch): (&mut Books, &Watch),
     ) -> Result<Estimates, Error> {
-        let question = self.question(training);
-        let stored = open.books.stored(&question).map_err(of_ledger)?;
+        let (question, plan) = (self.question(training), reader.planned.steps());
+        let stored = books.stored(&question).map_err(of_ledger)?;
         let again = stored.is_some();
         let both = if let Some(stored) = stored {
             Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
         } else {
-            let sums = learner.sandwich(&self.sandwich, trained.theta())?;
-            beside::release(&self.sandwich, &sums, learner.plan().ladder(), question, noise, open)?
+            let work = |entropy: &mut dyn Entropy| {
+                let sums = reader.with(|learner| learner.sandwich(&self.sandwich, trained.theta()));
+                self.sandwich.sanitise(&sums.map_err(|error| beside::unread(&error))?, entropy)
+            };
+            let charge = self.charge(plan.ladder());
+            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, watch))?
         };
-        let mut estimates = self.found(learner, trained, &both).unwrap_or_else(|error| {
+        let mut estimates = self.found(plan, trained, &both).unwrap_or_else(|error| {
             let told = format!("there are no intervals: {error}; {}", error.hint());
             Estimates { confidence: self.asked.confidence, parameters: Vec::new(), stored: again, notes: vec![told] }
         });
@@ -216,13 +220,7 @@ impl Intervals {
         Ok(estimates)
     }
 
-    fn found(
-        &self,
-        learner: &Learner<Network>,
-        trained: &Trained,
-        both: &[i64],
-    ) -> Result<Estimates, statistics::Error> {
-        let plan = learner.plan();
+    fn found(&self, plan: &Plan, trained: &Trained, both: &[i64]) -> Result<Estimates, statistics::Error> {
         let run = Run {
             steps: plan.steps(),
             from: self.from,
