@@ -6,7 +6,9 @@ use crate::error::QueryError;
 use crate::plan::range::{self, Range};
 use crate::plan::{ELEMENT, USER, allow};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Window, WindowFunctionDefinition};
+use datafusion::logical_expr::{
+    Aggregate, Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
+};
 use std::sync::Arc;
 
 /// Whether some of these expressions are the user, and the element.
@@ -189,6 +191,18 @@ pub(super) fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<
     Ok(tracked)
 }
 
+/// Whether a frame is told in rows, or has no end but the partition's and the current row, so that a completed order leaves nothing open.
+fn by_rows_or_whole(frame: &WindowFrame) -> bool {
+    let plain = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => true,
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => distance.is_null(),
+    };
+    match frame.units {
+        WindowFrameUnits::Rows => true,
+        WindowFrameUnits::Range | WindowFrameUnits::Groups => plain(&frame.start_bound) && plain(&frame.end_bound),
+    }
+}
+
 /// A window function whose parts are made safe, that never reaches beyond one user, and whose order leaves nothing open.
 fn safe_window(
     expr: &Expr,
@@ -208,11 +222,22 @@ fn safe_window(
     for sort in &mut safe.params.order_by {
         sort.expr = numbers_only(&sort.expr, input, around)?;
     }
-    let by_position = ["row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"];
-    if by_position.contains(&name) {
-        // Rows that stand side by side in the given order stand in the order of all their columns.
+    let frame = &call.params.window_frame;
+    let first_or_last = ["first_value", "last_value", "nth_value"].contains(&name);
+    if first_or_last && !by_rows_or_whole(frame) {
+        return never(
+            format!("`{name}` over a frame of values or groups: which of several equal rows it tells of is open"),
+            "write the frame in rows: ROWS BETWEEN … AND …",
+        );
+    }
+    // Whatever counts rows or stands at one of them needs an order that leaves nothing open: rows that stand side by side in the given order
+    // stand in the order of all their columns, and rows that agree in all of them are the same. Ranks and frames of values look at what
+    // is ordered by and no further.
+    let by_position = first_or_last || ["row_number", "ntile", "lag", "lead"].contains(&name);
+    if by_position || frame.units == WindowFrameUnits::Rows {
         safe.params.order_by.extend(input.plan.schema().iter().map(|field| Expr::from(field).sort(true, true)));
-    } else if matches!(name, "sum" | "avg")
+    }
+    if matches!(name, "sum" | "avg")
         && !call.params.args.iter().all(|arg| type_of(arg, input).is_ok_and(|kind| kind.is_integer()))
     {
         return never(
