@@ -289,7 +289,8 @@ impl Collector {
         }
         if let Some(most) = self.rules.told {
             let units = leaves.chunk_by(|a, b| a.element == b.element);
-            let rows = units.map(|unit| unit.iter().map(|leaf| u64::from(leaf.end - leaf.start)).sum::<u64>().min(most));
+            let rows =
+                units.map(|unit| unit.iter().map(|leaf| u64::from(leaf.end - leaf.start)).sum::<u64>().min(most));
             // A user's elements beyond the cap are no reason to count more than as many full ones as may be kept.
             let of_user = self.rules.elements_per_user.map_or(u64::MAX, |elements| elements.saturating_mul(most));
             self.kept[0] += i128::from(rows.sum::<u64>().min(of_user));

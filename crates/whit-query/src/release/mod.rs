@@ -572,8 +572,8 @@ impl FileHashes for Remembered<'_> {
 ///
 /// # Claim
 /// All that is released together is at most as easy to tell apart as the series of its parts: for each measure, Gaussian
-/// noise over its sensitivity on the rung (or discrete Laplace noise); for keys that are not public, what
-/// [`Keys`](whit_core::mechanism::keys::Keys) costs.
+/// noise over its sensitivity on the rung (or discrete Laplace noise); likewise for the two numbers that tell what caps left out; for keys that
+/// are not public, what [`Keys`](whit_core::mechanism::keys::Keys) costs.
 ///
 /// # Why
 /// Composition: each measure and each set of keys is a mechanism of its own on the same rows, chosen before any of them

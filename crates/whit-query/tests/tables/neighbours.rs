@@ -108,7 +108,8 @@ fn any_window(dice: &mut Dice) -> String {
         "cume_dist()",
     ]);
     let partition = dice.of(&["user_id", "user_id, day", "day, user_id", "user_id, shop", "user_id, tag, x > 1"]);
-    let order = dice.of(&["", "ORDER BY shop", "ORDER BY day DESC", "ORDER BY tag, day", "ORDER BY n", "ORDER BY x, shop"]);
+    let order =
+        dice.of(&["", "ORDER BY shop", "ORDER BY day DESC", "ORDER BY tag, day", "ORDER BY n", "ORDER BY x, shop"]);
     let frame = dice.of(&[
         "",
         "",

@@ -60,7 +60,11 @@ impl Draft<'_> {
             return self.private.copies.ok_or_else(|| QueryError::failed("a row without a source"));
         }
         let said = self.asking.rows.or(self.private.caps.rows_per_group);
-        let rows = [said, self.rows_in_all()].into_iter().flatten().min();
+        // Where the element is among the keys, the rows of one user in one group are of one element.
+        let by_element =
+            self.grain == Grain::User && self.private.element && self.key_tags.iter().any(|tag| tag.element);
+        let of_element = self.private.caps.rows_of_element.filter(|_| by_element);
+        let rows = [said, self.rows_in_all(), of_element].into_iter().flatten().min();
         rows.ok_or_else(|| {
             QueryError::asked(
                 format!("nothing says how many rows of one {} count in one group", self.unit_word()),
@@ -129,7 +133,8 @@ impl Draft<'_> {
         }
         if let (Ok(true), Ok(rows)) = (self.may_scale(), self.rows()) {
             let in_all = self.rows_in_all().filter(|_| !self.keys.is_empty());
-            let also = in_all.map_or_else(String::new, |most| format!(", and more than {most} in all groups as {most}"));
+            let also =
+                in_all.map_or_else(String::new, |most| format!(", and more than {most} in all groups as {most}"));
             words.push(format!("more than {rows} rows of one {unit} in a group count as {rows}, all alike{also}"));
         }
         words.push("intervals are about what these caps leave, and do not include what they leave out".to_owned());
