@@ -283,6 +283,9 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
         if let Some(most) = part.elements_per_user {
             let _ = write!(bound, ", at most {most} elements a user");
         }
+        if let Some(most) = part.rows_in_all {
+            let _ = write!(bound, ", at most {most} {} in all", if most == 1 { "row" } else { "rows" });
+        }
         for (within, most) in &part.row_caps {
             let _ =
                 write!(bound, ", at most {most} rows a {}", if within.len() > 1 { "user and element" } else { "user" });

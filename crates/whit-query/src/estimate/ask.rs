@@ -622,7 +622,7 @@ fn left_out(item: &str, items: usize) -> String {
 }
 
 fn column(name: &str, role: Role) -> Column {
-    Column { name: name.to_owned(), role }
+    Column { name: name.to_owned(), role, after_caps: false }
 }
 
 fn key(text: &str) -> Cell {

@@ -36,6 +36,8 @@ pub(super) struct Table<'a> {
     pub(super) output: &'a [(String, DataType)],
     /// Statistic by statistic, whether it is exact.
     pub(super) exact: Vec<bool>,
+    /// Statistic by statistic, whether caps may leave something out of it.
+    pub(super) after_caps: &'a [bool],
     /// What was released.
     pub(super) released: &'a ReleasedPart,
 }
@@ -44,7 +46,7 @@ impl<'a> Table<'a> {
     /// The released table of a part.
     pub(super) fn of(part: &'a Part, released: &'a ReleasedPart) -> Self {
         let exact = part.statistics.iter().map(|statistic| matches!(statistic, Statistic::Exact(_))).collect();
-        Self { keys: part.keys.len(), output: &part.output, exact, released }
+        Self { keys: part.keys.len(), output: &part.output, exact, after_caps: &part.after_caps, released }
     }
 }
 
@@ -70,7 +72,15 @@ pub(super) fn answer(
         None => Role::Key,
     };
     let title = |i: usize| if traced { title(&after, i, parts[0].output) } else { None };
-    let column = |&i: &usize| Column { name: title(i).unwrap_or_else(|| names[i].clone()), role: role(i) };
+    let after_caps = |i: usize| match columns_of(i) {
+        Some(used) => used.iter().filter_map(|&i| i.checked_sub(parts[0].keys)).any(|i| parts[0].after_caps[i]),
+        None => role(i) == Role::Noisy && parts.iter().any(|part| part.after_caps.contains(&true)),
+    };
+    let column = |&i: &usize| Column {
+        name: title(i).unwrap_or_else(|| names[i].clone()),
+        role: role(i),
+        after_caps: after_caps(i),
+    };
     let columns: Vec<Column> = visible.iter().map(column).collect();
     let values = visible.iter().map(|&i| frame::values(whole.column(i))).collect::<Result<Vec<_>, _>>()?;
     let mut rows: Vec<Vec<Cell>> = (0..whole.num_rows())
@@ -121,14 +131,19 @@ fn array<'a>(values: impl Iterator<Item = &'a Value> + Clone, kind: &DataType) -
     if let Some(array) = plain_array(values.clone(), kind) {
         return Ok(array);
     }
+    /// The largest number below 2^63 that is a float.
+    const MOST: f64 = 9_223_372_036_854_774_784.0;
+    let least = if kind.is_unsigned_integer() { 0 } else { i64::MIN };
     let wrong = |error: datafusion::common::DataFusionError| QueryError::failed(error.strip_backtrace());
     let scalar = |value: &Value| -> datafusion::common::Result<ScalarValue> {
         match value {
             Value::Null => ScalarValue::try_from(kind),
             Value::Bool(value) => ScalarValue::Boolean(Some(*value)).cast_to(kind),
-            Value::Int(value) => ScalarValue::Int64(Some(*value)).cast_to(kind),
+            Value::Int(value) => ScalarValue::Int64(Some((*value).max(least))).cast_to(kind),
             Value::Float(value) => {
-                let value = if kind.is_integer() { value.round() } else { *value };
+                // A sum may be larger than its type, and noise may take it below zero: that is no reason to fail.
+                let (low, high) = if least == 0 { (0.0, 18_446_744_073_709_549_568.0) } else { (-MOST, MOST) };
+                let value = if kind.is_integer() { value.round().clamp(low, high) } else { *value };
                 ScalarValue::Float64(Some(value)).cast_to(kind)
             }
             Value::Text(text) => ScalarValue::Utf8(Some(text.clone())).cast_to(kind),

@@ -57,6 +57,8 @@ pub struct ExactPart {
     pub measures: Vec<Vec<i64>>,
     /// How many users (or rows) have each group.
     pub presence: Vec<i64>,
+    /// How many rows there were, and how many count after caps, where that is told.
+    pub kept: [i64; 2],
 }
 
 /// Many runs of one question. For audits, never for people.
@@ -329,8 +331,8 @@ impl Tables {
             })?;
             (released, Some(stored.number), true)
         } else {
-            let hash = blake3::hash(meaning.as_bytes());
-            let choice = u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default());
+            // Which of its own a unit beyond a cap keeps follows from this, so nobody may foresee it.
+            let choice = seed.map_or_else(|| Os.bits(64), |seed| Replay::new(!seed).bits(64));
             let run = Run::new(self, &plan, Some(&calibrated), confidence, choice);
             let budgets = self.budgets(&plan.dataset)?;
             run.begin();
@@ -395,7 +397,8 @@ impl Tables {
             released.cells[0].extend(row.pop());
             released.keys.push(row.into_iter().map(|cell| cell.value).collect());
         }
-        let table = finish::Table { keys, output: &output, exact: vec![false], released: &released };
+        let table =
+            finish::Table { keys, output: &output, exact: vec![false], after_caps: &[false], released: &released };
         finish::answer(self, after, &[table], statement)
     }
 
@@ -545,6 +548,7 @@ impl Tables {
                 keys: frame.rows(&(0..frame.groups).collect::<Vec<_>>())?,
                 measures,
                 presence: frame.presence.clone(),
+                kept: frame.kept,
             });
         }
         Ok((plan, parts))
@@ -641,8 +645,8 @@ impl FileHashes for Remembered<'_> {
 ///
 /// # Claim
 /// All that is released together is at most as easy to tell apart as the series of its parts: for each measure, Gaussian
-/// noise over its sensitivity on the rung (or discrete Laplace noise); for keys that are not public, what
-/// [`Keys`](whit_core::mechanism::keys::Keys) costs.
+/// noise over its sensitivity on the rung (or discrete Laplace noise); likewise for the two numbers that tell what caps left out; for keys that
+/// are not public, what [`Keys`](whit_core::mechanism::keys::Keys) costs.
 ///
 /// # Why
 /// Composition: each measure and each set of keys is a mechanism of its own on the same rows, chosen before any of them
@@ -659,6 +663,23 @@ struct Run<'a> {
     seed: u64,
     /// The first reading of the rows, where it began before it was asked for. Dropping it ends it.
     ahead: Mutex<JoinSet<Result<Sums, QueryError>>>,
+}
+
+/// How much caps left out, of noisy numbers of rows before and after them, each off by no more than its error.
+fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], caps: &str) -> String {
+    let (before, after) = (before as f64, after as f64);
+    if before <= 2.0 * of_before {
+        return format!("how many rows were left out by {caps} cannot be told: there are too few for the noise");
+    }
+    let share = after / before;
+    let error = of_after.hypot(share * of_before) / before;
+    let (least, most) = ((1.0 - share - error).clamp(0.0, 1.0), (1.0 - share + error).clamp(0.0, 1.0));
+    let percent = |share: f64| format!("{:.*}", usize::from(error < 0.005), 100.0 * share);
+    if least == 0.0 {
+        return format!("no more than about {} % of rows were left out by {caps}", percent(most));
+    }
+    let about = percent((1.0 - share).clamp(0.0, 1.0));
+    format!("about {about} % of rows were left out by {caps} (between {} and {} %)", percent(least), percent(most))
 }
 
 fn engine(error: QueryError) -> SanitiseError {
@@ -791,6 +812,14 @@ impl<'a> Run<'a> {
                 }
                 other => noisy.cells(other, &groups).map_err(engine)?,
             });
+        }
+        if let (Some(kept), Some(laws)) = (&part.kept, noise.and_then(|noise| noise.kept.as_ref())) {
+            let mut rows = frame.kept;
+            for (rows, law) in rows.iter_mut().zip(laws) {
+                law.add(std::slice::from_mut(rows), entropy)?;
+            }
+            let errors = [0, 1].map(|i: usize| laws[i].within(self.confidence));
+            released.notes.push(left_out(rows, errors, &kept.caps));
         }
         let keys = frame.rows(&groups).map_err(engine)?;
         released.parts.push(ReleasedPart { keys, cells });

@@ -23,6 +23,9 @@ const RANGE_SHARE: f64 = 0.25;
 /// Keys get as much as a measure and a half.
 const KEYS_SHARE: f64 = 1.5;
 
+/// How many rows caps leave is told from this share of what a measure gets, before caps and after them.
+const KEPT_SHARE: f64 = 0.02;
+
 /// The noise on one vector of integers.
 #[derive(Debug, Clone)]
 pub(crate) enum Noise {
@@ -107,6 +110,8 @@ pub(crate) struct PartNoise {
     pub(crate) measures: Vec<Noise>,
     pub(crate) ranges: Vec<Noise>,
     pub(crate) keys: Option<Keys>,
+    /// On the number of rows before caps and after them, where that is told.
+    pub(crate) kept: Option<[Noise; 2]>,
 }
 
 /// The noise of a whole plan, and what it costs.
@@ -173,7 +178,8 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
         .filter(|part| is_private(part))
         .map(|part| {
             let keys = if part.groups == Groups::Selected { KEYS_SHARE } else { 0.0 };
-            part.measures.len() as f64 + part.autos.len() as f64 * RANGE_SHARE + keys
+            let kept = if part.kept.is_some() { 2.0 * KEPT_SHARE } else { 0.0 };
+            part.measures.len() as f64 + part.autos.len() as f64 * RANGE_SHARE + keys + kept
         })
         .sum();
     let weights = weights.max(1.0);
@@ -245,6 +251,11 @@ fn shared_out(plan: &Plan, asked: (f64, f64), law: Law, weights: f64, rule: KeyR
                 costs.push(noise.cost(moved, rung)?);
             }
             costs.extend(noise.keys.as_ref().map(|keys| keys.cost(rung)));
+            if let (Some(kept), Some(noises)) = (&part.kept, &noise.kept) {
+                for (moved, noise) in kept.moved.iter().zip(noises) {
+                    costs.push(noise.cost(moved[i], rung)?);
+                }
+            }
         }
         charge.push((rung.clone(), Cost::Series(costs)));
     }
@@ -268,7 +279,15 @@ fn part_noise(part: &Part, rungs: &[Rung], law: Law, weights: f64, rule: KeyRule
         }
         _ => None,
     };
-    Ok(PartNoise { measures, ranges, keys })
+    let kept = match &part.kept {
+        Some(kept) => {
+            let [before, after] = &kept.moved;
+            let noise = |moved: &[Sensitivity]| noise(law, moved[0], KEPT_SHARE / weights);
+            Some([noise(before)?, noise(after)?])
+        }
+        None => None,
+    };
+    Ok(PartNoise { measures, ranges, keys, kept })
 }
 
 fn keys(law: Law, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Result<Option<Keys>, QueryError> {
