@@ -3,6 +3,7 @@
 use super::tokens::Token;
 use crate::engine::{planning, running};
 use crate::error::QueryError;
+use crate::evaluate::guarded;
 use crate::partition::Lookup;
 use crate::release::Tables;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -73,6 +74,9 @@ impl Reading<'_> {
 
     async fn stream(&self, tables: &Tables) -> Result<Gathered, QueryError> {
         let frame = self.frame(tables).await.map_err(|error| planning(&error))?;
+        let (state, plan) = frame.into_parts();
+        // An item that is no text, and a weight that is no number, are NULL, and their rows are left out.
+        let frame = DataFrame::new(state.clone(), guarded(plan, &state)?);
         let mut rows = frame.execute_stream().await.map_err(|error| running(&error))?;
         let mut pool = Pool::default();
         while let Some(batch) = rows.next().await {

@@ -255,6 +255,11 @@ pub(crate) fn values(array: &ArrayRef) -> Result<Vec<Value>, QueryError> {
             let column = as_type(&DataType::Int64)?;
             each(&|i| Value::Int(column.as_primitive::<Int64Type>().value(i)))
         }
+        // A float would not tell two long decimals apart. Which way they are written follows from their type alone.
+        DataType::Decimal128(digits, _) | DataType::Decimal256(digits, _) if *digits > 15 => {
+            let column = as_type(&DataType::Utf8)?;
+            each(&|i| Value::Text(column.as_string::<i32>().value(i).to_owned()))
+        }
         kind if kind.is_numeric() => {
             let column = as_type(&DataType::Float64)?;
             each(&|i| Value::Float(column.as_primitive::<datafusion::arrow::datatypes::Float64Type>().value(i)))

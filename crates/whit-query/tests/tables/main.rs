@@ -5,5 +5,6 @@ mod ask;
 mod audit;
 mod brute;
 mod neighbours;
+mod refuse;
 mod room;
 mod small;
