@@ -96,8 +96,9 @@ pub(crate) async fn sums(
     if matches!(rules.inner, Inner::Distinct { .. }) { count_values(&sums) } else { Ok(sums) }
 }
 
-/// Tries all passes of a part on made-up rows, so that what can never be answered shows before anything is paid. Gives what the plain sums were.
-pub(crate) async fn rehearse(context: &SessionContext, part: &Part) -> Result<Option<Sums>, QueryError> {
+/// Tries all passes of a part on made-up rows, so that what can never be answered shows before anything is paid. Gives the part over
+/// these rows, and its plain sums.
+pub(crate) async fn rehearse(context: &SessionContext, part: &Part) -> Result<Option<(Part, Sums)>, QueryError> {
     let rows = samples::in_place_of(&part.rows).map_err(|error| planning(&error))?;
     let part = Part { rows, ..part.clone() };
     let found = vec![(0.0, 1.0); part.autos.len()];
@@ -121,7 +122,7 @@ pub(crate) async fn rehearse(context: &SessionContext, part: &Part) -> Result<Op
             plain = Some(sums);
         }
     }
-    Ok(plain)
+    Ok(plain.map(|plain| (part, plain)))
 }
 
 /// Into at most so many shares users are divided.

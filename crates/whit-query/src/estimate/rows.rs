@@ -55,7 +55,11 @@ impl Reading<'_> {
     /// Whether the columns are there and of a kind that can be read.
     pub(super) fn check(&self, tables: &Tables) -> Result<(), QueryError> {
         let schema = &tables.warehouse().source(self.dataset)?.schema;
-        column(schema, self.dataset, self.user)?;
+        let user = column(schema, self.dataset, self.user)?;
+        if !RowConverter::supports_fields(&[SortField::new(user)]) {
+            let sentence = format!("`{}.{}` is of a type that has no order", self.dataset, self.user);
+            return Err(QueryError::asked(sentence, "declare a user of numbers or text"));
+        }
         column(schema, self.dataset, self.item)?;
         if let Some((weight, _)) = self.weight {
             let kind = column(schema, self.dataset, weight)?;
@@ -64,7 +68,11 @@ impl Reading<'_> {
                 return Err(QueryError::asked(sentence, "name a column of numbers, or count without --weight"));
             }
         }
-        Ok(())
+        // What can never be read is found out here, from types alone.
+        tables.runtime().block_on(async {
+            let (state, plan) = self.frame(tables).await.map_err(|error| planning(&error))?.into_parts();
+            state.create_physical_plan(&guarded(plan, &state)?).await.map(drop).map_err(|error| planning(&error))
+        })
     }
 
     /// Reads all rows that have a user and an item on the list.

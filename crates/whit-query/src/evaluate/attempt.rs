@@ -4,7 +4,7 @@ use super::growth::Growth;
 use super::{missing, samples};
 use crate::error::QueryError;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use datafusion::arrow::compute::{concat, nullif};
+use datafusion::arrow::compute::{cast, concat, nullif};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, DataFusionError, Result as Outcome};
@@ -166,6 +166,17 @@ impl Attempt {
             }
         }
     }
+}
+
+/// The values of an array as another type; missing where there is no such value.
+pub(crate) fn cast_each(array: &ArrayRef, kind: &DataType) -> ArrayRef {
+    let one = |array: &ArrayRef| quietly(|| cast(array, kind)).and_then(Result::ok);
+    one(array).unwrap_or_else(|| {
+        let single = |row| one(&array.slice(row, 1)).unwrap_or_else(|| new_null_array(kind, 1));
+        let singles: Vec<ArrayRef> = (0..array.len()).map(single).collect();
+        let singles: Vec<&dyn Array> = singles.iter().map(AsRef::as_ref).collect();
+        concat(&singles).unwrap_or_else(|_| new_null_array(kind, array.len()))
+    })
 }
 
 thread_local! {

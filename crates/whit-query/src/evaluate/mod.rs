@@ -13,6 +13,7 @@ pub(crate) mod attempt;
 #[cfg(test)]
 mod extremes;
 mod growth;
+pub(crate) mod mean;
 pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
@@ -22,12 +23,12 @@ use crate::error::QueryError;
 use crate::plan::allow;
 use attempt::Attempt;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result as Outcome};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Union};
 use datafusion::scalar::ScalarValue;
 
 /// The same plan, with types made to agree, and with every step that may fail on a row inside of the evaluator.
@@ -48,7 +49,10 @@ pub(crate) fn guarded(plan: LogicalPlan, state: &SessionState) -> Result<Logical
             Ok(safe.update_data(|safe| name.restore(safe)))
         })?;
         // What may be NULL now must not be taken for something that cannot.
-        if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+        node.map_data(|node| match node {
+            LogicalPlan::Union(union) => Union::try_new(union.inputs).map(LogicalPlan::Union),
+            other => other.recompute_schema(),
+        })
     });
     done.map(|done| done.data).map_err(|error| planning(&error))
 }
@@ -57,7 +61,7 @@ pub(crate) fn guarded(plan: LogicalPlan, state: &SessionState) -> Result<Logical
 fn guarded_expression(expr: Expr, schema: &DFSchema, state: &SessionState) -> Outcome<Transformed<Expr>> {
     expr.transform_up(|node| {
         let soft = allow::soft_cast(node);
-        if harmless(&soft.data, schema)? {
+        if harmless(&soft.data, schema)? && !is_constant(&soft.data)? {
             return Ok(soft);
         }
         Attempt::of(soft.data, schema, state).map(Transformed::yes)
@@ -74,6 +78,16 @@ fn is_plain(kind: &DataType) -> bool {
 
 fn is_text(kind: &DataType) -> bool {
     matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether a step reads constants alone: then it is one, and functions that ask for constants find it.
+fn is_constant(expr: &Expr) -> Outcome<bool> {
+    let mut constant = matches!(expr, Expr::TryCast(_) | Expr::Negative(_) | Expr::BinaryExpr(_));
+    expr.apply_children(|child| {
+        constant &= matches!(child, Expr::Literal(..));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(constant)
 }
 
 /// Whole numbers and floats, whose sums, differences and products wrap around or become infinite, and never fail.
@@ -135,7 +149,6 @@ fn harmless(expr: &Expr, schema: &DFSchema) -> Outcome<bool> {
 /// Whether a plan holds a step that was guarded: for tests.
 #[cfg(test)]
 pub(crate) fn has_attempts(plan: &LogicalPlan) -> bool {
-    use datafusion::common::tree_node::TreeNodeRecursion;
     let mut found = false;
     let _ = plan.apply(|node| {
         for expr in node.expressions() {

@@ -14,7 +14,7 @@ use crate::engine::{self, Pass, planning, running};
 use crate::error::QueryError;
 use crate::estimate::sql::Call;
 use crate::evaluate::{guarded, samples};
-use crate::plan::{Asking, Grain, Part, Plan, Statistic, What, meaning, track};
+use crate::plan::{Asking, Grain, Groups, Part, Plan, Statistic, What, meaning, track};
 use crate::sanitise::statistic::{Noisy, step_of};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::{FileHashes, Tuning, Warehouse, runtime};
@@ -193,10 +193,12 @@ impl Tables {
     pub(crate) fn planned(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
         let plan = self.outlined(sql, logical, asking)?;
         for part in &plan.parts {
-            let plain = self.runtime.block_on(engine::rehearse(self.warehouse.context(), part))?;
-            if let Some(plain) = plain {
-                let (frame, _) = frame::Frame::of(part, &plain)?;
+            let tried = self.runtime.block_on(engine::rehearse(self.warehouse.context(), part))?;
+            // Listed groups may be many, and their types are known already.
+            if let Some((part, plain)) = tried.filter(|_| part.groups != Groups::Listed) {
+                let (frame, _) = frame::Frame::of(&part, &plain)?;
                 frame.rows(&(0..frame.groups.min(1)).collect::<Vec<_>>())?;
+                frame::exact_columns(self, &part, &frame)?;
             }
         }
         if !plan.parts.is_empty() {
