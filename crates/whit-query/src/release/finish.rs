@@ -149,6 +149,8 @@ fn array<'a>(values: impl Iterator<Item = &'a Value> + Clone, kind: &DataType) -
             Value::Text(text) => ScalarValue::Utf8(Some(text.clone())).cast_to(kind),
         }
     };
+    // A key that cannot be read back, such as a day beyond the calendar, is missing: that is no reason to fail.
+    let scalar = |value: &Value| scalar(value).or_else(|_| ScalarValue::try_from(kind));
     let scalars = values.map(scalar).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     if scalars.is_empty() {
         return Ok(datafusion::arrow::array::new_empty_array(kind));

@@ -4,6 +4,7 @@
 
 pub(crate) mod finish;
 mod frame;
+mod heeded;
 mod outline;
 mod stored;
 
@@ -12,7 +13,8 @@ use crate::bound::Sums;
 use crate::engine::{self, Pass, planning, running};
 use crate::error::QueryError;
 use crate::estimate::sql::Call;
-use crate::plan::{Asking, Grain, Part, Plan, Statistic, What, meaning, track};
+use crate::evaluate::{guarded, samples};
+use crate::plan::{Asking, Grain, Groups, Part, Plan, Statistic, What, meaning, track};
 use crate::sanitise::statistic::{Noisy, step_of};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::{FileHashes, Tuning, Warehouse, runtime};
@@ -189,9 +191,35 @@ impl Tables {
         self.planned(sql, &self.logical(sql)?, asking)
     }
 
-    /// The same for a question that was read already.
+    /// The same for a question that was read already. It is tried on made-up rows, so that one which can never be answered is not paid for.
     pub(crate) fn planned(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
+        let plan = self.outlined(sql, logical, asking)?;
+        for part in &plan.parts {
+            let tried = self.runtime.block_on(engine::rehearse(self.warehouse.context(), part))?;
+            // Listed groups may be many, and their types are known already.
+            if let Some((part, plain)) = tried.filter(|_| part.groups != Groups::Listed) {
+                let (frame, _) = frame::Frame::of(&part, &plain)?;
+                frame.rows(&(0..frame.groups.min(1)).collect::<Vec<_>>())?;
+                frame::exact_columns(self, &part, &frame)?;
+            }
+        }
+        if !plan.parts.is_empty() {
+            self.rehearse_after(&plan.after)?;
+        }
+        Ok(plan)
+    }
+
+    fn outlined(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
         self.surrounded(|around| outline::plan(sql, logical, asking, around))
+    }
+
+    /// Tries what is done with released tables on made-up ones.
+    fn rehearse_after(&self, after: &LogicalPlan) -> Result<(), QueryError> {
+        let after = samples::in_place_of(after).map_err(|error| planning(&error))?;
+        for batch in self.collect(&after)? {
+            batch.columns().iter().try_for_each(|column| frame::values(column).map(drop))?;
+        }
+        Ok(())
     }
 
     /// Whether a question reads what an estimator releases, and what it does with that.
@@ -202,6 +230,7 @@ impl Tables {
     /// Reads a question.
     pub(crate) fn logical(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         let state = self.warehouse.context().state();
+        heeded::all(sql, &state)?;
         let planned = self.runtime.block_on(state.create_logical_plan(sql));
         let logical = planned.map_err(|error| outline::misread(&error, sql, self))?;
         outline::only_asks(&logical).map(|()| logical)
@@ -221,7 +250,8 @@ impl Tables {
     fn collect(&self, plan: &LogicalPlan) -> Result<Vec<RecordBatch>, QueryError> {
         let context = self.warehouse.context();
         self.runtime.block_on(async {
-            let physical = context.state().create_physical_plan(plan).await.map_err(|error| planning(&error))?;
+            let plan = guarded(plan.clone(), &context.state())?;
+            let physical = context.state().create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
             datafusion::physical_plan::collect(physical, context.task_ctx()).await.map_err(|error| running(&error))
         })
     }
@@ -295,6 +325,7 @@ impl Tables {
                     "ask it without one",
                 ));
             }
+            self.rehearse_after(&after)?;
             return self.answer_call(sql, &call, &after, asking, books, analyst);
         }
         let plan = self.planned(sql, &logical, asking)?;
@@ -538,7 +569,7 @@ impl Tables {
     /// The exact, bounded integers that noise would be added to. Never for people: tests compare them between neighbours.
     #[doc(hidden)]
     pub fn exact_for_tests(&self, sql: &str, asking: &Asking) -> Result<(Plan, Vec<ExactPart>), QueryError> {
-        let plan = self.plan(sql, asking)?;
+        let plan = self.outlined(sql, &self.logical(sql)?, asking)?;
         let run = Run::new(self, &plan, None, CONFIDENCE, 1);
         let ranges: Vec<(f64, f64)> = Vec::new();
         let mut parts = Vec::new();

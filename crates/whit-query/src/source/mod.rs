@@ -160,6 +160,8 @@ pub fn runtime(threads: Option<usize>) -> Result<tokio::runtime::Runtime, QueryE
         .thread_name("whit")
         // Plans of deep expressions recurse deeply, and a stack that overflows takes the process with it.
         .thread_stack_size(16 << 20)
+        // The words of a panic may hold values of a row.
+        .on_thread_start(crate::evaluate::attempt::quiet_thread)
         .enable_all()
         .build()
         .map_err(|error| QueryError::failed(format!("the threads of the engine could not be started: {error}")))

@@ -6,5 +6,6 @@ mod audit;
 mod brute;
 mod caps;
 mod neighbours;
+mod refuse;
 mod room;
 mod small;
