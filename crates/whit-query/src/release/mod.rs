@@ -5,6 +5,7 @@
 pub(crate) mod finish;
 mod frame;
 mod heeded;
+pub(crate) mod imagine;
 mod outline;
 mod stored;
 
@@ -71,6 +72,8 @@ pub struct Audited {
     pub prices: Vec<crate::answer::Price>,
     /// Run by run, the keys and the values of each row.
     pub runs: Vec<Vec<(Vec<Value>, Vec<Value>)>>,
+    /// Run by run, the whole answer, where these were asked for.
+    pub answers: Vec<Answer>,
 }
 
 impl Tables {
@@ -334,7 +337,7 @@ impl Tables {
             let run = Run::new(self, &plan, None, confidence, 0);
             let released = run.everything(&mut Os).map_err(|error| QueryError::failed(error.to_string()))?;
             let statement = Self::statement(&plan, confidence, &released);
-            return self.finish(&plan, &released, statement);
+            return self.finish(&plan, None, &released, statement);
         }
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
@@ -400,13 +403,23 @@ impl Tables {
         if seed.is_some() {
             statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
         }
-        self.finish(&plan, &released, statement)
+        self.finish(&plan, Some(&calibrated), &released, statement)
     }
 
     /// What a question makes of the tables that were released for it.
-    fn finish(&self, plan: &Plan, released: &Released, statement: Statement) -> Result<Answer, QueryError> {
-        let parts = plan.parts.iter().zip(&released.parts).map(|(part, released)| finish::Table::of(part, released));
-        finish::answer(self, &plan.after, &parts.collect::<Vec<_>>(), statement)
+    fn finish(
+        &self,
+        plan: &Plan,
+        noise: Option<&Calibrated>,
+        released: &Released,
+        statement: Statement,
+    ) -> Result<Answer, QueryError> {
+        let mut parts = Vec::new();
+        for (number, (part, released)) in plan.parts.iter().zip(&released.parts).enumerate() {
+            let noise = noise.map_or(&[][..], |noise| &noise.parts[number].measures);
+            parts.push(finish::Table::of(part, noise, released));
+        }
+        finish::answer(self, &plan.after, &parts, statement)
     }
 
     /// Asks an estimator, and does with its table what the question says.
@@ -423,13 +436,18 @@ impl Tables {
         sql.clone_into(&mut statement.question);
         let output = call.output(&columns);
         let keys = columns.len() - 1;
-        let mut released = ReleasedPart { keys: Vec::with_capacity(rows.len()), cells: vec![Vec::new()] };
+        let mut released = ReleasedPart {
+            keys: Vec::with_capacity(rows.len()),
+            cells: vec![Vec::new()],
+            measures: Vec::new(),
+            found: Vec::new(),
+        };
         for mut row in rows {
             released.cells[0].extend(row.pop());
             released.keys.push(row.into_iter().map(|cell| cell.value).collect());
         }
-        let table =
-            finish::Table { keys, output: &output, exact: vec![false], after_caps: &[false], released: &released };
+        let (exact, after_caps) = (vec![false], &[false][..]);
+        let table = finish::Table { keys, output: &output, exact, after_caps, made_of: None, released: &released };
         finish::answer(self, after, &[table], statement)
     }
 
@@ -590,18 +608,29 @@ impl Tables {
     /// The engine runs once, unless bounds are found privately, since what it finds is the same each time.
     #[doc(hidden)]
     pub fn release_many_for_audit(&self, sql: &str, asking: &Asking, times: usize) -> Result<Audited, QueryError> {
+        self.audited(sql, asking, times, false)
+    }
+
+    /// The same with what the question makes of each release, intervals and all. Never for people.
+    #[doc(hidden)]
+    pub fn answer_many_for_audit(&self, sql: &str, asking: &Asking, times: usize) -> Result<Audited, QueryError> {
+        self.audited(sql, asking, times, true)
+    }
+
+    fn audited(&self, sql: &str, asking: &Asking, times: usize, whole: bool) -> Result<Audited, QueryError> {
         let failed = |error: SanitiseError| QueryError::failed(error.to_string());
         let plan = self.plan(sql, asking)?;
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
-        let run = Run::new(self, &plan, Some(&calibrated), CONFIDENCE, 1);
+        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        let run = Run::new(self, &plan, Some(&calibrated), confidence, 1);
         let finds = plan.parts.iter().any(|part| !part.autos.is_empty());
         let exact = if finds {
             Vec::new()
         } else {
             plan.parts.iter().map(|part| run.exact(part, &[])).collect::<Result<Vec<_>, _>>().map_err(failed)?
         };
-        let mut runs = Vec::with_capacity(times);
+        let (mut runs, mut answers) = (Vec::with_capacity(times), Vec::new());
         for _ in 0..times {
             let released = if finds {
                 run.everything(&mut Os).map_err(failed)?
@@ -612,6 +641,10 @@ impl Tables {
                 }
                 released
             };
+            if whole {
+                let statement = Self::statement(&plan, confidence, &released);
+                answers.push(self.finish(&plan, Some(&calibrated), &released, statement)?);
+            }
             let rows = released.parts.into_iter().flat_map(|part| {
                 let cells = part.cells;
                 let row = move |(i, keys): (usize, Vec<Value>)| {
@@ -621,7 +654,7 @@ impl Tables {
             });
             runs.push(rows.collect());
         }
-        Ok(Audited { prices: Statement::prices(&calibrated.charge, delta), runs })
+        Ok(Audited { prices: Statement::prices(&calibrated.charge, delta), runs, answers })
     }
 }
 
@@ -834,6 +867,11 @@ impl<'a> Run<'a> {
         };
         let exact = frame::exact_columns(self.tables, part, frame).map_err(engine)?;
         let noises = noise.map_or(&[][..], |noise| &noise.measures);
+        let kept = part.measures.iter().zip(&values).map(|(measure, values)| match measure.what {
+            What::Tree { .. } => Vec::new(),
+            _ => groups.iter().map(|&group| values[group]).collect(),
+        });
+        let kept = kept.collect();
         let noisy = Noisy::new(part, noises, values, found, self.confidence);
         let mut cells = Vec::new();
         for (i, statistic) in part.statistics.iter().enumerate() {
@@ -853,7 +891,7 @@ impl<'a> Run<'a> {
             released.notes.push(left_out(rows, errors, &kept.caps));
         }
         let keys = frame.rows(&groups).map_err(engine)?;
-        released.parts.push(ReleasedPart { keys, cells });
+        released.parts.push(ReleasedPart { keys, cells, measures: kept, found: found.to_vec() });
         for (i, law) in noises.iter().enumerate() {
             released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(step_of(part, i, found))));
         }

@@ -5,6 +5,7 @@ mod ask;
 mod audit;
 mod brute;
 mod caps;
+mod coverage;
 mod neighbours;
 mod refuse;
 mod room;
