@@ -4,6 +4,7 @@
 mod ask;
 mod audit;
 mod brute;
+mod lines;
 mod neighbours;
 mod room;
 mod small;

@@ -163,7 +163,7 @@ impl Train {
         let mut open = self.opening.open(&self.training)?;
         open.tables.warehouse().declaration().dataset(&spec.dataset).map_err(QueryError::from)?;
         let fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
-        open.warn_of_change(talk)?;
+        open.log_change();
         progress.start("reading rows and planning");
         let prepared = prepare::prepare(&spec, &open.tables, self.opening.keep(&open.tables))?;
         let card = prepared.card(&fingerprint)?;
