@@ -6,6 +6,7 @@ mod audit;
 mod brute;
 mod caps;
 mod coverage;
+mod lines;
 mod neighbours;
 mod refuse;
 mod room;

@@ -104,7 +104,7 @@ impl Histogram {
         let answer = ask::histogram(&open.tables, &question, &self.asked.asking(), &mut open.books, &open.analyst);
         progress.finish();
         let answer = answer?;
-        open.warn_of_change(talk)?;
+        open.log_change();
         write_answer(&answer, &self.output, out, talk)
     }
 }

@@ -63,7 +63,7 @@ impl Hitters {
         let answer = ask::hitters(&open.tables, &question, &self.asked.asking(), &mut open.books, &open.analyst);
         progress.finish();
         let answer = answer?;
-        open.warn_of_change(talk)?;
+        open.log_change();
         write_answer(&answer, &self.output, out, talk)
     }
 }

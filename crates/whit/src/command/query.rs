@@ -66,7 +66,7 @@ impl Query {
         let answer = open.tables.ask(&sql, &self.limits.with(self.asked.asking()), &mut open.books, &open.analyst);
         progress.finish();
         let answer = answer?;
-        open.warn_of_change(talk)?;
+        open.log_change();
         write_answer(&answer, &self.output, out, talk)
     }
 }

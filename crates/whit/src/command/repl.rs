@@ -240,7 +240,7 @@ impl Session {
         match order {
             Order::Ask(sql) => {
                 let answer = self.open.tables.ask(sql, &self.asking, &mut self.open.books, &self.open.analyst)?;
-                self.open.warn_of_change(talk)?;
+                self.open.log_change();
                 write_answer(&answer, &OutputOptions::default(), out, talk)
             }
             Order::Preview(sql) => {

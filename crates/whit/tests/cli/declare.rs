@@ -36,7 +36,10 @@ unit.user = "user_id"
 unit.element = "day"
 unit.protect = "element"
 unit.caps = { elements_per_user = 30 }
-columns.country = { keys = "countries.code" }
+columns.user_id = "int"
+columns.day = "date"
+columns.country = { type = "text", keys = "countries.code" }
+columns.seconds = "float"
 budget.element = { epsilon = 3.0, delta = 1e-6 }
 budget.user = { epsilon = 30.0, delta = 1e-6 }
 
@@ -57,7 +60,7 @@ fn a_draft_is_written_once_and_stands() {
     assert!(draft.contains("[dataset.visits]") && draft.contains("unit.user = \"user_id\""), "{draft}");
     assert!(!draft.contains("77.5"), "no value leaves the data: {draft}");
     let text = shown(&whit_in(&folder, &["check"]));
-    assert!(text.starts_with("visits: 2 csv files, "), "{text}");
+    assert!(text.starts_with("visits: csv (visits"), "{text}");
     assert!(text.contains("protects one user (user_id), replace"), "{text}");
 
     let again = whit_in(&folder, &["init", "visits"]);
@@ -73,7 +76,7 @@ fn a_draft_elsewhere_finds_its_way_back() {
     let output = whit_in(&folder, &["init", "visits/*.csv", "--output", "declared/whit.toml"]);
     assert!(output.status.success(), "{}", told(&output));
     let text = shown(&whit_in(&folder, &["check", "declared/whit.toml"]));
-    assert!(text.starts_with("visits: 2 csv files, "), "{text}");
+    assert!(text.starts_with("visits: csv (visits"), "{text}");
 }
 
 #[test]
@@ -105,12 +108,12 @@ fn check_shows_the_ladder_with_its_caps_and_budgets() {
     assert_eq!(line("user "), ["user", "(user_id)", "replace", "60", "elements_per_user = 30", "ε = 30, δ = 1e-6"]);
     assert_eq!(line("country "), ["country", "text", "those of countries.code"]);
     assert!(text.contains("- no bounds on `seconds`: SUM, AVG and quantiles of it are refused until"), "{text}");
-    assert!(text.contains("countries: 1 csv file, ") && text.contains("public: it joins freely"), "{text}");
+    assert!(text.contains("countries: csv (countries.csv)") && text.contains("public: it joins freely"), "{text}");
     assert!(!folder.join("whit.ledger").exists(), "checking spends nothing");
 
     let json: Value = serde_json::from_str(&shown(&whit_in(&folder, &["check", "--json"]))).expect("JSON");
     let visits = &json["datasets"][1];
-    assert_eq!((&visits["name"], &visits["files"]), (&Value::from("visits"), &Value::from(2)));
+    assert_eq!((&visits["name"], visits.get("files"), visits.get("bytes")), (&Value::from("visits"), None, None));
     assert_eq!((&visits["rungs"][1]["rung"], &visits["rungs"][1]["holds"]), (&Value::from("user"), &Value::from(60)));
     assert_eq!(visits["rungs"][0]["budgets"][0]["epsilon"], 3.0);
     assert_eq!(visits["columns"][2]["keys"], "countries.code");
@@ -136,12 +139,12 @@ fn what_is_wrong_is_said_with_a_hint() {
         (
             "[dataset.countries]",
             "[dataset.visits]",
-            "whit.toml, line 12: this is not TOML: duplicate key at `[dataset.visits]`\n  hint: ",
+            "whit.toml, line 15: this is not TOML: duplicate key at `[dataset.visits]`\n  hint: ",
         ),
         (
             "columns.country = {",
             "columns.country = { bounds = [0, 1],",
-            "`visits.country` has bounds, but is text\n  hint: ",
+            "whit.toml, line 10: `dataset.visits.columns.country` has bounds, but is declared as text\n  hint: ",
         ),
     ] {
         std::fs::write(folder.join("whit.toml"), DECLARED.replace(line, instead)).expect("room");

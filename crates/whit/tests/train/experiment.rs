@@ -199,6 +199,7 @@ private = false
 "#;
     let folder = lab("labels", arms);
     let declared = "[dataset.visits]\nsource = \"visits.csv\"\nunit.label = \"y\"\nunit.protect = \"label\"\n\
+                    columns.x = \"float\"\ncolumns.z = \"float\"\ncolumns.y = \"int\"\ncolumns.split = \"text\"\n\
                     budget.label = { epsilon = 3.0, delta = 1e-6 }\n";
     std::fs::write(folder.join("whit.toml"), declared).unwrap();
     let training = std::fs::read_to_string(folder.join("train.toml")).unwrap().replace("units = 1600\n", "");

@@ -91,6 +91,9 @@ const EVENTS: &str = r#"
 [dataset.visits]
 source = "visits.csv"
 unit.protect = "event"
+columns.x = "float"
+columns.z = "float"
+columns.y = "float"
 budget.event = { epsilon = 3.0, delta = 1e-6, currency = "renyi" }
 "#;
 
@@ -206,6 +209,11 @@ source = "visits.csv"
 unit.user = "user"
 unit.label = "y"
 unit.protect = "label"
+columns.user = "text"
+columns.x = "float"
+columns.z = "float"
+columns.y = "int"
+columns.split = "text"
 budget.label = { epsilon = 3.0 }
 "#;
 
