@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use view::{AccountView, FaultView, ReaccountView, ShowView, VerifyView};
 use whit::Name;
-use whit::account::ledger::{Books, ExportError, Head, LedgerError, Opening, Which};
+use whit::account::ledger::{Books, ExportError, Fault, Head, LedgerError, Opening, Which};
 use whit::core::declare::Declaration;
 
 /// Show what was spent and what is left, by rung, by analyst and over time.
@@ -341,11 +341,18 @@ fn table_of(accounts: &[AccountView]) -> Table {
 
 impl Verify {
     fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = self.place.open()?;
-        let verified = match &self.head {
+        let path = self.place.path()?;
+        // What cannot even be opened is told as what was found.
+        let opened = Books::open_existing(&path, &opening());
+        if let Err(error @ (LedgerError::Missing(_) | LedgerError::NotALedger { .. } | LedgerError::Locked { .. })) =
+            opened
+        {
+            return Err(error.into());
+        }
+        let verified = opened.map_err(Fault::from).and_then(|books| match &self.head {
             None => books.verify(),
             Some(head) => books.verify_after(head),
-        };
+        });
         match verified {
             Ok(verified) => {
                 let view = VerifyView::of(&verified);
@@ -355,7 +362,7 @@ impl Verify {
                 writeln!(
                     out,
                     "{}: as it was written; {} releases, {} events",
-                    books.path().display(),
+                    path.display(),
                     view.entries,
                     view.events
                 )?;
@@ -375,8 +382,8 @@ impl Verify {
                     write_json(&FaultView::of(&fault), out)?;
                 }
                 Err(Error::Failed(format!(
-                    "{}: {fault}\n  hint: nothing after this can be trusted; take the file from a backup",
-                    books.path().display()
+                    "{}: {fault}\n  hint: nothing after this can be trusted; put the files back as they were, from a backup",
+                    path.display()
                 )))
             }
         }
