@@ -50,15 +50,15 @@ fn own_words(error: &DataFusionError) -> Option<QueryError> {
 
 /// What went wrong while running. The engine's words could speak of values, so only their kind is told.
 pub(crate) fn running(error: &DataFusionError) -> QueryError {
+    if let Some(own) = own_words(error) {
+        return own;
+    }
     let sentence = match error.find_root() {
         DataFusionError::ResourcesExhausted(_) => "the engine ran out of memory".to_owned(),
         DataFusionError::IoError(error) => format!("a file could not be read: {}", error.kind()),
         DataFusionError::ObjectStore(_) => "a file of the data set could not be read".to_owned(),
         DataFusionError::ParquetError(_) => "a Parquet file of the data set is damaged".to_owned(),
-        _ => match own_words(error) {
-            Some(own) => return own,
-            None => "the engine could not finish the question".to_owned(),
-        },
+        _ => "the engine could not finish the question".to_owned(),
     };
     QueryError::failed(sentence)
 }

@@ -561,13 +561,18 @@ impl Tables {
     pub(crate) fn fingerprint_of(&self, names: &[String], books: &mut Books) -> Result<String, QueryError> {
         let (mut whole, mut changed) = (blake3::Hasher::new(), false);
         for name in names {
-            let own = self.warehouse.source(name)?.fingerprint(&mut Remembered { books: &mut *books })?;
+            let own = self.fingerprint_alone(name, books)?;
             changed |= books.note_source(name, &own).map_err(of_ledger)?;
             whole.update(name.as_bytes());
             whole.update(own.as_bytes());
         }
         self.note_change(changed);
         Ok(whole.finalize().to_hex().to_string())
+    }
+
+    /// The fingerprint of one data set. Nothing is noted.
+    pub(crate) fn fingerprint_alone(&self, name: &str, books: &mut Books) -> Result<String, QueryError> {
+        self.warehouse.source(name)?.fingerprint(&mut Remembered { books })
     }
 
     /// The same from what is remembered of files, without reading any; nothing where one of them is not as it was.

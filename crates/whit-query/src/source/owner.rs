@@ -130,9 +130,8 @@ impl Tables {
 
     /// Whether a data set is another than the ledger last saw; nothing where it never saw it. For the owner: it tells of rows.
     pub fn changed_since(&self, _: &Owner, dataset: &str, books: &mut Books) -> Result<Option<bool>, QueryError> {
-        let now = self.fingerprint_of(&[dataset.to_owned()], books)?;
-        let last = books.last_fingerprint(dataset).map_err(crate::release::of_ledger)?;
-        Ok(last.map(|last| last != now))
+        let now = self.fingerprint_alone(dataset, books)?;
+        books.source_changed(dataset, &now).map_err(crate::release::of_ledger)
     }
 
     fn view_for_owner(&self, source: &Source, changed: Option<bool>) -> Result<OwnerView, QueryError> {

@@ -57,10 +57,8 @@ pub(super) fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<
             );
         }
         sums.push(safe_aggregate(expr, &input, around)?);
-        // What is left out tells as much as what is added up.
-        let parts = call.params.args.iter().chain(call.params.filter.as_deref());
-        let args_public =
-            parts.chain(call.params.order_by.iter().map(|sort| &sort.expr)).all(|arg| input.tag_of(arg, around).public);
+        let parts = call.params.args.iter().chain(call.params.filter.iter().map(AsRef::as_ref));
+        let args_public = parts.clone().all(|part| input.tag_of(part, around).public);
         let range = inner_range(call.func.name(), &call.params.args, &input);
         let public = private.rows_public && args_public && tags.iter().all(|tag| tag.public);
         tags.push(Tag { public, range, ..Tag::default() });
