@@ -105,10 +105,12 @@ impl Asked {
         let tables = self.tables()?;
         let warehouse = tables.warehouse();
         let ledger = warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger");
-        let books = Books::open_as(&warehouse.folder().join(Path::new(ledger)), &super::ledger::opening()).map_err(|error| {
-            let hint = error.hint();
-            Error::from(QueryError { hint, ..QueryError::failed(error.to_string()) })
-        })?;
+        let books = Books::open_as(&warehouse.folder().join(Path::new(ledger)), &super::ledger::opening()).map_err(
+            |error| {
+                let hint = error.hint();
+                Error::from(QueryError { hint, ..QueryError::failed(error.to_string()) })
+            },
+        )?;
         Ok(Open { tables, books, analyst: self.analyst.clone() })
     }
 }
