@@ -250,6 +250,15 @@ impl LedgerError {
     }
 }
 
+impl From<LedgerError> for Fault {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Changed(fault) => fault,
+            other => Self::file(format!("is not what it was: {other}")),
+        }
+    }
+}
+
 impl From<LedgerError> for LedgerFailure {
     fn from(error: LedgerError) -> Self {
         Self { sentence: error.to_string(), hint: error.hint() }

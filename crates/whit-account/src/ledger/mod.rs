@@ -48,7 +48,7 @@ mod verify;
 mod watch;
 mod witness;
 
-pub use budget::{Budget, CurrencyName, NoSuchCurrency};
+pub use budget::{Budget, CurrencyName, Fit, NoSuchCurrency};
 pub use chain::{Fault, Head};
 pub use entry::{Decision, Entry, State};
 pub use error::LedgerError;
@@ -71,7 +71,7 @@ fn refusal(refused: Refused, unit: String, filter: &Filter, cost: &Cost) -> Refu
     match refused {
         Refused::Short { asked, left, delta } => {
             let available = filter.available(cost);
-            Refusal { asked: told(asked, delta), left: told(left, delta), unit, available }
+            Refusal { asked: told(asked, delta, f64::ceil), left: told(left, delta, f64::floor), unit, available }
         }
         Refused::Aside { asked, left } => {
             let (asked, left) = (format!("δ = {asked:.3e} of its own"), format!("δ = {left:.3e}"));
@@ -79,17 +79,23 @@ fn refusal(refused: Refused, unit: String, filter: &Filter, cost: &Cost) -> Refu
         }
         Refused::Unsupported(why) => {
             let asked = format!("what this budget cannot count ({why})");
-            Refusal { asked, left: told(filter.left(), filter.delta()), unit, available: None }
+            Refusal { asked, left: told(filter.left(), filter.delta(), f64::floor), unit, available: None }
         }
     }
 }
 
-/// ε at δ in words, short enough to read.
-fn told(epsilon: f64, delta: f64) -> String {
-    let digits =
-        if epsilon.is_finite() && epsilon != 0.0 { (3 - epsilon.abs().log10().floor() as i32).clamp(0, 12) } else { 0 };
-    let text = format!("{epsilon:.*}", digits as usize);
-    let epsilon = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+/// ε at δ in words: five digits, as in every report, so that the same number reads the same everywhere. What is left is never told as more, nor what is asked as less.
+fn told(epsilon: f64, delta: f64, round: fn(f64) -> f64) -> String {
+    let epsilon = if epsilon.is_finite() && epsilon > 0.0 {
+        let digits = (4 - epsilon.log10().floor() as i32).clamp(0, 15);
+        let scale = 10_f64.powi(digits);
+        // A hair, so that 0.1 in binary stays 0.1.
+        let hair = if round(0.5) == 0.0 { 1e-12 } else { -1e-12 };
+        let text = format!("{:.*}", digits as usize, round(epsilon * (1.0 + hair) * scale) / scale);
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    } else {
+        format!("{epsilon}")
+    };
     if delta == 0.0 { format!("ε = {epsilon}") } else { format!("ε = {epsilon} at δ = {delta:e}") }
 }
 
@@ -98,10 +104,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_speaks_in_short_numbers() {
-        assert_eq!(told(0.100_000_000_000_01, 0.0), "ε = 0.1");
-        assert_eq!(told(1.234_567, 1e-6), "ε = 1.235 at δ = 1e-6");
-        assert_eq!(told(f64::INFINITY, 1e-6), "ε = inf at δ = 1e-6");
-        assert_eq!(told(120.0, 0.0), "ε = 120");
+    fn a_refusal_speaks_in_short_numbers_that_err_on_the_safe_side() {
+        for round in [f64::floor, f64::ceil] {
+            assert_eq!(told(0.1, 0.0, round), "ε = 0.1");
+            assert_eq!(told(0.3 - 0.2, 0.0, round), "ε = 0.1");
+            assert_eq!(told(f64::INFINITY, 1e-6, round), "ε = inf at δ = 1e-6");
+            assert_eq!(told(120.0, 0.0, round), "ε = 120");
+            assert_eq!(told(0.0, 0.0, round), "ε = 0");
+        }
+        assert_eq!(told(1.234_567, 1e-6, f64::floor), "ε = 1.2345 at δ = 1e-6");
+        assert_eq!(told(1.234_567, 1e-6, f64::ceil), "ε = 1.2346 at δ = 1e-6");
     }
 }

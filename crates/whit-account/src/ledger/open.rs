@@ -194,10 +194,17 @@ impl Books {
                 number("PRAGMA user_version")?,
                 number("SELECT count(*) FROM sqlite_schema")?,
                 number("SELECT count(*) FROM sqlite_schema WHERE name = 'secret'")?,
+                number("PRAGMA page_count")? * number("PRAGMA page_size")?,
+                // Nobody writes to it while we read.
+                std::fs::metadata(&self.path).map_or(0, |about| about.len()),
             ))
         };
-        let (application, found, tables, secrets) = read().map_err(|error| self.explain(&error))?;
+        let (application, found, tables, secrets, says, has) = read().map_err(|error| self.explain(&error))?;
         let path = || self.path.clone();
+        if application == APPLICATION && has < says as u64 {
+            let what = format!("it was cut: it has {has} bytes, and should have {says}");
+            return Err(LedgerError::Damaged { path: path(), what });
+        }
         match (application, found) {
             (APPLICATION, 1) if secrets > 0 => {
                 Err(LedgerError::Damaged { path: path(), what: "its version was changed".to_owned() })

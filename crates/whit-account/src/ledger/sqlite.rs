@@ -1,11 +1,10 @@
 //! The durable ledger: one SQLite file that many processes may write to.
 
-use super::budget::{Budget, costs_for};
+use super::budget::{Budget, Fit, costs_for, fit};
 use super::chain::{Fault, Head, Kind, New, Stop, append, read_head};
 use super::entry::{Entry, Seen, State, write_progress};
 use super::error::LedgerError;
 use super::format::{digest, genesis, meaning_hash, read_charge, write_budgets, write_charge};
-use super::refusal;
 use super::secret::Secret;
 use super::watch::{Watches, units_of};
 use super::witness::{Standing, Witness};
@@ -172,20 +171,19 @@ impl Books {
         let found = self
             .connection
             .query_row(
-                "SELECT n.number, n.analyst, n.charge, e.time, e.digests, r.value
-                 FROM entries n JOIN results r ON r.entry = n.number JOIN events e ON e.entry = n.number AND e.kind = 'commit'
+                "SELECT n.number, n.analyst, n.charge, e.time, e.digests
+                 FROM entries n JOIN events e ON e.entry = n.number AND e.kind = 'commit'
                  WHERE n.meaning = ?1 AND n.dataset = ?2 AND n.fingerprint IN (?3, ?4) AND n.partition_hash IS ?5
                  ORDER BY n.number DESC LIMIT 1",
                 params![meaning.as_bytes().as_slice(), question.dataset, keyed, given, question.partition],
                 |row| {
-                    let charge: String = row.get(2)?;
-                    let digests: Vec<u8> = row.get(4)?;
+                    let (charge, digests): (String, Vec<u8>) = (row.get(2)?, row.get(4)?);
                     let stored = Stored {
                         number: row.get::<_, i64>(0)? as u64,
                         time: row.get(3)?,
                         analyst: row.get(1)?,
                         charge: Charge::new(),
-                        value: row.get(5)?,
+                        value: Vec::new(),
                     };
                     Ok((stored, charge, digests))
                 },
@@ -193,13 +191,19 @@ impl Books {
             .optional()
             .map_err(|error| self.explain(&error))?;
         let Some((mut stored, charge, digests)) = found else { return Ok(None) };
+        // Apart from the rest: a result that is missing was there.
+        let sql = "SELECT value FROM results WHERE entry = ?1";
+        let value = self.connection.query_row(sql, [stored.number as i64], |row| row.get(0)).optional();
+        let value: Option<Vec<u8>> = value.map_err(|error| self.explain(&error))?;
         let fault = |field: &str, what: String| {
             LedgerError::Changed(Fault { event: None, entry: Some(stored.number), field: field.to_owned(), what })
         };
-        if digests.get(96..128) != Some(digest("value", ValueRef::Blob(&stored.value)).as_bytes()) {
+        let kept = value.as_deref().map_or(ValueRef::Null, ValueRef::Blob);
+        if digests.get(96..128) != Some(digest("value", kept).as_bytes()) {
             return Err(fault("value", "was changed after it was written".to_owned()));
         }
         stored.charge = read_charge(&charge).map_err(|what| fault("charge", format!("cannot be read: {what}")))?;
+        stored.value = value.unwrap_or_default();
         Ok(Some(stored))
     }
 
@@ -341,25 +345,30 @@ impl Books {
 
     /// Notes the fingerprint of one data set, and tells whether it was another when it was last noted. For the owner of the data only.
     pub fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
-        let keyed = self.secret.fingerprint(fingerprint);
-        let sound = |kept: &str| self.sound_source(dataset, kept);
-        let sql = "SELECT fingerprint, sound FROM sources WHERE dataset = ?1";
-        let last: Option<(String, Vec<u8>)> = self
-            .connection
-            .query_row(sql, [dataset], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()
-            .map_err(|error| self.explain(&error))?;
-        if last.as_ref().is_some_and(|(kept, check)| sound(kept) != *check) {
-            return Err(self.changed_row("sources"));
-        }
-        if last.as_ref().is_some_and(|(kept, _)| *kept == keyed) {
+        let (keyed, last) = (self.secret.fingerprint(fingerprint), self.last_source(dataset)?);
+        if last.as_ref() == Some(&keyed) {
             return Ok(false);
         }
         let sql = "INSERT INTO sources VALUES (?1, ?2, ?3)
                    ON CONFLICT (dataset) DO UPDATE SET fingerprint = ?2, sound = ?3";
-        let noted = self.connection.execute(sql, params![dataset, keyed, sound(&keyed)]);
+        let noted = self.connection.execute(sql, params![dataset, keyed, self.sound_source(dataset, &keyed)]);
         noted.map_err(|error| self.explain(&error))?;
         Ok(last.is_some())
+    }
+
+    /// Whether a data set had another fingerprint when it was last noted, if it ever was. Nothing is noted now.
+    pub fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
+        Ok(self.last_source(dataset)?.is_some_and(|last| last != self.secret.fingerprint(fingerprint)))
+    }
+
+    fn last_source(&self, dataset: &str) -> Result<Option<String>, LedgerError> {
+        let sql = "SELECT fingerprint, sound FROM sources WHERE dataset = ?1";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
+        match self.connection.query_row(sql, [dataset], read).optional().map_err(|error| self.explain(&error))? {
+            Some((kept, sound)) if self.sound_source(dataset, &kept) == sound => Ok(Some(kept)),
+            Some(_) => Err(self.changed_row("sources")),
+            None => Ok(None),
+        }
     }
 
     /// Notes the hash of a source file, so that it need not be read again while its size and time stay the same. No part of the chain.
@@ -454,28 +463,34 @@ impl Books {
             return Err(LedgerError::NoBudget { dataset, units, kind }.into());
         }
         for budget in budgets {
-            let costs = costs_for(&budget.unit, charge);
-            if costs.is_empty() {
-                let (dataset, unit) = (budget.dataset.clone(), budget.unit.to_string());
-                return Err(LedgerError::Silent { dataset, unit, units: units_of(charge) }.into());
-            }
-            let filter = self.watches.filter(budget, &self.seen.entries, self.seen.voids)?;
-            let mark = filter.mark();
-            let refused = costs.into_iter().find_map(|cost| filter.charge(cost).err().map(|refused| (refused, cost)));
-            let denied = refused.map(|(refused, cost)| {
-                let unit = match &budget.analyst {
-                    Some(analyst) => format!("{} for {analyst}", budget.unit),
-                    None => budget.unit.to_string(),
-                };
-                refusal(refused, unit, filter, cost)
-            });
-            // The entry itself is added when it is read back, so that all sums are made in one way.
-            filter.restore(mark);
-            if let Some(refusal) = denied {
+            if let Some(refusal) = self.fit(budget, charge)?.refusal {
                 return Err(Denied::Refused(refusal));
             }
         }
         Ok(())
+    }
+
+    /// How a charge stands to one budget, after all that was read.
+    fn fit(&mut self, budget: &Budget, charge: &Charge) -> Result<Fit, LedgerError> {
+        if costs_for(&budget.unit, charge).is_empty() {
+            let (dataset, unit) = (budget.dataset.clone(), budget.unit.to_string());
+            return Err(LedgerError::Silent { dataset, unit, units: units_of(charge) });
+        }
+        Ok(fit(budget, self.watches.filter(budget, &self.seen.entries, self.seen.voids)?, charge))
+    }
+
+    /// How a charge stands to every budget that applies to what this analyst asks of this data set. Nothing is written.
+    pub fn fits(
+        &mut self,
+        (dataset, analyst): (&str, &str),
+        budgets: &[Budget],
+        charge: &Charge,
+    ) -> Result<Vec<Fit>, LedgerError> {
+        let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
+        let looked = self.look(|books| {
+            applying.map(|budget| books.fit(budget, charge)).collect::<Result<Vec<_>, _>>().map_err(Denied::Failed)
+        });
+        Ok(looked?)
     }
 
     /// Budgets are asked where they watch.

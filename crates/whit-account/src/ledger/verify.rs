@@ -63,7 +63,7 @@ impl Books {
 
     fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, Fault> {
         let seen = self.replay(kept)?;
-        self.check_heads(&seen).map_err(|error| Fault::file(format!("is not what it was: {error}")))?;
+        self.check_heads(&seen)?;
         let accounts = accounts(&seen, &super::report::in_force(&seen.entries));
         let accounts = accounts.map_err(|error| Fault::file(format!("cannot be added up: {error}")))?;
         Ok(Verified {

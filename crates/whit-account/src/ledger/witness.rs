@@ -80,7 +80,9 @@ impl Mark {
         for attempt in 0.. {
             let bytes = match std::fs::read(file) {
                 Ok(bytes) => bytes,
-                Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(why) if matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    return Ok(None);
+                }
                 Err(why) => {
                     return Err(LedgerError::Disk { path: file.to_owned(), why: why.to_string() });
                 }

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use view::{AccountView, FaultView, ReaccountView, ShowView, VerifyView};
 use whit::Name;
-use whit::account::ledger::{Books, ExportError, Head, LedgerError, Opening, Which};
+use whit::account::ledger::{Books, ExportError, Fault, Head, LedgerError, Opening, Which};
 use whit::core::declare::Declaration;
 
 /// Show what was spent and what is left, by rung, by analyst and over time.
@@ -266,6 +266,7 @@ impl Show {
             table.row([entry, release.time.clone(), dataset, analyst, release.state.to_owned(), question]);
         }
         table.write(out)?;
+        explain_left(&view.accounts, talk)?;
         for change in &view.changes {
             writeln!(
                 talk,
@@ -290,6 +291,21 @@ impl Show {
         }
         Ok(())
     }
+}
+
+/// Says why what is spent and what is left do not make up the budget, where they do not.
+fn explain_left(accounts: &[AccountView], talk: &mut dyn Write) -> Result<(), Error> {
+    let off = |account: &AccountView| match (account.budget, account.left) {
+        (Some(budget), Some(left)) => (account.spent.0 + left.0 - budget.epsilon).abs() > 1e-4 * budget.epsilon,
+        _ => false,
+    };
+    if accounts.iter().any(off) {
+        writeln!(
+            talk,
+            "note: ε left is that of the largest release with Gaussian noise that would still fit, at the budget's δ; ε of several releases does not add up, and half of δ is kept for private keys, so that spent and left need not make up the budget"
+        )?;
+    }
+    Ok(())
 }
 
 fn table_of(accounts: &[AccountView]) -> Table {
@@ -325,11 +341,18 @@ fn table_of(accounts: &[AccountView]) -> Table {
 
 impl Verify {
     fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = self.place.open()?;
-        let verified = match &self.head {
+        let path = self.place.path()?;
+        // What cannot even be opened is told as what was found.
+        let opened = Books::open_existing(&path, &opening());
+        if let Err(error @ (LedgerError::Missing(_) | LedgerError::NotALedger { .. } | LedgerError::Locked { .. })) =
+            opened
+        {
+            return Err(error.into());
+        }
+        let verified = opened.map_err(Fault::from).and_then(|books| match &self.head {
             None => books.verify(),
             Some(head) => books.verify_after(head),
-        };
+        });
         match verified {
             Ok(verified) => {
                 let view = VerifyView::of(&verified);
@@ -339,7 +362,7 @@ impl Verify {
                 writeln!(
                     out,
                     "{}: as it was written; {} releases, {} events",
-                    books.path().display(),
+                    path.display(),
                     view.entries,
                     view.events
                 )?;
@@ -359,8 +382,8 @@ impl Verify {
                     write_json(&FaultView::of(&fault), out)?;
                 }
                 Err(Error::Failed(format!(
-                    "{}: {fault}\n  hint: nothing after this can be trusted; take the file from a backup",
-                    books.path().display()
+                    "{}: {fault}\n  hint: nothing after this can be trusted; put the files back as they were, from a backup",
+                    path.display()
                 )))
             }
         }
