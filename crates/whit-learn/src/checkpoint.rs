@@ -43,12 +43,7 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// Of a run of this hash under this entry, after this checkpoint, with the state of its learner.
-    pub fn new(
-        run: &str,
-        entry: u64,
-        after: Option<&str>,
-        state: (&[f32], &Optimiser, Option<&Average>, u64),
-    ) -> Self {
+    pub fn new(run: &str, entry: u64, after: Option<&str>, state: (&[f32], &Optimiser, Option<&Average>, u64)) -> Self {
         let (theta, optimiser, average, taken) = state;
         Self {
             version: VERSION,
@@ -156,7 +151,8 @@ impl Place {
     pub fn write(&self, checkpoint: &Checkpoint) -> Result<String, LearnError> {
         let (bytes, hash) = checkpoint.to_bytes()?;
         let next = self.next();
-        write_new(&next, &bytes).map_err(|why| LearnError::File(format!("`{}` cannot be written: {why}", next.display())))?;
+        write_new(&next, &bytes)
+            .map_err(|why| LearnError::File(format!("`{}` cannot be written: {why}", next.display())))?;
         Ok(hash)
     }
 

@@ -110,13 +110,7 @@ impl Card {
     /// What a plan promises of the model that a recipe makes. It speaks of the data set by its name: no hash of it leaves.
     ///
     /// Noise that comes from a seed promises nothing: whoever knows the seed subtracts it.
-    pub fn of(
-        plan: &Plan,
-        delta: f64,
-        recipe: &Recipe,
-        parameters: usize,
-        noise: Noise,
-    ) -> Result<Self, Unsupported> {
+    pub fn of(plan: &Plan, delta: f64, recipe: &Recipe, parameters: usize, noise: Noise) -> Result<Self, Unsupported> {
         let mut rungs = RungLoss::of(plan, delta)?;
         if !noise.protects() {
             rungs.iter_mut().for_each(|rung| rung.epsilon = f64::INFINITY);
@@ -365,8 +359,8 @@ impl Trained {
             card.remove("fingerprint"); // nobody is to read it any more
             card.insert("version".to_owned(), VERSION.into());
         }
-        let card: Card = serde_json::from_value(card.into())
-            .map_err(|why| wrong(&format!("its card cannot be read: {why}")))?;
+        let card: Card =
+            serde_json::from_value(card.into()).map_err(|why| wrong(&format!("its card cannot be read: {why}")))?;
         let recipe: Recipe = read(&metadata, "recipe").map_err(|why| wrong(&why))?;
         let mut tensors = Vec::new();
         for (name, value) in header {

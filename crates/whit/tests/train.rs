@@ -335,7 +335,7 @@ fn a_training_that_is_killed_pays_once() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(50 + (state >> 33) % 700));
+        std::thread::sleep(Duration::from_millis(100 + (state >> 33) % 1400));
         child.kill().unwrap(); // SIGKILL
         ended += usize::from(child.wait().unwrap().success());
         // Whatever the moment, the checkpoint is a whole one.
@@ -385,7 +385,7 @@ fn a_checkpoint_goes_on_with_its_own_run_only() {
         child.unwrap()
     };
     let mut child = begin();
-    for _ in 0..400 {
+    for _ in 0..2400 {
         std::thread::sleep(Duration::from_millis(25));
         if std::fs::read_to_string(&checkpoint).is_ok_and(|text| text.contains("\"entry\":1")) {
             break;

@@ -209,7 +209,16 @@ impl Books {
 
     /// A ledger for one release: the question and the budgets that watch over it. Those of other data sets and analysts do not apply.
     pub fn booking<'a>(&'a mut self, question: Question, budgets: &'a [Budget]) -> Booking<'a> {
-        Booking { books: self, question, budgets, resumed: None, at: None, unwatched: false, entry: None, failure: None }
+        Booking {
+            books: self,
+            question,
+            budgets,
+            resumed: None,
+            at: None,
+            unwatched: false,
+            entry: None,
+            failure: None,
+        }
     }
 
     /// The entry of the same question about the same data, by the same analyst, that was reserved and of which nothing has come yet: the oldest, where there
@@ -242,7 +251,16 @@ impl Books {
     /// One reservation pays for one run. Where its progress was noted, it goes on [from that checkpoint](Booking::from_checkpoint) and from no other. Where
     /// none was, whoever goes on sees to it that nothing of an earlier part was seen.
     pub fn resume<'a>(&'a mut self, question: Question, budgets: &'a [Budget], entry: u64) -> Booking<'a> {
-        Booking { books: self, question, budgets, resumed: Some(entry), at: None, unwatched: false, entry: None, failure: None }
+        Booking {
+            books: self,
+            question,
+            budgets,
+            resumed: Some(entry),
+            at: None,
+            unwatched: false,
+            entry: None,
+            failure: None,
+        }
     }
 
     /// Whether an entry is open, charged with this, and stands at this checkpoint.
@@ -700,7 +718,7 @@ impl Ledger for Booking<'_> {
         let reserved = match self.resumed {
             None if self.unwatched => {
                 let everything = charge.iter().map(|(rung, _)| (rung.clone(), Cost::Everything)).collect();
-                self.books.reserve(&self.question, &[], &everything, false)
+                self.books.reserve(&self.question, self.budgets, &everything, false)
             }
             None => self.books.reserve(&self.question, self.budgets, charge, true),
             Some(number) => self.books.check_open(number, charge, self.at.as_ref()).map(|()| number),

@@ -186,8 +186,17 @@ mod order {
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.1 }, None, 3).unwrap();
         let (way, tuning) = (Way::Mean, Tuning::default());
         let rows = rows.unwrap();
-        let parts =
-            Parts { model, plan: plan.clone(), loss: Loss::Logistic, way, rows, optimiser, average: None, noise, tuning };
+        let parts = Parts {
+            model,
+            plan: plan.clone(),
+            loss: Loss::Logistic,
+            way,
+            rows,
+            optimiser,
+            average: None,
+            noise,
+            tuning,
+        };
         Learner::new(parts).unwrap()
     }
 

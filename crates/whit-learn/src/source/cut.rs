@@ -233,8 +233,8 @@ mod tests {
     use crate::loss::Targets;
     use crate::store::Store;
     use std::collections::BTreeMap;
-    use whit_core::unit::Caps;
     use whit_core::Unit;
+    use whit_core::unit::Caps;
     use whit_noise::{Replay, below};
 
     /// A row: user, element, content.
@@ -302,7 +302,8 @@ mod tests {
                 replaced[row] = other;
                 cases.push(("a row is another", Kind::Event, Change::Replace, replaced, 2));
             }
-            let mut changed: Vec<Row> = rows.iter().copied().filter(|row| (row[0], row[1]) != (user, element)).collect();
+            let mut changed: Vec<Row> =
+                rows.iter().copied().filter(|row| (row[0], row[1]) != (user, element)).collect();
             changed.extend(&fresh);
             cases.push(("an element is another", Kind::Element, Change::Replace, changed.clone(), 1));
             cases.push(("an element of events is another", Kind::Event, Change::Replace, changed, 2));

@@ -152,7 +152,11 @@ impl Tables {
     }
 
     /// The same where the files are as they were when they were last read; nothing is read for it, and nothing said where they are not.
-    pub fn known_fingerprint_for_learning(&self, dataset: &str, books: &mut Books) -> Result<Option<String>, QueryError> {
+    pub fn known_fingerprint_for_learning(
+        &self,
+        dataset: &str,
+        books: &mut Books,
+    ) -> Result<Option<String>, QueryError> {
         self.known_fingerprint_of(&[dataset.to_owned()], books)
     }
 

@@ -292,6 +292,7 @@ fn one_telling_is_not_taken_for_another() {
 fn telling_that_is_killed_pays_once() {
     // The prior is learned between the reservation and the commit, and that takes a while.
     let training = told("{ two-stages = { first = 0.5 } }").replace("steps = 60", "steps = 30000");
+    let training = training.replace("checkpoint_every = 7", "checkpoint_every = 5000");
     let folder = room("telling_killed", &training);
     std::fs::write(folder.join("whit.toml"), LABELS.replace("unit.user = \"user\"\n", "").replace("3.0", "1.5"))
         .unwrap();

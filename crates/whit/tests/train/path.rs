@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Many short steps, so that a run can be ended on its way.
 fn long(steps: u32, model: &str) -> String {
     TRAINING
-        .replace("epsilon = 1.0", "noise = 200.0")
+        .replace("epsilon = 1.0", "noise = 3000.0")
         .replace("steps = 60", &format!("steps = {steps}"))
         .replace("checkpoint_every = 7", "checkpoint_every = 50")
         .replace("model.safetensors", model)

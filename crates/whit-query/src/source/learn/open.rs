@@ -21,11 +21,7 @@ pub(super) fn opens(kind: &DataType) -> bool {
 }
 
 /// How many numbers a row has in a column: as its type says, or else as was declared; or what is wrong, and what to do.
-pub(super) fn width_of(
-    kind: &DataType,
-    bits: bool,
-    declared: Option<usize>,
-) -> Result<usize, (String, &'static str)> {
+pub(super) fn width_of(kind: &DataType, bits: bool, declared: Option<usize>) -> Result<usize, (String, &'static str)> {
     let a_byte = if bits { 8 } else { 1 };
     let known = match kind {
         DataType::List(_) | DataType::LargeList(_) => None,
@@ -178,9 +174,13 @@ fn flat(values: &ArrayRef, width: usize, scaled: (f32, f32), fits: &mut [bool]) 
         let there = |place: usize, byte: u8| if values.is_valid(place) { byte } else { 0 };
         return Ok(Values::Bytes(match values.data_type() {
             DataType::UInt8 if values.null_count() == 0 => values.as_primitive::<UInt8Type>().values().clone(),
-            DataType::UInt8 => {
-                values.as_primitive::<UInt8Type>().values().iter().enumerate().map(|(at, &byte)| there(at, byte)).collect()
-            }
+            DataType::UInt8 => values
+                .as_primitive::<UInt8Type>()
+                .values()
+                .iter()
+                .enumerate()
+                .map(|(at, &byte)| there(at, byte))
+                .collect(),
             _ => values.as_boolean().values().iter().enumerate().map(|(at, yes)| there(at, u8::from(yes))).collect(),
         }));
     }

@@ -112,10 +112,7 @@ fn a_target_that_is_none_of_the_classes_is_the_first_and_marked() {
         (told(&column, target, &mut fits).unwrap(), fits)
     };
     let words: ArrayRef = Arc::new(StringArray::from(vec![Some("yes"), Some("maybe"), None, Some("no")]));
-    assert_eq!(
-        read(words, target(Some(&names))),
-        (vec![1.0, 0.0, 0.0, 0.0], vec![true, false, false, true])
-    );
+    assert_eq!(read(words, target(Some(&names))), (vec![1.0, 0.0, 0.0, 0.0], vec![true, false, false, true]));
     let numbers = |values: Vec<f64>| -> ArrayRef { Arc::new(Float64Array::from(values)) };
     let (values, fits) = read(numbers(vec![1.0, 2.0, -1.0, 0.5, f64::NAN]), target(Some(&names)));
     assert_eq!((values, fits), (vec![1.0, 0.0, 0.0, 0.0, 0.0], vec![true, false, false, false, false]));
@@ -125,7 +122,9 @@ fn a_target_that_is_none_of_the_classes_is_the_first_and_marked() {
     let called = ["true".to_owned(), "false".to_owned()];
     assert_eq!(read(flags(), target(Some(&numbered))).0, [1.0, 0.0]);
     assert_eq!(read(flags(), target(Some(&called))).0, [0.0, 1.0]);
-    for (fits, good) in [(Fits::Any, [true; 3]), (Fits::NotNegative, [true, true, false]), (Fits::ZeroOrOne, [true, false, false])] {
+    for (fits, good) in
+        [(Fits::Any, [true; 3]), (Fits::NotNegative, [true, true, false]), (Fits::ZeroOrOne, [true, false, false])]
+    {
         let (_, found) = read(numbers(vec![1.0, 2.0, -1.0]), Target { column: "y", classes: None, fits });
         assert_eq!(found, good);
     }

@@ -332,13 +332,14 @@ impl Train {
         progress.start("learning");
         let promise = &planned.promise;
         let directions = promise.directions.as_ref();
-        let directions = directions.map(|directions| directions.release(reader, question, resumed, (books, &watch)));
+        let directions =
+            directions.map(|directions| directions.release(reader, question, resumed, (&mut *books, &watch)));
         let projection = directions.transpose()?.map(|(projection, gap)| {
             card.projection = card.projection.take().map(|told| format!("{told}; {gap}"));
             projection
         });
         let answers = promise.answers.as_ref();
-        let answers = answers.map(|answers| answers.release(reader, question, resumed, (books, &watch)));
+        let answers = answers.map(|answers| answers.release(reader, question, resumed, (&mut *books, &watch)));
         let labels = answers.transpose()?;
         let trial = match owner.filter(|_| !self.plot.is_empty()) {
             Some(owner) => {

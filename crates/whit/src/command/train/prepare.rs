@@ -388,7 +388,10 @@ fn units_of(spec: &Spec, dataset: &Dataset, kind: Kind, shown: Option<&InView>) 
         (Some(units), _) => Ok(Count::Declared(units)),
         (None, Some(shown)) if in_view(kind) => Ok(Count::Counted(shown.units() as u64)),
         (None, _) => Err(asked(
-            format!("nothing says how many units of `{}` there are, and that they are counted would tell", dataset.name),
+            format!(
+                "nothing says how many units of `{}` there are, and that they are counted would tell",
+                dataset.name
+            ),
             "declare about how many, without looking: privacy.units = 60000; it need not be exact",
         )),
     }

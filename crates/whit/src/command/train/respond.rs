@@ -8,10 +8,10 @@ use crate::command::Error;
 use std::fmt::Write as _;
 use whit::account::ledger::{Books, Question};
 use whit::core::{Charge, Kind, Ladder, Mechanism};
+use whit::learn::Noise;
 use whit::learn::label::NoisyLabels;
 use whit::learn::model::Network;
 use whit::learn::train::{Learner, Telling};
-use whit::learn::Noise;
 use whit::noise::{Entropy, Ratio};
 use whit::query::source::learn::InView;
 

@@ -54,11 +54,17 @@ impl Begin {
             return Ok(Self { entry: Some(number), ..Self::NEW });
         };
         let noted = |standing: &Standing| standing.hash == at.checkpoint;
-        let begin = |from: Standing, unnoted: bool| Self { entry: Some(number), at: Some(at.clone()), from: Some(from), unnoted };
+        let begin = |from: Standing, unnoted: bool| Self {
+            entry: Some(number),
+            at: Some(at.clone()),
+            from: Some(from),
+            unnoted,
+        };
         match (last.filter(noted), next) {
             // Written after the last one that was noted, and not noted itself: it is gone on with, and not drawn again.
             (Some(last), Some(next))
-                if next.checkpoint.after.as_ref() == Some(&last.hash) && next.checkpoint.taken > last.checkpoint.taken =>
+                if next.checkpoint.after.as_ref() == Some(&last.hash)
+                    && next.checkpoint.taken > last.checkpoint.taken =>
             {
                 Ok(begin(next, true))
             }

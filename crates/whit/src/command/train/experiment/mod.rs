@@ -252,7 +252,13 @@ impl Bench<'_> {
         } else {
             let trial = match &mut own.trial {
                 Some(trial) => trial,
-                none => none.insert(Trial::read(self.owner, self.tables, &recipe, job.spec.evaluate_where.as_deref(), &rest)?),
+                none => none.insert(Trial::read(
+                    self.owner,
+                    self.tables,
+                    &recipe,
+                    job.spec.evaluate_where.as_deref(),
+                    &rest,
+                )?),
             };
             let score = trial.score(&recipe, &learner.model()?, learner.projection())?;
             match self.design.measure {
