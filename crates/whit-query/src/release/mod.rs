@@ -15,7 +15,7 @@ use crate::engine::{self, Pass, planning, running};
 use crate::error::QueryError;
 use crate::estimate::sql::Call;
 use crate::evaluate::{guarded, samples};
-use crate::plan::{Asking, Grain, Groups, Part, Plan, Statistic, What, meaning, track};
+use crate::plan::{Asking, Grain, Groups, Kept, Part, Plan, Statistic, What, meaning, track};
 use crate::sanitise::statistic::{Noisy, step_of};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::{FileHashes, Tuning, Warehouse, runtime};
@@ -735,7 +735,8 @@ struct Run<'a> {
 }
 
 /// How much caps left out, of noisy numbers of rows before and after them, each off by no more than its error.
-fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], caps: &str) -> String {
+fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &Kept, unit: &str) -> String {
+    let Kept { caps, most: counted, .. } = kept;
     let (before, after) = (before as f64, after as f64);
     if before <= 2.0 * of_before {
         return format!("how many rows were left out by {caps} cannot be told: there are too few for the noise");
@@ -745,10 +746,15 @@ fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], caps: &s
     let (least, most) = ((1.0 - share - error).clamp(0.0, 1.0), (1.0 - share + error).clamp(0.0, 1.0));
     let percent = |share: f64| format!("{:.*}", usize::from(error < 0.005), 100.0 * share);
     if least == 0.0 {
-        return format!("no more than about {} % of rows were left out by {caps}", percent(most));
+        let most = percent(most);
+        return format!(
+            "no more than about {most} % of rows were left out by {caps} (of one {unit} up to {counted} rows are counted for this)"
+        );
     }
-    let about = percent((1.0 - share).clamp(0.0, 1.0));
-    format!("about {about} % of rows were left out by {caps} (between {} and {} %)", percent(least), percent(most))
+    let (about, least, most) = (percent((1.0 - share).clamp(0.0, 1.0)), percent(least), percent(most));
+    format!(
+        "about {about} % of rows were left out by {caps} (between {least} and {most} %; of one {unit} up to {counted} rows are counted for this)"
+    )
 }
 
 fn engine(error: QueryError) -> SanitiseError {
@@ -893,7 +899,8 @@ impl<'a> Run<'a> {
                 law.add(std::slice::from_mut(rows), entropy)?;
             }
             let errors = [0, 1].map(|i: usize| laws[i].within(self.confidence));
-            released.notes.push(left_out(rows, errors, &kept.caps));
+            let unit = if part.grain == Grain::Element { "element" } else { "user" };
+            released.notes.push(left_out(rows, errors, kept, unit));
         }
         let keys = frame.rows(&groups).map_err(engine)?;
         released.parts.push(ReleasedPart { keys, cells, measures: kept, found: found.to_vec() });

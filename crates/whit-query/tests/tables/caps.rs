@@ -248,10 +248,7 @@ fn a_comma_is_priced_as_the_join_that_its_equalities_make() {
     }
     // Without an equality it is all pairs, and of another type it stays what it was.
     assert_eq!(moved(&tables, "SELECT COUNT(*) FROM t, regions", &Asking::default())[0].l1, 5.0);
-    assert_eq!(
-        moved(&tables, "SELECT COUNT(*) FROM t, regions r WHERE t.day = r.shop", &Asking::default())[0].l1,
-        5.0
-    );
+    assert_eq!(moved(&tables, "SELECT COUNT(*) FROM t, regions r WHERE t.day = r.shop", &Asking::default())[0].l1, 5.0);
     // A question's columns stand where they stood.
     let (_, parts) = exact(
         &tables,

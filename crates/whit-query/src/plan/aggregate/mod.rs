@@ -144,8 +144,11 @@ pub(crate) fn plan(
     let after_caps = draft.after_caps(&statistics, &row_caps);
     let mut kept = None;
     if after_caps.contains(&true) {
-        notes.extend(draft.caps_in_words(&row_caps));
         kept = draft.kept()?;
+    }
+    // Where nothing is asked but which keys there are, caps may keep some from showing.
+    if after_caps.contains(&true) || (statistics.is_empty() && draft.limit.is_some()) {
+        notes.extend(draft.caps_in_words(&row_caps));
     }
     let part = Part {
         rows: draft.input.plan.clone(),

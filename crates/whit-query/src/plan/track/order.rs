@@ -66,7 +66,12 @@ pub(super) fn untangled(plan: &LogicalPlan, asked: Vec<Expr>) -> Result<Option<(
     if chain.crossed == 0 {
         return Ok(None);
     }
-    let equal = |condition: &Expr| matches!(condition, Expr::BinaryExpr(BinaryExpr { op: Operator::Eq, .. }));
+    let equal = |condition: &Expr| match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            [left, right].iter().all(|side| !side.column_refs().is_empty() && !side.contains_scalar_subquery())
+        }
+        _ => false,
+    };
     let (equalities, mut rest): (Vec<Expr>, Vec<Expr>) = asked.into_iter().partition(equal);
     let mut conditions: Vec<Expr> = chain.conditions.into_iter().chain(equalities).collect();
     let mut waiting = chain.tables;
