@@ -8,7 +8,7 @@ use crate::error::QueryError;
 use crate::evaluate::attempt::cast_each;
 use crate::plan::{Groups, Part, Statistic};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::compute::{SortColumn, cast, lexsort_to_indices, take};
+use datafusion::arrow::compute::{SortColumn, can_cast_types, cast, lexsort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
@@ -265,6 +265,12 @@ pub(crate) fn values(array: &ArrayRef) -> Result<Vec<Value>, QueryError> {
             each(&|i| Value::Float(column.as_primitive::<datafusion::arrow::datatypes::Float64Type>().value(i)))
         }
         _ => {
+            if !can_cast_types(kind, &DataType::Utf8) {
+                return Err(QueryError::asked(
+                    format!("a column of type {kind} cannot be written in an answer"),
+                    "name its parts instead",
+                ));
+            }
             // What cannot be written, such as a day beyond the calendar, is missing.
             let column = cast_each(array, &DataType::Utf8);
             let column = column.as_string::<i32>();

@@ -99,16 +99,16 @@ fn decimal_keys_are_compared_as_decimals() {
     let public = "[dataset.public]\nsource = \"public.parquet\"\npublic = true\n";
     let tables = room.tables(&format!("{}{}{public}", declare("all"), declare("fewer")));
     for sql in [
-        "SELECT COUNT(*) FROM T a JOIN T b ON a.user_id = b.user_id",
-        "SELECT SUM(a.x) FROM T a JOIN T b ON a.user_id = b.user_id AND a.x = b.x",
-        "SELECT COUNT(*) FROM (SELECT user_id, COUNT(*) AS n FROM T GROUP BY user_id)",
-        "SELECT COUNT(DISTINCT user_id) FROM T",
-        "SELECT COUNT(DISTINCT user_id + 1) FROM T",
-        "SELECT COUNT(*) FROM T a JOIN public p ON a.user_id = p.k",
-        "SELECT COUNT(*) FROM T a JOIN public p ON a.user_id + 1 = p.k + 1",
+        "SELECT COUNT(*) FROM {T} a JOIN {T} b ON a.user_id = b.user_id",
+        "SELECT SUM(a.x) FROM {T} a JOIN {T} b ON a.user_id = b.user_id AND a.x = b.x",
+        "SELECT COUNT(*) FROM (SELECT user_id, COUNT(*) AS n FROM {T} GROUP BY user_id)",
+        "SELECT COUNT(DISTINCT user_id) FROM {T}",
+        "SELECT COUNT(DISTINCT user_id + 1) FROM {T}",
+        "SELECT COUNT(*) FROM {T} a JOIN public p ON a.user_id = p.k",
+        "SELECT COUNT(*) FROM {T} a JOIN public p ON a.user_id + 1 = p.k + 1",
     ] {
         let exact = |table: &str| {
-            let sql = sql.replace("T ", &format!("\"{table}\" ")).replace("FROM T", &format!("FROM \"{table}\""));
+            let sql = sql.replace("{T}", &format!("\"{table}\""));
             let asking = Asking { rows: Some(1), ..Asking::default() };
             tables.exact_for_tests(&sql, &asking).unwrap_or_else(|error| panic!("{sql}: {error}"))
         };
@@ -128,13 +128,13 @@ fn an_inner_aggregate_with_a_private_filter_is_private() {
     let tables = room.tables(
         "[dataset.visits]\nsource = \"visits.csv\"\nunit.user = \"user_id\"\nunit.public = [\"user_id\", \"shop\", \"day\"]\nunit.protect = \"feature\"\nunit.caps = { rows_per_user = 8 }\ncolumns.seconds = { bounds = [0, 600] }\ncolumns.day = { bounds = [0, 10] }\n",
     );
-    for (filter, exact) in [("", true), ("FILTER (WHERE day > 3)", true), ("FILTER (WHERE seconds > 300)", false)] {
+    for filter in ["FILTER (WHERE seconds > 300)", "FILTER (WHERE day > 3 AND seconds < 300)"] {
         let sql = format!(
             "SELECT SUM(clamp(c, 0, 10)) FROM (SELECT user_id, COUNT(*) {filter} AS c FROM visits GROUP BY user_id)"
         );
         let plan = tables.plan(&sql, &Asking { rows: Some(1), ..Asking::default() });
         let plan = plan.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        assert_eq!(matches!(plan.parts[0].statistics[0], Statistic::Exact(_)), exact, "{sql}");
+        assert!(!matches!(plan.parts[0].statistics[0], Statistic::Exact(_)), "{sql}");
     }
 }
 
@@ -155,7 +155,7 @@ fn an_expression_that_fails_on_some_rows_is_answered() {
     let all = count("SELECT COUNT(*) FROM visits");
     assert!((count("SELECT COUNT(sqrt(CASE WHEN user_id = 42 THEN -1 ELSE 1 END)) FROM visits") - all).abs() < 20.0);
     assert!(count("SELECT COUNT(sqrt(seconds - 300)) FROM visits") < 0.7 * all);
-    assert!(count("SELECT COUNT(power(day, 40)) FROM visits") < 0.5 * all, "from 3 ^ 40 on there is none");
+    assert!(count("SELECT COUNT(factorial(day * 7)) FROM visits") < 0.5 * all, "from 21! on there is none");
     let mean = count("SELECT AVG(sqrt(seconds)) FROM visits");
     assert!((10.0..25.0).contains(&mean), "{mean}");
     let nothing = "SELECT sqrt(-COUNT(*)) FROM visits";
