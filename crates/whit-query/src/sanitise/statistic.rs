@@ -10,10 +10,8 @@ use crate::bound::quantise::Quantise;
 use crate::engine::{quantise_of, tree_of};
 use crate::error::QueryError;
 use crate::plan::{Grain, Part, Statistic, WEIGHT, What};
+use whit_account::normal::upper_quantile;
 use whit_core::mechanism::quantile::Tree;
-
-/// Of what an interval may be wrong, the share that the mean inside of a spread gets.
-const MEANS_SHARE: f64 = 0.05;
 
 /// The noisy measures of one part: for each measure, one number a group, or one block of nodes a group for a tree.
 pub(crate) struct Noisy<'a> {
@@ -131,12 +129,12 @@ impl<'a> Noisy<'a> {
         count: usize,
         (sample, root): (bool, bool),
     ) -> Result<Spread<'_>, QueryError> {
-        let wrong = 1.0 - self.confidence;
         let noises = [squares, sum, count].map(|i| &self.noise[i]).to_vec();
         Ok(Spread {
-            mean: self.mean(sum, count, 1.0 - wrong * MEANS_SHARE)?,
+            mean: self.mean(sum, count, f64::midpoint(1.0, self.confidence))?,
+            deviations: upper_quantile((1.0 - self.confidence) / 4.0),
             second: self.quantise(squares)?,
-            together: Together::new(noises, 1.0 - wrong * (1.0 - MEANS_SHARE)),
+            together: Together::new(noises, self.confidence),
             of_count: self.within[count],
             sample,
             root,
@@ -234,8 +232,10 @@ fn edge(from: f64, end: f64, holds: &dyn Fn(f64) -> bool) -> f64 {
 
 /// A variance or its root.
 struct Spread<'a> {
-    /// For the mean alone, with more confidence.
+    /// For the mean alone, wrong half as often.
     mean: Mean<'a>,
+    /// How many standard deviations that is.
+    deviations: f64,
     second: Quantise,
     /// The noise of the squares, of the sum and of the count.
     together: Together<'a>,
@@ -274,7 +274,9 @@ impl Spread<'_> {
     }
 
     /// If m and V are the true mean and variance, `q − 2m·s + (m² − V)·n` is made of the three noises alone, and it is also
-    /// `n·(V̂ + (m − m̂)² − V)`. So V is within that noise of V̂, and above it by no more than the mean is off, squared.
+    /// `n·(V̂ + (m − m̂)² − V)`. So V is V̂, and what the mean is off by, squared, and that noise over n. The square is s² on
+    /// average, if the mean has the deviation s, and nearly all of it lies between 0 and what the mean's own interval allows; it is
+    /// uncorrelated with the noise, whose law is symmetric, so that the two are added as lengths are.
     fn cell(&self, sum: i64, squares: i64, count: i64) -> Cell {
         let (n, most, at) = (count as f64, self.most(), self.at(sum, squares, count));
         if n <= self.of_count.max(1.0) {
@@ -286,13 +288,15 @@ impl Spread<'_> {
         let (mean, plain) = (self.mean.offset(sum, count), self.plain(sum, squares, count));
         let (from, to) = self.mean.offsets(sum, count);
         let off = (mean - from).abs().max((to - mean).abs());
+        let usual = (off / self.deviations).powi(2);
         let (mut least, mut largest) = (plain.clamp(0.0, most), plain.clamp(0.0, most));
         for _ in 0..2 {
             let furthest = from.abs().max(to.abs());
             let nearest = if from < 0.0 && to > 0.0 { 0.0 } else { from.abs().min(to.abs()) };
             let of_count = (furthest * furthest - least).abs().max((nearest * nearest - largest).abs());
             let reach = self.together.within(&[second, 2.0 * furthest * first, of_count]) / n;
-            (least, largest) = ((plain - reach).clamp(0.0, most), (plain + off * off + reach).clamp(0.0, most));
+            let (from, to) = (plain + usual - reach.hypot(usual), plain + usual + reach.hypot(off * off - usual));
+            (least, largest) = (from.clamp(0.0, most), to.clamp(0.0, most));
         }
         // For the fewest and the most rows that there may be.
         let (fewest, many) = ((n - self.of_count).max(2.0), n + self.of_count);

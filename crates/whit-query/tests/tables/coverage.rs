@@ -2,14 +2,15 @@
 //!
 //! A law on whole numbers cannot hit 95 %: where the noise is 0 in 99 of 100 runs, the least interval holds 99 %. So a share above
 //! 97 % passes only if a smaller interval would hold too little: one step less on either side where the interval counts steps, or no step at
-//! all; and where it is as narrow as one leaf of a tree.
+//! all; and where it is as narrow as one leaf of a tree. Intervals of percentiles reach to the ends of runs of leaves that seem to be empty,
+//! so that they hold up to 99 % where values are few; how wide they may be is tried by itself.
 
 use crate::room::{Room, asking};
 use std::fmt::Write as _;
 use whit_query::plan::Asking;
 use whit_query::{Answer, Cell, Tables, Value};
 
-const TIMES: usize = 2000;
+const TIMES: usize = 8000;
 /// Two users have no more than so many rows together; see `rows`.
 const USERS: u64 = 800;
 
@@ -143,7 +144,8 @@ fn held(answers: &[Answer], case: &Case) -> (f64, f64) {
     (within.0 as f64 / answers.len() as f64, within.1 as f64 / answers.len() as f64)
 }
 
-/// 2,000 runs a case have a deviation of 0.5 %: what holds 95 to 96 % is seen between 93 and 98 % but for four deviations.
+/// 8,000 runs a case have a deviation of 0.24 %, and 600 one of 0.9 %. Five deviations are allowed, of some 150 comparisons: correct intervals
+/// fail once in 10⁴ runs of the test.
 #[test]
 fn intervals_of_every_aggregate_hold_the_truth_as_often_as_they_say() {
     let (_room, tables, rows) = tables("coverage");
@@ -155,15 +157,16 @@ fn intervals_of_every_aggregate_hold_the_truth_as_often_as_they_say() {
                     continue;
                 }
                 // Trees take longer, and expressions run the engine for each.
-                let times = if case.single && case.pure { TIMES } else { TIMES / 5 };
+                let times = if case.single && case.pure { TIMES } else { 600 };
                 let found = tables.answer_many_for_audit(case.sql, &asked(epsilon, pure), times).unwrap();
                 let (share, less) = held(&found.answers, &case);
-                let slack = 4.0 * (0.05 * 0.95 / times as f64).sqrt();
-                // At ε = 0.1 and less the bounds themselves cut intervals short: what is certain holds always.
-                let whole = found.answers.iter().any(|answer| {
-                    let cell = &answer.rows[0][0];
-                    [0.0, 100.0, 20.0].contains(&cell.low.unwrap()) || [0.0, 100.0, 20.0].contains(&cell.high.unwrap())
-                });
+                let slack = 5.0 * (0.05 * 0.95 / times as f64).sqrt();
+                // Where the noise is as large as the data, the bounds themselves cut intervals short: what is certain holds always.
+                let ends = |cell: &Cell| [cell.low.unwrap(), cell.high.unwrap()];
+                let cut = |answer: &&Answer| {
+                    ends(&answer.rows[0][0]).iter().any(|end| [0.0, 20.0, 50.0, 100.0, 2500.0].contains(end))
+                };
+                let whole = found.answers.iter().filter(cut).count() > times / 100;
                 let told =
                     format!("{} at ε = {epsilon}, pure {pure}: {share:.4} held, {less:.4} by one step less", case.sql);
                 println!("{told}");
@@ -255,16 +258,16 @@ fn previews_come_true() {
             let preview = tables.preview(case.sql, &asking).unwrap();
             assert_eq!(preview.errors.len(), 1, "{}: {:?}", case.sql, preview.errors);
             let told = preview.errors[0].within.unwrap();
-            let found = tables.answer_many_for_audit(case.sql, &asking, 1000).unwrap();
+            let found = tables.answer_many_for_audit(case.sql, &asking, 2000).unwrap();
             let mut errors: Vec<f64> =
                 found.answers.iter().map(|answer| (number(&answer.rows[0][0]) - case.truth).abs()).collect();
             errors.sort_by(f64::total_cmp);
-            let real = errors[949];
+            let real = errors[1899];
             println!("{} at ε = {epsilon}, pure {pure}: told {told}, real {real}", case.sql);
-            // Whole numbers may be one apart; 1,000 and 400 draws have a deviation of about 6 % together.
+            // Whole numbers may be one apart. A fifth, and two deviations of what 2,000 draws here and 400 or 2,000 there tell.
             let steps = if case.step == 1.0 { 1.0 } else { 0.0 };
             assert!(
-                (told - real).abs() <= 0.3 * real + steps + 1e-9,
+                (told - real).abs() <= (0.2 + if case.pure { 0.06 } else { 0.1 }) * real + steps + 1e-9,
                 "{} at ε = {epsilon}, pure {pure}: told {told}, real {real}",
                 case.sql
             );
