@@ -47,6 +47,37 @@ pub struct Preview {
     pub notes: Vec<String>,
 }
 
+/// How a question stands to one budget.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BudgetFit {
+    /// The unit.
+    pub unit: String,
+    /// For whom; for everybody together where there is none.
+    pub analyst: Option<String>,
+    /// The budget's ε.
+    pub epsilon: f64,
+    /// The budget's δ.
+    pub delta: f64,
+    /// ε left, as `whit ledger` tells it.
+    #[serde(rename = "epsilon_left")]
+    pub left: f64,
+    /// Whether the question fits.
+    pub fits: bool,
+    /// What it would say, where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+}
+
+/// How a question stands to all budgets.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Fits {
+    /// One after the other.
+    pub budgets: Vec<BudgetFit>,
+    /// The largest ε with which it would fit all of them, where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon_that_fits: Option<String>,
+}
+
 /// How close an answer should be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Within {

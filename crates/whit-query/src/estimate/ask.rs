@@ -231,8 +231,6 @@ where
     }
     let rungs = declared.ladder.rungs();
     let charge: Charge = rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
-    let changed = books.last_fingerprint(&question.dataset).map_err(ledger)?;
-    let changed = changed.is_some_and(|last| last != question.fingerprint);
     let (value, entry, stored) = if let Some(stored) = books.stored(&question).map_err(ledger)? {
         let value = read(&stored.value).ok_or_else(|| {
             QueryError::failed(format!("entry {} of the ledger holds no answer that can be read", stored.number))
@@ -262,7 +260,6 @@ where
         entry,
         stored,
     };
-    tables.note_change(changed);
     Ok(Made { value, charge, statement })
 }
 

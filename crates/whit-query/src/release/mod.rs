@@ -20,7 +20,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use frame::Frame;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
 use stored::{Released, ReleasedPart};
@@ -43,8 +43,8 @@ pub struct Tables {
     scans: BTreeMap<String, LogicalPlan>,
     /// The hash of each data set's partition file.
     partitions: BTreeMap<String, String>,
-    /// Whether the last question found other data than the ledger had seen.
-    changed: std::sync::atomic::AtomicBool,
+    /// Which data sets questions found to be others than the ledger had seen.
+    changed: Mutex<BTreeSet<String>>,
 }
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
@@ -93,7 +93,7 @@ impl Tables {
             elements: BTreeMap::new(),
             scans: BTreeMap::new(),
             partitions: BTreeMap::new(),
-            changed: std::sync::atomic::AtomicBool::new(false),
+            changed: Mutex::default(),
         };
         let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
         for name in names {
@@ -114,14 +114,11 @@ impl Tables {
         &self.warehouse
     }
 
-    /// Whether the data was another, when the last question was asked, than the ledger last saw. For the owner of the data: nobody else
-    /// should learn that.
-    pub fn data_changed(&self) -> bool {
-        self.changed.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
-    pub(crate) fn note_change(&self, changed: bool) {
-        self.changed.store(changed, std::sync::atomic::Ordering::Relaxed);
+    /// The data sets that were others, when they were last asked about, than the ledger last saw; each is told once. For the owner of the data and the
+    /// operator's log: nobody else should learn that.
+    pub fn take_changed(&self) -> Vec<String> {
+        let mut changed = self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        std::mem::take(&mut *changed).into_iter().collect()
     }
 
     /// The threads on which the engine runs.
@@ -315,10 +312,9 @@ impl Tables {
             analyst: analyst.to_owned(),
             meaning: meaning.clone(),
             text: sql.to_owned(),
-            fingerprint: fingerprint.clone(),
+            fingerprint,
             partition: self.partitions.get(&plan.dataset).cloned(),
         };
-        let changed = books.last_fingerprint(&plan.dataset).map_err(of_ledger)?.is_some_and(|last| last != fingerprint);
         let stored = books.stored(&question).map_err(of_ledger)?;
         let mut prices = None;
         let (released, entry, again) = if let Some(stored) = stored {
@@ -353,8 +349,9 @@ impl Tables {
             let released = match released {
                 Ok(released) => released.value,
                 Err(ReleaseError::Refused(refusal)) => {
-                    let fits = Self::largest_that_fits(&plan, epsilon, delta, &mut booking);
-                    return Err(refused(&refusal, fits));
+                    let fits = |charge: &whit_core::Charge| booking.would_fit(charge).is_ok();
+                    let fits = Self::largest_that_fits(&plan, epsilon, delta, fits);
+                    return Err(refused(&refusal, fits.as_deref()));
                 }
                 Err(error) => return Err(refusal(error)),
             };
@@ -364,8 +361,6 @@ impl Tables {
         statement.prices = prices.unwrap_or_else(|| Statement::prices(&calibrated.charge, delta));
         statement.partition = question.partition;
         (statement.entry, statement.stored) = (entry, again);
-        // For the owner only, and not for the answer: that it changed tells of the data.
-        self.note_change(changed);
         if seed.is_some() {
             statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
         }
@@ -401,25 +396,84 @@ impl Tables {
         finish::answer(self, after, &[table], statement)
     }
 
-    /// The largest ε below the one that was refused with which the same question would fit now.
+    /// The largest ε below the one that was refused with which the same question would fit now, as it is written: that very text was tried.
     fn largest_that_fits(
         plan: &Plan,
         epsilon: f64,
         delta: f64,
-        booking: &mut whit_account::ledger::Booking<'_>,
-    ) -> Option<f64> {
-        let mut fits = |epsilon: f64| {
-            calibrate(plan, epsilon, delta).is_ok_and(|calibrated| booking.would_fit(&calibrated.charge).is_ok())
-        };
+        mut fits: impl FnMut(&whit_core::Charge) -> bool,
+    ) -> Option<String> {
+        let mut fits = |epsilon: f64| calibrate(plan, epsilon, delta).is_ok_and(|calibrated| fits(&calibrated.charge));
         let (mut low, mut high) = (epsilon * 1e-4, epsilon);
         if !fits(low) {
             return None;
         }
-        while high / low > 1.01 {
+        while high / low > 1.000_1 {
             let middle = (low * high).sqrt();
             if fits(middle) { low = middle } else { high = middle }
         }
-        Some(low)
+        // Four digits, rounded down; what is rounded down fits if more did, and that is looked at all the same.
+        let digits = (3 - low.log10().floor() as i32).clamp(0, 15) as usize;
+        let scale = 10_f64.powi(digits as i32);
+        let text = |steps: f64| format!("{:.digits$}", ((low * scale).floor() - steps) / scale);
+        let told = [0.0, 1.0, 2.0, 10.0].into_iter().map(text).find(|told| told.parse().is_ok_and(&mut fits))?;
+        Some(if told.contains('.') { told.trim_end_matches('0').trim_end_matches('.').to_owned() } else { told })
+    }
+
+    /// How a question that was previewed stands to every budget, and with which ε it would fit where one says no. `books` are nothing where no ledger was made yet.
+    pub fn fits(
+        &self,
+        sql: &str,
+        preview: &crate::explain::Preview,
+        asking: &Asking,
+        books: Option<&mut Books>,
+        analyst: &str,
+    ) -> Result<crate::explain::Fits, QueryError> {
+        let dataset = &preview.dataset;
+        let mut books = books;
+        if preview.prices.is_empty() {
+            return Ok(crate::explain::Fits::default());
+        }
+        let budgets = self.budgets(dataset)?;
+        let units = self.warehouse.declaration().dataset(dataset)?.unit.as_ref().map(|unit| unit.units());
+        let rung = |unit: &Unit| Rung { unit: unit.clone(), holds: 1, disjoint: false };
+        let charge: whit_core::Charge = units
+            .into_iter()
+            .flatten()
+            .filter_map(|unit| {
+                let price = preview.prices.iter().find(|price| price.unit == unit.to_string())?;
+                Some((rung(&unit), price.cost.clone()))
+            })
+            .collect();
+        let mut stand = |charge: &whit_core::Charge| match &mut books {
+            Some(books) => books.fits((dataset, analyst), &budgets, charge).map_err(of_ledger),
+            None => {
+                let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
+                let fits = applying.map(|budget| budget.fit(charge)).collect::<Result<Vec<_>, _>>();
+                fits.map_err(|error| QueryError::failed(error.to_string()))
+            }
+        };
+        let fits = stand(&charge)?;
+        let mut instead = None;
+        let refused = fits.iter().any(|fit| fit.refusal.is_some());
+        let logical = self.logical(sql)?;
+        if refused && self.call(sql, &logical)?.is_none() {
+            let plan = self.planned(sql, &logical, asking)?;
+            let all = |charge: &whit_core::Charge| {
+                stand(charge).is_ok_and(|fits| fits.iter().all(|fit| fit.refusal.is_none()))
+            };
+            instead = Self::largest_that_fits(&plan, preview.epsilon, preview.delta, all);
+        }
+        let view = |fit: &whit_account::ledger::Fit| crate::explain::BudgetFit {
+            unit: fit.budget.unit.to_string(),
+            analyst: fit.budget.analyst.clone(),
+            epsilon: fit.budget.epsilon,
+            delta: fit.budget.delta,
+            left: fit.left,
+            fits: fit.refusal.is_none(),
+            refusal: fit.refusal.as_ref().map(ToString::to_string),
+        };
+        Ok(crate::explain::Fits { budgets: fits.iter().map(view).collect(), epsilon_that_fits: instead })
     }
 
     fn statement(plan: &Plan, confidence: f64, released: &Released) -> Statement {
@@ -448,15 +502,24 @@ impl Tables {
         self.fingerprint_of(&names, books)
     }
 
-    /// The fingerprint of these data sets, which stand in order.
+    /// The fingerprint of these data sets, which stand in order. Which of them changed is noted, one by one and so whatever else was joined, for the owner
+    /// only: it tells of the data.
     pub(crate) fn fingerprint_of(&self, names: &[String], books: &mut Books) -> Result<String, QueryError> {
-        let mut hashes = Remembered { books };
         let mut whole = blake3::Hasher::new();
         for name in names {
+            let own = self.own_fingerprint(name, books)?;
+            if books.note_source(name, &own).map_err(of_ledger)? {
+                self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(name.clone());
+            }
             whole.update(name.as_bytes());
-            whole.update(self.warehouse.source(name)?.fingerprint(&mut hashes)?.as_bytes());
+            whole.update(own.as_bytes());
         }
         Ok(whole.finalize().to_hex().to_string())
+    }
+
+    /// The fingerprint of one data set; nothing is noted.
+    pub(crate) fn own_fingerprint(&self, name: &str, books: &mut Books) -> Result<String, QueryError> {
+        self.warehouse.source(name)?.fingerprint(&mut Remembered { books })
     }
 
     /// The exact, bounded integers that noise would be added to. Never for people: tests compare them between neighbours.
@@ -518,9 +581,9 @@ impl Tables {
 }
 
 /// A budget's "no", with what would fit instead.
-pub(crate) fn refused(refusal: &Refusal, fits: Option<f64>) -> QueryError {
+pub(crate) fn refused(refusal: &Refusal, fits: Option<&str>) -> QueryError {
     let hint = match fits {
-        Some(fits) => format!("nothing was charged; --epsilon {} would fit", crate::sanitise::short(fits * 0.999)),
+        Some(fits) => format!("nothing was charged; --epsilon {fits} would fit"),
         None => "nothing was charged; the owner of the data may raise the budget".to_owned(),
     };
     QueryError::refused(refusal.to_string(), Some(hint))

@@ -82,10 +82,7 @@ fn own(name: &str) -> Expr {
 impl Tables {
     /// The fingerprint of one data set, as a release of it is found again by.
     pub fn fingerprint_for_learning(&self, dataset: &str, books: &mut Books) -> Result<String, QueryError> {
-        let fingerprint = self.fingerprint_of(&[dataset.to_owned()], books)?;
-        let last = books.last_fingerprint(dataset).map_err(crate::release::of_ledger)?;
-        self.note_change(last.is_some_and(|last| last != fingerprint));
-        Ok(fingerprint)
+        self.fingerprint_of(&[dataset.to_owned()], books)
     }
 
     /// Whether all that is to be read is there and of a kind that can be, and which columns of the filter are private. Reads no row.

@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::query::{Limits, question};
 use super::{Error, write_json};
-use crate::number::{Wrong, brief_up};
+use crate::number::{Wrong, brief, brief_down, brief_up};
 use crate::table::{Side, Table};
 use std::io::Write;
 use whit::query::explain::{self, Within};
@@ -61,8 +61,49 @@ impl Preview {
             Some(Goal::Absolute(error)) => tables.within(&sql, &asking, Within::Absolute(error))?,
             Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: self.about })?,
         };
-        if self.json { write_json(&preview, out) } else { write(&preview, out) }
+        let mut books = self.asked.books_if_any(&tables)?;
+        let fits = tables.fits(&sql, &preview, &asking, books.as_mut(), self.asked.analyst())?;
+        if self.json {
+            return write_json(&View { preview: &preview, fits: &fits }, out);
+        }
+        write(&preview, out)?;
+        write_fits(&fits, out)
     }
+}
+
+/// A preview for programs.
+#[derive(serde::Serialize)]
+struct View<'a> {
+    #[serde(flatten)]
+    preview: &'a explain::Preview,
+    #[serde(flatten)]
+    fits: &'a explain::Fits,
+}
+
+/// Which budgets a question fits, for people.
+pub(super) fn write_fits(fits: &explain::Fits, out: &mut dyn Write) -> Result<(), Error> {
+    if fits.budgets.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let columns = [("budget", Side::Left), ("for", Side::Left), ("ε left", Side::Right), ("it fits", Side::Left)];
+    let mut table = Table::new(columns);
+    for budget in &fits.budgets {
+        table.row([
+            format!("{}, ε = {} at δ = {}", budget.unit, brief(budget.epsilon), brief(budget.delta)),
+            budget.analyst.clone().unwrap_or_else(|| "all".to_owned()),
+            brief_down(budget.left),
+            if budget.fits { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    table.write(out)?;
+    if let Some(refusal) = fits.budgets.iter().find_map(|budget| budget.refusal.as_ref()) {
+        writeln!(out, "It would be refused: {refusal}.")?;
+        if let Some(epsilon) = &fits.epsilon_that_fits {
+            writeln!(out, "With --epsilon {epsilon} it would fit.")?;
+        }
+    }
+    Ok(())
 }
 
 /// The preview for people.

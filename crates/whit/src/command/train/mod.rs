@@ -99,7 +99,7 @@ impl Opening {
 
     fn open(&self, beside: &Path) -> Result<Open, Error> {
         let tables = self.tables(beside)?;
-        let books = Books::open(&ledger_of(&tables)).map_err(of_ledger)?;
+        let books = Books::open_as(&ledger_of(&tables), &super::ledger::opening()).map_err(of_ledger)?;
         Ok(Open { tables, books, analyst: self.analyst.clone() })
     }
 
