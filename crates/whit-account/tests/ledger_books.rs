@@ -78,8 +78,7 @@ fn data_that_changed_is_noticed_once_and_each_data_set_for_itself() {
     assert!(!books.note_source("visits", "blake3:1").unwrap(), "nothing was known before");
     assert!(!books.note_source("shops", "blake3:2").unwrap());
     assert!(!books.note_source("visits", "blake3:1").unwrap(), "another was asked about in between");
-    assert_eq!(books.source_changed("visits", "blake3:3").unwrap(), Some(true));
-    assert_eq!(books.source_changed("sales", "blake3:3").unwrap(), None);
+    assert!(books.source_changed("visits", "blake3:3").unwrap() && !books.source_changed("sales", "blake3:3").unwrap());
     assert!(books.note_source("visits", "blake3:3").unwrap());
     assert!(!books.note_source("visits", "blake3:3").unwrap());
     assert_eq!(books.verify().unwrap().events, 0, "they are no part of the chain");

@@ -56,6 +56,7 @@ fn run(folder: &Path, lines: &str, at: &str) {
         .args(["-e", "-x", "-c", lines])
         .current_dir(folder)
         .env("PATH", path)
+        .env("WHIT_STATE", folder.join("state"))
         .stdin(Stdio::null())
         .output()
         .unwrap();

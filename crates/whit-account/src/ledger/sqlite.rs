@@ -356,9 +356,9 @@ impl Books {
         Ok(last.is_some())
     }
 
-    /// Whether a data set had another fingerprint when it was last noted; nothing where it never was. Nothing is noted now.
-    pub fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<Option<bool>, LedgerError> {
-        Ok(self.last_source(dataset)?.map(|last| last != self.secret.fingerprint(fingerprint)))
+    /// Whether a data set had another fingerprint when it was last noted, if it ever was. Nothing is noted now.
+    pub fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
+        Ok(self.last_source(dataset)?.is_some_and(|last| last != self.secret.fingerprint(fingerprint)))
     }
 
     fn last_source(&self, dataset: &str) -> Result<Option<String>, LedgerError> {

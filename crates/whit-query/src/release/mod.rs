@@ -23,7 +23,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use frame::Frame;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
 use stored::{Released, ReleasedPart};
@@ -46,8 +46,8 @@ pub struct Tables {
     scans: BTreeMap<String, LogicalPlan>,
     /// The hash of each data set's partition file.
     partitions: BTreeMap<String, String>,
-    /// Whether the last question found other data than the ledger had seen.
-    changed: std::sync::atomic::AtomicBool,
+    /// Which data sets questions found to be others than the ledger had seen.
+    changed: Mutex<BTreeSet<String>>,
 }
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
@@ -100,7 +100,7 @@ impl Tables {
             elements: BTreeMap::new(),
             scans: BTreeMap::new(),
             partitions: BTreeMap::new(),
-            changed: std::sync::atomic::AtomicBool::new(false),
+            changed: Mutex::default(),
         };
         let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
         for name in names {
@@ -121,14 +121,11 @@ impl Tables {
         &self.warehouse
     }
 
-    /// Whether the data was another, when the last question was asked, than the ledger last saw. For the owner of the data: nobody else
-    /// should learn that.
-    pub fn data_changed(&self) -> bool {
-        self.changed.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
-    pub(crate) fn note_change(&self, changed: bool) {
-        self.changed.store(changed, std::sync::atomic::Ordering::Relaxed);
+    /// The data sets that were others, when they were last asked about, than the ledger last saw; each is told once. For the owner of the data and the
+    /// operator's log: nobody else should learn that.
+    pub fn take_changed(&self) -> Vec<String> {
+        let mut changed = self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        std::mem::take(&mut *changed).into_iter().collect()
     }
 
     /// The threads on which the engine runs.
@@ -557,21 +554,23 @@ impl Tables {
         self.fingerprint_of(&names, books)
     }
 
-    /// The fingerprint of these data sets, which stand in order. Whether one of them changed is noted, for the owner only: it tells of the data.
+    /// The fingerprint of these data sets, which stand in order. Which of them changed is noted, one by one and so whatever else was joined, for the owner
+    /// only: it tells of the data.
     pub(crate) fn fingerprint_of(&self, names: &[String], books: &mut Books) -> Result<String, QueryError> {
-        let (mut whole, mut changed) = (blake3::Hasher::new(), false);
+        let mut whole = blake3::Hasher::new();
         for name in names {
-            let own = self.fingerprint_alone(name, books)?;
-            changed |= books.note_source(name, &own).map_err(of_ledger)?;
+            let own = self.own_fingerprint(name, books)?;
+            if books.note_source(name, &own).map_err(of_ledger)? {
+                self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(name.clone());
+            }
             whole.update(name.as_bytes());
             whole.update(own.as_bytes());
         }
-        self.note_change(changed);
         Ok(whole.finalize().to_hex().to_string())
     }
 
-    /// The fingerprint of one data set. Nothing is noted.
-    pub(crate) fn fingerprint_alone(&self, name: &str, books: &mut Books) -> Result<String, QueryError> {
+    /// The fingerprint of one data set; nothing is noted.
+    pub(crate) fn own_fingerprint(&self, name: &str, books: &mut Books) -> Result<String, QueryError> {
         self.warehouse.source(name)?.fingerprint(&mut Remembered { books })
     }
 

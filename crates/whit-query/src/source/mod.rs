@@ -104,8 +104,8 @@ impl Source {
     pub fn untyped_hint(&self, name: &str) -> Option<String> {
         let lines = self.text.is_some() && !self.dataset.public;
         let there = match self.format {
-            Format::Csv if !self.untyped.is_empty() => self.untyped.iter().any(|own| own == name),
-            Format::Csv | Format::Ndjson | Format::Parquet => lines && self.dataset.column_type(name).is_none(),
+            Format::Csv => self.untyped.iter().any(|own| own == name),
+            Format::Ndjson | Format::Parquet => self.dataset.column_type(name).is_none(),
         };
         (lines && there).then(|| {
             format!(

@@ -43,7 +43,7 @@ pub struct OwnerView {
     pub bytes: u64,
     /// How many rows there are.
     pub rows: u64,
-    /// Whether the data is another than the ledger last saw; nothing where the ledger has not seen it.
+    /// Whether the data is another than the ledger last saw; nothing where there is no ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
     /// Lines that are not written as they should be.
@@ -128,9 +128,9 @@ impl Tables {
         private.map(|source| self.view_for_owner(source, changed(&source.dataset.name)?)).collect()
     }
 
-    /// Whether a data set is another than the ledger last saw; nothing where it never saw it. For the owner: it tells of rows.
-    pub fn changed_since(&self, _: &Owner, dataset: &str, books: &mut Books) -> Result<Option<bool>, QueryError> {
-        let now = self.fingerprint_alone(dataset, books)?;
+    /// Whether a data set is another than the ledger last saw. For the owner: it tells of rows. Nothing is noted.
+    pub fn changed_since(&self, _: &Owner, dataset: &str, books: &mut Books) -> Result<bool, QueryError> {
+        let now = self.own_fingerprint(dataset, books)?;
         books.source_changed(dataset, &now).map_err(crate::release::of_ledger)
     }
 

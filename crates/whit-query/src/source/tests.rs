@@ -566,3 +566,45 @@ fn a_runtime_has_the_threads_that_it_was_given() {
     assert_eq!(runtime(Some(0)).unwrap().metrics().num_workers(), 1);
     assert!(runtime(None).unwrap().block_on(async { true }));
 }
+
+/// How long do a million lines take, beside the engine's own reader with the same types? Run it by its name, with `--ignored --nocapture`.
+#[tokio::test]
+#[ignore = "a measurement"]
+#[expect(clippy::print_stdout, reason = "it is what the measurement is for")]
+async fn a_million_lines_beside_the_engines_reader() {
+    let scratch = Scratch::new("race");
+    let mut text = String::from("user_id,shop,day,seconds,country\n");
+    for i in 0..1_000_000_u64 {
+        let shop = ["north", "south", "east", "west"][(i % 4) as usize];
+        writeln!(text, "{},{shop},2024-01-{:02},{}.25,at", i * 7919 % 40_000, i % 28 + 1, i % 600).unwrap();
+    }
+    let path = scratch.write("t.csv", &text);
+    let declared = "[dataset.t]\nsource = 't.csv'\nunit.user = 'user_id'\nunit.protect = 'user'\n\
+                    columns = { user_id = 'int', shop = 'text', day = 'date', seconds = 'float', country = 'text' }\n";
+    for threads in [1, 2] {
+        let tuning = Tuning { memory: None, threads: Some(threads) };
+        let warehouse = Warehouse::open(Declaration::parse(declared).unwrap(), scratch.path(), tuning).await.unwrap();
+        let schema = &warehouse.source("t").unwrap().schema;
+        let options = datafusion::prelude::CsvReadOptions::new().schema(schema);
+        warehouse.context().register_csv("engine", path.to_str().unwrap(), options).await.unwrap();
+        for what in
+            ["count(*)", "sum(user_id)", "count(shop) + sum(user_id) + count(day) + count(seconds) + count(country)"]
+        {
+            let mut took = Vec::new();
+            for table in ["t", "engine"] {
+                let laps = async || {
+                    let start = std::time::Instant::now();
+                    count(&warehouse, &format!("SELECT {what} FROM {table}")).await;
+                    start.elapsed().as_secs_f64()
+                };
+                let (mut best, mut laps_left) = (f64::MAX, 5);
+                while laps_left > 0 {
+                    best = best.min(laps().await);
+                    laps_left -= 1;
+                }
+                took.push(best);
+            }
+            println!("{threads} threads, {what}: {:.0} ms, engine {:.0} ms", 1e3 * took[0], 1e3 * took[1]);
+        }
+    }
+}

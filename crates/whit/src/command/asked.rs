@@ -3,7 +3,7 @@
 use super::Error;
 use crate::number::{self, Wrong};
 use std::path::{Path, PathBuf};
-use whit::account::ledger::{Books, LedgerError};
+use whit::account::ledger::{Books, LedgerError, OperatorLog};
 use whit::query::plan::Asking;
 use whit::query::source::Tuning;
 use whit::query::{QueryError, Tables};
@@ -82,10 +82,20 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Tells the owner, and nobody who asks, that the data is not what it was: `whit check --owner` says so too.
+    /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks is told, nor whether the log could be written.
     pub(super) fn log_change(&self) {
-        // TODO with the operator's log
+        let log = OperatorLog::beside(self.books.path());
+        for dataset in self.tables.take_changed() {
+            let _ = log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));
+        }
     }
+}
+
+/// Milliseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "a log has a clock; no mechanism and no accountant reads it")]
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
 }
 
 impl Asked {

@@ -62,10 +62,11 @@ impl Check {
         let ledger = folder.join(declaration.ledger.as_deref().unwrap_or("whit.ledger"));
         let tables = Tables::of(declaration, folder, Tuning::default())?;
         // Checking makes no ledger.
-        let mut books = if ledger.exists() { Some(Books::open_existing(&ledger)?) } else { None };
+        let mut books =
+            if ledger.exists() { Some(Books::open_existing(&ledger, &super::ledger::opening())?) } else { None };
         let owner = Owner::who_may_see_every_row();
         let views = tables.survey_for(&owner, |name| match &mut books {
-            Some(books) => tables.changed_since(&owner, name, books),
+            Some(books) => tables.changed_since(&owner, name, books).map(Some),
             None => Ok(None),
         })?;
         writeln!(talk, "for the owner of the data only: these numbers are exact")?;
@@ -92,8 +93,8 @@ fn write_for_owner(view: &OwnerView, out: &mut dyn Write) -> Result<(), Error> {
         Some(true) => {
             writeln!(out, "  the data changed since the ledger last saw it: earlier answers are about other rows")?
         }
-        Some(false) => writeln!(out, "  the data is what the ledger last saw")?,
-        None => writeln!(out, "  the ledger has not seen the data")?,
+        Some(false) => writeln!(out, "  the data did not change since the ledger last saw it")?,
+        None => writeln!(out, "  there is no ledger yet")?,
     }
     if let Some(without) = view.without_user.filter(|&without| without > 0) {
         writeln!(out, "  {} rows have no user, and are left out", share(without, view.rows))?;

@@ -219,8 +219,8 @@ private = false
     let panels = "title = \"users\"\nmeasure = \"accuracy\"\npanels = { values = [\"t0\", \"t4\"], name = \"up to\" }\n\
                   [[arm]]\nname = \"labels\"\nfile = \"train.toml\"\nset = { where = \"topic <= '{panel}'\", privacy = { way = \"response\" } }\n";
     std::fs::write(folder.join("experiment.toml"), panels).unwrap();
-    std::fs::write(folder.join("whit.toml"), declared.replace("unit.label", "unit.user = \"user\"\nunit.label"))
-        .unwrap();
+    let users = "unit.user = \"user\"\ncolumns.user = \"text\"\ncolumns.topic = \"text\"\nunit.label";
+    std::fs::write(folder.join("whit.toml"), declared.replace("unit.label", users)).unwrap();
     let told = json(&folder, &["experiment", "experiment.toml"]);
     let epsilons: Vec<f64> =
         told["runs"].as_array().unwrap().iter().map(|run| run["rungs"][0]["epsilon"].as_f64().unwrap()).collect();
