@@ -8,6 +8,7 @@ mod predict;
 mod prepare;
 mod project;
 mod respond;
+mod slope;
 mod spec;
 mod trial;
 mod watch;

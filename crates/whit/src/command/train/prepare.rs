@@ -4,6 +4,7 @@ use super::beside;
 use super::interval::Intervals;
 use super::project::Directions;
 use super::respond::Answers;
+use super::slope;
 use super::spec::{self, Moves, Spec, asked};
 use crate::command::Error;
 use whit::account::ledger::{Books, Question};
@@ -13,6 +14,7 @@ use whit::learn::loss::{Loss, Targets};
 use whit::learn::model::{Named, Network};
 use whit::learn::optimise::{Average, Optimiser};
 use whit::learn::params::Layout;
+use whit::learn::plan::check_scale;
 use whit::learn::store::Builder;
 use whit::learn::train::{Learner, Padding, Parts, Tuning, Way};
 use whit::learn::{
@@ -182,9 +184,7 @@ pub(super) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
         }
         _ => 1,
     };
-    if !(spec.scale.is_finite() && spec.offset.is_finite()) {
-        return Err(asked("`scale` and `offset` must be numbers", "leave them out to take columns as they are"));
-    }
+    check_scale(spec.scale, spec.offset).map_err(|error| asked(error.to_string(), error.hint()))?;
     Ok(Recipe {
         dataset: spec.dataset.clone(),
         features: spec.features.clone(),
@@ -370,7 +370,11 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
     let answers = Answers::new(spec, &ladder, &read.rows)?;
     let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), &read.widths)).transpose()?;
     // Gradients of labels that were told need no bound: none is as long as this one.
-    let norm = if answers.is_some() { privacy.clip.unwrap_or(UNCLIPPED) } else { privacy.clip()? };
+    let norm = match slope::default_clip(spec, kind, &read.rows)?.filter(|_| answers.is_none()) {
+        _ if answers.is_some() => privacy.clip.unwrap_or(UNCLIPPED),
+        Some(longest) if privacy.clip.is_none() => longest,
+        _ => privacy.clip()?,
+    };
     let of_directions = directions.as_ref().map(|directions| directions.charge(&ladder));
     let of_intervals = intervals.as_ref().map(|intervals| intervals.charge(&ladder));
     let draft = Draft {
@@ -536,7 +540,9 @@ pub(super) fn prepare(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Prepar
     };
     let read = read(spec, tables, keep)?;
     let promise = promise(spec, tables, &read)?;
-    Ok(Prepared { notes, ..assemble(spec, tables, read, promise, noise)? })
+    let prepared = assemble(spec, tables, read, promise, noise)?;
+    notes.extend(slope::note(spec, &prepared)?);
+    Ok(Prepared { notes, ..prepared })
 }
 
 /// Makes a learner of what was read and what is promised.
