@@ -149,7 +149,7 @@ fn parameters_on_their_way_have_no_intervals() {
     assert!(refused.hint().contains("steps"));
 }
 
-/// What may not be known is told: with noise in the count, nothing is refused that is likely to hold.
+/// With noise in the count, nothing is refused that may well hold, and what may well not hold is told.
 #[test]
 fn a_share_that_is_not_known_is_no_refusal_and_not_silent() {
     let schedule = Schedule::Power { first: 0.5, decay: 0.6 };
@@ -161,8 +161,10 @@ fn a_share_that_is_not_known_is_no_refusal_and_not_silent() {
     };
     assert_eq!(check(0.0, 0.0), Ok(0));
     assert_eq!(check(0.04, 0.0), Ok(0), "0.04·C/2 is less than half of the standard error, 0.05");
-    assert_eq!(check(0.04, 0.01), Ok(2), "it may be 0.06");
-    assert!(matches!(check(0.08, 0.01), Err(Error::Clipped { .. })));
+    assert_eq!(check(0.052, 0.01), Ok(2), "more than half of it, but that may be chance");
+    assert_eq!(check(0.06, 0.04), Ok(0), "as likely as not it is chance");
+    assert!(matches!(check(0.09, 0.01), Err(Error::Clipped { .. })));
+    assert!(matches!(check(0.06, 0.0), Err(Error::Clipped { .. })));
 }
 
 /// One data set of 200 units, no noise, half of the units in each batch, 300 trainings: the averages differ by their
@@ -267,7 +269,8 @@ fn a_sandwich_restores_what_went_in() {
     let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false };
     let Cost::Series(costs) = sandwich.cost(&rung) else { panic!("three releases") };
     let noise = |cost: &Cost| if let Cost::Gaussian { noise } = cost { *noise } else { panic!("Gaussian") };
-    assert_eq!(costs.iter().map(noise).collect::<Vec<_>>(), [0.000_001, 0.000_001, 0.000_002]);
+    let found: Vec<f64> = costs.iter().map(noise).collect();
+    assert!(found.iter().zip([1e-6, 1e-6, 2e-6]).all(|(a, b)| (a / b - 1.0).abs() < 1e-12 && *a <= b), "{found:?}");
     assert!(sandwich.sums([(&[1.0, 0.0][..], &[1.0][..])]).is_err());
 }
 

@@ -249,10 +249,8 @@ impl Intervals {
         let mut notes = Vec::new();
         if bitten > 0 {
             notes.push(format!(
-                "how many units were shortened is not known well enough beside its noise ({} ± {}): clipping may have moved {bitten} of {} parameters by half a standard error; \
-                 give intervals.noise less, or clip at a larger norm",
-                percent(moments.shortened.max(0.0)),
-                percent(2.0 * moments.shortened_noise),
+                "{bitten} of {} parameters may be off by half a standard error or more, since units were shortened, if their number is not chance: clip at a larger norm, or give \
+                 intervals.noise less",
                 average.len()
             ));
         }
