@@ -3,7 +3,7 @@
 mod slope;
 mod told;
 
-pub use slope::Slopes;
+pub use slope::{Slopes, label_slopes};
 pub use told::{Priors, Telling};
 
 use crate::bound::{Bags, Batch, Limit, Seen, Tape, add_clipped, norm_up};

@@ -8,12 +8,13 @@ use ladder::ladder;
 use whit_core::release::{CommitError, Reservation, release_reproducibly_without_privacy};
 use whit_core::unit::Caps;
 use whit_core::{Change, Charge, Cost, Kind, Ladder, Ledger, Refusal, Rung, Unit};
-use whit_learn::layer::Linear;
+use whit_learn::layer::{Activation, Linear};
 use whit_learn::loss::{Loss, Targets};
+use whit_learn::model::Perceptron;
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::statistics::Sandwich;
 use whit_learn::store::Builder;
-use whit_learn::train::Telling;
+use whit_learn::train::{Telling, label_slopes};
 use whit_learn::{
     Clip, Clipping, Count, Draft, Keep, Learner, Noise, Owners, Padding, Parts, Plan, Rows, Store, Tuning, Way,
 };
@@ -266,19 +267,20 @@ fn labels_at_the_longest_slope_are_not_lost() {
     };
     assert_eq!(yeses(label(0.5)), 0, "the majority is all that is left");
     assert_eq!(yeses(label(longest)), 40);
-    let slopes = |clip: f64, most: usize| label(clip).label_slopes(most).unwrap().unwrap();
+    let model = Linear::at_zero(WIDTH, 1, false);
+    let slopes = |clip: f64, most: usize| label_slopes(&model, Loss::Logistic, &rows, clip, most).unwrap().unwrap();
     assert!((slopes(0.5, 1000).longest - longest).abs() < 1e-5 && slopes(0.5, 10).longest <= longest);
     assert_eq!((slopes(0.5, 1000).beyond, slopes(longest, 1000).beyond, slopes(0.5, 7).beyond), (1.0, 0.0, 1.0));
-    // Other labels are as public: nothing of it changes with them.
-    let others = Data {
-        labels: vec![0.0; 400],
-        features: data.features.clone(),
-        users: data.users.clone(),
-        topics: data.topics.clone(),
-    };
-    let plan = plan(Kind::Label, "1", 400, 3.0, 1);
-    let other = learner(&others, Kind::Label, plan, Way::Label, Loss::Logistic, 0.5, Noise::Off);
-    assert_eq!(other.label_slopes(1000).unwrap().unwrap(), slopes(3.0, 1000));
+    // Of many classes, and of several layers, it is the longest of any label.
+    let mut entropy = Replay::new(3);
+    let deep = Perceptron::new(&[WIDTH, 4, 3], Activation::Tanh, 0.0, &mut entropy);
+    let all = label_slopes(&deep, Loss::Softmax, &rows, 1.0, 400).unwrap().unwrap();
+    assert!(all.longest > longest.min(1.0) && all.beyond > 0.0, "{all:?}");
+    assert_eq!(
+        label_slopes(&model, Loss::Squared, &rows, 1.0, 400).unwrap(),
+        None,
+        "numbers may be as large as they like"
+    );
 }
 
 /// Whatever is in a row, each step is taken: what is infinite or no number on the way contributes nothing, at every unit and in every way.

@@ -121,9 +121,13 @@ pub(crate) fn add_clipped<M: Model>(
         return Err(LearnError::Layer(what));
     }
     let mut emptied = vec![false; bags.len()];
-    felt.iter().for_each(|felt| felt.mark_unbounded(bags, &mut emptied));
+    for felt in &felt {
+        felt.mark_unbounded(bags, &mut emptied);
+    }
     if emptied.contains(&true) {
-        felt.iter_mut().for_each(|felt| felt.empty(bags, &emptied));
+        for felt in &mut felt {
+            felt.empty(bags, &emptied);
+        }
     }
     let plain = || Lengths { squared: Vec::new(), spread: None, formed: None };
     let of = |felt: &Felt| if limit.clip.is_some() || felt.is_scale() { Lengths::of(felt, bags) } else { plain() };
@@ -134,8 +138,10 @@ pub(crate) fn add_clipped<M: Model>(
         overflowed.iter_mut().zip(&lengths.squared).for_each(|(mark, squared)| *mark |= !squared.is_finite());
     }
     if overflowed.contains(&true) {
-        felt.iter_mut().for_each(|felt| felt.empty(bags, &overflowed));
-        lengths.iter_mut().for_each(|lengths| lengths.empty(&overflowed));
+        for (felt, lengths) in felt.iter_mut().zip(&mut lengths) {
+            felt.empty(bags, &overflowed);
+            lengths.empty(&overflowed);
+        }
     }
     let factors = match limit.clip {
         None => vec![vec![1.0; bags.len()]],
@@ -167,7 +173,7 @@ pub(crate) fn add_clipped<M: Model>(
 }
 
 /// At least how long the gradient of each bag is.
-pub(crate) fn label_lengths<M: Model>(model: &M, loss: Loss, batch: Batch<'_>) -> Result<Vec<f64>, LearnError> {
+pub(crate) fn lengths_of<M: Model>(model: &M, loss: Loss, batch: Batch<'_>) -> Result<Vec<f64>, LearnError> {
     let bags = batch.bags;
     if bags.rows() == 0 {
         return Ok(vec![0.0; bags.len()]);

@@ -1,7 +1,6 @@
 //! How long the label's part of gradients may be, by what is public under a label unit: features, and parameters that are released.
 
-use super::{Learner, Way};
-use crate::bound::{Bags, Batch, label_lengths};
+use crate::bound::{Bags, Batch, lengths_of};
 use crate::error::LearnError;
 use crate::loss::{Loss, Share, Targets};
 use crate::model::{Inputs, Model};
@@ -33,48 +32,51 @@ impl Rows {
     }
 }
 
-impl<M: Model> Learner<M> {
-    /// How long the label's part of gradients may be at the parameters as they are, of at most so many units, evenly spread. Nothing where the way is another one,
-    /// or where labels are numbers, of which nothing public says how large they are.
-    pub fn label_slopes(&self, most: usize) -> Result<Option<Slopes>, LearnError> {
-        let outputs = self.model.outputs() as u32;
-        let labels = match self.loss {
-            _ if self.way != Way::Label => return Ok(None),
-            Loss::Softmax => 0..outputs,
-            Loss::Logistic => 1..2, // a label of 0 has no part of its own
-            Loss::Squared | Loss::Poisson | Loss::Huber { .. } => return Ok(None),
-        };
-        let apart = self.rows.units().div_ceil(most.max(1)).max(1);
-        let units: Vec<u32> = (0..self.rows.units() as u32).step_by(apart).collect();
-        let (mut longest, mut beyond) = (0.0_f64, 0);
-        for units in units.chunks(64) {
-            let rows: Vec<u32> = units.iter().flat_map(|&unit| self.rows.of_unit(unit)).copied().collect();
-            let features = self.rows.pick(&rows)?;
-            let mut lengths = vec![0.0_f64; rows.len()];
-            for label in labels.clone() {
-                let targets = match self.loss {
-                    Loss::Softmax => Targets::Classes { labels: vec![label; rows.len()], classes: outputs },
-                    _ => Targets::Numbers { values: vec![label as f32; rows.len()], width: 1 },
-                };
-                let batch = Batch {
-                    inputs: Inputs::of(features.clone(), self.rows.width()),
-                    targets: &targets,
-                    weights: &vec![1.0; rows.len()],
-                    bags: &Bags::single(rows.len()),
-                    share: Share::OfLabel,
-                    coins: None,
-                };
-                let found = label_lengths(&self.model, self.loss, batch)?;
-                lengths.iter_mut().zip(found).for_each(|(length, found)| *length = length.max(found));
-            }
-            let mut rest = &lengths[..];
-            for &unit in units {
-                let own = rest.split_off(..self.rows.of_unit(unit).len()).unwrap_or_default();
-                let mean = own.iter().sum::<f64>() / own.len().max(1) as f64;
-                longest = longest.max(mean);
-                beyond += usize::from(mean > self.plan.clip().norm * (1.0 + 1e-6));
-            }
+/// How long the label's part of gradients may be at a model's parameters, of at most so many units, evenly spread, beside a clip norm. Nothing where labels are numbers, of
+/// which nothing public says how large they are. It reads no label.
+pub fn label_slopes<M: Model>(
+    model: &M,
+    loss: Loss,
+    rows: &Rows,
+    clip: f64,
+    most: usize,
+) -> Result<Option<Slopes>, LearnError> {
+    let outputs = model.outputs() as u32;
+    let labels = match loss {
+        Loss::Softmax => 0..outputs,
+        Loss::Logistic => 1..2, // a label of 0 has no part of its own
+        Loss::Squared | Loss::Poisson | Loss::Huber { .. } => return Ok(None),
+    };
+    let apart = rows.units().div_ceil(most.max(1)).max(1);
+    let units: Vec<u32> = (0..rows.units() as u32).step_by(apart).collect();
+    let (mut longest, mut beyond) = (0.0_f64, 0);
+    for units in units.chunks(64) {
+        let picked: Vec<u32> = units.iter().flat_map(|&unit| rows.of_unit(unit)).copied().collect();
+        let features = rows.pick(&picked)?;
+        let mut lengths = vec![0.0_f64; picked.len()];
+        for label in labels.clone() {
+            let targets = match loss {
+                Loss::Softmax => Targets::Classes { labels: vec![label; picked.len()], classes: outputs },
+                _ => Targets::Numbers { values: vec![label as f32; picked.len()], width: 1 },
+            };
+            let batch = Batch {
+                inputs: Inputs::of(features.clone(), rows.width()),
+                targets: &targets,
+                weights: &vec![1.0; picked.len()],
+                bags: &Bags::single(picked.len()),
+                share: Share::OfLabel,
+                coins: None,
+            };
+            let found = lengths_of(model, loss, batch)?;
+            lengths.iter_mut().zip(found).for_each(|(length, found)| *length = length.max(found));
         }
-        Ok(Some(Slopes { longest, beyond: beyond as f64 / units.len().max(1) as f64 }))
+        let mut rest = &lengths[..];
+        for &unit in units {
+            let own = rest.split_off(..rows.of_unit(unit).len()).unwrap_or_default();
+            let mean = own.iter().sum::<f64>() / own.len().max(1) as f64;
+            longest = longest.max(mean);
+            beyond += usize::from(mean > clip * (1.0 + 1e-6));
+        }
     }
+    Ok(Some(Slopes { longest, beyond: beyond as f64 / units.len().max(1) as f64 }))
 }

@@ -370,11 +370,7 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
     let answers = Answers::new(spec, &ladder, &read.rows)?;
     let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), &read.widths)).transpose()?;
     // Gradients of labels that were told need no bound: none is as long as this one.
-    let norm = match slope::default_clip(spec, kind, &read.rows)?.filter(|_| answers.is_none()) {
-        _ if answers.is_some() => privacy.clip.unwrap_or(UNCLIPPED),
-        Some(longest) if privacy.clip.is_none() => longest,
-        _ => privacy.clip()?,
-    };
+    let norm = if answers.is_some() { privacy.clip.unwrap_or(UNCLIPPED) } else { privacy.clip()? };
     let of_directions = directions.as_ref().map(|directions| directions.charge(&ladder));
     let of_intervals = intervals.as_ref().map(|intervals| intervals.charge(&ladder));
     let draft = Draft {
@@ -531,6 +527,7 @@ pub(super) fn promise(spec: &Spec, tables: &Tables, read: &Read) -> Result<Promi
 /// Reads the rows and makes all that a run needs.
 pub(super) fn prepare(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Prepared, Error> {
     let mut notes = check(spec, tables)?;
+    let spec = &*slope::clipped(spec, tables, &mut notes)?;
     let noise = match spec.output.seed {
         None => Noise::Secret { threads: 1 },
         Some(seed) => {
@@ -540,9 +537,7 @@ pub(super) fn prepare(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Prepar
     };
     let read = read(spec, tables, keep)?;
     let promise = promise(spec, tables, &read)?;
-    let prepared = assemble(spec, tables, read, promise, noise)?;
-    notes.extend(slope::note(spec, &prepared)?);
-    Ok(Prepared { notes, ..prepared })
+    Ok(Prepared { notes, ..assemble(spec, tables, read, promise, noise)? })
 }
 
 /// Makes a learner of what was read and what is promised.
