@@ -258,6 +258,7 @@ pub(crate) fn checkpoints(attacker: &Attacker) -> Outcome {
     let Ok(mut child) = std::process::Command::new(&attacker.whit)
         .args(["train", "train.toml"])
         .current_dir(&folder)
+        .env("XDG_STATE_HOME", folder.join(".state"))
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()

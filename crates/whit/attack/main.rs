@@ -5,23 +5,26 @@
 #[path = "mod.rs"]
 mod attack;
 
-use attack::{Attacker, Outcome, all, ground, owner};
+use attack::{ATTACKS, Attacker, ground, owner};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[expect(clippy::print_stdout, reason = "it is a program, and this is what it says")]
 fn main() -> ExitCode {
-    let (mut config, mut lap) = (None, 8_usize);
+    let (mut config, mut laps, mut only) = (None, 8_usize, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match (word.as_str(), words.next()) {
             ("--config", Some(file)) => config = Some(PathBuf::from(file)),
             ("--laps", Some(number)) if number.parse::<usize>().is_ok_and(|n| n > 0) => {
-                lap = number.parse().unwrap_or(lap)
+                laps = number.parse().unwrap_or(laps);
             }
+            ("--only", Some(name)) if ATTACKS.iter().any(|(known, _)| *known == name) => only = Some(name),
             _ => {
+                let names: Vec<&str> = ATTACKS.iter().map(|(name, _)| *name).collect();
                 eprintln!(
-                    "error: `{word}` is no option here\n  hint: --config FILE names a declaration, --laps N says how long to try (8)"
+                    "error: `{word}` is no option here, or has no value that makes sense\n  hint: --config FILE names a declaration, --laps N says how long to try (8), --only NAME is one of {}",
+                    names.join(", ")
                 );
                 return ExitCode::from(2);
             }
@@ -46,15 +49,14 @@ fn main() -> ExitCode {
         }
     };
     println!("{:<42} {:>7} {:>9} {:>6}", "attack", "tries", "answered", "found");
-    let mut watch = |outcome: &Outcome| {
+    let mut outcomes = Vec::new();
+    for (name, attack) in ATTACKS.iter().filter(|(name, _)| only.as_ref().is_none_or(|only| only == name)) {
+        let outcome = attack(&attacker, &grounds, laps);
         println!("{:<42} {:>7} {:>9} {:>6}", outcome.name, outcome.tries, outcome.answered, outcome.found.len());
-    };
-    let outcomes = all(&attacker, &grounds, lap, &mut watch);
-    let _ = std::fs::remove_dir_all(&attacker.room); // nothing of it is worth keeping
-    for outcome in outcomes.iter().filter(|outcome| !outcome.found.is_empty()) {
-        println!("\n{}:", outcome.name);
-        outcome.found.iter().take(12).for_each(|finding| println!("  {finding}"));
+        outcome.found.iter().take(6).for_each(|finding| println!("  {name}: {finding}"));
+        outcomes.push(outcome);
     }
+    let _ = std::fs::remove_dir_all(&attacker.room); // nothing of it is worth keeping
     let found: usize = outcomes.iter().map(|outcome| outcome.found.len()).sum();
     if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -60,6 +60,8 @@ impl Attacker {
     pub(crate) fn ask(&self, folder: &Path, words: &[&str], input: &str) -> Told {
         let mut command = Command::new(&self.whit);
         command.args(words).current_dir(folder).env("NO_COLOR", "1").env("COLUMNS", "200");
+        // What a ledger leaves elsewhere, to know that it existed, goes with the folder.
+        command.env("XDG_STATE_HOME", folder.join(".state"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let run = || -> std::io::Result<Told> {
@@ -157,28 +159,18 @@ pub(crate) fn declarations(attacker: &Attacker, grounds: &[Ground], each: usize)
     outcome
 }
 
-/// Everything, in the order in which a reader would want to know.
-pub(crate) fn all(
-    attacker: &Attacker,
-    grounds: &[Ground],
-    lap: usize,
-    watch: &mut dyn FnMut(&Outcome),
-) -> Vec<Outcome> {
-    let mut outcomes = Vec::new();
-    let mut done = |outcome: Outcome| {
-        watch(&outcome);
-        outcomes.push(outcome);
-    };
-    done(known::expressions(attacker, grounds));
-    done(questions(attacker, grounds, 6 * lap));
-    done(declarations(attacker, grounds, 1));
-    done(trainings::previews(attacker, grounds, lap));
-    done(trainings::runs(attacker, grounds));
-    done(known::types(attacker, grounds));
-    done(known::sensitivities(attacker));
-    done(known::digests(attacker));
-    done(known::underflow(attacker));
-    done(known::checkpoints(attacker));
-    done(known::ledger(attacker));
-    outcomes
-}
+/// What there is to try, in the order in which a reader would want to know.
+type Attack = fn(&Attacker, &[Ground], usize) -> Outcome;
+pub(crate) const ATTACKS: &[(&str, Attack)] = &[
+    ("expressions", |attacker, grounds, _| known::expressions(attacker, grounds)),
+    ("questions", |attacker, grounds, laps| questions(attacker, grounds, 6 * laps)),
+    ("declarations", |attacker, grounds, _| declarations(attacker, grounds, 1)),
+    ("previews", trainings::previews),
+    ("runs", |attacker, grounds, _| trainings::runs(attacker, grounds)),
+    ("types", |attacker, grounds, _| known::types(attacker, grounds)),
+    ("sensitivities", |attacker, _, _| known::sensitivities(attacker)),
+    ("digests", |attacker, _, _| known::digests(attacker)),
+    ("clip", |attacker, _, _| known::underflow(attacker)),
+    ("checkpoints", |attacker, _, _| known::checkpoints(attacker)),
+    ("ledger", |attacker, _, _| known::ledger(attacker)),
+];
