@@ -8,12 +8,17 @@ use ledger::{budgets, charge, folder, question, reserve};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use whit_account::ledger::{Books, Which};
+use whit_account::ledger::{Books, Opening, Which};
 use whit_core::Ledger;
 
 const ROLE: &str = "WHIT_TEST_LEDGER_CLIENT";
 /// A power of two, so that sums are exact and it is known to the last one how many fit.
 const EACH: f64 = 1.0 / 256.0;
+
+/// With a head far away, and patience.
+fn opening(path: &Path) -> Opening {
+    Opening { patience: Duration::from_mins(2), witness: Some(path.with_extension("away")) }
+}
 
 /// What each of the processes does: asks until it is refused.
 #[test]
@@ -24,7 +29,7 @@ fn client() {
     while !path.with_extension("go").exists() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let mut books = Books::open_with(path, Duration::from_mins(2)).unwrap();
+    let mut books = Books::open_as(path, &opening(path)).unwrap();
     let (budget, pid) = (budgets(1.0), std::process::id());
     for k in 0.. {
         let value = format!("{pid} {k}");
@@ -93,7 +98,7 @@ fn a_file_that_many_open_at_once_is_made_once() {
             for _ in 0..8 {
                 scope.spawn(|| {
                     barrier.wait();
-                    let mut books = Books::open_with(&path, Duration::from_mins(1)).unwrap();
+                    let mut books = Books::open_as(&path, &opening(&path)).unwrap();
                     let _ = reserve(&mut books, "q", 1.0 / 8.0).unwrap();
                 });
             }

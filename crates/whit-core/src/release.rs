@@ -363,6 +363,67 @@ mod tests {
         assert_eq!(events, ["reserve 2", "draw true", "commit 5 42"]);
     }
 
+    /// Work in three steps, of which each is noted.
+    struct Long;
+
+    impl Mechanism for Long {
+        type Exact = i64;
+        type Noisy = i64;
+
+        fn cost(&self, _: &Rung) -> Cost {
+            Cost::Nothing
+        }
+
+        fn sanitise(&self, _: &i64, _: &mut dyn Entropy) -> Result<Sealed<i64>, SanitiseError> {
+            Err(SanitiseError::Engine("a release goes step by step".into()))
+        }
+
+        fn sanitise_in_steps(
+            &self,
+            exact: &i64,
+            _: &mut dyn Entropy,
+            note: &mut Note<'_>,
+        ) -> Result<Sealed<i64>, SanitiseError> {
+            for step in 1..=3 {
+                let progress = Progress { step, checkpoint: format!("after {step}") };
+                note(&progress).map_err(|failure| SanitiseError::Engine(failure.sentence))?;
+            }
+            Ok(Sealed::new(*exact))
+        }
+
+        fn accuracy(&self, confidence: f64) -> Accuracy {
+            Accuracy { within: 0.0, confidence }
+        }
+    }
+
+    #[test]
+    fn long_work_has_the_ledger_note_how_far_it_has_come_and_ends_where_it_cannot() {
+        struct Notes(Vec<String>, usize);
+        impl Ledger for Notes {
+            fn reserve(&mut self, _: &Charge) -> Result<Reservation, Refusal> {
+                Ok(Reservation::new(9))
+            }
+            fn commit(&mut self, _: Reservation, _: &[u8]) -> Result<(), CommitError> {
+                self.0.push("commit".into());
+                Ok(())
+            }
+            fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
+                if self.0.len() == self.1 {
+                    return Err(full_disk());
+                }
+                self.0.push(format!("{} {} {}", reservation.number(), progress.step, progress.checkpoint));
+                Ok(())
+            }
+        }
+        let mut ledger = Notes(Vec::new(), 9);
+        assert_eq!(release(&Long, &42, &rungs(), &mut ledger, &mut whit_noise::Os).unwrap().value, 42);
+        assert_eq!(ledger.0, ["9 1 after 1", "9 2 after 2", "9 3 after 3", "commit"]);
+        let mut full = Notes(Vec::new(), 2);
+        let error = release(&Long, &42, &rungs(), &mut full, &mut whit_noise::Os).unwrap_err();
+        assert!(error.to_string().starts_with("the disk is full"), "{error}");
+        assert_eq!(full.0.len(), 2, "nothing is committed");
+    }
+
     #[test]
     fn a_refusal_draws_no_noise_and_charges_nothing() {
         let (result, events) = run(false, Mood::SaysNo, &rungs());

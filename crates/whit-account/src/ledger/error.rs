@@ -205,6 +205,9 @@ impl LedgerError {
             Self::Changed(_) => {
                 "nothing more is released by it: take the file from a backup, or find out who changed it with `whit ledger verify`".to_owned()
             }
+            Self::Disk { path, .. } if path.extension().is_none_or(|ending| ending == "head") => {
+                "see to it that it can be written, or name another folder for heads with `WHIT_STATE`; what was reserved stays spent".to_owned()
+            }
             Self::Disk { .. } => "make room and ask again; what was reserved stays spent".to_owned(),
             Self::NoEntry { .. } => "`whit ledger` lists them".to_owned(),
             Self::Closed { state: "committed", .. } => "what was released cannot be taken back; only a reservation without a result can be voided".to_owned(),

@@ -70,8 +70,10 @@ impl Books {
 
     /// Opens a ledger that must be there.
     pub fn open_existing(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
+        // In this order: another process may be making it, and its heads come last.
+        let known = Witness::new(path, opening.witness.as_deref()).check_none();
         if !path.exists() {
-            Witness::new(path, opening.witness.as_deref()).check_none()?;
+            known?;
             return Err(LedgerError::Missing(path.to_owned()));
         }
         Self::open_as(path, opening)
@@ -145,8 +147,10 @@ impl Books {
             return Err(unwritable("it is a folder".to_owned()));
         }
         let witness = Witness::new(path, opening.witness.as_deref());
+        // In this order: another process may be making it, and its heads come last.
+        let allowed = trust.allows(&witness);
         if !path.exists() {
-            trust.allows(&witness)?;
+            allowed?;
             // Before SQLite makes it, so that nobody else may read it.
             private_file().append(true).open(path).map_err(|why| unwritable(why.to_string()))?;
         }

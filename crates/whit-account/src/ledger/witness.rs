@@ -91,7 +91,7 @@ impl Mark {
                 return Ok(Some(mark));
             }
             // Another process may be writing it at this very moment.
-            if attempt == 5 {
+            if attempt == 20 {
                 break;
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -100,15 +100,19 @@ impl Mark {
         Err(LedgerError::Unlike { path: ledger.to_owned(), witness: file.to_owned(), what })
     }
 
+    /// Writes it in place; where the file is not there, or has another size, as a whole beside it, which is then renamed: who reads it never finds a half.
     fn write(&self, file: &Path, synchronised: bool) -> io::Result<()> {
-        let made = !file.exists();
         let text = self.to_text();
-        let mut open = private_file().truncate(false).write(true).open(file)?;
+        let in_place = std::fs::metadata(file).is_ok_and(|about| about.len() == text.len() as u64);
+        let beside = with_ending(file, "new");
+        let mut open = private_file().truncate(!in_place).write(true).open(if in_place { file } else { &beside })?;
         open.write_all(text.as_bytes())?;
-        open.set_len(text.len() as u64)?;
         if synchronised {
             open.sync_data()?;
-            if made {
+        }
+        if !in_place {
+            std::fs::rename(&beside, file)?;
+            if synchronised {
                 synchronise_folder(file)?;
             }
         }
