@@ -197,7 +197,8 @@ fn reflected_delta(r: f64, d: f64, q: f64, epsilon: f64) -> f64 {
     let (t1, t2) = terms(y);
     let share = (t1 - ln_add(t1, t2)).exp();
     // At the root the shares add up to 1; taking them so removes the first-order error of y.
-    (q * (share * gap(y, r) + (1.0 - share) * gap(y, d))).min(1.0)
+    let found = share * gap(y, r) + (1.0 - share) * gap(y, d);
+    q * if found <= 1.0 { found } else { 1.0 }
 }
 
 /// The profile of N(0) against (1−q)N(0) + qN(r) at ε ≥ 0: (1 − e^ε(1−q))·δ_Gauss(ε′; r), e^ε′ = q·e^ε/(1 − e^ε(1−q)),
@@ -244,16 +245,19 @@ fn binomial_delta(holds: u64, q: f64, sigma: f64, epsilon: f64) -> f64 {
         x
     };
     let x = solve(epsilon);
+    // Nobody tells more than that something was drawn at all: also where rounding leaves no place at which to look.
+    let most = (dropped + terms.iter().filter(|term| term.0 > 0.0).map(|term| term.1).sum::<f64>()).min(1.0);
     let away: f64 = dropped + terms.iter().map(|&(h, w, _)| w * gap(x - h, h)).sum::<f64>();
+    let away = if away <= most { away } else { most };
     let none = terms.first().filter(|term| term.0 == 0.0).map_or(f64::NEG_INFINITY, |term| term.2);
     if none >= -epsilon {
-        return away.min(1.0); // even far to the left the loss of the other direction stays below ε
+        return away; // even far to the left the loss of the other direction stays below ε
     }
     // Here the weights w·exp(h·x − h²/2 + ε) add up to 1, as the shares do in `reflected_delta`.
     let x = solve(-epsilon);
     let towards: f64 =
         terms.iter().map(|&(h, _, ln_w)| (ln_w + h * (x - 0.5 * h) + epsilon).exp().min(1.0) * gap(-x, h)).sum();
-    away.max(towards).min(1.0)
+    if towards <= most { away.max(towards) } else { most }
 }
 
 /// On which side of a law its parts may lie.
@@ -382,7 +386,7 @@ pub fn step_epsilon_up(pair: &Dominating, rate: f64, sigma: f64, delta: f64) -> 
         return high;
     }
     let mut low = 0.0;
-    while high - low > 1e-12 * high {
+    while high - low > 1e-12 * high && high > 1e-300 {
         let middle = 0.5 * (low + high);
         if step_delta(pair, rate, sigma, middle) <= aim {
             high = middle;
