@@ -443,6 +443,44 @@ mod tests {
         }
     }
 
+    /// In the order of the stochastic one: parts up are never below the law, parts down never above it.
+    #[test]
+    fn parts_stand_on_their_side_of_the_law() {
+        for (trials, q) in [(30, 0.3), (400, 0.5), (100_000, 0.01), (1_000_000, 0.7), (1 << 60, 1e-17), (1 << 60, 0.4)]
+        {
+            let [up, down] = [Toward::Up, Toward::Down].map(|toward| Parts::of(trials, q, toward));
+            for parts in [&up, &down] {
+                let all: f64 = parts.parts.iter().map(|part| part.1).sum();
+                assert!((all - 1.0).abs() < 1e-9 && parts.parts.len() <= 140, "{trials} at {q}: {all}");
+            }
+            let above = |parts: &Parts, j: f64| -> f64 {
+                parts.parts.iter().filter(|part| part.0 > j).map(|part| part.1).sum()
+            };
+            let (mean, deviation) = (trials as f64 * q, (trials as f64 * q * (1.0 - q)).sqrt());
+            for t in [-5.0, -1.0, -0.1, 0.0, 0.3, 1.0, 2.0, 6.0] {
+                let j = mean + t * deviation;
+                let exact: Option<f64> = (deviation < WIDEST)
+                    .then(|| binomial(trials, q).0.iter().filter(|part| part.0 > j).map(|part| part.1).sum());
+                let (high, low) = (above(&up, j), above(&down, j));
+                let exact = exact.unwrap_or(f64::midpoint(high, low));
+                assert!(low <= exact + 1e-12 && exact <= high + 1e-12, "{trials} at {q}, {t}: {low}, {exact}, {high}");
+            }
+        }
+    }
+
+    /// Rates so small that hardly a float is left: the search for ε once went on for ever.
+    #[test]
+    fn a_rate_that_is_hardly_a_number_ends_the_search() {
+        for holds in [2, 70, 1751, u64::MAX] {
+            for sigma in [0.01, 1.0, 1e6] {
+                let pair = Dominating::Binomial { holds };
+                let found = step_epsilon_up(&pair, 1e-300, sigma, 1e-6);
+                assert!((0.0..1e-3).contains(&found), "{holds} at once, noise {sigma}: {found}");
+                assert!(step_delta(&pair, 1e-300, sigma, 0.0) <= 1e-270);
+            }
+        }
+    }
+
     /// reach, apart, rate, σ, ε, δ: worked out with 120 digits from the definition.
     const REFLECTED: [(f64, f64, f64, f64, f64, f64); 12] = [
         (1.0, 2.0, 0.01, 1.0, 0.0, 0.006_826_894_921_370_859),
