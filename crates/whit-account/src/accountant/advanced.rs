@@ -157,7 +157,7 @@ pub fn kairouz_optimal_epsilon(runs: &Runs, delta: f64) -> f64 {
         return if aside <= delta { sum } else { f64::INFINITY };
     }
     let (mut fails, mut holds) = (0.0, sum);
-    while holds - fails > 1e-11 * holds {
+    while holds - fails > 1e-11 * holds && holds > 1e-300 {
         let middle = 0.5 * (fails + holds);
         if kairouz_optimal_delta(runs, middle) <= delta {
             holds = middle;

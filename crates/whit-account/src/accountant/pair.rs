@@ -197,7 +197,8 @@ fn reflected_delta(r: f64, d: f64, q: f64, epsilon: f64) -> f64 {
     let (t1, t2) = terms(y);
     let share = (t1 - ln_add(t1, t2)).exp();
     // At the root the shares add up to 1; taking them so removes the first-order error of y.
-    (q * (share * gap(y, r) + (1.0 - share) * gap(y, d))).min(1.0)
+    let found = share * gap(y, r) + (1.0 - share) * gap(y, d);
+    q * if found <= 1.0 { found } else { 1.0 }
 }
 
 /// The profile of N(0) against (1−q)N(0) + qN(r) at ε ≥ 0: (1 − e^ε(1−q))·δ_Gauss(ε′; r), e^ε′ = q·e^ε/(1 − e^ε(1−q)),
@@ -244,16 +245,19 @@ fn binomial_delta(holds: u64, q: f64, sigma: f64, epsilon: f64) -> f64 {
         x
     };
     let x = solve(epsilon);
+    // Nobody tells more than that something was drawn at all: also where rounding leaves no place at which to look.
+    let most = (dropped + terms.iter().filter(|term| term.0 > 0.0).map(|term| term.1).sum::<f64>()).min(1.0);
     let away: f64 = dropped + terms.iter().map(|&(h, w, _)| w * gap(x - h, h)).sum::<f64>();
+    let away = if away <= most { away } else { most };
     let none = terms.first().filter(|term| term.0 == 0.0).map_or(f64::NEG_INFINITY, |term| term.2);
     if none >= -epsilon {
-        return away.min(1.0); // even far to the left the loss of the other direction stays below ε
+        return away; // even far to the left the loss of the other direction stays below ε
     }
     // Here the weights w·exp(h·x − h²/2 + ε) add up to 1, as the shares do in `reflected_delta`.
     let x = solve(-epsilon);
     let towards: f64 =
         terms.iter().map(|&(h, _, ln_w)| (ln_w + h * (x - 0.5 * h) + epsilon).exp().min(1.0) * gap(-x, h)).sum();
-    away.max(towards).min(1.0)
+    if towards <= most { away.max(towards) } else { most }
 }
 
 /// On which side of a law its parts may lie.
@@ -382,7 +386,7 @@ pub fn step_epsilon_up(pair: &Dominating, rate: f64, sigma: f64, delta: f64) -> 
         return high;
     }
     let mut low = 0.0;
-    while high - low > 1e-12 * high {
+    while high - low > 1e-12 * high && high > 1e-300 {
         let middle = 0.5 * (low + high);
         if step_delta(pair, rate, sigma, middle) <= aim {
             high = middle;
@@ -436,6 +440,44 @@ mod tests {
             assert!(matches!(refused, Unsupported::Drawing { .. }) && refused.to_string().contains("fixed size"));
             let most = dominating(&sampled(Poisson, Unit, change, u64::MAX)).unwrap();
             assert!(most.distance() >= u64::MAX as f64, "{most:?}");
+        }
+    }
+
+    /// In the order of the stochastic one: parts up are never below the law, parts down never above it.
+    #[test]
+    fn parts_stand_on_their_side_of_the_law() {
+        for (trials, q) in [(30, 0.3), (400, 0.5), (100_000, 0.01), (1_000_000, 0.7), (1 << 60, 1e-17), (1 << 60, 0.4)]
+        {
+            let [up, down] = [Toward::Up, Toward::Down].map(|toward| Parts::of(trials, q, toward));
+            for parts in [&up, &down] {
+                let all: f64 = parts.parts.iter().map(|part| part.1).sum();
+                assert!((all - 1.0).abs() < 1e-9 && parts.parts.len() <= 140, "{trials} at {q}: {all}");
+            }
+            let above = |parts: &Parts, j: f64| -> f64 {
+                parts.parts.iter().filter(|part| part.0 > j).map(|part| part.1).sum()
+            };
+            let (mean, deviation) = (trials as f64 * q, (trials as f64 * q * (1.0 - q)).sqrt());
+            for t in [-5.0, -1.0, -0.1, 0.0, 0.3, 1.0, 2.0, 6.0] {
+                let j = mean + t * deviation;
+                let exact: Option<f64> = (deviation < WIDEST)
+                    .then(|| binomial(trials, q).0.iter().filter(|part| part.0 > j).map(|part| part.1).sum());
+                let (high, low) = (above(&up, j), above(&down, j));
+                let exact = exact.unwrap_or(f64::midpoint(high, low));
+                assert!(low <= exact + 1e-12 && exact <= high + 1e-12, "{trials} at {q}, {t}: {low}, {exact}, {high}");
+            }
+        }
+    }
+
+    /// Rates so small that hardly a float is left: the search for ε once went on for ever.
+    #[test]
+    fn a_rate_that_is_hardly_a_number_ends_the_search() {
+        for holds in [2, 70, 1751, u64::MAX] {
+            for sigma in [0.01, 1.0, 1e6] {
+                let pair = Dominating::Binomial { holds };
+                let found = step_epsilon_up(&pair, 1e-300, sigma, 1e-6);
+                assert!((0.0..1e-3).contains(&found), "{holds} at once, noise {sigma}: {found}");
+                assert!(step_delta(&pair, 1e-300, sigma, 0.0) <= 1e-270);
+            }
         }
     }
 

@@ -6,14 +6,14 @@ that cost loses more. Inputs are read as the f64 that they are written as.
 - shown: users with so many other elements that the coin shows. T steps draw the user j ~ Binomial(T, q) times, and then
   the loss is that of Gaussian noise at distance √j·d/σ, so δ(ε) = Σ P(j)·δ_Gauss(ε; √j·d/σ).
 - one: one step of (1−q)N(0) + qN(r) against (1−q)N(0) + qN(r−d), from the point where the densities balance.
-- two: two such steps: δ₂(ε) = ∫ p(x)·δ₁(ε − loss(x)) dx.
+- nearly: T steps at a rate near 1, between two numbers: `epsilon` is attained, and no more than `most` can be lost.
 - pieces: one step of N(j), j ~ Binomial(K, q), against N(0).
 - plain: T steps of Gaussian noise at distance d on all units.
 """
 
 import json
 from multiprocessing import Pool
-from mpmath import mp, mpf, ncdf, exp, log, sqrt, quad, binomial
+from mpmath import mp, mpf, ncdf, exp, log, sqrt, binomial
 
 mp.dps = 60
 
@@ -22,20 +22,32 @@ def gauss(e, mu):
     return ncdf(mu / 2 - e / mu) - exp(e) * ncdf(-mu / 2 - e / mu)
 
 
+def crossing(rising, low, high):
+    """Where a rising function is 0 between two ends: regula falsi with the Illinois rule, then bisection."""
+    a, b = rising(low), rising(high)
+    for turn in range(400):
+        middle = (low + high) / 2 if turn % 4 == 3 else (low * b - high * a) / (b - a)
+        if high - low <= mpf(10) ** -28 * (mpf(10) ** -15 + abs(middle)):
+            break
+        c = rising(middle)
+        if c > 0:
+            high, b = middle, c
+            a = a / 2 if turn % 4 != 3 else rising(low)
+        else:
+            low, a = middle, c
+            b = b / 2 if turn % 4 != 3 else rising(high)
+    return (low + high) / 2
+
+
 def solve(delta_at, delta, top=mpf(1)):
-    """The least ε ≥ 0 with δ(ε) ≤ δ, by bisection."""
+    """The least ε ≥ 0 with δ(ε) ≤ δ."""
     if delta_at(mpf(0)) <= delta:
         return mpf(0)
+    low = mpf(0)
     while delta_at(top) > delta:
-        top *= 2
-    low = mpf(0) if top == 1 else top / 2
-    for _ in range(90):
-        middle = (low + top) / 2
-        if delta_at(middle) <= delta:
-            top = middle
-        else:
-            low = middle
-    return top
+        low, top = top, 2 * top
+    excess = lambda e: log(delta / max(delta_at(e), mpf(10) ** (-3 * mp.dps)))
+    return crossing(excess, low, top)
 
 
 def shown(noise, rate, steps, d, delta):
@@ -61,13 +73,6 @@ class Pair:
     def density(self, x, mean):
         return (1 - self.q) * mp.npdf(x) + self.q * mp.npdf(x, mean)
 
-    def p(self, x):
-        return self.density(x, self.b if self.swapped else self.r)
-
-    def loss(self, x):
-        up = log(self.density(x, self.r) / self.density(x, self.b))
-        return -up if self.swapped else up
-
     def above(self, x, mean):
         return (1 - self.q) * ncdf(-x) + self.q * ncdf(mean - x)
 
@@ -87,13 +92,7 @@ class Pair:
         elif up(high) < aim:
             cut = high
         else:
-            for _ in range(200):
-                middle = (low + high) / 2
-                if up(middle) > aim:
-                    high = middle
-                else:
-                    low = middle
-            cut = high
+            cut = crossing(lambda x: up(x) - aim, low, high)
         if self.swapped:
             return max(mpf(0), self.below(cut, self.b) - exp(e) * self.below(cut, self.r))
         return max(mpf(0), self.above(cut, self.r) - exp(e) * self.above(cut, self.b))
@@ -108,24 +107,12 @@ def one(noise, rate, r, b, delta, sided):
     return found
 
 
-def two(noise, rate, r, b, delta, sided):
-    def found(swapped):
-        pair = Pair(rate, mpf(r) / mpf(noise), mpf(b) / mpf(noise), swapped)
-        # The mass that is left of −14 or right of r + 14 is below 1e-43.
-        ends = [pair.b - 14, pair.b, 0, pair.r, pair.r + 14]
-        ends = sorted(set([min(ends)] + [x / 2 for x in range(int(2 * min(ends)) + 1, int(2 * max(ends)))] + [max(ends)]))
-        delta_at = lambda e: quad(lambda x: pair.p(x) * pair.delta(e - pair.loss(x)), ends, maxdegree=4)
-        low, top = mpf(0), mpf(1)
-        while delta_at(top) > delta:
-            low, top = top, 2 * top
-        for _ in range(34):
-            middle = (low + top) / 2
-            if delta_at(middle) <= delta:
-                top = middle
-            else:
-                low = middle
-        return low
-    return max(found(False), found(True)) if sided else found(False)
+def nearly(noise, rate, steps, d, delta, change):
+    """A bracket: a rate near 1 moves each law of T steps by at most T·(1−q) from those where all are drawn, which dominate."""
+    mu = mpf(d) / mpf(noise) * sqrt(mpf(steps))
+    most = solve(lambda e: gauss(e, mu), mpf(delta))
+    moved = steps * (1 - mpf(rate)) * (1 + exp(most) if change == "replace" else 1)
+    return solve(lambda e: gauss(e, mu), mpf(delta) + moved), most
 
 
 def pieces(noise, rate, holds, delta):
@@ -142,13 +129,7 @@ def pieces(noise, rate, holds, delta):
         low, high = mpf(-60), mpf(60) + len(weights) / s
         if ratio(low) > aim:
             return None
-        for _ in range(120):
-            middle = (low + high) / 2
-            if ratio(middle) > aim:
-                high = middle
-            else:
-                low = middle
-        return high
+        return crossing(lambda x: ratio(x) - aim, low, high)
 
     def away(e):
         x = at(e)
@@ -175,7 +156,10 @@ def ask(integrate, digits, delta, inputs, *arguments):
 def answer(asked):
     integrate, digits, delta, inputs, arguments = asked
     mp.dps = digits
-    return {"epsilon": mp.nstr(integrate(*arguments), 17, strip_zeros=False), "delta": delta, **inputs}
+    found = integrate(*arguments)
+    low, high = found if isinstance(found, tuple) else (found, found)
+    text = lambda number: mp.nstr(number, 17, strip_zeros=False)
+    return {"epsilon": text(low), "most": text(high), "delta": delta, **inputs}
 
 
 def step(noise, rate, draw, change, holds=1, steps=1, difference=2.0):
@@ -207,9 +191,13 @@ for noise, elements, rate, delta in [
 for noise, elements in [(1.0, 20), (1.0, 60), (3.0, 10**3)]:
     inputs = step(noise, 0.01, elements, "replace", holds=elements)
     ask(one, 60, 1e-5, inputs, noise, 0.01, elements, -elements, 1e-5, False)
-for noise, rate in [(1.0, near[0]), (1.0, near[1]), (2.0, near[3]), (0.7, 0.999)]:
-    ask(two, 30, 1e-6, step(noise, rate, None, "add-remove", steps=2), noise, rate, 1.0, 0.0, 1e-6, True)
-    ask(two, 30, 1e-6, step(noise, rate, None, "replace", steps=2), noise, rate, 1.0, -1.0, 1e-6, False)
+for noise, rate, steps, change, delta in [
+    (1.0, near[3], 2, "add-remove", 1e-6), (1.0, near[3], 2, "replace", 1e-6), (2.0, near[3], 30, "replace", 1e-5),
+    (10.0, near[3], 1000, "add-remove", 1e-8), (40.0, near[3], 1000, "replace", 1e-6), (1.0, near[2], 4, "add-remove", 1e-5),
+    (20.0, near[2], 100, "replace", 1e-3), (100.0, near[1], 10, "replace", 1e-4), (3.0, near[1], 5, "add-remove", 0.01),
+]:
+    d = 2.0 if change == "replace" else 1.0
+    ask(nearly, 60, delta, step(noise, rate, None, change, steps=steps), noise, rate, steps, d, delta, change)
 for noise, holds, rate, delta in [(4.0, 10**3, 0.01, 1e-5), (10.0, 10**5, 2e-4, 1e-6), (1.0, 5, near[1], 1e-6), (300.0, 10**4, 0.02, 1e-5)]:
     ask(pieces, 60, delta, step(noise, rate, None, "add-remove", holds=holds), noise, rate, holds, delta)
 for noise, steps, change, delta in [
@@ -221,5 +209,6 @@ for noise, steps, change, delta in [
 
 if __name__ == "__main__":
     with Pool() as pool:
-        entries = pool.map(answer, asks, chunksize=1)
-    print("{\"entries\": [\n" + ",\n".join(json.dumps(entry) for entry in entries) + "\n]}")
+        for i, entry in enumerate(pool.imap(answer, asks)):
+            print("{\"entries\": [" if i == 0 else ",", json.dumps(entry), flush=True)
+    print("]}")

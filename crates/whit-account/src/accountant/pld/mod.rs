@@ -29,8 +29,8 @@ const CLOSE: f64 = 6e-4;
 /// The most points of a transform: 2^20 complex numbers are 16 MiB, and a window needs three times that.
 const LARGEST_TRANSFORM: f64 = 1_048_576.0;
 
-/// Beyond this e^ε is no longer a number.
-const LARGEST_LOSS: f64 = 700.0;
+/// Beyond this laws are not followed: means that are too far away are brought nearer, and a larger loss counts as infinite.
+const LARGEST_LOSS: f64 = 600.0;
 /// The most cells of all lattice laws together, each counted once for every Gaussian that it adds up.
 const MOST_CELLS: f64 = 1_048_576.0;
 /// How much work one question may be, in points of a transform (about 0.2 µs): a lattice is not refined beyond it.
@@ -276,7 +276,7 @@ impl Problem {
         let [Leaf { times: 1, legs, .. }] = &self.leaves[..] else { return None };
         let one = |law: &Law| match law {
             Law::Curve { curve, .. } => {
-                let above = lattice::at(&**curve, curve.place(epsilon, f64::NAN)).0;
+                let above = lattice::at(&**curve, curve.place(epsilon.min(LARGEST_LOSS), f64::NAN)).0;
                 if epsilon > LARGEST_LOSS { above.p } else { (above.p - epsilon.exp() * above.q).max(0.0) }
             }
             Law::Atoms(atoms) => {
@@ -289,7 +289,8 @@ impl Problem {
         // Both masses are off by a few units in the last place of what lies above ε.
         let above = |law: &Law| match law {
             Law::Curve { curve, .. } => {
-                4.0 * lattice::blur(&**curve, lattice::at(&**curve, curve.place(epsilon, f64::NAN)).0.p)
+                let place = curve.place(epsilon.min(LARGEST_LOSS), f64::NAN);
+                4.0 * lattice::blur(&**curve, lattice::at(&**curve, place).0.p)
             }
             Law::Atoms(_) => 64.0 * f64::EPSILON * upper,
         };
@@ -470,6 +471,10 @@ fn through_removal(cost: &Cost, delta: f64) -> Option<f64> {
         let removed = Sampled { change: Change::AddRemove, difference: 2.0, ..s };
         piece_by_piece.then(|| Cost::Sampled(removed).repeat(times))
     };
+    let several = |(leaf, _): &(Cost, u64)| matches!(leaf, Cost::Sampled(s) if s.holds > 1);
+    if !cost.leaves().iter().any(several) {
+        return None; // one piece alone has its own pair, which is no worse
+    }
     let removal = Cost::Series(cost.leaves().into_iter().map(removal).collect::<Option<_>>()?);
     let leaving = epsilon(&removal, 0.9 * delta).ok()?.upper;
     let coming = epsilon(&removal, 0.1 * delta * (-leaving).exp()).ok()?.upper;
@@ -540,20 +545,6 @@ pub(super) fn delta_by(cost: &Cost, epsilon: f64) -> Result<(DeltaLoss, Name), U
     upper = upper.max(f64::from_bits(1)); // a loss without an end is more likely than 0, though not a number
     let mut by = Name::Pld;
     if upper - lower > 0.01 * upper {
-        // The smallest δ at which leaving and coming cost no more than ε, by bisection on its logarithm.
-        let keeps = |ln_delta: f64| through_removal(cost, ln_delta.exp()).is_some_and(|both| both <= epsilon);
-        let (mut low, mut high) = (-600.0_f64, upper.ln());
-        if keeps(high) {
-            while high - low > 0.01 {
-                let middle = f64::midpoint(low, high);
-                if keeps(middle) {
-                    high = middle;
-                } else {
-                    low = middle;
-                }
-            }
-        }
-        upper = upper.min(high.exp());
         let others = [
             (renyi::delta(cost, epsilon), Name::Rdp),
             (gdp::delta(cost, epsilon), Name::Gdp),
@@ -561,6 +552,23 @@ pub(super) fn delta_by(cost: &Cost, epsilon: f64) -> Result<(DeltaLoss, Name), U
             (basic::delta(cost, epsilon), Name::Basic),
         ];
         (upper, by) = least(upper, others);
+        // The smallest δ at which leaving and coming cost no more than ε: down from what is known by ever larger factors, then by
+        // bisection of its logarithm. Each try prices two runs, the longer the more pieces there are.
+        let keeps = |ln_delta: f64| through_removal(cost, ln_delta.exp()).is_some_and(|both| both <= epsilon);
+        let few = cost.leaves().iter().all(|(leaf, _)| matches!(leaf, Cost::Sampled(s) if s.holds <= 100));
+        let (mut low, mut high, mut stride) = (f64::NEG_INFINITY, upper.ln(), 0.5);
+        if keeps(high) {
+            for _ in 0..if few { 12 } else { 4 } {
+                let next = if low == f64::NEG_INFINITY { high - stride } else { f64::midpoint(low, high) };
+                if keeps(next) {
+                    (high, by) = (next, Name::Pld);
+                    stride *= 2.0;
+                } else {
+                    low = next;
+                }
+            }
+            upper = upper.min(high.exp() * (1.0 + 4.0 * f64::EPSILON));
+        }
     }
     Ok((DeltaLoss { upper, lower: lower.min(upper), epsilon }, by))
 }

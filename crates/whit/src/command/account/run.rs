@@ -120,7 +120,7 @@ pub(super) struct Relation {
     #[arg(long, value_enum, default_value_t = SamplingWord::Poisson)]
     pub(super) sampling: SamplingWord,
     /// How far apart two neighbours' contributions are at most, in clip norms; 2 unless more is known. Only with
-    /// `--change replace`.
+    /// `--change replace`. It is about one unit: a whole user's price does not depend on it.
     #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = number::difference)]
     pub(super) difference: Option<f64>,
 }
