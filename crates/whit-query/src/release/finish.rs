@@ -23,6 +23,8 @@ use std::sync::Arc;
 use whit_account::normal;
 use whit_noise::{Entropy, Replay};
 
+/// The largest number below 2^63 that is a float.
+const MOST: f64 = 9_223_372_036_854_774_784.0;
 /// How often a derived value is computed again.
 const DRAWS: usize = 200;
 /// But no more rows than this altogether.
@@ -131,8 +133,6 @@ fn array<'a>(values: impl Iterator<Item = &'a Value> + Clone, kind: &DataType) -
     if let Some(array) = plain_array(values.clone(), kind) {
         return Ok(array);
     }
-    /// The largest number below 2^63 that is a float.
-    const MOST: f64 = 9_223_372_036_854_774_784.0;
     let least = if kind.is_unsigned_integer() { 0 } else { i64::MIN };
     let wrong = |error: datafusion::common::DataFusionError| QueryError::failed(error.strip_backtrace());
     let scalar = |value: &Value| -> datafusion::common::Result<ScalarValue> {
