@@ -110,8 +110,12 @@ impl Draft<'_> {
             let in_all = self.rows_in_all().filter(|&most| most < self.groups_per_unit.saturating_mul(rows));
             caps.extend(in_all.map(|most| format!("{most} rows in all")));
         }
+        let caps = match caps.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => caps.concat(),
+        };
         let most = 16 * left;
-        Ok(Some(Kept { most, moved: [moved(most)?, moved(left)?], caps: caps.join(" and ") }))
+        Ok(Some(Kept { most, moved: [moved(most)?, moved(left)?], caps }))
     }
 
     /// What caps do, and what intervals say of it.
