@@ -8,18 +8,16 @@ use crate::bound::collect::Collector;
 use crate::bound::quantise::{Quantise, QuantiseFunction};
 use crate::bound::{Addend, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::error::QueryError;
-use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, allow, track};
+use crate::evaluate::{guarded, samples};
+use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, track};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, Result as Outcome};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryLimit;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility, lit,
@@ -36,11 +34,25 @@ use whit_core::mechanism::range::Bins;
 
 /// What planning found wrong, in the engine's words.
 pub(crate) fn planning(error: &DataFusionError) -> QueryError {
+    if let Some(own) = own_words(error) {
+        return own;
+    }
     QueryError::asked(error.strip_backtrace(), "check the question against the columns that `whit check` shows")
+}
+
+/// An error that whit made itself, on its way through the engine.
+fn own_words(error: &DataFusionError) -> Option<QueryError> {
+    match error.find_root() {
+        DataFusionError::External(inner) => inner.downcast_ref::<QueryError>().cloned(),
+        _ => None,
+    }
 }
 
 /// What went wrong while running. The engine's words could speak of values, so only their kind is told.
 pub(crate) fn running(error: &DataFusionError) -> QueryError {
+    if let Some(own) = own_words(error) {
+        return own;
+    }
     let sentence = match error.find_root() {
         DataFusionError::ResourcesExhausted(_) => "the engine ran out of memory".to_owned(),
         DataFusionError::IoError(error) => format!("a file could not be read: {}", error.kind()),
@@ -83,21 +95,33 @@ pub(crate) async fn sums(
     if matches!(rules.inner, Inner::Distinct { .. }) { count_values(&sums) } else { Ok(sums) }
 }
 
-/// The same plan with the casts that the engine adds by itself unable to fail, too.
-fn with_soft_casts(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, QueryError> {
-    let analysed = state
-        .analyzer()
-        .execute_and_check(plan, state.config_options(), |_, _| {})
-        .map_err(|error| planning(&error))?;
-    let done = analysed.transform_up(|node| {
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let safe = expr.transform_up(|inner| Ok(allow::soft_cast(inner)))?;
-            Ok(safe.update_data(|safe| name.restore(safe)))
-        })
-    });
-    done.map(|done| done.data).map_err(|error| planning(&error))
+/// Tries all passes of a part on made-up rows, so that what can never be answered shows before anything is paid. Gives the part over
+/// these rows, and its plain sums.
+pub(crate) async fn rehearse(context: &SessionContext, part: &Part) -> Result<Option<(Part, Sums)>, QueryError> {
+    let rows = samples::in_place_of(&part.rows).map_err(|error| planning(&error))?;
+    let part = Part { rows, ..part.clone() };
+    let found = vec![(0.0, 1.0); part.autos.len()];
+    let inner = |&i: &usize| matches!(part.measures[i].what, What::Distinct { .. } | What::Tree { .. });
+    let inner = (0..part.measures.len()).filter(inner).map(Pass::Inner);
+    let ranges = (0..part.autos.len()).map(Pass::Range);
+    let mut plain = None;
+    for pass in std::iter::once(Pass::Plain).chain(inner).chain(ranges) {
+        let job = Job::new(&part, pass, &found, 0)?;
+        let sums = match job.collect(context, &job.rules(), 1).await {
+            Ok(sums) => sums,
+            Err(error) if is_exhausted(&error) => return Ok(None), // with fewer users at a time it may fit
+            Err(error) => {
+                return Err(own_words(&error).unwrap_or_else(|| {
+                    let sentence = format!("this can never be answered: {}", error.strip_backtrace());
+                    QueryError::asked(sentence, "nothing was charged; ask it differently")
+                }));
+            }
+        };
+        if pass == Pass::Plain {
+            plain = Some(sums);
+        }
+    }
+    Ok(plain.map(|plain| (part, plain)))
 }
 
 /// Into at most so many shares users are divided.
@@ -157,10 +181,10 @@ impl<'a> Job<'a> {
     async fn collect(&self, context: &SessionContext, rules: &Rules, shares: u64) -> Outcome<Sums> {
         let state = context.state();
         let threads = state.config().target_partitions();
-        let wrong = |error: QueryError| DataFusionError::Execution(error.sentence);
+        let wrong = |error: QueryError| DataFusionError::External(Box::new(error));
         let mut whole: Option<Sums> = None;
         for share in 0..shares {
-            let plan = with_soft_casts(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
+            let plan = guarded(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
             let plan = state.create_physical_plan(&plan).await?;
             let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
             let room = Arc::new(Room::of(context));

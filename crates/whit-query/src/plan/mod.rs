@@ -298,4 +298,6 @@ pub struct Asking {
     pub rows: Option<u64>,
     /// The confidence of intervals.
     pub confidence: Option<f64>,
+    /// About so many rows in a group: what a preview goes by, which reads none. Nothing else does.
+    pub about: Option<f64>,
 }

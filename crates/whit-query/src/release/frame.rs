@@ -5,9 +5,10 @@ use crate::answer::Value;
 use crate::bound::{Sums, schema_of, told};
 use crate::engine::planning;
 use crate::error::QueryError;
+use crate::evaluate::attempt::cast_each;
 use crate::plan::{Groups, Part, Statistic};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::compute::{SortColumn, cast, lexsort_to_indices, take};
+use datafusion::arrow::compute::{SortColumn, can_cast_types, cast, lexsort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
@@ -258,13 +259,22 @@ pub(crate) fn values(array: &ArrayRef) -> Result<Vec<Value>, QueryError> {
             let column = as_type(&DataType::Int64)?;
             each(&|i| Value::Int(column.as_primitive::<Int64Type>().value(i)))
         }
-        kind if kind.is_numeric() => {
+        // A float would not tell two long decimals apart. Which way they are written follows from their type alone.
+        kind if kind.is_numeric() && !matches!(kind, DataType::Decimal128(16.., _) | DataType::Decimal256(16.., _)) => {
             let column = as_type(&DataType::Float64)?;
             each(&|i| Value::Float(column.as_primitive::<datafusion::arrow::datatypes::Float64Type>().value(i)))
         }
         _ => {
-            let column = as_type(&DataType::Utf8)?;
-            each(&|i| Value::Text(column.as_string::<i32>().value(i).to_owned()))
+            if !can_cast_types(kind, &DataType::Utf8) {
+                return Err(QueryError::asked(
+                    format!("a column of type {kind} cannot be written in an answer"),
+                    "name its parts instead",
+                ));
+            }
+            // What cannot be written, such as a day beyond the calendar, is missing.
+            let column = cast_each(array, &DataType::Utf8);
+            let column = column.as_string::<i32>();
+            each(&|i| if column.is_null(i) { Value::Null } else { Value::Text(column.value(i).to_owned()) })
         }
     })
 }

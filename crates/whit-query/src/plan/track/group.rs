@@ -3,6 +3,7 @@
 use super::{Lost, Private, Surroundings, Tag, Tracked, built, never, safe, safe_value, track, type_of, without};
 use crate::engine::{number, planning};
 use crate::error::QueryError;
+use crate::evaluate::mean::mean;
 use crate::plan::range::{self, Range};
 use crate::plan::{ELEMENT, USER, allow};
 use datafusion::common::Column;
@@ -95,6 +96,10 @@ fn exact_inside(call: &AggregateFunction, input: &Tracked) -> Result<(), QueryEr
             format!("`{name}` of fractions inside of a unit depends on the order in which they are added"),
             format!("make them whole first: {name}(CAST({argument} * 1000 AS BIGINT))"),
         )),
+        "avg" if call.params.distinct => Err(QueryError::asked(
+            "`avg(DISTINCT …)` inside of a unit depends on the order in which values are added",
+            "divide a sum by a count: SUM(DISTINCT x) / COUNT(DISTINCT x)",
+        )),
         _ => Ok(()),
     }
 }
@@ -132,6 +137,11 @@ fn safe_aggregate(expr: &Expr, input: &Tracked, around: &Surroundings<'_>) -> Re
     let mut call = call.clone();
     call.params.args = call.params.args.iter().map(|arg| numbers_only(arg, input, around)).collect::<Result<_, _>>()?;
     call.params.filter = call.params.filter.map(|filter| safe_value(&filter, around).map(Box::new)).transpose()?;
+    if call.func.name() == "avg" {
+        let (mean, whole) = mean();
+        call.func = Arc::new(mean);
+        call.params.args = call.params.args.into_iter().map(whole).collect();
+    }
     Ok(Expr::AggregateFunction(call).alias(name))
 }
 
@@ -272,6 +282,17 @@ fn safe_window(
             format!("`{name}` of fractions in a window depends on the order in which they are added"),
             format!("make them whole first: {name}(CAST(x * 1000 AS BIGINT))"),
         );
+    }
+    if name == "avg" {
+        if call.params.distinct {
+            return never(
+                "`avg(DISTINCT …)` in a window depends on the order in which values are added",
+                "leave DISTINCT out",
+            );
+        }
+        let (mean, whole) = mean();
+        safe.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(mean));
+        safe.params.args = safe.params.args.into_iter().map(whole).collect();
     }
     Ok(Expr::WindowFunction(Box::new(safe)).alias(expr.schema_name().to_string()))
 }

@@ -29,8 +29,7 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, TableScan, TryCast,
-    Union,
+    Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, TableScan, Union,
 };
 use group::{group, look_around};
 use join::pair;
@@ -378,17 +377,12 @@ fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Re
     };
     let Some(unit) = dataset.unit.as_ref() else { return Ok(Tracked::public(plan.clone())) };
     let schema = plan.schema();
-    // Arithmetic on decimals fails where it overflows, and a failure tells of a row: as floats they do not.
     let plain = |(table, field): (Option<&TableReference>, &FieldRef)| {
         let column = Expr::Column(Column::new(table.cloned(), field.name().clone()));
-        match field.data_type() {
-            kind if kind.is_decimal() => {
-                let float = TryCast::new(Box::new(column), DataType::Float64);
-                Expr::TryCast(float).alias_qualified(table.cloned(), field.name())
-            }
-            kind if kind.is_floating() => number(column).alias_qualified(table.cloned(), field.name()),
-            _ => column,
+        if field.data_type().is_floating() {
+            return number(column).alias_qualified(table.cloned(), field.name());
         }
+        column
     };
     let mut exprs: Vec<Expr> = schema.iter().map(plain).collect();
     let mut tags: Vec<Tag> = Vec::new();
