@@ -129,20 +129,25 @@ impl Bound {
     /// Whether the numbers can be meant. Bounds that come from a file are checked with this before they are used.
     pub fn validated(self) -> Result<Self, BoundError> {
         match self {
-            Self::Coordinates { groups: 0, .. } => Err(BoundError::NoGroups),
-            Self::Coordinates { low, high, .. } if low > high => Err(BoundError::EmptyRange { low, high }),
-            Self::Coordinates { low, high, support: Support::NonNegative | Support::Single, .. } if low < 0 => {
+            Self::Coordinates { groups: 0, .. } | Self::Weighted(Weighted { groups: 0, .. }) => {
+                Err(BoundError::NoGroups)
+            }
+            Self::Coordinates { low, high, .. } | Self::Weighted(Weighted { low, high, .. }) if low > high => {
+                Err(BoundError::EmptyRange { low, high })
+            }
+            Self::Coordinates { low, high, support: Support::NonNegative | Support::Single, .. }
+            | Self::Weighted(Weighted { low, high, support: Support::NonNegative | Support::Single, .. })
+                if low < 0 =>
+            {
                 Err(BoundError::Negative { low, high })
             }
-            Self::Coordinates { groups, support: Support::Single, .. } if groups > 1 => {
+            Self::Coordinates { groups, support: Support::Single, .. }
+            | Self::Weighted(Weighted { groups, support: Support::Single, .. })
+                if groups > 1 =>
+            {
                 Err(BoundError::NotSingle(groups))
             }
             Self::Ball { radius, .. } if !(radius.is_finite() && radius >= 0.0) => Err(BoundError::Radius(radius)),
-            Self::Weighted(Weighted { groups: 0, .. }) => Err(BoundError::NoGroups),
-            Self::Weighted(Weighted { low, high, .. }) if low > high => Err(BoundError::EmptyRange { low, high }),
-            Self::Weighted(Weighted { low, high, support: Support::NonNegative | Support::Single, .. }) if low < 0 => {
-                Err(BoundError::Negative { low, high })
-            }
             Self::Coordinates { .. } | Self::Ball { .. } | Self::Weighted(_) => Ok(self),
         }
     }

@@ -25,6 +25,8 @@ use datafusion::scalar::ScalarValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// The largest number below 2^63 that is a float.
+const MOST: f64 = 9_223_372_036_854_774_784.0;
 /// A derived value is computed again for no more rows than this altogether.
 const MOST_ROWS: usize = 400_000;
 /// Nor where more noises than this come together.
@@ -143,8 +145,6 @@ fn array<'a>(values: impl Iterator<Item = &'a Value> + Clone, kind: &DataType) -
     if let Some(array) = plain_array(values.clone(), kind) {
         return Ok(array);
     }
-    /// The largest number below 2^63 that is a float.
-    const MOST: f64 = 9_223_372_036_854_774_784.0;
     let least = if kind.is_unsigned_integer() { 0 } else { i64::MIN };
     let wrong = |error: datafusion::common::DataFusionError| QueryError::failed(error.strip_backtrace());
     let scalar = |value: &Value| -> datafusion::common::Result<ScalarValue> {

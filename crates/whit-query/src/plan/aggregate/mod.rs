@@ -14,7 +14,7 @@ use crate::error::QueryError;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, lit, when};
-use whit_core::declare::UnitDeclaration;
+use whit_core::declare::{Dataset, UnitDeclaration};
 use whit_core::mechanism::quantile::Tree;
 use whit_core::unit::Kind;
 use whit_core::{Bound, Ladder, Rung};
@@ -56,20 +56,7 @@ pub(crate) fn plan(
     let payer = around.declaration.dataset(&private.payer).map_err(missing)?;
     let unit = dataset.unit.as_ref().ok_or_else(|| QueryError::failed("a public table has no unit"))?;
     let paying = payer.unit.as_ref().ok_or_else(|| QueryError::failed("a public table has no unit"))?;
-    // Whichever of them is read first: an answer does not depend on that.
-    for source in &private.sources {
-        let guest = around.declaration.dataset(source).map_err(missing)?;
-        let protect = guest.unit.as_ref().map(|unit| unit.protect);
-        if payer.name != guest.name && (protect != Some(Kind::User) || paying.protect != Kind::User) {
-            return Err(QueryError::asked(
-                format!(
-                    "`{}` pays from the budget of `{}`, which is possible for whole users only",
-                    guest.name, payer.name
-                ),
-                "write unit.protect = \"user\" for both",
-            ));
-        }
-    }
+    check_payers(private, payer, around)?;
     let ladder = paying.ladder().map_err(|error| QueryError::asked(error.to_string(), error.hint()))?;
     let grain = grain_of(unit, private)?;
     let mut notes = Vec::new();
@@ -117,13 +104,7 @@ pub(crate) fn plan(
         key_order.into_iter().chain(call_order.into_iter().map(|place| keys.len() + place)).collect();
     let output = draft.output(aggregate, &calls, &places);
     let rungs = draft.ladder.rungs().to_vec();
-    if draft.private.user && !draft.private.rows_public {
-        for source in &private.sources {
-            let guest = around.declaration.dataset(source).map_err(missing)?;
-            let user = guest.unit.as_ref().and_then(|unit| unit.user.as_ref());
-            notes.push(format!("rows without a user in `{}` are left out", user.map_or("", |user| user.column())));
-        }
-    }
+    notes.extend(without_user(private, around));
     if draft.key_tags.iter().any(|tag| tag.observed && !tag.public) {
         notes.push(format!("which values of {} occur is taken as public, as declared", unit.public.join(", ")));
     }
@@ -170,6 +151,36 @@ pub(crate) fn plan(
         presence,
     };
     Ok((part, rungs, notes))
+}
+
+/// Refuses data sets that cannot pay together, whichever of them is read first.
+fn check_payers(private: &Private, payer: &Dataset, around: &Surroundings<'_>) -> Result<(), QueryError> {
+    let protects = |dataset: &Dataset| dataset.unit.as_ref().map(|unit| unit.protect);
+    for source in &private.sources {
+        let missing = |_| QueryError::failed(format!("the data set `{source}` is not declared"));
+        let guest = around.declaration.dataset(source).map_err(missing)?;
+        let whole = [protects(guest), protects(payer)].iter().all(|&protect| protect == Some(Kind::User));
+        if payer.name != guest.name && !whole {
+            return Err(QueryError::asked(
+                format!(
+                    "`{}` pays from the budget of `{}`, which is possible for whole users only",
+                    guest.name, payer.name
+                ),
+                "write unit.protect = \"user\" for both",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What a reader must know of rows without a user.
+fn without_user(private: &Private, around: &Surroundings<'_>) -> Vec<String> {
+    let column = |source: &String| {
+        let unit = around.declaration.dataset(source).ok()?.unit.as_ref()?;
+        unit.user.as_ref().map(|user| user.column().to_owned())
+    };
+    let columns = private.sources.iter().filter_map(column).filter(|_| private.user && !private.rows_public);
+    columns.map(|column| format!("rows without a user in `{column}` are left out")).collect()
 }
 
 fn grain_of(unit: &UnitDeclaration, private: &Private) -> Result<Grain, QueryError> {

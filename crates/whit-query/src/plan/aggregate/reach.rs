@@ -32,8 +32,8 @@ impl Draft<'_> {
     pub(super) fn rows_declared(&self) -> Option<u64> {
         match self.grain {
             Grain::Row => self.private.copies,
-            Grain::Element => self.private.caps.rows_of_element,
-            Grain::User => self.private.caps.rows_of_user,
+            Grain::Element => self.private.caps.of_element,
+            Grain::User => self.private.caps.of_user,
         }
     }
 
@@ -59,11 +59,11 @@ impl Draft<'_> {
         if self.grain == Grain::Row {
             return self.private.copies.ok_or_else(|| QueryError::failed("a row without a source"));
         }
-        let said = self.asking.rows.or(self.private.caps.rows_per_group);
+        let said = self.asking.rows.or(self.private.caps.in_group);
         // Where the element is among the keys, the rows of one user in one group are of one element.
         let by_element =
             self.grain == Grain::User && self.private.element && self.key_tags.iter().any(|tag| tag.element);
-        let of_element = self.private.caps.rows_of_element.filter(|_| by_element);
+        let of_element = self.private.caps.of_element.filter(|_| by_element);
         let rows = [said, self.rows_in_all(), of_element].into_iter().flatten().min();
         rows.ok_or_else(|| {
             QueryError::asked(
@@ -110,8 +110,12 @@ impl Draft<'_> {
             let in_all = self.rows_in_all().filter(|&most| most < self.groups_per_unit.saturating_mul(rows));
             caps.extend(in_all.map(|most| format!("{most} rows in all")));
         }
+        let caps = match caps.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => caps.concat(),
+        };
         let most = 16 * left;
-        Ok(Some(Kept { most, moved: [moved(most)?, moved(left)?], caps: caps.join(" and ") }))
+        Ok(Some(Kept { most, moved: [moved(most)?, moved(left)?], caps }))
     }
 
     /// What caps do, and what intervals say of it.

@@ -273,7 +273,7 @@ fn along_user(
         copies: None,
         rows_of_user: of_user(a.rows_of_user, b.rows_of_user),
         rows_of_element: None,
-        caps: Caps { rows_of_element: None, ..caps },
+        caps: Caps { of_element: None, ..caps },
         ..a.together(b)
     };
     Ok(Tracked { plan, tags, private: Some(private) })

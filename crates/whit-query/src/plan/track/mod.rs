@@ -113,11 +113,11 @@ pub(crate) struct Private {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Caps {
     /// At most so many of one user.
-    pub(crate) rows_of_user: Option<u64>,
+    pub(crate) of_user: Option<u64>,
     /// At most so many of one user in one element.
-    pub(crate) rows_of_element: Option<u64>,
+    pub(crate) of_element: Option<u64>,
     /// At most so many of one unit in one group.
-    pub(crate) rows_per_group: Option<u64>,
+    pub(crate) in_group: Option<u64>,
 }
 
 impl Caps {
@@ -125,9 +125,9 @@ impl Caps {
         let caps = &unit.caps;
         let product = caps.elements_per_user.zip(caps.rows_per_element).and_then(|(k, r)| k.checked_mul(r));
         Self {
-            rows_of_user: [caps.rows_per_user, product].into_iter().flatten().min(),
-            rows_of_element: caps.rows_per_element,
-            rows_per_group: caps.rows_per_group,
+            of_user: [caps.rows_per_user, product].into_iter().flatten().min(),
+            of_element: caps.rows_per_element,
+            in_group: caps.rows_per_group,
         }
     }
 
@@ -135,12 +135,12 @@ impl Caps {
     fn with(self, other: Self, both: fn(u64, u64) -> Option<u64>) -> Self {
         let of = |a: Option<u64>, b: Option<u64>| a.zip(b).and_then(|(a, b)| both(a, b));
         // Where only one says how many rows count in a group, those of the other are as many as it may have.
-        let said = self.rows_per_group.is_some() || other.rows_per_group.is_some();
-        let in_group = |caps: Self| caps.rows_per_group.or(caps.rows_of_user);
+        let said = self.in_group.is_some() || other.in_group.is_some();
+        let counted = |caps: Self| caps.in_group.or(caps.of_user);
         Self {
-            rows_of_user: of(self.rows_of_user, other.rows_of_user),
-            rows_of_element: of(self.rows_of_element, other.rows_of_element),
-            rows_per_group: of(in_group(self), in_group(other)).filter(|_| said),
+            of_user: of(self.of_user, other.of_user),
+            of_element: of(self.of_element, other.of_element),
+            in_group: of(counted(self), counted(other)).filter(|_| said),
         }
     }
 }
