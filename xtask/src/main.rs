@@ -1,4 +1,4 @@
-//! The front desk: `cargo xtask check`, `test`, `bench`, `demo`, `experiment`, `claims`. It needs nothing but cargo.
+//! The front desk: `cargo xtask check`, `test`, `bench`, `attack`, `demo`, `experiment`, `claims`. It needs nothing but cargo.
 
 mod claims;
 mod experiment;
@@ -14,6 +14,7 @@ cargo xtask <task>
   check       formatting, lints, the documentation and its claims; licences where cargo-deny is installed
   test        every test of the workspace, those in the documentation included
   bench       races against other libraries, in one run (bench/run.sh)
+  attack      [--config FILE] [--laps N]: what an analyst could try against a declaration, on rows that are made up
   demo        the ladder on a small built-in table; further arguments go to `whit demo`
   experiment  NAME [--data FOLDER] [--small]: one of examples/, on the data of the folder or on a little that is made up; further
               arguments go to `whit experiment`, and the picture to out/NAME/
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Some("check") => check(),
         Some("test") => test(&rest),
         Some("bench") => bench(&rest),
+        Some("attack") => attack(&rest),
         Some("demo") => demo(&rest),
         Some("experiment") => experiment::run(&rest),
         Some("claims") => write_claims(),
@@ -190,6 +192,18 @@ fn bench(rest: &[String]) -> Result<(), String> {
     };
     command.args(rest);
     finish(command, "benchmarks")
+}
+
+fn attack(rest: &[String]) -> Result<(), String> {
+    // With the whole workspace, so that the build is the one of the tests.
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--workspace", "--bin", "whit", "--example", "attack"]);
+    finish(build, "building the command and its attackers")?;
+    let here = std::env::current_exe().map_err(|error| format!("where this program lies is not known: {error}"))?;
+    let program = here.with_file_name("examples").join("attack");
+    let mut command = Command::new(program);
+    command.args(rest);
+    finish(command, "attacks")
 }
 
 fn demo(rest: &[String]) -> Result<(), String> {

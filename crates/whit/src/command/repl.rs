@@ -24,6 +24,9 @@ pub(super) struct Shell {
     limits: Limits,
     #[command(flatten)]
     asked: Asked,
+    /// Go on after a question that is refused or fails, where questions come from a file or a pipe.
+    #[arg(long)]
+    keep_going: bool,
 }
 
 const HELP: &str = "\
@@ -105,7 +108,11 @@ impl Shell {
         let open = self.asked.open()?;
         let asking = self.limits.with(self.asked.asking());
         let mut session = Session { open, asking };
-        if std::io::stdin().is_terminal() { session.at_terminal(out, talk) } else { session.piped(out, talk) }
+        if std::io::stdin().is_terminal() {
+            session.at_terminal(out, talk)
+        } else {
+            session.piped(self.keep_going, out, talk)
+        }
     }
 }
 
@@ -198,8 +205,8 @@ impl Session {
         Ok(())
     }
 
-    /// The same where a program types: the first fault ends it.
-    fn piped(&mut self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+    /// The same where a program types: the first fault ends it, unless it is to go on.
+    fn piped(&mut self, keep_going: bool, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let mut entry = String::new();
         for line in std::io::stdin().lock().lines() {
             entry.push_str(&line.map_err(|error| Error::Failed(format!("standard input could not be read: {error}")))?);
@@ -207,6 +214,7 @@ impl Session {
             match order(&entry) {
                 None => continue,
                 Some(Order::Quit) => return Ok(()),
+                Some(order) if keep_going => self.obey(&order, out, talk)?,
                 Some(order) => self.try_obey(&order, out, talk)?,
             }
             entry.clear();

@@ -1,0 +1,60 @@
+//! `cargo xtask attack`: attacks on whit's own declarations, or on an owner's.
+//!
+//! With `--config whit.toml` the owner's unit, columns, caps and keys are attacked on rows that are made up; none of the owner's rows is read.
+
+#[path = "mod.rs"]
+mod attack;
+
+use attack::{Attacker, Outcome, all, ground, owner};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[expect(clippy::print_stdout, reason = "it is a program, and this is what it says")]
+fn main() -> ExitCode {
+    let (mut config, mut lap) = (None, 8_usize);
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match (word.as_str(), words.next()) {
+            ("--config", Some(file)) => config = Some(PathBuf::from(file)),
+            ("--laps", Some(number)) if number.parse::<usize>().is_ok_and(|n| n > 0) => {
+                lap = number.parse().unwrap_or(lap)
+            }
+            _ => {
+                eprintln!(
+                    "error: `{word}` is no option here\n  hint: --config FILE names a declaration, --laps N says how long to try (8)"
+                );
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let program = std::env::current_exe().ok();
+    let beside = program.as_deref().and_then(|path| path.parent()?.parent()).map(|folder| folder.join("whit"));
+    let Some(whit) = beside.filter(|path| path.is_file()) else {
+        eprintln!("error: the command `whit` is not built\n  hint: `cargo xtask attack` builds it first");
+        return ExitCode::FAILURE;
+    };
+    let attacker = Attacker { whit, room: std::env::temp_dir().join(format!("whit-attack-{}", std::process::id())) };
+    let grounds = match &config {
+        None => Ok((0..ground::own()).map(ground::declared).collect()),
+        Some(file) => owner::declared(&attacker, file),
+    };
+    let grounds: Vec<ground::Ground> = match grounds {
+        Ok(grounds) => grounds,
+        Err(sentence) => {
+            eprintln!("error: {sentence}");
+            return ExitCode::from(2);
+        }
+    };
+    println!("{:<42} {:>7} {:>9} {:>6}", "attack", "tries", "answered", "found");
+    let mut watch = |outcome: &Outcome| {
+        println!("{:<42} {:>7} {:>9} {:>6}", outcome.name, outcome.tries, outcome.answered, outcome.found.len());
+    };
+    let outcomes = all(&attacker, &grounds, lap, &mut watch);
+    let _ = std::fs::remove_dir_all(&attacker.room); // nothing of it is worth keeping
+    for outcome in outcomes.iter().filter(|outcome| !outcome.found.is_empty()) {
+        println!("\n{}:", outcome.name);
+        outcome.found.iter().take(12).for_each(|finding| println!("  {finding}"));
+    }
+    let found: usize = outcomes.iter().map(|outcome| outcome.found.len()).sum();
+    if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

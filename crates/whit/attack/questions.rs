@@ -1,0 +1,258 @@
+//! Questions that nobody would think of: every kind of expression over every kind of column.
+
+use super::dice::Dice;
+use super::ground::{Ground, Kind};
+
+/// Functions of one argument and more; `$i` is a number, `$t` a text, `$d` a date or time.
+const OF_NUMBERS: &[&str] = &[
+    "sqrt($i)",
+    "ln($i)",
+    "log10($i)",
+    "log2($i)",
+    "log(2, $i)",
+    "exp($i)",
+    "abs($i)",
+    "ceil($i)",
+    "floor($i)",
+    "round($i)",
+    "round($i, -1)",
+    "round($i, 2)",
+    "trunc($i)",
+    "signum($i)",
+    "cbrt($i)",
+    "acos($i)",
+    "asin($i)",
+    "atanh($i)",
+    "acosh($i)",
+    "cot($i)",
+    "tan($i)",
+    "degrees($i)",
+    "radians($i)",
+    "power($i, $i)",
+    "$i + $i",
+    "$i - $i",
+    "$i * $i",
+    "$i / $i",
+    "$i % $i",
+    "-($i)",
+    "nullif($i, 0)",
+    "coalesce($i, 1)",
+    "greatest($i, $i)",
+    "least($i, 3)",
+    "clamp($i, 0, 100)",
+    "bin($i, 0, 100, 4)",
+    "CAST($i AS BIGINT)",
+    "CAST($i AS INT)",
+    "CAST($i AS TINYINT)",
+    "CAST($i AS DOUBLE)",
+    "CAST($i AS REAL)",
+    "CAST($i AS DECIMAL(10, 2))",
+    "CAST($i AS DECIMAL(38, 30))",
+    "CAST($t AS BIGINT)",
+    "CAST($t AS DOUBLE)",
+    "CAST($t AS DECIMAL(20, 3))",
+    "length($t)",
+    "ascii($t)",
+    "strpos($t, 'a')",
+    "levenshtein($t, 'abc')",
+    "octet_length($t)",
+    "date_part('year', $d)",
+    "date_part('epoch', $d)",
+    "CASE WHEN $i > 50 THEN $i ELSE 1 END",
+    "CASE WHEN $b THEN -1 ELSE 1 END",
+    "factorial($i)",
+    "gcd($i, $i)",
+    "lcm($i, $i)",
+    "$i & $i",
+    "$i << $i",
+    "isnan($i)::INT",
+    "CAST($d AS BIGINT)",
+    "CAST(($d - $d) AS BIGINT)",
+    "atan2($i, $i)",
+];
+const OF_TEXT: &[&str] = &[
+    "upper($t)",
+    "lower($t)",
+    "reverse($t)",
+    "substr($t, 2, 3)",
+    "left($t, 2)",
+    "right($t, 2)",
+    "split_part($t, ' ', 2)",
+    "replace($t, 'a', 'bb')",
+    "concat($t, $t)",
+    "repeat($t, $i)",
+    "lpad($t, $i, 'x')",
+    "trim($t)",
+    "initcap($t)",
+    "translate($t, 'ab', 'c')",
+    "CAST($i AS TEXT)",
+    "CAST($d AS TEXT)",
+    "to_hex($i)",
+    "chr($i)",
+    "coalesce($t, 'none')",
+    "registrable_domain($t)",
+    "regexp_replace($t, 'a+', 'b')",
+    "CASE WHEN $b THEN $t ELSE 'x' END",
+    "md5($t)",
+    "$t || $t",
+];
+const OF_TIME: &[&str] = &[
+    "date_trunc('month', $d)",
+    "date_trunc('hour', $d)",
+    "CAST($t AS DATE)",
+    "CAST($t AS TIMESTAMP)",
+    "CAST($i AS TIMESTAMP)",
+    "$d + INTERVAL '1 month'",
+    "$d - INTERVAL '90 days'",
+    "to_timestamp($i)",
+    "to_timestamp($t)",
+    "CAST($d AS DATE)",
+    "CAST($d AS TIMESTAMP)",
+    "date_bin(INTERVAL '15 minutes', $d)",
+];
+const OF_TRUTH: &[&str] = &[
+    "$i > 50",
+    "$i = $i",
+    "$i BETWEEN 10 AND 20",
+    "$i IN (1, 2, 3)",
+    "$t LIKE 'a%'",
+    "$t LIKE $t",
+    "$t ILIKE '%A'",
+    "$t ~ '^a.*'",
+    "$t = 'a'",
+    "$d > DATE '2024-03-01'",
+    "$i IS NULL",
+    "NOT ($b)",
+    "$b AND $b",
+    "$b OR $b",
+    "starts_with($t, 'a')",
+    "$d > TIMESTAMP '2024-03-01T00:00:00'",
+    "$i <> 7",
+    "1 / $i > 0",
+    "sqrt($i) < 5",
+    "CAST($t AS INT) = 1",
+];
+
+/// All of them, with the kind that comes out.
+pub(crate) static EVERY: std::sync::LazyLock<Vec<(&'static str, Kind)>> = std::sync::LazyLock::new(|| {
+    let of = |templates: &'static [&'static str], kind: Kind| templates.iter().map(move |&template| (template, kind));
+    let numbers = of(OF_NUMBERS, Kind::Int).chain(of(OF_TEXT, Kind::Text));
+    numbers.chain(of(OF_TIME, Kind::Timestamp)).chain(of(OF_TRUTH, Kind::Bool)).collect()
+});
+
+/// Writes expressions over the columns of a data set.
+pub(crate) struct Pen<'a> {
+    pub(crate) ground: &'a Ground,
+    pub(crate) dice: &'a mut Dice,
+}
+
+impl Pen<'_> {
+    fn column(&mut self, kinds: &[Kind], otherwise: &str) -> String {
+        let fitting: Vec<&str> = self
+            .ground
+            .columns
+            .iter()
+            .filter(|column| kinds.contains(&column.kind))
+            .map(|column| column.name.as_str())
+            .collect();
+        if fitting.is_empty() { otherwise.to_owned() } else { format!("\"{}\"", self.dice.of(&fitting)) }
+    }
+
+    pub(crate) fn filled(&mut self, template: &str, deep: usize) -> String {
+        let mut text = template.to_owned();
+        for (hole, kind) in [("$i", Kind::Int), ("$t", Kind::Text), ("$d", Kind::Date), ("$b", Kind::Bool)] {
+            while text.contains(hole) {
+                let inside = self.expression(kind, deep.saturating_sub(1));
+                text = text.replacen(hole, &inside, 1);
+            }
+        }
+        text
+    }
+
+    /// An expression of about this kind.
+    pub(crate) fn expression(&mut self, kind: Kind, deep: usize) -> String {
+        let plain = deep == 0 || self.dice.one_in(3);
+        match kind {
+            Kind::Text if plain => self.column(&[Kind::Text], "'a'"),
+            Kind::Date | Kind::Timestamp if plain => self.column(&[Kind::Date, Kind::Timestamp], "DATE '2024-01-01'"),
+            Kind::Bool if plain => {
+                let number = self.column(&[Kind::Int, Kind::Float, Kind::Decimal], "1");
+                format!("{number} > 50")
+            }
+            _ if plain => self.column(&[Kind::Int, Kind::Float, Kind::Decimal], "1"),
+            Kind::Text => {
+                let template = *self.dice.of(OF_TEXT);
+                self.filled(template, deep)
+            }
+            Kind::Date | Kind::Timestamp => {
+                let template = *self.dice.of(OF_TIME);
+                self.filled(template, deep)
+            }
+            Kind::Bool => {
+                let template = *self.dice.of(OF_TRUTH);
+                self.filled(template, deep)
+            }
+            _ => {
+                let template = *self.dice.of(OF_NUMBERS);
+                self.filled(template, deep)
+            }
+        }
+    }
+
+    fn aggregate(&mut self) -> String {
+        let number = self.expression(Kind::Int, 2);
+        match self.dice.below(12) {
+            0 => "COUNT(*)".to_owned(),
+            1 => format!("COUNT({})", self.expression(Kind::Text, 2)),
+            2 => format!("COUNT({})", self.expression(Kind::Date, 2)),
+            3 => format!("COUNT(DISTINCT {})", self.expression(Kind::Text, 1)),
+            4 => format!("SUM(clamp({number}, 0, 10))"),
+            5 => format!("AVG(clamp({number}, 0, 100))"),
+            6 => format!("COUNT(*) FILTER (WHERE {})", self.expression(Kind::Bool, 2)),
+            7 => format!("MEDIAN(clamp({number}, 0, 100))"),
+            8 => format!("SUM(CASE WHEN {} THEN 1 ELSE 0 END)", self.expression(Kind::Bool, 2)),
+            9 => format!("STDDEV(clamp({number}, 0, 10))"),
+            10 => format!("MAX(clamp({number}, 0, 10))"),
+            _ => format!("COUNT({number})"),
+        }
+    }
+
+    /// A question whose groups, where it has some, are listed.
+    pub(crate) fn question(&mut self) -> String {
+        let table = format!("\"{}\"", self.ground.dataset);
+        let aggregates: Vec<String> = (0..=self.dice.below(2)).map(|_| self.aggregate()).collect();
+        let aggregates = aggregates.join(", ");
+        let filter =
+            if self.dice.one_in(2) { format!(" WHERE {}", self.expression(Kind::Bool, 2)) } else { String::new() };
+        let listed =
+            self.ground.columns.iter().find(|column| !column.keys.is_empty()).map(|column| column.name.clone());
+        let user = self.ground.moving.user.clone();
+        match (self.dice.below(8), listed, user) {
+            (0 | 1, Some(key), _) => format!("SELECT \"{key}\", {aggregates} FROM {table}{filter} GROUP BY \"{key}\""),
+            (2, _, Some(user)) => {
+                let inner = self.expression(Kind::Int, 2);
+                let over = *self.dice.of(&["SUM", "AVG", "MAX", "MIN", "COUNT"]);
+                format!(
+                    "SELECT COUNT(*), SUM(clamp(m, 0, 10)) FROM (SELECT \"{user}\", {over}({inner}) AS m FROM {table}{filter} GROUP BY \"{user}\")"
+                )
+            }
+            (3, _, Some(user)) => {
+                let (value, by) = (self.expression(Kind::Int, 1), self.column(&[Kind::Int, Kind::Date], "1"));
+                let over = *self.dice.of(&["SUM", "AVG", "lag", "first_value", "last_value", "MAX"]);
+                let frame = *self.dice.of(&[
+                    "",
+                    " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+                    " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+                ]);
+                let frame = if over == "lag" { "" } else { frame };
+                format!(
+                    "SELECT COUNT(w), SUM(clamp(w, 0, 10)) FROM (SELECT {over}({value}) OVER (PARTITION BY \"{user}\" ORDER BY {by}{frame}) AS w FROM {table}{filter})"
+                )
+            }
+            (4, _, _) if self.ground.columns.iter().any(|column| column.name == "place") => {
+                format!("SELECT {aggregates} FROM {table} JOIN places ON {table}.place = places.place{filter}")
+            }
+            _ => format!("SELECT {aggregates} FROM {table}{filter}"),
+        }
+    }
+}
