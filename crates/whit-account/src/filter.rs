@@ -86,9 +86,9 @@ pub enum Refused {
     /// The cost does not fit into what is left.
     #[error("this needs ε = {asked} at δ = {delta}, and ε = {left} of the budget is left")]
     Short {
-        /// ε of this cost alone, in the filter's currency.
+        /// ε of this cost alone, in the terms of [`Filter::left`].
         asked: f64,
-        /// ε of the largest cost that would still fit, in the filter's currency.
+        /// [`Filter::left`].
         left: f64,
         /// The δ of the budget.
         delta: f64,
@@ -215,23 +215,44 @@ impl Filter {
 
     /// What was charged so far, as an ε at the budget's δ. A report on the budget: what a *later* refusal will have
     /// guaranteed is the budget itself, and what holds at this very moment is for an [`odometer`](crate::odometer) to say.
+    ///
+    /// Of δ, what approximate runs have brought along is taken away first, and no more: so one release that was calibrated to ε at the budget's δ is told as that ε.
     pub fn spent(&self) -> f64 {
-        self.best(|i| Some(self.in_epsilon(i, self.spent[i])))
+        self.best(|i| Some(self.in_epsilon(i, self.spent[i], self.delta - self.aside_spent)))
     }
 
-    /// ε of the largest single cost that would still fit.
+    /// ε of the largest single release that would still fit: with Gaussian noise, at the budget's δ; in a plain sum, of a pure one.
+    ///
+    /// This is what reports, previews and refusals all call "left". It is the ε that a question may ask for which brings along no δ of its own. What is
+    /// spent and what is left need not add up to the budget: ε of several releases together is less than their sum, and a part of δ may be set aside.
     pub fn left(&self) -> f64 {
-        // Whichever order has most left decides: one order within its budget is enough.
-        (0..self.budget.len())
-            .map(|i| self.budget[i] - self.spent[i])
-            .enumerate()
-            .filter(|&(_, left)| left > 0.0)
-            .map(|(i, left)| self.in_epsilon(i, left))
-            .fold(0.0, f64::max)
+        match self.currency {
+            // Without the tolerance, which is there for the rounding of sums and not to be asked for.
+            Currency::Sum => (self.epsilon - self.spent[0]).max(0.0),
+            _ => self.nearest().map_or(0.0, |i| self.plainly(i, self.budget[i] - self.spent[i])),
+        }
+    }
+
+    /// The order at which most is left for Gaussian noise, if anything is.
+    fn nearest(&self) -> Option<usize> {
+        let orders = self.budget.len() - usize::from(self.currency != Currency::Sum);
+        let left = |i: usize| self.plainly(i, self.budget[i] - self.spent[i]);
+        (0..orders).filter(|&i| self.budget[i] > self.spent[i]).max_by(|&i, &j| left(i).total_cmp(&left(j)))
+    }
+
+    /// ε at the budget's δ of the Gaussian noise that comes to this much at the i-th order; an ε itself in a plain sum. A hair less than it is.
+    fn plainly(&self, i: usize, amount: f64) -> f64 {
+        let squared = match &self.currency {
+            Currency::Sum => return amount,
+            Currency::Gaussian => amount,
+            Currency::Concentrated => 2.0 * amount,
+            Currency::Renyi { orders } => 2.0 * amount / orders[i],
+        };
+        gaussian_epsilon_up(self.delta, squared.max(0.0).sqrt()) * (1.0 - 1e-9)
     }
 
     /// ε of the largest cost of this kind that would still fit: the same runs with more noise, each by the same factor. An ε at
-    /// the budget's δ, as [`Refused::Short`] tells it; nothing where more noise does not help, because δ itself does not fit.
+    /// the part of δ that is not set aside; nothing where more noise does not help, because δ itself does not fit.
     ///
     /// ```
     /// use whit_account::filter::{Currency, Filter};
@@ -245,7 +266,8 @@ impl Filter {
     pub fn available(&self, cost: &Cost) -> Option<f64> {
         let fitting = |share: f64| {
             let price = self.work_out(&with_more_noise(cost, share)?).ok()?;
-            self.fits(&price).ok().map(|()| self.best(|i| Some(self.in_epsilon(i, price.amounts[i]))))
+            let delta = self.delta - self.aside;
+            self.fits(&price).ok().map(|()| self.best(|i| Some(self.in_epsilon(i, price.amounts[i], delta))))
         };
         if let Some(all) = fitting(1.0) {
             return Some(all);
@@ -267,9 +289,8 @@ impl Filter {
         (0..self.budget.len()).filter_map(value).fold(f64::INFINITY, f64::min)
     }
 
-    /// An amount of the i-th currency as an ε at the budget's δ.
-    fn in_epsilon(&self, i: usize, amount: f64) -> f64 {
-        let left = self.delta - self.aside;
+    /// An amount of the i-th currency as an ε at δ.
+    fn in_epsilon(&self, i: usize, amount: f64, left: f64) -> f64 {
         if amount == 0.0 {
             return 0.0;
         }
@@ -366,12 +387,10 @@ impl Filter {
         if free || (0..self.budget.len()).any(|i| after(i) <= self.budget[i]) {
             return Ok(());
         }
-        // Told at the order that comes nearest, so that what is asked is more than what is left.
-        let share = |i: usize| price.amounts[i] / (self.budget[i] - self.spent[i]);
-        let open = (0..self.budget.len()).filter(|&i| self.budget[i] > self.spent[i]);
-        let (asked, left) = match open.min_by(|&i, &j| share(i).total_cmp(&share(j))) {
-            Some(i) => (self.in_epsilon(i, price.amounts[i]), self.in_epsilon(i, self.budget[i] - self.spent[i])),
-            None => (self.best(|i| Some(self.in_epsilon(i, price.amounts[i]))), 0.0),
+        // Told at the order at which most is left, so that what is asked is more than what is left.
+        let (asked, left) = match self.nearest() {
+            Some(i) => (self.plainly(i, price.amounts[i]), self.left()),
+            None => (self.plainly(0, price.amounts[0]), 0.0),
         };
         Err(Refused::Short { asked, left, delta: self.delta })
     }

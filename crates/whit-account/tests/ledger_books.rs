@@ -7,9 +7,9 @@ mod ledger;
 use ledger::{budgets, charge, folder, question, reserve, user};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use whit_account::ledger::{Books, Budget, CurrencyName, LedgerError, Question, State, Which};
+use whit_account::ledger::{Books, Budget, CurrencyName, LedgerError, Opening, Question, State, Which};
 use whit_core::release::Reservation;
-use whit_core::{Change, Charge, Cost, Delta, Epsilon, Ledger, Rho, Rung, Unit};
+use whit_core::{Change, Charge, Cost, Delta, Epsilon, Ledger, Progress, Rho, Rung, Unit};
 
 fn open(name: &str) -> Books {
     Books::open(&folder(name).join("whit.ledger")).unwrap()
@@ -70,8 +70,26 @@ fn the_same_question_of_the_same_data_is_answered_from_the_ledger() {
     }
     let _open = reserve(&mut books, "open", 0.1).unwrap();
     assert_eq!(books.stored(&question("open")).unwrap(), None, "what was not committed was not released");
-    assert_eq!(books.last_fingerprint("visits").unwrap().as_deref(), Some("blake3:1"));
-    assert_eq!(books.last_fingerprint("sales").unwrap(), None);
+}
+
+#[test]
+fn data_that_changed_is_noticed_once_and_each_data_set_for_itself() {
+    let mut books = open("changed");
+    assert!(!books.note_source("visits", "blake3:1").unwrap(), "nothing was known before");
+    assert!(!books.note_source("shops", "blake3:2").unwrap());
+    assert!(!books.note_source("visits", "blake3:1").unwrap(), "another was asked about in between");
+    assert!(books.source_changed("visits", "blake3:3").unwrap() && !books.source_changed("sales", "blake3:3").unwrap());
+    assert!(books.note_source("visits", "blake3:3").unwrap());
+    assert!(!books.note_source("visits", "blake3:3").unwrap());
+    assert_eq!(books.verify().unwrap().events, 0, "they are no part of the chain");
+}
+
+#[test]
+fn what_is_keyed_is_the_same_again_and_another_in_another_ledger() {
+    let books = open("keyed");
+    let again = Books::open(books.path()).unwrap();
+    assert_eq!(books.keyed(b"a file"), again.keyed(b"a file"));
+    assert_ne!(books.keyed(b"a file"), open("keyed-other").keyed(b"a file"));
 }
 
 #[test]
@@ -300,7 +318,7 @@ fn a_format_of_the_future_is_named() {
     drop(books);
     rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
     let (_, sentence, hint) = told(&path);
-    assert!(sentence.ends_with("has format 7, and this whit reads formats up to 1"), "{sentence}");
+    assert!(sentence.ends_with("has format 7, and this whit reads formats up to 2"), "{sentence}");
     assert!(hint.contains("a later one"));
 }
 
@@ -343,7 +361,7 @@ fn a_folder_that_is_not_there_or_cannot_be_written_is_named() {
         assert!(matches!(error, LedgerError::Unwritable { .. }), "{sentence}");
         assert!(hint.starts_with("check who may write"), "{hint}");
     }
-    let missing = Books::open_existing(&folder.join("whit.ledger")).unwrap_err();
+    let missing = Books::open_existing(&folder.join("whit.ledger"), &Opening::default()).unwrap_err();
     assert!(missing.to_string().starts_with("there is no ledger at"), "{missing}");
     assert!(!folder.join("whit.ledger").exists());
 }
@@ -419,4 +437,46 @@ fn long_work_goes_on_under_the_entry_that_it_has() {
     assert!(reserve(&mut books, "b", 0.6).is_err(), "0.6 is spent");
     assert!(reserve(&mut books, "b", 0.4).is_ok(), "and no more");
     assert_eq!(books.verify().unwrap().entries, 2);
+}
+
+fn at(step: u64) -> Progress {
+    Progress { step, checkpoint: format!("blake3:{step}") }
+}
+
+#[test]
+fn one_reservation_pays_for_one_path_of_checkpoints() {
+    let mut books = open("progress");
+    let path = books.path().to_owned();
+    let limits = budgets(1.0);
+    let mut booking = books.booking(question("train"), &limits);
+    let reservation = booking.reserve(&charge(0.6)).unwrap();
+    booking.progress(&reservation, &at(0)).unwrap();
+    booking.progress(&reservation, &at(100)).unwrap();
+    drop(books); // the process dies here
+    let mut books = Books::open(&path).unwrap();
+    assert_eq!(books.progress_of(1).unwrap(), Some(at(100)));
+    assert_eq!(books.open_reservation(&question("train")).unwrap().unwrap().progress, Some(at(100)));
+    // An older checkpoint, one of another run at the same step, and none at all.
+    let forged = Progress { step: 100, checkpoint: "blake3:another".to_owned() };
+    for wrong in [Some(at(0)), Some(forged), None] {
+        let mut booking = books.resume(question("train"), &limits, 1).from_checkpoint(wrong);
+        assert!(booking.reserve(&charge(0.6)).is_err());
+        let failure = booking.failure().unwrap();
+        assert!(failure.sentence.starts_with("entry 1 has gone on to step 100, and what would go on"), "{failure}");
+        assert!(failure.hint.unwrap().contains("one reservation pays for one run"));
+    }
+    // Two go on from the same checkpoint: the first to note something is the run, and the other neither goes on nor commits.
+    let mut twin = Books::open(&path).unwrap();
+    let mut second = twin.resume(question("train"), &limits, 1).from_checkpoint(Some(at(100)));
+    let twice = second.reserve(&charge(0.6)).unwrap();
+    let mut first = books.resume(question("train"), &limits, 1).from_checkpoint(Some(at(100)));
+    let once = first.reserve(&charge(0.6)).unwrap();
+    assert!(first.progress(&once, &at(100)).unwrap_err().sentence.contains("so step 100 is none to go on to"));
+    first.progress(&once, &at(200)).unwrap();
+    assert!(second.progress(&twice, &at(300)).unwrap_err().sentence.contains("gone on to step 200"));
+    assert!(second.commit(twice, b"another model").unwrap_err().sentence.contains("gone on to step 200"));
+    first.commit(once, b"model").unwrap();
+    assert_eq!(books.progress(1, Some(&at(200)), &at(300)).unwrap_err().to_string(), "entry 1 is committed already");
+    assert_eq!(books.progress_of(7).unwrap_err(), LedgerError::NoEntry { number: 7, last: 1 });
+    assert_eq!(books.verify().unwrap().events, 5);
 }

@@ -52,13 +52,13 @@ fn find<'a>(accounts: &'a [Account], unit: &Unit, analyst: Option<&str>) -> &'a 
     only
 }
 
-/// ε of so many Gaussian runs at the half of δ that is not set aside.
+/// ε of so many Gaussian runs at the budget's δ, of which nothing was brought along.
 fn gaussians(noise: f64, times: u64) -> f64 {
-    whit_account::epsilon(&Cost::Gaussian { noise }.repeat(times), 5e-7, Name::Gdp).unwrap().upper
+    whit_account::epsilon(&Cost::Gaussian { noise }.repeat(times), 1e-6, Name::Gdp).unwrap().upper
 }
 
 fn near(found: f64, expected: f64) {
-    assert!((found / expected - 1.0).abs() < 1e-9, "{found} instead of {expected}");
+    assert!((found / expected - 1.0).abs() < 1e-8, "{found} instead of {expected}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn other_accountants_read_the_stored_costs_again() {
         let noise = if line.account.unit == user() { 2.0 } else { 8.0 };
         let exact = whit_account::epsilon(&Cost::Gaussian { noise }.repeat(releases), 1e-6, Name::Gdp).unwrap().upper;
         assert!(loss.lower <= exact && exact <= loss.upper * (1.0 + 1e-9), "{loss:?} {exact}");
-        assert!(loss.upper < line.account.spent, "all of δ, where the filter has set half of it aside");
+        near(line.account.spent, exact);
     }
     for name in [Name::Rdp, Name::Zcdp] {
         let lines = books.reaccount(name, &[budget(3.0)]).unwrap();
@@ -167,6 +167,7 @@ fn an_empty_ledger_has_nothing_to_tell() {
     assert!(statement.accounts.is_empty() && statement.by_analyst.is_empty());
     assert!(books.budgets().unwrap().is_empty() && books.history(&budget(1.0)).unwrap().is_empty());
     let told = books.spent(&budget(1.0)).unwrap();
-    assert!(told.spent == 0.0 && told.left.unwrap() > 0.999, "{told:?}");
+    // Half of δ is kept for what brings a δ along, so Gaussian noise may not have all of ε at all of δ.
+    assert!(told.spent == 0.0 && (0.96..1.0).contains(&told.left.unwrap()), "{told:?}");
     assert_eq!(books.verify().unwrap().events, 0);
 }

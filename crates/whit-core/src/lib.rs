@@ -22,5 +22,5 @@ pub use loss::{Delta, Epsilon, Loss, Mu, OutOfRange, Rho};
 pub use mechanism::{Accuracy, Mechanism};
 pub use partition::Partition;
 pub use persist::Persist;
-pub use release::{Charge, Ledger, Refusal, Release, Sealed, release};
+pub use release::{Charge, Ledger, Progress, Refusal, Release, Sealed, release};
 pub use unit::{Caps, Change, Kind, Ladder, Rung, Unit};

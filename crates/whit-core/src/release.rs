@@ -97,6 +97,19 @@ pub struct LedgerFailure {
 /// A ledger that could not note that work was done.
 pub type CommitError = LedgerFailure;
 
+/// How far long work under one reservation has come. One reservation pays for one path of noise, so an interrupted run goes on from the
+/// last checkpoint that its ledger has noted, and from no other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// How many steps were taken.
+    pub step: u64,
+    /// The hash of the checkpoint after them.
+    pub checkpoint: String,
+}
+
+/// Notes how far work has come, durably; where it fails, the work ends. See [`Ledger::progress`].
+pub type Note<'a> = dyn FnMut(&Progress) -> Result<(), LedgerFailure> + 'a;
+
 /// The list of charges that a release writes to before anything is drawn.
 pub trait Ledger {
     /// Sets the charge aside, durably: a crash from here on leaves it spent.
@@ -104,6 +117,17 @@ pub trait Ledger {
 
     /// Notes, durably, that the reserved work was done and what came of it, so that asking again is free.
     fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError>;
+
+    /// Notes, durably, how far the reserved work has come: from then on it goes on from this checkpoint and from no other.
+    ///
+    /// The order that survives being killed at any moment: write the next checkpoint beside the last one and synchronise it; note it here;
+    /// rename it. A run that goes on takes whichever of the two files has the hash that was noted.
+    ///
+    /// A ledger that does not outlive the process has nothing to go on from, and keeps nothing.
+    fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
+        let _ = (reservation, progress);
+        Ok(())
+    }
 
     /// Whether the last refusal was none of a budget's: why the ledger itself could not be read or written.
     fn failure(&self) -> Option<LedgerFailure> {
@@ -243,7 +267,8 @@ where
         Ok(reservation) => reservation, // a crash from here on leaves it spent
         Err(refusal) => return Err(ledger.failure().map_or(ReleaseError::Refused(refusal), ReleaseError::Ledger)),
     };
-    let Sealed(value) = mechanism.sanitise(exact, entropy)?;
+    let mut note = |progress: &Progress| ledger.progress(&reservation, progress);
+    let Sealed(value) = mechanism.sanitise_in_steps(exact, entropy, &mut note)?;
     ledger.commit(reservation, &value.to_bytes()).map_err(ReleaseError::Commit)?;
     Ok(Release { value, charge, accuracy: mechanism.accuracy(CONFIDENCE), reproducible })
 }

@@ -38,6 +38,9 @@ pub struct Column {
     pub name: String,
     /// What it is.
     pub role: Role,
+    /// Whether caps may have left something out of it. Its interval is about what they leave.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_caps: bool,
 }
 
 /// One value with the interval in which the truth lies with the answer's confidence, where that is known.
@@ -115,11 +118,54 @@ impl Statement {
     }
 }
 
-/// ε of a cost at δ: by PLD, or by the sum where δ is 0.
+/// ε of a cost at δ: by PLD, or by the sum where δ is 0. For Gaussian noise GDP is exact, also where ε is so large that PLD has no answer of its own and
+/// tells a bound that is a good deal higher.
 fn price(unit: String, cost: &Cost, delta: f64) -> Price {
     use whit_account::{Name, epsilon};
     let names = if delta > 0.0 { vec![Name::Pld, Name::Rdp, Name::Basic] } else { vec![Name::Basic] };
     let found = names.into_iter().find_map(|name| epsilon(cost, delta, name).ok().map(|loss| (loss.upper, name)));
-    let (epsilon, name) = found.unwrap_or((f64::INFINITY, Name::Basic));
+    let (mut epsilon, mut name) = found.unwrap_or((f64::INFINITY, Name::Basic));
+    if let Some(exact) = gaussian_epsilon(cost, delta).filter(|&exact| exact < 0.999 * epsilon) {
+        (epsilon, name) = (exact, Name::Gdp);
+    }
     Price { unit, cost: cost.clone(), epsilon, delta, accountant: name.to_string() }
+}
+
+/// ε at δ by GDP. The δ that approximate runs bring along is taken away first, and their ε is pure then: all of it holds but with that probability.
+fn gaussian_epsilon(cost: &Cost, delta: f64) -> Option<f64> {
+    let (mut aside, mut rest) = (0.0, Vec::new());
+    for (leaf, times) in cost.leaves() {
+        rest.push(match leaf {
+            Cost::Approximate { epsilon, delta } => {
+                aside += delta.get() * times as f64 * (1.0 + 1e-12);
+                Cost::Pure { epsilon }.repeat(times)
+            }
+            other => other.repeat(times),
+        });
+    }
+    let left = (delta - aside) * (1.0 - 1e-12);
+    if left <= 0.0 {
+        return None;
+    }
+    whit_account::epsilon(&Cost::Series(rest), left, whit_account::Name::Gdp).ok().map(|loss| loss.upper)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_account::normal::gaussian_mu_down;
+    use whit_core::{Delta, Epsilon};
+
+    /// What is calibrated to an ε is told as that ε and not as more, however large it is.
+    #[test]
+    fn an_epsilon_of_any_size_is_told_as_it_was_asked_for() {
+        for asked in [0.01, 0.5, 3.0, 20.0, 49.0, 51.0, 100.0, 300.0] {
+            let keys = Cost::Approximate { epsilon: Epsilon::ZERO, delta: Delta::new(2.5e-7).unwrap() };
+            let noise = |delta: f64| Cost::Gaussian { noise: 1.0 / (gaussian_mu_down(asked, delta) * (1.0 - 1e-9)) };
+            for cost in [noise(1e-6), Cost::Series(vec![noise(7.5e-7), keys])] {
+                let told = price("user".to_owned(), &cost, 1e-6).epsilon;
+                assert!(told <= asked * 1.001 && told >= asked * 0.99, "{asked} is told as {told}: {cost:?}");
+            }
+        }
+    }
 }

@@ -58,7 +58,6 @@ pub(crate) fn running(error: &DataFusionError) -> QueryError {
         DataFusionError::IoError(error) => format!("a file could not be read: {}", error.kind()),
         DataFusionError::ObjectStore(_) => "a file of the data set could not be read".to_owned(),
         DataFusionError::ParquetError(_) => "a Parquet file of the data set is damaged".to_owned(),
-        DataFusionError::Execution(words) if words == "a sum does not fit into 64 bits" => words.clone(),
         _ => "the engine could not finish the question".to_owned(),
     };
     QueryError::failed(sentence)
@@ -157,9 +156,9 @@ impl<'a> Job<'a> {
                         job.inner = Some(value.clone());
                         job.kind = Inner::Distinct { most: *most };
                     }
-                    What::Tree { value, tree, rows } => {
+                    What::Tree { value, tree, .. } => {
                         job.inner = Some(CutFunction::call(Cut::of(tree, found)?, value.clone()));
-                        job.kind = Inner::Weights { each: WEIGHT, rows: *rows };
+                        job.kind = Inner::Weights { each: WEIGHT as u32 };
                     }
                     What::Rows(_) | What::Users | What::Sum { .. } => {
                         return Err(QueryError::failed("a plain sum has nothing inside of its groups"));
@@ -168,7 +167,7 @@ impl<'a> Job<'a> {
             }
             Pass::Range(i) => {
                 job.inner = Some(CutFunction::call(Cut::Bins, part.autos[i].value.clone()));
-                job.kind = Inner::Weights { each: WEIGHT, rows: 1 };
+                job.kind = Inner::Weights { each: WEIGHT as u32 };
             }
         }
         Ok(job)
@@ -202,7 +201,7 @@ impl<'a> Job<'a> {
     /// Whose rows they are, in which groups they stand and what they add.
     fn plan(&self, share: Share) -> Result<LogicalPlan, QueryError> {
         let part = self.part;
-        let mut rows = LogicalPlanBuilder::from(cut_rows(part)?);
+        let mut rows = LogicalPlanBuilder::from(cut_rows(part, self.seed)?);
         if let Some(user) = track::hidden(rows.schema(), USER).filter(|_| share.shares > 1) {
             rows = rows.filter(ShareFunction::call(share, user)).map_err(|error| planning(&error))?;
         }
@@ -253,6 +252,11 @@ impl<'a> Job<'a> {
             Addend { column: column.flatten(), low: measure.low, high: measure.high }
         };
         let addends = if self.pass == Pass::Plain { self.measures.iter().map(addend).collect() } else { Vec::new() };
+        // Over the bins of a range one unit has the weight of one row.
+        let (rows_per_group, rows_in_all) = match self.pass {
+            Pass::Range(_) => (Some(1), None),
+            Pass::Plain | Pass::Inner(_) => (self.part.rows_per_group, self.part.rows_in_all),
+        };
         Rules {
             layout: Layout {
                 user: self.part.grain != Grain::Row,
@@ -262,6 +266,9 @@ impl<'a> Job<'a> {
             },
             elements_per_user: self.part.elements_per_user,
             groups_per_unit: self.part.groups_per_unit.filter(|_| self.keys() > 0),
+            rows_per_group: rows_per_group.unwrap_or(u64::MAX),
+            rows_in_all: rows_in_all.unwrap_or(u64::MAX),
+            told: self.part.kept.as_ref().filter(|_| self.pass == Pass::Plain).map(|kept| kept.most),
             inner: self.kind,
             addends,
             seed: self.seed,
@@ -301,13 +308,14 @@ pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, Que
 pub(crate) const LEAVES: u32 = 4096;
 
 /// The rows of a part, without those beyond what one user may have where each row stands for itself.
-fn cut_rows(part: &Part) -> Result<LogicalPlan, QueryError> {
+fn cut_rows(part: &Part, seed: u64) -> Result<LogicalPlan, QueryError> {
     let mut plan = part.rows.clone();
     for (within, most) in &part.row_caps {
         let schema = Arc::clone(plan.schema());
         let hidden: Vec<Expr> = within.iter().filter_map(|name| track::hidden(&schema, name)).collect();
         let all: Vec<Expr> = schema.iter().map(Expr::from).collect();
-        let priority = PriorityFunction::call(all.clone());
+        // The user is among the columns, so each user's choice is an own one.
+        let priority = PriorityFunction::call(seed, all.clone());
         // Rows that agree in everything are interchangeable, so which of them stays does not matter.
         let order = std::iter::once(priority).chain(all).map(|expr| expr.sort(true, true)).collect();
         let numbered = datafusion::functions_window::expr_fn::row_number()
@@ -443,7 +451,7 @@ macro_rules! plan_function {
 }
 
 plan_function!(CutFunction, Cut, "__whit_cut", DataType::Int64);
-plan_function!(PriorityFunction, (), "__whit_priority", DataType::UInt64);
+plan_function!(PriorityFunction, u64, "__whit_priority", DataType::UInt64);
 plan_function!(ShareFunction, Share, "__whit_share", DataType::Boolean);
 plan_function!(PresentFunction, (), "__whit_present", DataType::Boolean);
 plan_function!(NumberFunction, (), "__whit_number", DataType::Float64);
@@ -509,15 +517,14 @@ impl ShareFunction {
 }
 
 impl PriorityFunction {
-    fn call(columns: Vec<Expr>) -> Expr {
+    fn call(seed: u64, columns: Vec<Expr>) -> Expr {
         let signature = Signature::variadic_any(Volatility::Immutable);
-        ScalarUDF::new_from_impl(Self { parameter: (), signature }).call(columns)
+        ScalarUDF::new_from_impl(Self { parameter: seed, signature }).call(columns)
     }
 
-    #[expect(clippy::unused_self, reason = "one shape for all functions of a plan")]
     fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
         let mut hashes = vec![0; rows];
-        create_hashes(columns, &QualityRandomState::with_seed(0x77_68_69_74), &mut hashes)?;
+        create_hashes(columns, &QualityRandomState::with_seed(self.parameter), &mut hashes)?;
         Ok(Arc::new(UInt64Array::from(hashes)))
     }
 }

@@ -13,8 +13,9 @@ source = "visits.csv"
 unit.user = "user_id"
 unit.protect = "user"
 unit.caps = { groups = 3, rows_per_group = 4 }
-columns.seconds = { bounds = [0, 600] }
-columns.shop = { keys = ["north", "south", "moon"] }
+columns.user_id = "int"
+columns.seconds = { type = "int", bounds = [0, 600] }
+columns.shop = { type = "text", keys = ["north", "south", "moon"] }
 budget.user = { epsilon = 3.0, delta = 1e-6 }
 "#;
 
@@ -34,7 +35,12 @@ fn room(name: &str) -> PathBuf {
 
 /// Exit code, data and talk.
 fn whit(folder: &Path, words: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_whit")).args(words).current_dir(folder).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_whit"))
+        .args(words)
+        .current_dir(folder)
+        .env("WHIT_STATE", "")
+        .output()
+        .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -209,12 +215,35 @@ fn ledgers_that_are_damaged_or_locked_stop_everything() {
 #[test]
 fn data_that_changed_is_told_to_its_owner_only() {
     let folder = room("changed");
-    answer(&folder, &["query", COUNT, "--epsilon", "1"]);
+    let shops = "[dataset.shops]\nsource = 'shops.csv'\npublic = true\n";
+    std::fs::write(folder.join("shops.csv"), "shop,region\nnorth,cold\nsouth,warm\n").unwrap();
+    std::fs::write(folder.join("whit.toml"), format!("{DECLARED}{shops}")).unwrap();
+    let joined = "SELECT region, COUNT(*) AS n FROM visits JOIN shops ON visits.shop = shops.shop GROUP BY region";
+    let changed = || {
+        let (code, out, talk) = whit(&folder, &["check", "--owner", "--json"]);
+        assert_eq!(code, 0, "{talk}");
+        serde_json::from_str::<Value>(&out).unwrap()["datasets"][0]["changed"].clone()
+    };
+    let logged = || std::fs::read_to_string(folder.join("whit.ledger.log")).unwrap_or_default();
+    assert_eq!(changed(), Value::Null, "there is no ledger yet");
+    // Questions over one table and over two see the same rows.
+    for sql in [COUNT, joined, COUNT] {
+        answer(&folder, &["query", sql, "--epsilon", "0.5"]);
+    }
+    assert_eq!((changed(), logged()), (Value::Bool(false), String::new()));
+
     let mut rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
     rows.push_str("301,north,5\n");
     std::fs::write(folder.join("visits.csv"), rows).unwrap();
-    let (code, out, talk) = whit(&folder, &["query", COUNT, "--epsilon", "0.5", "--json"]);
-    assert!(code == 0 && talk.contains("changed") && !out.contains("changed"), "{talk}");
+    assert_eq!((changed(), changed()), (Value::Bool(true), Value::Bool(true)), "looking is not seeing");
+    let (code, out, talk) = whit(&folder, &["query", COUNT, "--epsilon", "0.25", "--json"]);
+    assert!(code == 0 && !talk.contains("changed") && !out.contains("changed"), "{talk}");
+    assert!(logged().contains("visits: the data changed") && logged().lines().count() == 1, "{}", logged());
+    // A question that is refused tells the owner too, and its analyst nothing.
+    std::fs::write(folder.join("visits.csv"), "user_id,shop,seconds\n1,north,5\n").unwrap();
+    let (code, _, talk) = whit(&folder, &["query", COUNT, "--epsilon", "100"]);
+    assert!(code == 3 && !talk.contains("changed"), "{talk}");
+    assert_eq!((logged().lines().count(), changed()), (2, Value::Bool(false)));
 }
 
 #[test]
@@ -230,4 +259,84 @@ fn one_user_with_a_million_rows_counts_as_one_user() {
         let n = row[1]["value"].as_f64().unwrap();
         assert!(n.abs() < 1000.0, "at most 4 rows of one user count: {counted}");
     }
+}
+
+/// The number after a word.
+fn number_after(text: &str, word: &str) -> f64 {
+    let rest = text.split(word).nth(1).unwrap_or_else(|| panic!("no `{word}` in {text}"));
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
+    rest[..end].trim_end_matches('.').parse().unwrap_or_else(|_| panic!("no number after `{word}` in {text}"))
+}
+
+/// `ledger`, preview and refusal tell one ε left, and what a hint says fits is asked and fits: for public keys and private ones, in every currency, one budget or several.
+#[test]
+fn one_price_is_told_everywhere_and_what_is_hinted_fits() {
+    let private = "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop";
+    let cases = [
+        ("gaussian", "budget.user = { epsilon = 1.0, delta = 1e-6 }", COUNT),
+        (
+            "analyst",
+            "budget.user = { epsilon = 3.0, delta = 1e-6 }\nbudget.analyst.anyone.user = { epsilon = 1.0, delta = 1e-6 }",
+            COUNT,
+        ),
+        ("concentrated", "budget.user = { epsilon = 1.0, delta = 1e-6, currency = \"concentrated\" }", COUNT),
+        ("renyi", "budget.user = { epsilon = 1.0, delta = 1e-6, currency = \"renyi\" }", COUNT),
+        ("sum", "budget.user = { epsilon = 1.0, delta = 0.0 }", COUNT),
+        ("keys", "budget.user = { epsilon = 1.0, delta = 1e-6 }", private),
+    ];
+    for (name, budget, sql) in cases {
+        let folder = room(&format!("price-{name}"));
+        let mut declared = DECLARED.replace("budget.user = { epsilon = 3.0, delta = 1e-6 }", budget);
+        if name == "keys" {
+            declared = declared.replace("columns.shop = { keys = [\"north\", \"south\", \"moon\"] }\n", "");
+        }
+        std::fs::write(folder.join("whit.toml"), &declared).unwrap();
+        // Before there is a ledger too, and a look makes none.
+        let fresh = answer(&folder, &["preview", sql, "--epsilon", "9"]);
+        assert!(fresh["budgets"].as_array().unwrap().iter().any(|budget| budget["fits"] == false), "{fresh}");
+        assert!(!folder.join("whit.ledger").exists());
+        answer(&folder, &["query", sql, "--epsilon", "0.5"]);
+        let talk = refused(&folder, &["query", sql, "--epsilon", "0.9"], 3, &["nothing was charged"]);
+        let (told, hinted) = (number_after(&talk, ", and ε = "), number_after(&talk, "--epsilon "));
+        let (_, ledger, note) = whit(&folder, &["ledger"]);
+        let view = answer(&folder, &["ledger"]);
+        let accounts = view["accounts"].as_array().unwrap();
+        let left = accounts.iter().filter_map(|account| account["epsilon_left"].as_f64()).fold(f64::INFINITY, f64::min);
+        assert!((left - told).abs() <= 2e-4 * left, "{name}: {told} is left by the refusal, {left} by the ledger");
+        assert!(ledger.contains(&format!(" {told} ")), "{name}: {told} in the ledger's own table: {ledger}");
+        let preview = answer(&folder, &["preview", sql, "--epsilon", "0.9"]);
+        let budgets = preview["budgets"].as_array().unwrap();
+        let least = budgets.iter().map(|budget| budget["epsilon_left"].as_f64().unwrap()).fold(f64::INFINITY, f64::min);
+        assert_eq!(least, left, "{name}: {preview}");
+        let no = budgets.iter().find(|budget| budget["fits"] == false).unwrap();
+        assert!(talk.contains(no["refusal"].as_str().unwrap()), "{name}: {talk} {no}");
+        assert_eq!(preview["epsilon_that_fits"].as_str().unwrap().parse::<f64>().unwrap(), hinted, "{name}");
+        if name != "sum" {
+            assert!(note.contains("need not make up the budget"), "{name}: {note}");
+        }
+        if matches!(name, "gaussian" | "analyst" | "sum") {
+            assert!((hinted - told).abs() < 2e-3 * told, "{name}: {hinted} may be asked for, {told} is left");
+        }
+        // What is hinted fits, and a hundredth more does not.
+        let more = format!("{}", hinted * 1.01);
+        refused(&folder, &["query", sql, "--epsilon", &more], 3, &[]);
+        let fits = answer(&folder, &["preview", sql, "--epsilon", &format!("{hinted}")]);
+        assert!(fits["budgets"].as_array().unwrap().iter().all(|budget| budget["fits"] == true), "{name}: {fits}");
+        let asked = answer(&folder, &["query", sql, "--epsilon", &format!("{hinted}")]);
+        assert_eq!(asked["statement"]["stored"], false);
+    }
+}
+
+/// A large ε is told as what was asked for.
+#[test]
+fn an_epsilon_of_a_hundred_is_told_as_no_more() {
+    let folder = room("hundred");
+    std::fs::write(folder.join("whit.toml"), DECLARED.replace("epsilon = 3.0", "epsilon = 500.0")).unwrap();
+    let preview = answer(&folder, &["preview", COUNT, "--epsilon", "100"]);
+    let told = preview["prices"][0]["epsilon"].as_f64().unwrap();
+    assert!(told <= 100.0 * 1.000_001 && told > 99.0, "{told}");
+    let asked = answer(&folder, &["query", COUNT, "--epsilon", "100"]);
+    assert_eq!(asked["statement"]["prices"][0]["epsilon"].as_f64().unwrap(), told);
+    let spent = answer(&folder, &["ledger"])["accounts"][0]["epsilon_spent"].as_f64().unwrap();
+    assert!(spent <= 100.0 * 1.000_001 && spent > 99.0, "{spent}");
 }

@@ -1,10 +1,11 @@
 //! Budgets as their owner declares them, and which of a charge's rungs answers to which.
 
+use super::refusal;
 use crate::accountant::Unsupported;
 use crate::filter::{Currency, Filter};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use whit_core::{Change, Charge, Cost, Kind, Unit};
+use whit_core::{Change, Charge, Cost, Kind, Refusal, Unit};
 
 /// In which currency a budget is kept, by name.
 ///
@@ -110,10 +111,43 @@ impl Budget {
         }
     }
 
+    /// How a charge would stand to it if nothing had been charged yet.
+    pub fn fit(&self, charge: &Charge) -> Result<Fit, Unsupported> {
+        Ok(fit(self, &mut self.filter()?, charge))
+    }
+
     /// Whether what this analyst asks of this data set is charged to this budget.
     pub fn applies(&self, dataset: &str, analyst: &str) -> bool {
         self.dataset == dataset && self.analyst.as_deref().is_none_or(|own| own == analyst)
     }
+}
+
+/// How a charge stands to one budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// The budget.
+    pub budget: Budget,
+    /// What it has left: see [`Filter::left`].
+    pub left: f64,
+    /// Its "no", where it would say that.
+    pub refusal: Option<Refusal>,
+}
+
+/// How a charge stands to a budget of which this much was used. The filter stays as it was: an entry is added when it is read back, so that all sums are
+/// made in one way. A budget for a unit of which the charge says nothing is for the caller to refuse.
+pub(super) fn fit(budget: &Budget, filter: &mut Filter, charge: &Charge) -> Fit {
+    let mark = filter.mark();
+    let costs = costs_for(&budget.unit, charge);
+    let refused = costs.into_iter().find_map(|cost| filter.charge(cost).err().map(|refused| (refused, cost)));
+    let refusal = refused.map(|(refused, cost)| {
+        let unit = match &budget.analyst {
+            Some(analyst) => format!("{} for {analyst}", budget.unit),
+            None => budget.unit.to_string(),
+        };
+        refusal(refused, unit, filter, cost)
+    });
+    filter.restore(mark);
+    Fit { budget: budget.clone(), left: filter.left(), refusal }
 }
 
 /// What a charge costs a unit: at its own rung, or at a rung whose unit contains it; empty where the charge says nothing of it.

@@ -28,6 +28,11 @@ impl Head {
         Self { events: 0, hash: genesis() }
     }
 
+    /// A head of so many events.
+    pub(super) fn of(events: u64, hash: blake3::Hash) -> Self {
+        Self { events, hash }
+    }
+
     pub(super) fn hash(&self) -> blake3::Hash {
         self.hash
     }
@@ -79,6 +84,10 @@ pub(super) enum Kind {
     Reserve,
     Commit,
     Void,
+    /// How far the work of an open entry has come.
+    Progress,
+    /// What the owner decided about the ledger as a whole; about no entry.
+    Note,
 }
 
 impl Kind {
@@ -87,11 +96,15 @@ impl Kind {
             Self::Reserve => "reserve",
             Self::Commit => "commit",
             Self::Void => "void",
+            Self::Progress => "progress",
+            Self::Note => "note",
         }
     }
 
     pub(super) fn of(word: &str) -> Option<Self> {
-        [Self::Reserve, Self::Commit, Self::Void].into_iter().find(|kind| kind.word() == word)
+        [Self::Reserve, Self::Commit, Self::Void, Self::Progress, Self::Note]
+            .into_iter()
+            .find(|kind| kind.word() == word)
     }
 
     /// The fields that an event of this kind vouches for, after `kind`, `entry` and `time`.
@@ -99,7 +112,7 @@ impl Kind {
         match self {
             Self::Reserve => &RESERVED,
             Self::Commit => &["value"],
-            Self::Void => &["reason"],
+            Self::Void | Self::Progress | Self::Note => &["reason"],
         }
     }
 }
@@ -143,7 +156,7 @@ pub(super) fn append(connection: &Connection, head: Head, new: &New<'_>) -> rusq
         Kind::Commit => {
             connection.execute("INSERT INTO results VALUES (?1, ?2)", params![new.entry, new.values[0]])?;
         }
-        Kind::Void => reason = Some(&new.values[0]),
+        Kind::Void | Kind::Progress | Kind::Note => reason = Some(&new.values[0]),
     }
     connection.execute(
         "INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -254,7 +267,7 @@ fn read(row: &Row<'_>, before: Head, results: bool) -> Result<Event, Stop> {
     let columns = match kind {
         Kind::Reserve => 8..16,
         Kind::Commit => 7..8,
-        Kind::Void => 6..7,
+        Kind::Void | Kind::Progress | Kind::Note => 6..7,
     };
     let mut values = Vec::with_capacity(columns.len());
     for (i, (name, column)) in kind.fields().iter().zip(columns).enumerate() {

@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use whit_core::Charge;
+use whit_core::{Charge, Progress};
 
 /// What became of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Entry {
     pub question: String,
     /// The hash of its meaning, in hexadecimal.
     pub meaning: String,
-    /// The fingerprint of the data.
+    /// The fingerprint of the data, under the ledger's secret; as it was given in entries of format 1. It is for the ledger alone: no report has it.
     pub fingerprint: String,
     /// The hash of the partition, where there is one.
     pub partition: Option<String>,
@@ -64,7 +64,23 @@ pub struct Entry {
     pub budgets: Arc<Vec<Budget>>,
     /// What became of it.
     pub state: State,
+    /// How far its work had come when that was last noted.
+    pub progress: Option<Progress>,
 }
+
+/// What the owner decided about the ledger as a whole: to take it as it stood, or to begin anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// When, in milliseconds since 1970.
+    pub time: i64,
+    /// What was decided, and why.
+    pub reason: String,
+    /// The number of the event.
+    pub(super) event: u64,
+}
+
+/// The last event of a ledger that was just brought up to date, and has no head outside of its file yet.
+pub(super) const UPGRADED: &str = "brought up to format 2: fingerprints of data are keyed from here on";
 
 impl Entry {
     /// Whether it counts: all do but those that were voided.
@@ -77,7 +93,10 @@ impl Entry {
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) head: Head,
+    /// The head before the last event.
+    pub(super) before: Head,
     pub(super) entries: Vec<Entry>,
+    pub(super) decisions: Vec<Decision>,
     /// How often something was voided, after which sums must be made anew.
     pub(super) voids: u64,
     charges: Once<Charge>,
@@ -86,7 +105,15 @@ pub(super) struct Seen {
 
 impl Default for Seen {
     fn default() -> Self {
-        Self { head: Head::start(), entries: Vec::new(), voids: 0, charges: Once::default(), budgets: Once::default() }
+        Self {
+            head: Head::start(),
+            before: Head::start(),
+            entries: Vec::new(),
+            decisions: Vec::new(),
+            voids: 0,
+            charges: Once::default(),
+            budgets: Once::default(),
+        }
     }
 }
 
@@ -107,6 +134,12 @@ impl Seen {
         Ok(())
     }
 
+    /// Whether no head outside of the file need know of it: it is empty, or was just brought up to date.
+    pub(super) fn may_lack_head(&self) -> bool {
+        let upgraded = |last: &Decision| last.event == self.head.events && last.reason == UPGRADED;
+        self.head.events == 0 || self.decisions.last().is_some_and(upgraded)
+    }
+
     /// Takes in one event that was read and checked.
     pub(super) fn take(&mut self, event: Event) -> Result<(), Fault> {
         let Event { head, kind, entry, time, values } = event;
@@ -122,19 +155,31 @@ impl Seen {
             }
             let new = self.entry(entry, time, values).map_err(|(field, what)| fault(field, what))?;
             self.entries.push(new);
+        } else if kind == Kind::Note {
+            let Some(Value::Text(reason)) = values.into_iter().next() else {
+                return Err(fault("reason", "is no text".to_owned()));
+            };
+            self.decisions.push(Decision { time, reason, event: head.events });
         } else {
             let place = entry.checked_sub(1).and_then(|place| self.entries.get_mut(place as usize));
             let Some(open) = place.filter(|open| open.state == State::Reserved) else {
                 return Err(fault("entry", format!("names no open entry to {}", kind.word())));
             };
-            open.state = match values.into_iter().next() {
-                Some(Value::Text(reason)) if kind == Kind::Void => State::Void { time, reason },
-                _ if kind == Kind::Commit => State::Committed { time },
+            match (kind, values.into_iter().next()) {
+                (Kind::Void, Some(Value::Text(reason))) => open.state = State::Void { time, reason },
+                (Kind::Progress, Some(Value::Text(text))) => {
+                    let next = read_progress(&text).ok_or_else(|| fault("reason", "is no progress".to_owned()))?;
+                    if open.progress.as_ref().is_some_and(|last| last.step >= next.step) {
+                        return Err(fault("reason", format!("goes back to step {}", next.step)));
+                    }
+                    open.progress = Some(next);
+                }
+                (Kind::Commit, _) => open.state = State::Committed { time },
                 _ => return Err(fault("reason", "is no text".to_owned())),
-            };
+            }
             self.voids += u64::from(kind == Kind::Void);
         }
-        self.head = head;
+        (self.before, self.head) = (self.head, head);
         Ok(())
     }
 
@@ -164,8 +209,19 @@ impl Seen {
             charge,
             budgets,
             state: State::Reserved,
+            progress: None,
         })
     }
+}
+
+/// How far work has come, as the chain keeps it.
+pub(super) fn write_progress(progress: &Progress) -> String {
+    format!("{} {}", progress.step, progress.checkpoint)
+}
+
+pub(super) fn read_progress(text: &str) -> Option<Progress> {
+    let (step, checkpoint) = text.split_once(' ')?;
+    Some(Progress { step: step.parse().ok()?, checkpoint: checkpoint.to_owned() })
 }
 
 /// Texts that were read. Many entries have the same charge and the same budgets: each is read, and kept, once.

@@ -59,6 +59,26 @@ pub enum LedgerError {
     /// A record is not as it was written.
     #[error("the ledger was changed: {0}")]
     Changed(#[from] Fault),
+    /// The ledger is not there, and something outside of it knows that it was.
+    #[error("a ledger with {events} events stood at `{}`, and it is gone: `{}` says so", path.display(), witness.display())]
+    Gone {
+        /// The file.
+        path: PathBuf,
+        /// What knows of it.
+        witness: PathBuf,
+        /// How many events it had.
+        events: u64,
+    },
+    /// The ledger and what is known of it outside of its file do not agree.
+    #[error("the ledger `{}` and its head `{}` do not agree: {what}", path.display(), witness.display())]
+    Unlike {
+        /// The file.
+        path: PathBuf,
+        /// The head.
+        witness: PathBuf,
+        /// How they differ.
+        what: String,
+    },
     /// The disk is full, or failed.
     #[error("the ledger `{}` could not be written: {why}", path.display())]
     Disk {
@@ -83,8 +103,8 @@ pub enum LedgerError {
         /// "committed" or "void".
         state: &'static str,
     },
-    /// A void without a reason.
-    #[error("an entry is voided for a reason that is kept, and none was given")]
+    /// A decision of the owner without a reason.
+    #[error("what the owner decides has a reason that is kept, and none was given")]
     NoReason,
     /// No rung of a charge has a budget.
     #[error("no budget of `{dataset}` watches over this release, which is charged per {units}")]
@@ -136,6 +156,26 @@ pub enum LedgerError {
         /// The entry.
         number: u64,
     },
+    /// Work that would go on from somewhere else than where it was when that was last noted.
+    #[error(
+        "entry {number} has gone on to step {step}, and what would go on under it does not follow from that checkpoint"
+    )]
+    OtherCheckpoint {
+        /// The entry.
+        number: u64,
+        /// The step that was last noted.
+        step: u64,
+    },
+    /// Progress that goes back, or stays.
+    #[error("entry {number} has gone on to step {last}, so step {step} is none to go on to")]
+    NoProgress {
+        /// The entry.
+        number: u64,
+        /// The step that was last noted.
+        last: u64,
+        /// The step that was to be noted.
+        step: u64,
+    },
     /// A charge that cannot be written down.
     #[error("the charge cannot be written down: {0}")]
     Charge(String),
@@ -156,7 +196,7 @@ impl LedgerError {
             Self::Missing(_) => "a first release makes one; or name another file with `--ledger`".to_owned(),
             Self::Unwritable { path, .. } => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 Some(folder) if !folder.is_dir() => format!("make the folder `{}` first", folder.display()),
-                _ => "check who may write the file and its folder: two more files stand beside a ledger while it is open".to_owned(),
+                _ => "check who may write the file and its folder: more files stand beside a ledger".to_owned(),
             },
             Self::Locked { .. } => "wait for the other process, or end it; what it reserved stays spent".to_owned(),
             Self::NotALedger { .. } => "name another file: nothing in this one was changed".to_owned(),
@@ -169,7 +209,7 @@ impl LedgerError {
             Self::NoEntry { .. } => "`whit ledger` lists them".to_owned(),
             Self::Closed { state: "committed", .. } => "what was released cannot be taken back; only a reservation without a result can be voided".to_owned(),
             Self::Closed { .. } => "ask anew: a void entry is over".to_owned(),
-            Self::NoReason => "say why no value left, such as `--reason \"the disk was full before anything was drawn\"`".to_owned(),
+            Self::NoReason => "say why, such as `--reason \"the disk was full before anything was drawn\"`".to_owned(),
             Self::NoBudget { dataset, kind, .. } => {
                 format!("declare one under [dataset.{dataset}] in whit.toml: `budget.{kind} = {{ epsilon = 1.0, delta = 1e-6 }}`")
             }
@@ -179,6 +219,16 @@ impl LedgerError {
             Self::Unknown { .. } => "take that budget out of whit.toml, or begin a new ledger where the data is new".to_owned(),
             Self::Currency { .. } => "choose another: `currency = \"concentrated\"` counts every kind of run, `\"sum\"` is for δ = 0".to_owned(),
             Self::OtherCharge { .. } => "go on with the parameters that it was reserved with, or ask anew".to_owned(),
+            Self::OtherCheckpoint { .. } | Self::NoProgress { .. } => {
+                "one reservation pays for one run: go on from its last checkpoint, or ask anew".to_owned()
+            }
+            Self::Gone { .. } => {
+                "put the file back, with its head; an owner who means to begin anew says so: `whit ledger reset --reason …`".to_owned()
+            }
+            Self::Unlike { .. } => {
+                "put both files back as they were; an owner who means to go on with the ledger as it stands says so: `whit ledger accept --reason …`"
+                    .to_owned()
+            }
             Self::Charge(_) | Self::Line { .. } => return None,
         })
     }
@@ -196,6 +246,15 @@ impl LedgerError {
             Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => Self::Disk { path, why },
             // A constraint or a wrong type cannot come from our own statements, so a hand was at the tables.
             Some(_) | None => Self::Damaged { path, what: why },
+        }
+    }
+}
+
+impl From<LedgerError> for Fault {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Changed(fault) => fault,
+            other => Self::file(format!("is not what it was: {other}")),
         }
     }
 }

@@ -1,15 +1,19 @@
 //! A ledger as lines of JSON, complete enough to build it again, and as a table for spreadsheets.
+//!
+//! An export may be shown. So it has no fingerprint of the data, no checkpoint's hash, none of the chain's hashes (they vouch for both), and no secret. What is built from it knows every
+//! charge and every result, and has a chain, a secret and heads of its own; since it knows no fingerprints, it answers nothing from what was released before.
 
 use super::chain::{Event, Fault, Head, Kind, New, Stop, append, check_head, read_head, walk};
-use super::entry::Seen;
+use super::entry::{Seen, read_progress, write_progress};
 use super::error::LedgerError;
-use super::format::{VERSION, hex, read_budgets, read_charge, time_text, unhex, write_budgets, write_charge};
+use super::format::{VERSION, genesis, hex, read_budgets, read_charge, time_text, unhex, write_budgets, write_charge};
 use super::sqlite::Books;
 use rusqlite::types::Value;
 use serde::{Deserialize, Serialize};
 use serde_json::value::Value as Json;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
+use whit_core::Progress;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,7 +21,6 @@ struct First {
     ledger: String,
     version: i64,
     events: u64,
-    head: String,
 }
 
 /// One event. Which fields there are hangs on its kind.
@@ -37,8 +40,6 @@ struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     meaning: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    fingerprint: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     partition: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     charge: Option<Json>,
@@ -50,24 +51,46 @@ struct Line {
     value_hex: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step: Option<u64>,
+}
+
+/// What ends a line: a hash of the line and of the one before, so that what was changed on the way is found.
+const CHECK: &str = ",\"check\":\"";
+
+fn check(before: blake3::Hash, line: &str) -> blake3::Hash {
+    blake3::hash(&[before.as_bytes(), line.as_bytes()].concat())
+}
+
+/// A line with its check.
+fn checked(line: &str, check: blake3::Hash) -> String {
+    format!("{}{CHECK}{}\"}}\n", line.strip_suffix('}').unwrap_or(line), hex(check.as_bytes()))
+}
+
+/// A line without its check, if that is right.
+fn unchecked(text: &str, before: blake3::Hash) -> Option<(String, blake3::Hash)> {
+    let (line, said) = text.rsplit_once(CHECK)?;
+    let line = format!("{line}}}");
+    let own = check(before, &line);
+    (said.strip_suffix("\"}")? == hex(own.as_bytes())).then_some((line, own))
 }
 
 impl Books {
     /// Writes the ledger as lines of JSON: what it is, and then one event a line, with everything that belongs to it.
     pub fn export(&self, out: &mut dyn Write) -> Result<(), ExportError> {
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
-        let head = self.head()?;
-        let first = First { ledger: "whit".to_owned(), version: VERSION, events: head.events, head: head.to_string() };
-        let write = |out: &mut dyn Write, line: &dyn Fn(&mut dyn Write) -> serde_json::Result<()>| -> io::Result<()> {
-            line(out)?;
-            out.write_all(b"\n")
+        let head = self.chain_head()?;
+        let first = First { ledger: "whit".to_owned(), version: VERSION, events: head.events };
+        let mut last = genesis();
+        let mut write = |line: serde_json::Result<String>| -> io::Result<()> {
+            let line = line?;
+            last = check(last, &line);
+            out.write_all(checked(&line, last).as_bytes())
         };
-        write(out, &|out| serde_json::to_writer(out, &first))?;
+        write(serde_json::to_string(&first))?;
         let mut failed = None;
         let walked = walk(&transaction, Head::start(), true, |event| {
-            let line = line(event)?;
-            write(out, &|out| serde_json::to_writer(out, &line)).map_err(|error| {
+            write(serde_json::to_string(&line(event)?)).map_err(|error| {
                 failed = Some(error);
                 Fault::file("is fine; the output is not".to_owned()).into()
             })
@@ -82,48 +105,56 @@ impl Books {
 
     /// Writes one line for each rung of each entry, with commas between the fields: for spreadsheets. It does not hold all that the ledger does.
     pub fn export_csv(&self, out: &mut dyn Write) -> Result<(), ExportError> {
-        writeln!(out, "entry,time,state,dataset,analyst,question,fingerprint,unit,holds,cost")?;
+        writeln!(out, "entry,time,state,dataset,analyst,question,unit,holds,cost")?;
         for entry in self.entries(&super::Which::default())? {
             for (rung, cost) in entry.charge.iter() {
                 let cost = serde_json::to_string(cost).map_err(io::Error::from)?;
-                let texts =
-                    [&entry.dataset, &entry.analyst, &entry.question, &entry.fingerprint, &rung.unit.to_string()];
-                let [dataset, analyst, question, fingerprint, unit] = texts.map(|text| quoted(text));
+                let texts = [&entry.dataset, &entry.analyst, &entry.question, &rung.unit.to_string()];
+                let [dataset, analyst, question, unit] = texts.map(|text| quoted(text));
                 let (time, state) = (time_text(entry.time), entry.state.word());
                 let (number, holds, cost) = (entry.number, rung.holds, quoted(&cost));
-                writeln!(
-                    out,
-                    "{number},{time},{state},{dataset},{analyst},{question},{fingerprint},{unit},{holds},{cost}"
-                )?;
+                writeln!(out, "{number},{time},{state},{dataset},{analyst},{question},{unit},{holds},{cost}")?;
             }
         }
         Ok(())
     }
 
-    /// Builds a ledger again from its export, in a file that must not be there yet. Every hash must come out as it was.
+    /// Builds a ledger again from its export, in a file that must not be there yet. Every line must be as it was written.
     pub fn import(path: &Path, lines: impl BufRead) -> Result<Self, LedgerError> {
         if path.exists() {
             let why = "it is there already, and a ledger is rebuilt into a new file".to_owned();
             return Err(LedgerError::Unwritable { path: path.to_owned(), why });
         }
-        let books = Self::open(path)?;
-        let rebuilt = books.take_lines(lines);
-        rebuilt.map(|()| books)
+        let mut books = Self::open(path)?;
+        let head = books.take_lines(lines)?;
+        // All at once, and not event by event: heads that were left behind would say that it is none of theirs.
+        books.witness.write(books.secret.ledger, head)?;
+        books.read_on()?;
+        Ok(books)
     }
 
-    fn take_lines(&self, lines: impl BufRead) -> Result<(), LedgerError> {
+    fn take_lines(&self, lines: impl BufRead) -> Result<Head, LedgerError> {
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
-        let mut wanted: Option<Head> = None;
-        let mut seen = Seen::default();
+        let (mut wanted, mut last, mut seen) = (None, genesis(), Seen::default());
         for (place, text) in lines.lines().enumerate() {
             let wrong = |what: String| LedgerError::Line { line: place as u64 + 1, what };
             let text = text.map_err(|error| wrong(error.to_string()))?;
+            if let (None, Ok(Any { version })) = (wanted, serde_json::from_str::<Any>(&text))
+                && version != VERSION
+            {
+                return Err(wrong(format!(
+                    "it is an export of format {version}, and this whit reads format {VERSION}"
+                )));
+            }
+            let (text, check) = unchecked(&text, last)
+                .ok_or_else(|| wrong("its check does not follow from its fields and the line before".to_owned()))?;
+            last = check;
             if wanted.is_none() {
                 let first: First = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-                if first.ledger != "whit" || first.version != VERSION {
-                    return Err(wrong(format!("it is no export of format {VERSION}")));
+                if first.ledger != "whit" {
+                    return Err(wrong("it is no export of a ledger".to_owned()));
                 }
-                wanted = Some(first.head.parse().map_err(wrong)?);
+                wanted = Some(first.events);
                 continue;
             }
             let line: Line = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
@@ -131,17 +162,27 @@ impl Books {
             let (entry, time) = (line.entry as i64, line.time);
             let head = append(&transaction, seen.head, &New { kind, entry, time, values: &values })
                 .map_err(|error| self.explain(&error))?;
-            if hex(head.hash().as_bytes()) != line.hash || head.events != line.event {
-                return Err(wrong("its hash does not follow from its fields and the line before".to_owned()));
+            if head.events != line.event {
+                return Err(wrong(format!("it is event {} and should be {}", line.event, head.events)));
             }
             seen.take(Event { head, kind, entry: line.entry, time, values })?;
         }
         let wanted = wanted.ok_or(LedgerError::Line { line: 1, what: "there is none".to_owned() })?;
-        check_head(seen.head, wanted)?;
+        if seen.head.events != wanted {
+            let what = format!("the export is cut off: it has {} of {wanted} events", seen.head.events);
+            return Err(LedgerError::Line { line: seen.head.events + 2, what });
+        }
         let says = read_head(&transaction).map_err(|error| self.explain(&error))?.unwrap_or_else(Head::start);
         check_head(seen.head, says)?;
-        transaction.commit().map_err(|error| self.explain(&error))
+        transaction.commit().map_err(|error| self.explain(&error))?;
+        Ok(seen.head)
     }
+}
+
+/// What every export says first.
+#[derive(Deserialize)]
+struct Any {
+    version: i64,
 }
 
 /// Why an export ended early: the ledger, or where it was written to.
@@ -162,14 +203,7 @@ fn quoted(text: &str) -> String {
 
 fn line(event: Event) -> Result<Line, Stop> {
     let Event { head, kind, entry, time, values } = event;
-    let mut line = Line {
-        event: head.events,
-        kind: kind.word().to_owned(),
-        entry,
-        time,
-        hash: hex(head.hash().as_bytes()),
-        ..Line::default()
-    };
+    let mut line = Line { event: head.events, kind: kind.word().to_owned(), entry, time, ..Line::default() };
     let mut values = values.into_iter();
     let mut text = || match values.next() {
         Some(Value::Text(text)) => Some(text),
@@ -186,7 +220,10 @@ fn line(event: Event) -> Result<Line, Stop> {
     match kind {
         Kind::Reserve => {
             (line.dataset, line.analyst, line.question, line.meaning) = (text(), text(), text(), text());
-            (line.fingerprint, line.partition) = (text(), text());
+            line.partition = {
+                text(); // the fingerprint
+                text()
+            };
             (line.charge, line.budgets) = (json("charge", text())?, json("budgets", text())?);
         }
         Kind::Commit => match values.next() {
@@ -196,12 +233,13 @@ fn line(event: Event) -> Result<Line, Stop> {
             },
             _ => return Err(Fault::file("has a result that is none".to_owned()).into()),
         },
-        Kind::Void => line.reason = text(),
+        Kind::Void | Kind::Note => line.reason = text(),
+        Kind::Progress => line.step = text().as_deref().and_then(read_progress).map(|progress| progress.step),
     }
     Ok(line)
 }
 
-/// The values of an event, in the order in which they are kept and in the very bytes that were kept.
+/// The values of an event, in the order in which they are kept.
 fn values(line: &Line) -> Result<(Kind, Vec<Value>), String> {
     let missing = |field: &str| format!("`{field}` is missing");
     let text = |field: &str, value: &Option<String>| value.clone().map(Value::Text).ok_or_else(|| missing(field));
@@ -216,7 +254,7 @@ fn values(line: &Line) -> Result<(Kind, Vec<Value>), String> {
                 text("analyst", &line.analyst)?,
                 text("question", &line.question)?,
                 Value::Blob(meaning),
-                text("fingerprint", &line.fingerprint)?,
+                Value::Text(String::new()), // no data has it
                 line.partition.clone().map_or(Value::Null, Value::Text),
                 Value::Text(write_charge(&read_charge(&charge.to_string())?)?),
                 Value::Text(write_budgets(&budgets.iter().collect::<Vec<_>>())?),
@@ -227,7 +265,11 @@ fn values(line: &Line) -> Result<(Kind, Vec<Value>), String> {
             (None, Some(hex)) => unhex(hex).ok_or_else(|| "`value_hex` is no hexadecimal".to_owned())?,
             _ => return Err(missing("value")),
         })],
-        Kind::Void => vec![text("reason", &line.reason)?],
+        Kind::Void | Kind::Note => vec![text("reason", &line.reason)?],
+        Kind::Progress => {
+            let step = line.step.ok_or_else(|| missing("step"))?;
+            vec![Value::Text(write_progress(&Progress { step, checkpoint: String::new() }))]
+        }
     };
     Ok((kind, values))
 }

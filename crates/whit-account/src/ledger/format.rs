@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use whit_core::{Charge, Cost, Rung};
 
-/// The format that is written.
-pub(super) const VERSION: i64 = 1;
+/// The format that is written. Format 1 had no secret, no progress and no head outside of the file; it is brought up to date when it is opened.
+pub(super) const VERSION: i64 = 2;
 
 /// "whit", where SQLite files say which program they belong to.
 pub(super) const APPLICATION: i64 = 0x7768_6974;
@@ -18,7 +18,8 @@ pub(super) const APPLICATION: i64 = 0x7768_6974;
 /// The version of a charge as text.
 const CHARGE_VERSION: u32 = 1;
 
-/// The tables. Rows of the first three are never changed; the triggers are there against accidents, the hashes against the rest.
+/// The tables. Rows of the first three are never changed; the triggers are there against accidents, the hashes against the rest. There is no
+/// index: one that is damaged would hide what is there, and nothing but a look at all of it would tell.
 pub(super) const SCHEMA: &str = "
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY,
@@ -31,7 +32,6 @@ CREATE TABLE entries (
     charge TEXT NOT NULL,
     budgets TEXT NOT NULL
 ) STRICT;
-CREATE INDEX entries_by_meaning ON entries (meaning);
 CREATE TABLE results (
     entry INTEGER PRIMARY KEY,
     value BLOB NOT NULL
@@ -45,17 +45,10 @@ CREATE TABLE events (
     digests BLOB NOT NULL,
     hash BLOB NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX events_by_entry ON events (entry, kind);
 CREATE TABLE head (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     events INTEGER NOT NULL,
     hash BLOB NOT NULL
-) STRICT;
-CREATE TABLE files (
-    path TEXT PRIMARY KEY,
-    size INTEGER NOT NULL,
-    modified INTEGER NOT NULL,
-    hash TEXT NOT NULL
 ) STRICT;
 CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 CREATE TRIGGER entries_last BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
@@ -63,6 +56,35 @@ CREATE TRIGGER results_stay BEFORE UPDATE ON results BEGIN SELECT RAISE(ABORT, '
 CREATE TRIGGER results_last BEFORE DELETE ON results BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 CREATE TRIGGER events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
 CREATE TRIGGER events_last BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END;
+";
+
+/// What format 2 has besides. Rows of `files` and `sources` are no part of the chain; `sound` is a hash of the rest of a row, under the secret.
+pub(super) const SINCE_2: &str = "
+CREATE TABLE secret (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    ledger BLOB NOT NULL,
+    key BLOB NOT NULL,
+    sound BLOB NOT NULL
+) STRICT;
+CREATE TABLE files (
+    path TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    modified INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    sound BLOB NOT NULL
+) STRICT;
+CREATE TABLE sources (
+    dataset TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    sound BLOB NOT NULL
+) STRICT;
+";
+
+/// What goes when a ledger of format 1 is brought up to date. Hashes of files are made again.
+pub(super) const UNTIL_1: &str = "
+DROP INDEX entries_by_meaning;
+DROP INDEX events_by_entry;
+DROP TABLE files;
 ";
 
 /// The hash that the first event follows.

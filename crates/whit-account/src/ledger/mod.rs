@@ -6,20 +6,31 @@
 //! # What the file holds
 //! | table | one row is |
 //! |---|---|
-//! | `entries` | a release: data set, analyst, question, fingerprint of the data, charge, budgets in force |
+//! | `entries` | a release: data set, analyst, question, fingerprint of the data (keyed), charge, budgets in force |
 //! | `results` | what was released |
-//! | `events` | *reserve*, *commit* or *void*, chained by hashes |
+//! | `events` | *reserve*, *commit*, *void*, *progress* or *note*, chained by hashes |
 //! | `head` | how many events there are, and the last one's hash |
-//! | `files` | hashes of source files, to save reading them again; no part of the chain |
+//! | `secret` | what fingerprints are keyed with; it never leaves the file |
+//! | `files`, `sources` | hashes of source files, to save reading them again, and of data sets; no part of the chain |
 //!
 //! Each event keeps a digest of every field that it is about, and a hash over these digests and the hash before. So
 //! [`Books::verify`] names the entry and the field of the first change.
 //!
-//! # What verifying cannot find
-//! Whoever may write the file can write all of it anew: every hash from a changed record on, and the head, or an older copy of the
-//! whole file, or one whose last records were cut off together with the head. A chain without a secret shows accidents and careless hands, not such a forgery. To find it
-//! keep the [`Head`] elsewhere (print it, mail it, sign it) and ask [`Books::verify_after`], which checks that the
-//! chain still leads through it. Bytes of the file that hold nothing (free pages) are not looked at.
+//! # What stands beside it
+//! | file | what it is |
+//! |---|---|
+//! | `whit.ledger.head` | how far the chain goes: without it, or where it says otherwise, nothing is opened |
+//! | `whit.ledger-journal` | SQLite's, to take back a transaction that was killed; empty or void otherwise |
+//! | `whit.ledger.log` | [`OperatorLog`]: what the owner must see and the analyst must not |
+//!
+//! All are made with mode 0600. A second head may stand [far away](Opening::witness), for the case that all of these go at once.
+//! A file that is gone, cut, rolled back to an older copy, or changed in any byte that holds something is an error when the ledger is next opened, used or
+//! verified. An owner who knows why [accepts](Books::accept) the ledger as it stands, or [begins anew](Books::reset); both are kept.
+//!
+//! # What this cannot find
+//! Whoever may write all of these files can write all of them anew: every hash from a changed record on, and every head. A chain without a signature
+//! shows accidents and careless hands, not such a forgery. To find it keep the [`Head`] out of reach (print it, mail it) and ask
+//! [`Books::verify_after`], which checks that the chain still leads through it. Bytes that hold nothing (free pages) are not looked at.
 
 mod budget;
 mod chain;
@@ -27,19 +38,25 @@ mod entry;
 mod error;
 mod export;
 mod format;
+mod log;
 pub mod memory;
+mod open;
 mod report;
+mod secret;
 mod sqlite;
 mod verify;
 mod watch;
+mod witness;
 
-pub use budget::{Budget, CurrencyName, NoSuchCurrency};
+pub use budget::{Budget, CurrencyName, Fit, NoSuchCurrency};
 pub use chain::{Fault, Head};
-pub use entry::{Entry, State};
+pub use entry::{Decision, Entry, State};
 pub use error::LedgerError;
 pub use export::ExportError;
 pub use format::time_text;
+pub use log::OperatorLog;
 pub use memory::Memory;
+pub use open::Opening;
 pub use report::{Account, BudgetChange, Moment, Reaccounted, Statement, Which};
 #[doc(hidden)]
 pub use sqlite::Step;
@@ -54,7 +71,7 @@ fn refusal(refused: Refused, unit: String, filter: &Filter, cost: &Cost) -> Refu
     match refused {
         Refused::Short { asked, left, delta } => {
             let available = filter.available(cost);
-            Refusal { asked: told(asked, delta), left: told(left, delta), unit, available }
+            Refusal { asked: told(asked, delta, f64::ceil), left: told(left, delta, f64::floor), unit, available }
         }
         Refused::Aside { asked, left } => {
             let (asked, left) = (format!("δ = {asked:.3e} of its own"), format!("δ = {left:.3e}"));
@@ -62,17 +79,23 @@ fn refusal(refused: Refused, unit: String, filter: &Filter, cost: &Cost) -> Refu
         }
         Refused::Unsupported(why) => {
             let asked = format!("what this budget cannot count ({why})");
-            Refusal { asked, left: told(filter.left(), filter.delta()), unit, available: None }
+            Refusal { asked, left: told(filter.left(), filter.delta(), f64::floor), unit, available: None }
         }
     }
 }
 
-/// ε at δ in words, short enough to read.
-fn told(epsilon: f64, delta: f64) -> String {
-    let digits =
-        if epsilon.is_finite() && epsilon != 0.0 { (3 - epsilon.abs().log10().floor() as i32).clamp(0, 12) } else { 0 };
-    let text = format!("{epsilon:.*}", digits as usize);
-    let epsilon = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+/// ε at δ in words: five digits, as in every report, so that the same number reads the same everywhere. What is left is never told as more, nor what is asked as less.
+fn told(epsilon: f64, delta: f64, round: fn(f64) -> f64) -> String {
+    let epsilon = if epsilon.is_finite() && epsilon > 0.0 {
+        let digits = (4 - epsilon.log10().floor() as i32).clamp(0, 15);
+        let scale = 10_f64.powi(digits);
+        // A hair, so that 0.1 in binary stays 0.1.
+        let hair = if round(0.5) == 0.0 { 1e-12 } else { -1e-12 };
+        let text = format!("{:.*}", digits as usize, round(epsilon * (1.0 + hair) * scale) / scale);
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    } else {
+        format!("{epsilon}")
+    };
     if delta == 0.0 { format!("ε = {epsilon}") } else { format!("ε = {epsilon} at δ = {delta:e}") }
 }
 
@@ -81,10 +104,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_speaks_in_short_numbers() {
-        assert_eq!(told(0.100_000_000_000_01, 0.0), "ε = 0.1");
-        assert_eq!(told(1.234_567, 1e-6), "ε = 1.235 at δ = 1e-6");
-        assert_eq!(told(f64::INFINITY, 1e-6), "ε = inf at δ = 1e-6");
-        assert_eq!(told(120.0, 0.0), "ε = 120");
+    fn a_refusal_speaks_in_short_numbers_that_err_on_the_safe_side() {
+        for round in [f64::floor, f64::ceil] {
+            assert_eq!(told(0.1, 0.0, round), "ε = 0.1");
+            assert_eq!(told(0.3 - 0.2, 0.0, round), "ε = 0.1");
+            assert_eq!(told(f64::INFINITY, 1e-6, round), "ε = inf at δ = 1e-6");
+            assert_eq!(told(120.0, 0.0, round), "ε = 120");
+            assert_eq!(told(0.0, 0.0, round), "ε = 0");
+        }
+        assert_eq!(told(1.234_567, 1e-6, f64::floor), "ε = 1.2345 at δ = 1e-6");
+        assert_eq!(told(1.234_567, 1e-6, f64::ceil), "ε = 1.2346 at δ = 1e-6");
     }
 }

@@ -107,6 +107,11 @@ impl Books {
         Ok(self.read()?.entries.into_iter().filter(|entry| which.takes(entry)).collect())
     }
 
+    /// What the owner decided about the ledger as a whole, in order.
+    pub fn decisions(&self) -> Result<Vec<super::Decision>, LedgerError> {
+        Ok(self.read()?.decisions)
+    }
+
     /// The budgets that were in force last, for each data set, unit and analyst.
     pub fn budgets(&self) -> Result<Vec<Budget>, LedgerError> {
         Ok(in_force(&self.read()?.entries))

@@ -1,24 +1,23 @@
 //! The durable ledger: one SQLite file that many processes may write to.
 
-use super::budget::{Budget, costs_for};
+use super::budget::{Budget, Fit, costs_for, fit};
 use super::chain::{Fault, Head, Kind, New, Stop, append, read_head};
-use super::entry::{Entry, Seen, State};
+use super::entry::{Entry, Seen, State, write_progress};
 use super::error::LedgerError;
-use super::format::{
-    APPLICATION, SCHEMA, VERSION, digest, genesis, meaning_hash, read_charge, write_budgets, write_charge,
-};
-use super::refusal;
+use super::format::{digest, genesis, meaning_hash, read_charge, write_budgets, write_charge};
+use super::secret::Secret;
 use super::watch::{Watches, units_of};
+use super::witness::{Standing, Witness};
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use whit_core::release::{CommitError, LedgerFailure, Reservation};
-use whit_core::{Charge, Ledger, Refusal};
+use whit_core::{Charge, Cost, Ledger, Progress, Refusal};
 
-/// How long to wait for another process.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time in milliseconds since 1970. The clock is SQLite's: this crate reads none.
+pub(super) const NOW: &str = "SELECT CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)";
 
 /// What was asked, and of what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +30,7 @@ pub struct Question {
     pub meaning: String,
     /// The question as it was asked.
     pub text: String,
-    /// The fingerprint of the data.
+    /// The fingerprint of the data. The ledger keeps it under its secret.
     pub fingerprint: String,
     /// The hash of the partition, where there is one.
     pub partition: Option<String>,
@@ -61,12 +60,15 @@ pub enum Step {
     AfterReserve,
     InCommit,
     AfterCommit,
+    InProgress,
+    AfterProgress,
+    BeforeHead,
 }
 
 /// The durable ledger: one SQLite file, which many processes may write to at once.
 ///
-/// Written ahead and synchronised fully, so that what [`reserve`](Ledger::reserve) has returned survives a crash of the process, the system and the power,
-/// as far as the disk keeps its word. It belongs on a local disk: many network file systems do not keep SQLite's locks.
+/// What [`reserve`](Ledger::reserve) has returned stands in the main file, synchronised fully, and in the head outside of it, so it survives a crash of
+/// the process, the system and the power, as far as the disk keeps its word. It belongs on a local disk: many network file systems do not keep SQLite's locks.
 /// Each reservation looks, in one immediate transaction, at everything that was ever charged to the budgets in question, so no two
 /// processes can spend the same ε. A reservation whose work never finished stays spent until the owner [voids](Books::void) it.
 ///
@@ -109,11 +111,13 @@ pub enum Step {
 /// ```
 pub struct Books {
     pub(super) connection: Connection,
-    path: PathBuf,
-    patience: Duration,
-    seen: Seen,
-    watches: Watches,
-    hook: Option<Box<dyn FnMut(Step) + Send>>,
+    pub(super) path: PathBuf,
+    pub(super) patience: Duration,
+    pub(super) secret: Secret,
+    pub(super) witness: Witness,
+    pub(super) seen: Seen,
+    pub(super) watches: Watches,
+    pub(super) hook: Option<Box<dyn FnMut(Step) + Send>>,
 }
 
 impl fmt::Debug for Books {
@@ -123,7 +127,7 @@ impl fmt::Debug for Books {
 }
 
 /// Why there is no reservation.
-enum Denied {
+pub(super) enum Denied {
     Refused(Refusal),
     Failed(LedgerError),
 }
@@ -134,43 +138,16 @@ impl From<LedgerError> for Denied {
     }
 }
 
+impl From<Denied> for LedgerError {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Failed(error) => error,
+            Denied::Refused(refusal) => Self::Charge(refusal.to_string()),
+        }
+    }
+}
+
 impl Books {
-    /// Opens the ledger in this file, or makes it.
-    pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        Self::open_with(path, PATIENCE)
-    }
-
-    /// Opens a ledger that must be there.
-    pub fn open_existing(path: &Path) -> Result<Self, LedgerError> {
-        if path.exists() { Self::open(path) } else { Err(LedgerError::Missing(path.to_owned())) }
-    }
-
-    /// Opens or makes the ledger in this file, and waits at most so long whenever another process holds it.
-    pub fn open_with(path: &Path, patience: Duration) -> Result<Self, LedgerError> {
-        let explain = |error: &rusqlite::Error| LedgerError::from_sqlite(error, path, patience);
-        if path.is_dir() {
-            return Err(LedgerError::Unwritable { path: path.to_owned(), why: "it is a folder".to_owned() });
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(|error| explain(&error))?;
-        connection.busy_timeout(patience).map_err(|error| explain(&error))?;
-        let mut books = Self {
-            connection,
-            path: path.to_owned(),
-            patience,
-            seen: Seen::default(),
-            watches: Watches::default(),
-            hook: None,
-        };
-        // Looked at before anything is written: a file that is not ours stays as it is.
-        let is_new = books.is_new()?;
-        books.write_ahead()?;
-        if is_new {
-            books.create()?;
-        }
-        Ok(books)
-    }
-
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -184,92 +161,29 @@ impl Books {
         stop.into_error(|error| self.explain(error))
     }
 
-    /// Whether the file is empty; refuses one that another program, or a later version, has made.
-    fn is_new(&self) -> Result<bool, LedgerError> {
-        // One transaction, since another process may be making the file at this very moment.
-        let read = || {
-            let transaction = self.connection.unchecked_transaction()?;
-            let number = |sql: &str| transaction.query_row(sql, [], |row| row.get::<_, i64>(0));
-            Ok((
-                number("PRAGMA application_id")?,
-                number("PRAGMA user_version")?,
-                number("SELECT count(*) FROM sqlite_schema")?,
-            ))
-        };
-        let (application, found, tables) = read().map_err(|error| self.explain(&error))?;
-        match (application, found) {
-            (APPLICATION, 1..=VERSION) => Ok(false),
-            (APPLICATION, VERSION..) => Err(LedgerError::Newer { path: self.path.clone(), found, known: VERSION }),
-            (0, 0) if tables == 0 => Ok(true),
-            _ => Err(LedgerError::NotALedger { path: self.path.clone(), what: "another program made it" }),
-        }
-    }
-
-    fn write_ahead(&self) -> Result<(), LedgerError> {
-        let since = Instant::now();
-        // Changing the mode needs the file for oneself, and SQLite does not wait for that: we do.
-        loop {
-            let mode = self.connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
-            match mode {
-                Ok(mode) if mode == "wal" => break,
-                Ok(mode) => {
-                    let why = format!("its file system allows only the journal mode `{mode}`");
-                    return Err(LedgerError::Unwritable { path: self.path.clone(), why });
-                }
-                Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
-                    if since.elapsed() > self.patience {
-                        return Err(self.explain(&error));
-                    }
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Err(error) => return Err(self.explain(&error)),
-            }
-        }
-        self.connection.execute_batch("PRAGMA synchronous = FULL").map_err(|error| self.explain(&error))
-    }
-
-    fn create(&mut self) -> Result<(), LedgerError> {
-        let create = |connection: &mut Connection| {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            // Another process may have been quicker.
-            if transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0 {
-                transaction.execute_batch(SCHEMA)?;
-                transaction.execute("INSERT INTO head VALUES (1, 0, ?1)", [genesis().as_bytes().as_slice()])?;
-                transaction.execute_batch(&format!(
-                    "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
-                ))?;
-            }
-            transaction.commit()
-        };
-        create(&mut self.connection).map_err(|error| self.explain(&error))?;
-        if self.is_new()? {
-            return Err(LedgerError::Damaged { path: self.path.clone(), what: "its tables were not made".to_owned() });
-        }
-        Ok(())
-    }
-
     /// What was released before to the same question about the same data, by whomever it was asked: it costs nothing more.
     ///
-    /// The same means: the same data set, meaning, fingerprint and partition; committed, and so never void.
+    /// The same means: the same data set, meaning, fingerprint and partition; committed, and so never void. Entries of format 1 have
+    /// the fingerprint as it was given, and are found by that: to draw again what was released already would cost a second time and tell more.
     pub fn stored(&self, question: &Question) -> Result<Option<Stored>, LedgerError> {
         let meaning = meaning_hash(&question.meaning);
+        let [keyed, given] = self.fingerprints(question);
         let found = self
             .connection
             .query_row(
-                "SELECT n.number, n.analyst, n.charge, e.time, e.digests, r.value
-                 FROM entries n JOIN events e ON e.entry = n.number AND e.kind = 'commit' JOIN results r ON r.entry = n.number
-                 WHERE n.meaning = ?1 AND n.dataset = ?2 AND n.fingerprint = ?3 AND n.partition_hash IS ?4
+                "SELECT n.number, n.analyst, n.charge, e.time, e.digests
+                 FROM entries n JOIN events e ON e.entry = n.number AND e.kind = 'commit'
+                 WHERE n.meaning = ?1 AND n.dataset = ?2 AND n.fingerprint IN (?3, ?4) AND n.partition_hash IS ?5
                  ORDER BY n.number DESC LIMIT 1",
-                params![meaning.as_bytes().as_slice(), question.dataset, question.fingerprint, question.partition],
+                params![meaning.as_bytes().as_slice(), question.dataset, keyed, given, question.partition],
                 |row| {
-                    let charge: String = row.get(2)?;
-                    let digests: Vec<u8> = row.get(4)?;
+                    let (charge, digests): (String, Vec<u8>) = (row.get(2)?, row.get(4)?);
                     let stored = Stored {
                         number: row.get::<_, i64>(0)? as u64,
                         time: row.get(3)?,
                         analyst: row.get(1)?,
                         charge: Charge::new(),
-                        value: row.get(5)?,
+                        value: Vec::new(),
                     };
                     Ok((stored, charge, digests))
                 },
@@ -277,24 +191,40 @@ impl Books {
             .optional()
             .map_err(|error| self.explain(&error))?;
         let Some((mut stored, charge, digests)) = found else { return Ok(None) };
+        // Apart from the rest: a result that is missing was there.
+        let sql = "SELECT value FROM results WHERE entry = ?1";
+        let value = self.connection.query_row(sql, [stored.number as i64], |row| row.get(0)).optional();
+        let value: Option<Vec<u8>> = value.map_err(|error| self.explain(&error))?;
         let fault = |field: &str, what: String| {
             LedgerError::Changed(Fault { event: None, entry: Some(stored.number), field: field.to_owned(), what })
         };
-        if digests.get(96..128) != Some(digest("value", ValueRef::Blob(&stored.value)).as_bytes()) {
+        let kept = value.as_deref().map_or(ValueRef::Null, ValueRef::Blob);
+        if digests.get(96..128) != Some(digest("value", kept).as_bytes()) {
             return Err(fault("value", "was changed after it was written".to_owned()));
         }
         stored.charge = read_charge(&charge).map_err(|what| fault("charge", format!("cannot be read: {what}")))?;
+        stored.value = value.unwrap_or_default();
         Ok(Some(stored))
     }
 
     /// A ledger for one release: the question and the budgets that watch over it. Those of other data sets and analysts do not apply.
     pub fn booking<'a>(&'a mut self, question: Question, budgets: &'a [Budget]) -> Booking<'a> {
-        Booking { books: self, question, budgets, resumed: None, entry: None, failure: None }
+        Booking {
+            books: self,
+            question,
+            budgets,
+            resumed: None,
+            at: None,
+            unwatched: false,
+            entry: None,
+            failure: None,
+        }
     }
 
     /// The entry of the same question about the same data, by the same analyst, that was reserved and of which nothing has come yet: the oldest, where there
     /// are several. Long work that was interrupted goes on under it.
     pub fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
+        let fingerprints = self.fingerprints(question);
         let meaning = super::format::hex(meaning_hash(&question.meaning).as_bytes());
         let looked = self.look(|books| {
             let open = books.seen.entries.iter().find(|entry| {
@@ -302,40 +232,86 @@ impl Books {
                     && entry.meaning == meaning
                     && entry.dataset == question.dataset
                     && entry.analyst == question.analyst
-                    && entry.fingerprint == question.fingerprint
+                    && fingerprints.contains(&entry.fingerprint)
                     && entry.partition == question.partition
             });
             Ok(open.cloned())
         });
-        looked.map_err(|denied| match denied {
-            Denied::Failed(error) => error,
-            Denied::Refused(refusal) => LedgerError::Charge(refusal.to_string()),
-        })
+        Ok(looked?)
+    }
+
+    /// A fingerprint as it is kept: under the secret, or, in entries of format 1, as it was given.
+    fn fingerprints(&self, question: &Question) -> [String; 2] {
+        [self.secret.fingerprint(&question.fingerprint), question.fingerprint.clone()]
     }
 
     /// A ledger for work that goes on under an entry that was reserved before: [`reserve`](Ledger::reserve) gives that entry again and charges nothing,
     /// if it is still open and is charged exactly what is asked for.
     ///
-    /// One reservation pays for one run. Whoever goes on under it sees to it that nobody else does, and that what an earlier part of the run showed is where it
-    /// begins again.
+    /// One reservation pays for one run. Where its progress was noted, it goes on [from that checkpoint](Booking::from_checkpoint) and from no other. Where
+    /// none was, whoever goes on sees to it that nothing of an earlier part was seen.
     pub fn resume<'a>(&'a mut self, question: Question, budgets: &'a [Budget], entry: u64) -> Booking<'a> {
-        Booking { books: self, question, budgets, resumed: Some(entry), entry: None, failure: None }
+        Booking {
+            books: self,
+            question,
+            budgets,
+            resumed: Some(entry),
+            at: None,
+            unwatched: false,
+            entry: None,
+            failure: None,
+        }
     }
 
-    /// Whether an entry is open and charged with this.
-    fn check_open(&mut self, number: u64, charge: &Charge) -> Result<(), Denied> {
+    /// Whether an entry is open, charged with this, and stands at this checkpoint.
+    fn check_open(&mut self, number: u64, charge: &Charge, at: Option<&Progress>) -> Result<(), Denied> {
         self.look(|books| {
-            let last = books.seen.entries.len() as u64;
-            let place = number.checked_sub(1).and_then(|place| books.seen.entries.get(place as usize));
-            let entry = place.ok_or(LedgerError::NoEntry { number, last })?;
-            if entry.state != State::Reserved {
-                return Err(LedgerError::Closed { number, state: entry.state.word() }.into());
-            }
+            let entry = books.open_entry(number)?;
             if *entry.charge != *charge {
                 return Err(LedgerError::OtherCharge { number }.into());
             }
-            Ok(())
+            Ok(follows(entry, at)?)
         })
+    }
+
+    /// The entry of this number, if it is open. What is new was read before.
+    fn open_entry(&self, number: u64) -> Result<&Entry, LedgerError> {
+        let last = self.seen.entries.len() as u64;
+        let place = number.checked_sub(1).and_then(|place| self.seen.entries.get(place as usize));
+        let entry = place.ok_or(LedgerError::NoEntry { number, last })?;
+        if entry.state == State::Reserved {
+            Ok(entry)
+        } else {
+            Err(LedgerError::Closed { number, state: entry.state.word() })
+        }
+    }
+
+    /// Notes how far the work of an open entry has come, durably and in the chain. `after` is what was noted before: where that is not the last, somebody else
+    /// has gone on under this entry. Steps only grow. [`Ledger::progress`] says in which order checkpoints and notes are written.
+    pub fn progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
+        self.begin()?;
+        let noted = self.progress_within(number, after, next);
+        Ok(self.end(noted.map_err(Denied::Failed), Step::InProgress, Step::AfterProgress)?)
+    }
+
+    fn progress_within(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
+        self.catch_up_to_write()?;
+        let entry = self.open_entry(number)?;
+        follows(entry, after)?;
+        if let Some(last) = entry.progress.as_ref().filter(|last| last.step >= next.step) {
+            return Err(LedgerError::NoProgress { number, last: last.step, step: next.step });
+        }
+        self.append(Kind::Progress, number as i64, &[Value::Text(write_progress(next))])
+    }
+
+    /// How far the work of an entry had come when that was last noted.
+    pub fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
+        let looked = self.look(|books| {
+            let last = books.seen.entries.len() as u64;
+            let place = number.checked_sub(1).and_then(|place| books.seen.entries.get(place as usize));
+            Ok(place.ok_or(LedgerError::NoEntry { number, last })?.progress.clone())
+        });
+        Ok(looked?)
     }
 
     /// Takes back a reservation of which nothing came. The reason is kept, and so is the entry.
@@ -346,34 +322,110 @@ impl Books {
         if reason.trim().is_empty() {
             return Err(LedgerError::NoReason);
         }
-        self.close(number, Kind::Void, Value::Text(reason.trim().to_owned()))
+        self.close(number, Kind::Void, Value::Text(reason.trim().to_owned()), None)
     }
 
-    /// How far the chain goes: a short text to keep elsewhere.
+    /// How far the chain goes: a short text to keep elsewhere. It is made under the ledger's secret, so nobody can guess from it what the data is.
     pub fn head(&self) -> Result<Head, LedgerError> {
+        Ok(self.secret.shown(self.chain_head()?))
+    }
+
+    /// How far the chain goes, as the file says.
+    pub(super) fn chain_head(&self) -> Result<Head, LedgerError> {
         let head = read_head(&self.connection).map_err(|error| self.explain(&error))?;
         head.ok_or_else(|| LedgerError::Changed(Fault::file("has no head".to_owned())))
     }
 
-    /// The fingerprint that the data set had when it was last asked about.
-    pub fn last_fingerprint(&self, dataset: &str) -> Result<Option<String>, LedgerError> {
-        let sql = "SELECT fingerprint FROM entries WHERE dataset = ?1 ORDER BY number DESC LIMIT 1";
-        self.connection.query_row(sql, [dataset], |row| row.get(0)).optional().map_err(|error| self.explain(&error))
+    /// What stands for some bytes under the ledger's secret, which never leaves: in hexadecimal. For what must be found again and must not be guessed.
+    ///
+    /// The fingerprint of a [`Question`] need not be keyed by the caller: the ledger does it.
+    pub fn keyed(&self, bytes: &[u8]) -> String {
+        super::format::hex(self.secret.hash("given", &[bytes]).as_bytes())
+    }
+
+    /// Notes the fingerprint of one data set, and tells whether it was another when it was last noted. For the owner of the data only.
+    pub fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
+        let (keyed, last) = (self.secret.fingerprint(fingerprint), self.last_source(dataset)?);
+        if last.as_ref() == Some(&keyed) {
+            return Ok(false);
+        }
+        let sql = "INSERT INTO sources VALUES (?1, ?2, ?3)
+                   ON CONFLICT (dataset) DO UPDATE SET fingerprint = ?2, sound = ?3";
+        let noted = self.connection.execute(sql, params![dataset, keyed, self.sound_source(dataset, &keyed)]);
+        noted.map_err(|error| self.explain(&error))?;
+        Ok(last.is_some())
+    }
+
+    /// Whether a data set had another fingerprint when it was last noted, if it ever was. Nothing is noted now.
+    pub fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
+        Ok(self.last_source(dataset)?.is_some_and(|last| last != self.secret.fingerprint(fingerprint)))
+    }
+
+    fn last_source(&self, dataset: &str) -> Result<Option<String>, LedgerError> {
+        let sql = "SELECT fingerprint, sound FROM sources WHERE dataset = ?1";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
+        match self.connection.query_row(sql, [dataset], read).optional().map_err(|error| self.explain(&error))? {
+            Some((kept, sound)) if self.sound_source(dataset, &kept) == sound => Ok(Some(kept)),
+            Some(_) => Err(self.changed_row("sources")),
+            None => Ok(None),
+        }
     }
 
     /// Notes the hash of a source file, so that it need not be read again while its size and time stay the same. No part of the chain.
     pub fn remember_file(&mut self, path: &str, size: u64, modified: i64, hash: &str) -> Result<(), LedgerError> {
-        let sql = "INSERT INTO files VALUES (?1, ?2, ?3, ?4)
-                   ON CONFLICT (path) DO UPDATE SET size = ?2, modified = ?3, hash = ?4";
-        let done = self.connection.execute(sql, params![path, size as i64, modified, hash]);
+        let sound = self.sound_file(path, size, modified, hash);
+        let sql = "INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5)
+                   ON CONFLICT (path) DO UPDATE SET size = ?2, modified = ?3, hash = ?4, sound = ?5";
+        let done = self.connection.execute(sql, params![path, size as i64, modified, hash, sound]);
         done.map(|_| ()).map_err(|error| self.explain(&error))
     }
 
     /// The hash that was noted for a file of this size and time.
     pub fn recall_file(&self, path: &str, size: u64, modified: i64) -> Result<Option<String>, LedgerError> {
-        let sql = "SELECT hash FROM files WHERE path = ?1 AND size = ?2 AND modified = ?3";
-        let found = self.connection.query_row(sql, params![path, size as i64, modified], |row| row.get(0));
-        found.optional().map_err(|error| self.explain(&error))
+        let sql = "SELECT hash, sound FROM files WHERE path = ?1 AND size = ?2 AND modified = ?3";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
+        let found = self.connection.query_row(sql, params![path, size as i64, modified], read);
+        match found.optional().map_err(|error| self.explain(&error))? {
+            Some((hash, sound)) if self.sound_file(path, size, modified, &hash) == sound => Ok(Some(hash)),
+            Some(_) => Err(self.changed_row("files")),
+            None => Ok(None),
+        }
+    }
+
+    fn sound_file(&self, path: &str, size: u64, modified: i64, hash: &str) -> Vec<u8> {
+        let fields = [path.as_bytes(), &size.to_le_bytes(), &modified.to_le_bytes(), hash.as_bytes()];
+        self.secret.hash("file", &fields).as_bytes().to_vec()
+    }
+
+    /// The table of a row outside of the chain that is not as it was written.
+    pub(super) fn changed_rows(&self) -> rusqlite::Result<Option<&'static str>> {
+        let mut files = self.connection.prepare("SELECT path, size, modified, hash, sound FROM files")?;
+        let mut rows = files.query([])?;
+        while let Some(row) = rows.next()? {
+            let (path, hash): (String, String) = (row.get(0)?, row.get(3)?);
+            let (size, modified): (i64, i64) = (row.get(1)?, row.get(2)?);
+            if self.sound_file(&path, size as u64, modified, &hash) != row.get::<_, Vec<u8>>(4)? {
+                return Ok(Some("files"));
+            }
+        }
+        let mut sources = self.connection.prepare("SELECT dataset, fingerprint, sound FROM sources")?;
+        let mut rows = sources.query([])?;
+        while let Some(row) = rows.next()? {
+            let (dataset, kept): (String, String) = (row.get(0)?, row.get(1)?);
+            if self.sound_source(&dataset, &kept) != row.get::<_, Vec<u8>>(2)? {
+                return Ok(Some("sources"));
+            }
+        }
+        Ok(None)
+    }
+
+    fn sound_source(&self, dataset: &str, kept: &str) -> Vec<u8> {
+        self.secret.hash("source", &[dataset.as_bytes(), kept.as_bytes()]).as_bytes().to_vec()
+    }
+
+    fn changed_row(&self, table: &str) -> LedgerError {
+        let what = format!("a row of `{table}` was changed after it was written");
+        LedgerError::Damaged { path: self.path.clone(), what }
     }
 
     /// Calls a test at every step of a release.
@@ -386,9 +438,10 @@ impl Books {
     #[doc(hidden)]
     pub fn unsynchronised(&mut self) {
         let _ = self.connection.execute_batch("PRAGMA synchronous = OFF");
+        self.witness.synchronised = false;
     }
 
-    fn at(&mut self, step: Step) {
+    pub(super) fn at(&mut self, step: Step) {
         if let Some(hook) = &mut self.hook {
             hook(step);
         }
@@ -410,31 +463,44 @@ impl Books {
             return Err(LedgerError::NoBudget { dataset, units, kind }.into());
         }
         for budget in budgets {
-            let costs = costs_for(&budget.unit, charge);
-            if costs.is_empty() {
-                let (dataset, unit) = (budget.dataset.clone(), budget.unit.to_string());
-                return Err(LedgerError::Silent { dataset, unit, units: units_of(charge) }.into());
-            }
-            let filter = self.watches.filter(budget, &self.seen.entries, self.seen.voids)?;
-            let mark = filter.mark();
-            let refused = costs.into_iter().find_map(|cost| filter.charge(cost).err().map(|refused| (refused, cost)));
-            let denied = refused.map(|(refused, cost)| {
-                let unit = match &budget.analyst {
-                    Some(analyst) => format!("{} for {analyst}", budget.unit),
-                    None => budget.unit.to_string(),
-                };
-                refusal(refused, unit, filter, cost)
-            });
-            // The entry itself is added when it is read back, so that all sums are made in one way.
-            filter.restore(mark);
-            if let Some(refusal) = denied {
+            if let Some(refusal) = self.fit(budget, charge)?.refusal {
                 return Err(Denied::Refused(refusal));
             }
         }
         Ok(())
     }
 
-    fn reserve(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<u64, Denied> {
+    /// How a charge stands to one budget, after all that was read.
+    fn fit(&mut self, budget: &Budget, charge: &Charge) -> Result<Fit, LedgerError> {
+        if costs_for(&budget.unit, charge).is_empty() {
+            let (dataset, unit) = (budget.dataset.clone(), budget.unit.to_string());
+            return Err(LedgerError::Silent { dataset, unit, units: units_of(charge) });
+        }
+        Ok(fit(budget, self.watches.filter(budget, &self.seen.entries, self.seen.voids)?, charge))
+    }
+
+    /// How a charge stands to every budget that applies to what this analyst asks of this data set. Nothing is written.
+    pub fn fits(
+        &mut self,
+        (dataset, analyst): (&str, &str),
+        budgets: &[Budget],
+        charge: &Charge,
+    ) -> Result<Vec<Fit>, LedgerError> {
+        let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
+        let looked = self.look(|books| {
+            applying.map(|budget| books.fit(budget, charge)).collect::<Result<Vec<_>, _>>().map_err(Denied::Failed)
+        });
+        Ok(looked?)
+    }
+
+    /// Budgets are asked where they watch.
+    fn reserve(
+        &mut self,
+        question: &Question,
+        budgets: &[Budget],
+        charge: &Charge,
+        watched: bool,
+    ) -> Result<u64, Denied> {
         let budgets: Vec<&Budget> =
             budgets.iter().filter(|budget| budget.applies(&question.dataset, &question.analyst)).collect();
         let values = [
@@ -442,91 +508,131 @@ impl Books {
             Value::Text(question.analyst.clone()),
             Value::Text(question.text.clone()),
             Value::Blob(meaning_hash(&question.meaning).as_bytes().to_vec()),
-            Value::Text(question.fingerprint.clone()),
+            Value::Text(self.secret.fingerprint(&question.fingerprint)),
             question.partition.clone().map_or(Value::Null, Value::Text),
             Value::Text(write_charge(charge).map_err(LedgerError::Charge)?),
             Value::Text(write_budgets(&budgets).map_err(LedgerError::Charge)?),
         ];
         self.at(Step::BeforeReserve);
         // What can be read and priced beforehand is, so that others wait only for what came since. Its verdict does not count.
-        let _ = self.look(|books| books.judge(question, &budgets, charge));
+        let judge = |books: &mut Self| if watched { books.judge(question, &budgets, charge) } else { Ok(()) };
+        let _ = self.look(judge);
         self.begin()?;
-        let reserved = self.reserve_within(question, &budgets, charge, &values);
+        let reserved = self.reserve_within(judge, &values);
         self.end(reserved, Step::InReserve, Step::AfterReserve)
     }
 
     fn reserve_within(
         &mut self,
-        question: &Question,
-        budgets: &[&Budget],
-        charge: &Charge,
+        judge: impl Fn(&mut Self) -> Result<(), Denied>,
         values: &[Value],
     ) -> Result<u64, Denied> {
-        self.catch_up()?;
-        self.judge(question, budgets, charge)?;
+        self.catch_up_to_write()?;
+        judge(self)?;
         let entry = self.seen.entries.len() as i64 + 1;
         self.append(Kind::Reserve, entry, values)?;
         Ok(entry as u64)
     }
 
-    /// Commits or voids an open entry.
-    fn close(&mut self, number: u64, kind: Kind, value: Value) -> Result<(), LedgerError> {
+    /// Commits or voids an open entry. What is committed follows from the progress that was noted last; `at` is what its own work has noted.
+    fn close(&mut self, number: u64, kind: Kind, value: Value, at: Option<&Progress>) -> Result<(), LedgerError> {
         self.begin()?;
-        let closed = self.close_within(number, kind, value);
-        let (within, after) = (Step::InCommit, Step::AfterCommit);
-        self.end(closed.map_err(Denied::Failed), within, after).map_err(|denied| match denied {
-            Denied::Failed(error) => error,
-            Denied::Refused(refusal) => LedgerError::Charge(refusal.to_string()),
-        })
+        let closed = self.close_within(number, kind, value, at);
+        Ok(self.end(closed.map_err(Denied::Failed), Step::InCommit, Step::AfterCommit)?)
     }
 
-    fn close_within(&mut self, number: u64, kind: Kind, value: Value) -> Result<(), LedgerError> {
-        self.catch_up()?;
-        let last = self.seen.entries.len() as u64;
-        let place = number.checked_sub(1).and_then(|place| self.seen.entries.get(place as usize));
-        let entry = place.ok_or(LedgerError::NoEntry { number, last })?;
-        if entry.state != State::Reserved {
-            return Err(LedgerError::Closed { number, state: entry.state.word() });
+    fn close_within(
+        &mut self,
+        number: u64,
+        kind: Kind,
+        value: Value,
+        at: Option<&Progress>,
+    ) -> Result<(), LedgerError> {
+        self.catch_up_to_write()?;
+        let entry = self.open_entry(number)?;
+        if kind == Kind::Commit {
+            follows(entry, at)?;
         }
         self.append(kind, number as i64, &[value])
     }
 
-    fn append(&mut self, kind: Kind, entry: i64, values: &[Value]) -> Result<(), LedgerError> {
-        // The clock is SQLite's: this crate reads none.
-        let sql = "SELECT CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)";
+    pub(super) fn append(&mut self, kind: Kind, entry: i64, values: &[Value]) -> Result<(), LedgerError> {
         let append = || {
-            let time = self.connection.query_row(sql, [], |row| row.get(0))?;
+            let time = self.connection.query_row(NOW, [], |row| row.get(0))?;
             append(&self.connection, self.seen.head, &New { kind, entry, time, values })
         };
         append().map(|_| ()).map_err(|error| self.explain(&error))
     }
 
     /// Reads what is new and does something with it, in a transaction that reads one state of the file and writes nothing.
-    fn look<T>(&mut self, then: impl FnOnce(&mut Self) -> Result<T, Denied>) -> Result<T, Denied> {
+    pub(super) fn look<T>(&mut self, then: impl FnOnce(&mut Self) -> Result<T, Denied>) -> Result<T, Denied> {
         self.connection.execute_batch("BEGIN").map_err(|error| self.explain(&error))?;
-        let done = self.catch_up().map_err(Denied::Failed).and_then(|()| then(self));
+        let done = self.catch_up().map_err(Denied::Failed).and_then(|_| then(self));
         let ended = self.connection.execute_batch("ROLLBACK").map_err(|error| self.explain(&error));
         done.and_then(|done| ended.map(|()| done).map_err(Denied::Failed))
     }
 
-    fn catch_up(&mut self) -> Result<(), LedgerError> {
+    /// Reads what is new, and compares it with the heads outside of the file.
+    fn catch_up(&mut self) -> Result<Standing, LedgerError> {
+        self.read_on()?;
+        self.standing()
+    }
+
+    /// Reads what is new.
+    pub(super) fn read_on(&mut self) -> Result<(), LedgerError> {
         self.seen
             .catch_up(&self.connection)
             .map_err(|stop| stop.into_error(|error| LedgerError::from_sqlite(error, &self.path, self.patience)))
     }
 
-    fn begin(&self) -> Result<(), LedgerError> {
+    /// How the heads outside of the file stand to what was read of it.
+    pub(super) fn standing(&self) -> Result<Standing, LedgerError> {
+        self.check_heads(&self.seen)
+    }
+
+    pub(super) fn check_heads(&self, seen: &Seen) -> Result<Standing, LedgerError> {
+        self.witness.check(self.secret.ledger, seen, |event| {
+            let sql = "SELECT hash FROM events WHERE sequence = ?1";
+            let hash: Option<Vec<u8>> = self
+                .connection
+                .query_row(sql, [event as i64], |row| row.get(0))
+                .optional()
+                .map_err(|error| self.explain(&error))?;
+            Ok(if event == 0 { Some(genesis()) } else { hash.and_then(|hash| blake3::Hash::from_slice(&hash).ok()) })
+        })
+    }
+
+    /// The same for whoever is about to write an event and holds the lock: the heads are one behind at most, so they must not be behind already.
+    pub(super) fn catch_up_to_write(&mut self) -> Result<(), LedgerError> {
+        if self.catch_up()? == Standing::Behind {
+            self.witness.write(self.secret.ledger, self.seen.head)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the heads up to date with the file.
+    pub(super) fn settle(&mut self) -> Result<(), LedgerError> {
+        self.begin()?;
+        let settled = self.catch_up_to_write();
+        let ended = self.connection.execute_batch("ROLLBACK").map_err(|error| self.explain(&error));
+        settled.and(ended)
+    }
+
+    pub(super) fn begin(&self) -> Result<(), LedgerError> {
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| self.explain(&error))
     }
 
     /// Ends the transaction: for good where all went well, else without a trace.
-    fn end<T>(&mut self, result: Result<T, Denied>, within: Step, after: Step) -> Result<T, Denied> {
+    pub(super) fn end<T>(&mut self, result: Result<T, Denied>, within: Step, after: Step) -> Result<T, Denied> {
         if result.is_ok() {
             self.at(within);
         }
         let ended = self.connection.execute_batch(if result.is_ok() { "COMMIT" } else { "ROLLBACK" });
         match (result, ended) {
             (Ok(value), Ok(())) => {
+                self.at(Step::BeforeHead);
+                // Whoever asked is told only when the heads know of it too.
+                self.settle()?;
                 self.at(after);
                 Ok(value)
             }
@@ -540,6 +646,15 @@ impl Books {
     }
 }
 
+/// Whether work that knows of this checkpoint follows from the one that was noted last.
+fn follows(entry: &Entry, at: Option<&Progress>) -> Result<(), LedgerError> {
+    match &entry.progress {
+        Some(last) if at != Some(last) => Err(LedgerError::OtherCheckpoint { number: entry.number, step: last.step }),
+        None if at.is_some() => Err(LedgerError::OtherCheckpoint { number: entry.number, step: 0 }),
+        _ => Ok(()),
+    }
+}
+
 /// [`Books`], open at one question. See [`Books::booking`].
 #[derive(Debug)]
 pub struct Booking<'a> {
@@ -547,11 +662,28 @@ pub struct Booking<'a> {
     question: Question,
     budgets: &'a [Budget],
     resumed: Option<u64>,
+    /// The checkpoint that was noted last, as far as this work knows.
+    at: Option<Progress>,
+    /// Whether the owner gives all privacy up, so that no budget is asked.
+    unwatched: bool,
     entry: Option<u64>,
     failure: Option<LedgerFailure>,
 }
 
 impl Booking<'_> {
+    /// The same for work that goes on from a checkpoint: reserving succeeds only where that is the one that was noted last.
+    #[must_use]
+    pub fn from_checkpoint(self, at: Option<Progress>) -> Self {
+        Self { at, ..self }
+    }
+
+    /// The same for a release with which the owner gives all privacy up: no budget is asked, and every rung is charged with everything, so that budgets refuse
+    /// all that comes after.
+    #[must_use]
+    pub fn without_privacy(self) -> Self {
+        Self { unwatched: true, ..self }
+    }
+
     /// The number of the entry that was reserved last, if one was.
     pub fn entry(&self) -> Option<u64> {
         self.entry
@@ -584,8 +716,12 @@ impl Ledger for Booking<'_> {
     fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
         self.failure = None;
         let reserved = match self.resumed {
-            None => self.books.reserve(&self.question, self.budgets, charge),
-            Some(number) => self.books.check_open(number, charge).map(|()| number),
+            None if self.unwatched => {
+                let everything = charge.iter().map(|(rung, _)| (rung.clone(), Cost::Everything)).collect();
+                self.books.reserve(&self.question, self.budgets, &everything, false)
+            }
+            None => self.books.reserve(&self.question, self.budgets, charge, true),
+            Some(number) => self.books.check_open(number, charge, self.at.as_ref()).map(|()| number),
         };
         let number = reserved.map_err(|denied| self.refused(denied, charge))?;
         self.entry = Some(number);
@@ -593,7 +729,13 @@ impl Ledger for Booking<'_> {
     }
 
     fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError> {
-        Ok(self.books.close(reservation.number(), Kind::Commit, Value::Blob(value.to_vec()))?)
+        Ok(self.books.close(reservation.number(), Kind::Commit, Value::Blob(value.to_vec()), self.at.as_ref())?)
+    }
+
+    fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
+        self.books.progress(reservation.number(), self.at.as_ref(), progress)?;
+        self.at = Some(progress.clone());
+        Ok(())
     }
 
     fn failure(&self) -> Option<LedgerFailure> {

@@ -4,6 +4,7 @@ use super::budget::costs_for;
 use super::chain::{Fault, Head, Kind, Stop, check_head, read_head, walk};
 use super::entry::{Entry, Seen};
 use super::report::{Account, accounts};
+use super::secret::Secret;
 use super::sqlite::Books;
 use super::watch::Watches;
 use rusqlite::Connection;
@@ -30,16 +31,11 @@ impl Books {
         self.verify_from(None)
     }
 
-    /// The same, and that the chain leads through a head that was kept elsewhere: so nothing before it was changed,
-    /// not even by somebody who wrote all hashes anew.
-    pub fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
-        self.verify_from(Some(kept))
-    }
-
-    fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, Fault> {
+    /// The same for what is said to its owner, who decides what the heads outside of the file are worth.
+    pub(super) fn replay(&self, kept: Option<&Head>) -> Result<Seen, Fault> {
         let unreadable = |error: &rusqlite::Error| Fault::file(format!("cannot be read: {}", self.explain(error)));
         let transaction = self.connection.unchecked_transaction().map_err(|error| unreadable(&error))?;
-        let seen = replay(&transaction, kept).map_err(|stop| match stop {
+        let seen = replay(&transaction, kept, &self.secret).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
             Stop::Sqlite(error) => unreadable(&error),
         })?;
@@ -53,18 +49,40 @@ impl Books {
         if sound != "ok" {
             return Err(Fault::file(format!("is damaged: {sound}")));
         }
+        if let Some(table) = self.changed_rows().map_err(|error| unreadable(&error))? {
+            return Err(Fault::file(format!("has a row in `{table}` that was changed after it was written")));
+        }
+        Ok(seen)
+    }
+
+    /// The same, and that the chain leads through a head that was kept elsewhere: so nothing before it was changed,
+    /// not even by somebody who wrote all hashes anew.
+    pub fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
+        self.verify_from(Some(kept))
+    }
+
+    fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, Fault> {
+        let seen = self.replay(kept)?;
+        self.check_heads(&seen)?;
         let accounts = accounts(&seen, &super::report::in_force(&seen.entries));
         let accounts = accounts.map_err(|error| Fault::file(format!("cannot be added up: {error}")))?;
-        Ok(Verified { events: seen.head.events, entries: seen.entries.len() as u64, head: seen.head, accounts })
+        Ok(Verified {
+            events: seen.head.events,
+            entries: seen.entries.len() as u64,
+            head: self.secret.shown(seen.head),
+            accounts,
+        })
     }
 }
 
-fn replay(connection: &Connection, kept: Option<&Head>) -> Result<Seen, Stop> {
+fn replay(connection: &Connection, kept: Option<&Head>, secret: &Secret) -> Result<Seen, Stop> {
     let (mut seen, mut watches) = (Seen::default(), Watches::default());
-    let mut through = kept.is_none_or(|kept| kept.events == 0 && *kept == Head::start());
+    let mut through =
+        kept.is_none_or(|kept| kept.events == 0 && (*kept == Head::start() || *kept == secret.shown(Head::start())));
     let head = walk(connection, Head::start(), true, |event| {
         if let Some(kept) = kept.filter(|kept| kept.events == event.head.events) {
-            if *kept != event.head {
+            // Heads that a ledger of format 1 showed were the chain's own.
+            if *kept != secret.shown(event.head) && *kept != event.head {
                 let what = format!("is not the one that was kept, {kept}: something up to here was written anew");
                 let (event, entry) = (Some(kept.events), Some(event.entry));
                 return Err(Fault { event, entry, field: "hash".to_owned(), what }.into());

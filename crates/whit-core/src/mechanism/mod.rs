@@ -32,7 +32,7 @@ pub mod unary;
 use crate::bound::{Bound, Sensitivity};
 use crate::cost::Cost;
 use crate::loss::{Epsilon, OutOfRange};
-use crate::release::Sealed;
+use crate::release::{Note, Sealed};
 use crate::unit::{Change, Kind, Ladder, Rung};
 use std::fmt;
 use whit_noise::{BadRatio, Entropy, Overflow, Ratio};
@@ -52,6 +52,17 @@ pub trait Mechanism {
 
     /// Draws the noise. The result stays sealed until a ledger has been charged.
     fn sanitise(&self, exact: &Self::Exact, entropy: &mut dyn Entropy) -> Result<Sealed<Self::Noisy>, SanitiseError>;
+
+    /// The same for long work, which has the ledger note how far it has come, so that it can go on after being killed. This is what a release calls.
+    fn sanitise_in_steps(
+        &self,
+        exact: &Self::Exact,
+        entropy: &mut dyn Entropy,
+        note: &mut Note<'_>,
+    ) -> Result<Sealed<Self::Noisy>, SanitiseError> {
+        let _ = note;
+        self.sanitise(exact, entropy)
+    }
 
     /// With at least this probability, the error is at most [`Accuracy::within`].
     fn accuracy(&self, confidence: f64) -> Accuracy;

@@ -231,8 +231,6 @@ where
     }
     let rungs = declared.ladder.rungs();
     let charge: Charge = rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
-    let changed = books.last_fingerprint(&question.dataset).map_err(ledger)?;
-    let changed = changed.is_some_and(|last| last != question.fingerprint);
     let (value, entry, stored) = if let Some(stored) = books.stored(&question).map_err(ledger)? {
         let value = read(&stored.value).ok_or_else(|| {
             QueryError::failed(format!("entry {} of the ledger holds no answer that can be read", stored.number))
@@ -262,7 +260,6 @@ where
         entry,
         stored,
     };
-    tables.note_change(changed);
     Ok(Made { value, charge, statement })
 }
 
@@ -546,9 +543,10 @@ fn describe(
             short(100.0 * quantile)
         )),
         Radius::Split { users, .. } => statement.notes.push(format!(
-            "radius {} found privately from {} % of the users, who are set aside: the sums are of the others",
+            "radius {} found privately from {} % of the users, who are set aside: the sums are of the others, times {} to stand for all, and the intervals count that choice too",
             short(noisy.radius),
-            short(100.0 * users)
+            short(100.0 * users),
+            short(1.0 / (1.0 - users))
         )),
     }
     if let Some(clipping) = mechanism.clipping(noisy) {
@@ -625,7 +623,7 @@ fn left_out(item: &str, items: usize) -> String {
 }
 
 fn column(name: &str, role: Role) -> Column {
-    Column { name: name.to_owned(), role }
+    Column { name: name.to_owned(), role, after_caps: false }
 }
 
 fn key(text: &str) -> Cell {

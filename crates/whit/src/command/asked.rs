@@ -3,7 +3,7 @@
 use super::Error;
 use crate::number::{self, Wrong};
 use std::path::{Path, PathBuf};
-use whit::account::ledger::Books;
+use whit::account::ledger::{Books, LedgerError, OperatorLog};
 use whit::query::plan::Asking;
 use whit::query::source::Tuning;
 use whit::query::{QueryError, Tables};
@@ -69,6 +69,11 @@ fn confidence(text: &str) -> Result<f64, Wrong> {
     text.trim().parse().ok().filter(|&share: &f64| share > 0.0 && share < 1.0).ok_or(wrong)
 }
 
+fn of_ledger(error: &LedgerError) -> Error {
+    let hint = error.hint();
+    Error::from(QueryError { hint, ..QueryError::failed(error.to_string()) })
+}
+
 /// Data and ledger, open.
 pub(super) struct Open {
     pub(super) tables: Tables,
@@ -77,16 +82,20 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Tells whoever runs the command, and not whoever reads the answer, that the data is not what it was.
-    pub(super) fn warn_of_change(&self, talk: &mut dyn std::io::Write) -> std::io::Result<()> {
-        if self.tables.data_changed() {
-            writeln!(
-                talk,
-                "warning: the data changed since the ledger last saw it; earlier answers are about other rows"
-            )?;
+    /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks is told, nor whether the log could be written.
+    pub(super) fn log_change(&self) {
+        let log = OperatorLog::beside(self.books.path());
+        for dataset in self.tables.take_changed() {
+            let _ = log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));
         }
-        Ok(())
     }
+}
+
+/// Milliseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "a log has a clock; no mechanism and no accountant reads it")]
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
 }
 
 impl Asked {
@@ -100,15 +109,29 @@ impl Asked {
         Ok(Tables::open(&self.config, Tuning { memory: self.memory, threads: self.threads })?)
     }
 
+    /// Who asks.
+    pub(super) fn analyst(&self) -> &str {
+        &self.analyst
+    }
+
+    /// Opens the ledger beside the data sets, where there is one: to look at it makes none.
+    pub(super) fn books_if_any(&self, tables: &Tables) -> Result<Option<Books>, Error> {
+        let warehouse = tables.warehouse();
+        let ledger = warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger");
+        match Books::open_existing(&warehouse.folder().join(Path::new(ledger)), &super::ledger::opening()) {
+            Ok(books) => Ok(Some(books)),
+            Err(LedgerError::Missing(_)) => Ok(None),
+            Err(error) => Err(of_ledger(&error)),
+        }
+    }
+
     /// Opens the data sets and the ledger beside them.
     pub(super) fn open(&self) -> Result<Open, Error> {
         let tables = self.tables()?;
         let warehouse = tables.warehouse();
         let ledger = warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger");
-        let books = Books::open(&warehouse.folder().join(Path::new(ledger))).map_err(|error| {
-            let hint = error.hint();
-            Error::from(QueryError { hint, ..QueryError::failed(error.to_string()) })
-        })?;
+        let books = Books::open_as(&warehouse.folder().join(Path::new(ledger)), &super::ledger::opening());
+        let books = books.map_err(|error| of_ledger(&error))?;
         Ok(Open { tables, books, analyst: self.analyst.clone() })
     }
 }

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use view::{AccountView, FaultView, ReaccountView, ShowView, VerifyView};
 use whit::Name;
-use whit::account::ledger::{Books, ExportError, Head, LedgerError, Which};
+use whit::account::ledger::{Books, ExportError, Fault, Head, LedgerError, Opening, Which};
 use whit::core::declare::Declaration;
 
 /// Show what was spent and what is left, by rung, by analyst and over time.
@@ -36,6 +36,20 @@ enum Action {
     Export(Export),
     /// Take back a reservation of which nothing came; the reason is kept.
     Void(Void),
+    /// Go on with the ledger as it stands, where its head says otherwise: after a backup was put back. The reason is kept.
+    Accept(Decide),
+    /// Begin anew where a ledger was and is gone. The reason is kept.
+    Reset(Decide),
+}
+
+/// What the owner decides about the ledger as a whole.
+#[derive(clap::Args)]
+struct Decide {
+    #[command(flatten)]
+    place: Place,
+    /// Why. Whatever was charged and is not in the file is forgotten: who asked may have seen more than the budget allows.
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
 }
 
 /// Which ledger.
@@ -143,8 +157,23 @@ impl Place {
     }
 
     fn open(&self) -> Result<Books, Error> {
-        Ok(Books::open_existing(&self.path()?)?)
+        Ok(Books::open_existing(&self.path()?, &opening())?)
     }
+}
+
+/// How every command opens a ledger: its head is also kept in the folder that `WHIT_STATE` names, or else where programs of this user keep their state. An empty
+/// `WHIT_STATE` says that it is not.
+pub(super) fn opening() -> Opening {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let state = match folder("WHIT_STATE") {
+        Some(named) => Some(named).filter(|named| !named.as_os_str().is_empty()),
+        None => {
+            let state = folder("XDG_STATE_HOME").filter(|state| state.is_absolute());
+            let home = || folder("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state"));
+            state.or_else(home).map(|state| state.join("whit"))
+        }
+    };
+    Opening { witness: state, ..Opening::default() }
 }
 
 impl From<LedgerError> for Error {
@@ -180,6 +209,8 @@ impl Ledger {
             Some(Action::Reaccount(command)) => command.run(out, talk),
             Some(Action::Export(command)) => command.run(out),
             Some(Action::Void(command)) => command.run(talk),
+            Some(Action::Accept(command)) => command.accept(talk),
+            Some(Action::Reset(command)) => command.reset(talk),
         }
     }
 }
@@ -235,12 +266,16 @@ impl Show {
             table.row([entry, release.time.clone(), dataset, analyst, release.state.to_owned(), question]);
         }
         table.write(out)?;
+        explain_left(&view.accounts, talk)?;
         for change in &view.changes {
             writeln!(
                 talk,
                 "note: from entry {} on the budget of `{}` per {} is ε = {}, where it was {}",
                 change.entry, change.dataset, change.unit, change.epsilon, change.epsilon_before
             )?;
+        }
+        for decision in &view.decisions {
+            writeln!(talk, "note: {} UTC, {}", decision.time, decision.reason)?;
         }
         if view.open > 0 {
             let verb = if view.open == 1 {
@@ -256,6 +291,21 @@ impl Show {
         }
         Ok(())
     }
+}
+
+/// Says why what is spent and what is left do not make up the budget, where they do not.
+fn explain_left(accounts: &[AccountView], talk: &mut dyn Write) -> Result<(), Error> {
+    let off = |account: &AccountView| match (account.budget, account.left) {
+        (Some(budget), Some(left)) => (account.spent.0 + left.0 - budget.epsilon).abs() > 1e-4 * budget.epsilon,
+        _ => false,
+    };
+    if accounts.iter().any(off) {
+        writeln!(
+            talk,
+            "note: ε left is that of the largest release with Gaussian noise that would still fit, at the budget's δ; ε of several releases does not add up, and half of δ is kept for private keys, so that spent and left need not make up the budget"
+        )?;
+    }
+    Ok(())
 }
 
 fn table_of(accounts: &[AccountView]) -> Table {
@@ -291,11 +341,18 @@ fn table_of(accounts: &[AccountView]) -> Table {
 
 impl Verify {
     fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = self.place.open()?;
-        let verified = match &self.head {
+        let path = self.place.path()?;
+        // What cannot even be opened is told as what was found.
+        let opened = Books::open_existing(&path, &opening());
+        if let Err(error @ (LedgerError::Missing(_) | LedgerError::NotALedger { .. } | LedgerError::Locked { .. })) =
+            opened
+        {
+            return Err(error.into());
+        }
+        let verified = opened.map_err(Fault::from).and_then(|books| match &self.head {
             None => books.verify(),
             Some(head) => books.verify_after(head),
-        };
+        });
         match verified {
             Ok(verified) => {
                 let view = VerifyView::of(&verified);
@@ -305,7 +362,7 @@ impl Verify {
                 writeln!(
                     out,
                     "{}: as it was written; {} releases, {} events",
-                    books.path().display(),
+                    path.display(),
                     view.entries,
                     view.events
                 )?;
@@ -325,8 +382,8 @@ impl Verify {
                     write_json(&FaultView::of(&fault), out)?;
                 }
                 Err(Error::Failed(format!(
-                    "{}: {fault}\n  hint: nothing after this can be trusted; take the file from a backup",
-                    books.path().display()
+                    "{}: {fault}\n  hint: nothing after this can be trusted; put the files back as they were, from a backup",
+                    path.display()
                 )))
             }
         }
@@ -383,6 +440,19 @@ impl Export {
         let books = self.place.open()?;
         let written = if self.csv { books.export_csv(out) } else { books.export(out) };
         Ok(written?)
+    }
+}
+
+impl Decide {
+    fn accept(&self, talk: &mut dyn Write) -> Result<(), Error> {
+        let books = Books::accept(&self.place.path()?, &opening(), &self.reason)?;
+        let events = books.verify().map_err(LedgerError::Changed)?.events;
+        Ok(writeln!(talk, "{}: taken as it stands, with {events} events", books.path().display())?)
+    }
+
+    fn reset(&self, talk: &mut dyn Write) -> Result<(), Error> {
+        let books = Books::reset(&self.place.path()?, &opening(), &self.reason)?;
+        Ok(writeln!(talk, "{}: begun anew; nothing is spent", books.path().display())?)
     }
 }
 

@@ -3,10 +3,11 @@
 use super::asked::Asked;
 use super::query::{Limits, question};
 use super::{Error, write_json};
-use crate::number::{Wrong, brief_up};
+use crate::number::{Wrong, brief, brief_down, brief_up};
 use crate::table::{Side, Table};
 use std::io::Write;
 use whit::query::explain::{self, Within};
+use whit::query::plan::Asking;
 
 /// See what a question would cost and how wrong it would be; nothing is charged.
 ///
@@ -19,12 +20,13 @@ use whit::query::explain::{self, Within};
 pub(super) struct Preview {
     /// The question; `-` reads it from standard input.
     sql: String,
-    /// Find the smallest ε with which every count and sum is off by no more than this: a number, or a percentage of --about.
+    /// Find the smallest ε with which every value is off by no more than this: a number, or a percentage of --about.
     #[arg(long, value_name = "ERROR", value_parser = goal)]
     within: Option<Goal>,
-    /// The size of value that a percentage is of. It is yours to say: looking it up would cost.
-    #[arg(long, value_name = "SIZE", default_value_t = 1000.0)]
-    about: f64,
+    /// About so many rows in a group, on which the errors of averages, spreads and quantiles depend and of which a percentage is; 1000
+    /// without it. It is yours to say: looking it up would cost.
+    #[arg(long, value_name = "ROWS", value_parser = rows)]
+    about: Option<f64>,
     /// Print JSON for programs instead of tables for people.
     #[arg(long)]
     json: bool,
@@ -51,18 +53,65 @@ fn goal(text: &str) -> Result<Goal, Wrong> {
     }
 }
 
+fn rows(text: &str) -> Result<f64, Wrong> {
+    let wrong = Wrong { range: "a number of rows, at least 1", hint: "write 20000" };
+    text.trim().parse().ok().filter(|rows: &f64| *rows >= 1.0 && *rows <= 1e15).ok_or(wrong)
+}
+
 impl Preview {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
         let sql = question(&self.sql)?;
         let tables = self.asked.tables()?;
-        let asking = self.limits.with(self.asked.asking());
+        let asking = self.limits.with(Asking { about: self.about, ..self.asked.asking() });
+        let about = self.about.unwrap_or(explain::ABOUT);
         let preview = match self.within {
             None => tables.preview(&sql, &asking)?,
             Some(Goal::Absolute(error)) => tables.within(&sql, &asking, Within::Absolute(error))?,
-            Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: self.about })?,
+            Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: about })?,
         };
-        if self.json { write_json(&preview, out) } else { write(&preview, out) }
+        let mut books = self.asked.books_if_any(&tables)?;
+        let fits = tables.fits(&sql, &preview, &asking, books.as_mut(), self.asked.analyst())?;
+        if self.json {
+            return write_json(&View { preview: &preview, fits: &fits }, out);
+        }
+        write(&preview, out)?;
+        write_fits(&fits, out)
     }
+}
+
+/// A preview for programs.
+#[derive(serde::Serialize)]
+struct View<'a> {
+    #[serde(flatten)]
+    preview: &'a explain::Preview,
+    #[serde(flatten)]
+    fits: &'a explain::Fits,
+}
+
+/// Which budgets a question fits, for people.
+pub(super) fn write_fits(fits: &explain::Fits, out: &mut dyn Write) -> Result<(), Error> {
+    if fits.budgets.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let columns = [("budget", Side::Left), ("for", Side::Left), ("ε left", Side::Right), ("it fits", Side::Left)];
+    let mut table = Table::new(columns);
+    for budget in &fits.budgets {
+        table.row([
+            format!("{}, ε = {} at δ = {}", budget.unit, brief(budget.epsilon), brief(budget.delta)),
+            budget.analyst.clone().unwrap_or_else(|| "all".to_owned()),
+            brief_down(budget.left),
+            if budget.fits { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    table.write(out)?;
+    if let Some(refusal) = fits.budgets.iter().find_map(|budget| budget.refusal.as_ref()) {
+        writeln!(out, "It would be refused: {refusal}.")?;
+        if let Some(epsilon) = &fits.epsilon_that_fits {
+            writeln!(out, "With --epsilon {epsilon} it would fit.")?;
+        }
+    }
+    Ok(())
 }
 
 /// The preview for people.
@@ -75,7 +124,10 @@ pub(super) fn write(preview: &explain::Preview, out: &mut dyn Write) -> Result<(
         let mut table = Table::new([("column", Side::Left), ("off by", Side::Left)]);
         for error in &preview.errors {
             let told = match error.within {
-                Some(within) => format!("± {} at {} %", brief_up(within), preview.confidence * 100.0),
+                Some(within) => {
+                    let words = if error.words.is_empty() { String::new() } else { format!(", {}", error.words) };
+                    format!("± {} at {} %{words}", brief_up(within), preview.confidence * 100.0)
+                }
                 None => error.words.clone(),
             };
             table.row([error.name.clone(), told]);

@@ -239,11 +239,17 @@ impl Session {
     fn try_obey(&mut self, order: &Order<'_>, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         match order {
             Order::Ask(sql) => {
-                let answer = self.open.tables.ask(sql, &self.asking, &mut self.open.books, &self.open.analyst)?;
-                self.open.warn_of_change(talk)?;
-                write_answer(&answer, &OutputOptions::default(), out, talk)
+                let answer = self.open.tables.ask(sql, &self.asking, &mut self.open.books, &self.open.analyst);
+                self.open.log_change();
+                write_answer(&answer?, &OutputOptions::default(), out, talk)
             }
-            Order::Preview(sql) => preview::write(&self.open.tables.preview(sql, &self.asking)?, out),
+            Order::Preview(sql) => {
+                let (tables, books) = (&self.open.tables, &mut self.open.books);
+                let preview = tables.preview(sql, &self.asking)?;
+                preview::write(&preview, out)?;
+                let fits = tables.fits(sql, &preview, &self.asking, Some(books), &self.open.analyst)?;
+                preview::write_fits(&fits, out)
+            }
             Order::Epsilon(text) => {
                 let wrong = |_| Error::Asked {
                     sentence: format!("ε is `{text}`, and it must be a number above 0"),
@@ -289,7 +295,7 @@ impl Session {
                     name.clone(),
                     budget.unit.to_string(),
                     format!("{}", budget.epsilon),
-                    account.left.map_or_else(|| "–".to_owned(), |left| format!("{left:.4}")),
+                    account.left.map_or_else(|| "–".to_owned(), crate::number::brief_down),
                 ]);
             }
         }

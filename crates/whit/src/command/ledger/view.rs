@@ -62,6 +62,8 @@ pub(super) struct ShowView {
     pub(super) accounts: Vec<AccountView>,
     pub(super) by_analyst: Vec<AccountView>,
     pub(super) changes: Vec<ChangeView>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) decisions: Vec<DecisionView>,
     pub(super) histories: Vec<HistoryView>,
     pub(super) releases: Vec<ReleaseView>,
 }
@@ -75,6 +77,13 @@ pub(super) struct ChangeView {
     pub(super) epsilon: f64,
     delta_before: f64,
     delta: f64,
+}
+
+/// What the owner decided about the ledger as a whole.
+#[derive(Serialize)]
+pub(super) struct DecisionView {
+    pub(super) time: String,
+    pub(super) reason: String,
 }
 
 /// ε over time for one unit.
@@ -108,7 +117,6 @@ pub(super) struct ReleaseView {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     pub(super) question: String,
-    fingerprint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     partition: Option<String>,
     charge: Vec<RungView>,
@@ -179,6 +187,11 @@ impl ShowView {
                     delta: change.after.delta,
                 })
                 .collect(),
+            decisions: books
+                .decisions()?
+                .into_iter()
+                .map(|decision| DecisionView { time: time_text(decision.time), reason: decision.reason })
+                .collect(),
             histories,
             releases: entries
                 .into_iter()
@@ -194,7 +207,6 @@ impl ShowView {
                     dataset: entry.dataset,
                     analyst: entry.analyst,
                     question: entry.question,
-                    fingerprint: entry.fingerprint,
                     partition: entry.partition,
                 })
                 .collect(),

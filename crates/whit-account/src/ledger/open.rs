@@ -1,0 +1,322 @@
+//! Opening a ledger, making one, and bringing an old one up to date.
+
+use super::chain::{Kind, New, append};
+use super::entry::{Seen, UPGRADED};
+use super::error::LedgerError;
+use super::format::{APPLICATION, SCHEMA, SINCE_2, UNTIL_1, VERSION, genesis};
+use super::secret::Secret;
+use super::sqlite::{Books, Denied, NOW, Step};
+use super::watch::Watches;
+use super::witness::{Standing, Witness, private_file};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How a ledger is opened.
+///
+/// ```
+/// use whit_account::ledger::Opening;
+/// let opening = Opening { witness: Some("/var/lib/whit".into()), ..Opening::default() };
+/// assert_eq!(opening.patience.as_secs(), 30);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// How long to wait whenever another process holds it.
+    pub patience: Duration,
+    /// A folder, away from the ledger, in which its head is kept too: so that a ledger that goes together with the head beside it is missed, and an
+    /// older copy of both is known.
+    pub witness: Option<PathBuf>,
+}
+
+impl Default for Opening {
+    fn default() -> Self {
+        Self { patience: Duration::from_secs(30), witness: None }
+    }
+}
+
+/// Whose word counts where a ledger and its heads differ.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Heads,
+    File,
+}
+
+impl Trust {
+    /// Whether a ledger may be made where one may have been.
+    fn allows(self, witness: &Witness) -> Result<(), LedgerError> {
+        match self {
+            Self::Heads => witness.check_none(),
+            Self::File => Ok(()),
+        }
+    }
+}
+
+fn given(reason: &str) -> Result<&str, LedgerError> {
+    Some(reason.trim()).filter(|reason| !reason.is_empty()).ok_or(LedgerError::NoReason)
+}
+
+/// What a file is.
+enum Found {
+    Empty,
+    Version(i64),
+}
+
+impl Books {
+    /// Opens the ledger in this file, or makes it.
+    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+        Self::open_as(path, &Opening::default())
+    }
+
+    /// Opens a ledger that must be there.
+    pub fn open_existing(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
+        if !path.exists() {
+            Witness::new(path, opening.witness.as_deref()).check_none()?;
+            return Err(LedgerError::Missing(path.to_owned()));
+        }
+        Self::open_as(path, opening)
+    }
+
+    /// Opens or makes the ledger in this file, and waits at most so long whenever another process holds it.
+    pub fn open_with(path: &Path, patience: Duration) -> Result<Self, LedgerError> {
+        Self::open_as(path, &Opening { patience, ..Opening::default() })
+    }
+
+    /// Opens or makes the ledger in this file.
+    ///
+    /// One that is not as its heads say is an error, and so is one that they know and that is gone: see [`accept`](Self::accept) and [`reset`](Self::reset).
+    pub fn open_as(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
+        let mut books = Self::connect(path, opening, Trust::Heads)?;
+        let looked = books.look(|books| books.standing().map_err(Denied::Failed));
+        if looked? == Standing::Behind {
+            books.settle()?;
+        }
+        Ok(books)
+    }
+
+    /// Takes the ledger as it stands, whatever its heads say: for an owner who knows why they differ, such as a backup that was put back. What the
+    /// heads knew and the file does not is forgotten; that, and the reason, are kept in the chain. The chain itself must be sound.
+    pub fn accept(path: &Path, opening: &Opening, reason: &str) -> Result<Self, LedgerError> {
+        let reason = given(reason)?;
+        if std::fs::metadata(path).map_or(0, |about| about.len()) == 0 {
+            return Err(LedgerError::Missing(path.to_owned()));
+        }
+        let mut books = Self::connect(path, opening, Trust::File)?;
+        books.replay(None)?;
+        let differed = match books.look(|books| books.standing().map_err(Denied::Failed)) {
+            Ok(_) => String::new(),
+            Err(denied) => format!(" ({})", LedgerError::from(denied)),
+        };
+        books.begin()?;
+        let noted = books.read_on().and_then(|()| {
+            books.append(Kind::Note, 0, &[Value::Text(format!("taken as it stood: {reason}{differed}"))])
+        });
+        let ended = if noted.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = books.connection.execute_batch(ended).map_err(|error| books.explain(&error));
+        noted.and(ended)?;
+        books.read_on()?;
+        books.witness.forget()?;
+        books.witness.write(books.secret.ledger, books.seen.head)?;
+        Ok(books)
+    }
+
+    /// Begins anew where a ledger was and is gone: for an owner who knows why. The reason is the first thing in it.
+    pub fn reset(path: &Path, opening: &Opening, reason: &str) -> Result<Self, LedgerError> {
+        let reason = given(reason)?;
+        if std::fs::metadata(path).map_or(0, |about| about.len()) > 0 {
+            let why = "there is a file; move it away first, and its journal, to begin anew".to_owned();
+            return Err(LedgerError::Unwritable { path: path.to_owned(), why });
+        }
+        let mut books = Self::connect(path, opening, Trust::File)?;
+        books.settle()?;
+        books.begin()?;
+        let noted = books
+            .catch_up_to_write()
+            .and_then(|()| books.append(Kind::Note, 0, &[Value::Text(format!("begun anew: {reason}"))]));
+        books.end(noted.map_err(Denied::Failed), Step::InCommit, Step::AfterCommit)?;
+        Ok(books)
+    }
+
+    /// Opens or makes the file, and does not look at what it says.
+    fn connect(path: &Path, opening: &Opening, trust: Trust) -> Result<Self, LedgerError> {
+        let explain = |error: &rusqlite::Error| LedgerError::from_sqlite(error, path, opening.patience);
+        let unwritable = |why: String| LedgerError::Unwritable { path: path.to_owned(), why };
+        if path.is_dir() {
+            return Err(unwritable("it is a folder".to_owned()));
+        }
+        let witness = Witness::new(path, opening.witness.as_deref());
+        if !path.exists() {
+            trust.allows(&witness)?;
+            // Before SQLite makes it, so that nobody else may read it.
+            private_file().append(true).open(path).map_err(|why| unwritable(why.to_string()))?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(|error| explain(&error))?;
+        connection.busy_timeout(opening.patience).map_err(|error| explain(&error))?;
+        let mut books = Self {
+            connection,
+            path: path.to_owned(),
+            patience: opening.patience,
+            secret: Secret::new(),
+            witness,
+            seen: Seen::default(),
+            watches: Watches::default(),
+            hook: None,
+        };
+        // Looked at before anything is written: a file that is not ours stays as it is.
+        let found = books.look_at_file()?;
+        books.keep_journal()?;
+        match found {
+            Found::Empty => books.create(trust)?,
+            Found::Version(1) => books.upgrade(trust)?,
+            Found::Version(_) => {}
+        }
+        match (books.read_secret()?, trust) {
+            (Some(secret), _) => books.secret = secret,
+            // With another secret nothing that was released is found again by its data; nothing that was charged is forgotten.
+            (None, Trust::File) => insert_secret(&books.connection, &books.secret).map_err(|error| explain(&error))?,
+            (None, Trust::Heads) => {
+                let what = "its secret was changed after it was written".to_owned();
+                return Err(LedgerError::Damaged { path: path.to_owned(), what });
+            }
+        }
+        Ok(books)
+    }
+
+    /// What the file is; refuses one that another program, or a later version, has made.
+    fn look_at_file(&self) -> Result<Found, LedgerError> {
+        // One transaction, since another process may be making the file at this very moment.
+        let read = || {
+            let transaction = self.connection.unchecked_transaction()?;
+            let number = |sql: &str| transaction.query_row(sql, [], |row| row.get::<_, i64>(0));
+            Ok((
+                number("PRAGMA application_id")?,
+                number("PRAGMA user_version")?,
+                number("SELECT count(*) FROM sqlite_schema")?,
+                number("SELECT count(*) FROM sqlite_schema WHERE name = 'secret'")?,
+                number("PRAGMA page_count")? * number("PRAGMA page_size")?,
+                // Nobody writes to it while we read.
+                std::fs::metadata(&self.path).map_or(0, |about| about.len()),
+            ))
+        };
+        let (application, found, tables, secrets, says, has) = read().map_err(|error| self.explain(&error))?;
+        let path = || self.path.clone();
+        if application == APPLICATION && has < says as u64 {
+            let what = format!("it was cut: it has {has} bytes, and should have {says}");
+            return Err(LedgerError::Damaged { path: path(), what });
+        }
+        match (application, found) {
+            (APPLICATION, 1) if secrets > 0 => {
+                Err(LedgerError::Damaged { path: path(), what: "its version was changed".to_owned() })
+            }
+            (APPLICATION, 1..=VERSION) => Ok(Found::Version(found)),
+            (APPLICATION, found) if found > VERSION => Err(LedgerError::Newer { path: path(), found, known: VERSION }),
+            (0, 0) if tables == 0 => Ok(Found::Empty),
+            _ => Err(LedgerError::NotALedger { path: path(), what: "another program made it" }),
+        }
+    }
+
+    /// What is committed stands in the main file. The journal beside it holds what is needed to take back a transaction that was killed, and stays
+    /// when it is over: to make and remove it would cost more than all the rest.
+    fn keep_journal(&self) -> Result<(), LedgerError> {
+        let since = Instant::now();
+        // Leaving a mode in which the file was written ahead needs the file for oneself, and SQLite does not wait for that: we do.
+        loop {
+            let mode = self.connection.query_row("PRAGMA journal_mode = PERSIST", [], |row| row.get::<_, String>(0));
+            match mode {
+                Ok(mode) if mode == "persist" => break,
+                Ok(mode) if mode != "wal" => {
+                    let why = format!("its file system allows only the journal mode `{mode}`");
+                    return Err(LedgerError::Unwritable { path: self.path.clone(), why });
+                }
+                Err(error) if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                    return Err(self.explain(&error));
+                }
+                _ if since.elapsed() > self.patience => {
+                    return Err(LedgerError::Locked { path: self.path.clone(), waited: self.patience });
+                }
+                _ => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        self.connection.execute_batch("PRAGMA synchronous = EXTRA").map_err(|error| self.explain(&error))
+    }
+
+    fn create(&mut self, trust: Trust) -> Result<(), LedgerError> {
+        let explain = |error: rusqlite::Error| LedgerError::from_sqlite(&error, &self.path, self.patience);
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let tables: i64 =
+            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(explain)?;
+        // Another process may have been quicker.
+        if tables == 0 {
+            // We hold the lock, and there is no table: what a head speaks of is gone.
+            trust.allows(&self.witness)?;
+            let create = || {
+                transaction.execute_batch(SCHEMA)?;
+                transaction.execute_batch(SINCE_2)?;
+                transaction.execute("INSERT INTO head VALUES (1, 0, ?1)", [genesis().as_bytes().as_slice()])?;
+                insert_secret(&transaction, &self.secret)?;
+                transaction
+                    .execute_batch(&format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"))
+            };
+            create().map_err(explain)?;
+            // Heads of a ledger of which nothing was ever asked, or that its owner has given up.
+            self.witness.forget()?;
+        }
+        transaction.commit().map_err(explain)?;
+        match self.look_at_file()? {
+            Found::Version(VERSION) => Ok(()),
+            Found::Empty | Found::Version(_) => {
+                Err(LedgerError::Damaged { path: self.path.clone(), what: "its tables were not made".to_owned() })
+            }
+        }
+    }
+
+    /// Brings a ledger of format 1 up to date: it gets a secret, and a head outside of the file. Its events stay as they are, and so do the
+    /// fingerprints in them, which were not keyed.
+    fn upgrade(&mut self, trust: Trust) -> Result<(), LedgerError> {
+        let explain = |error: rusqlite::Error| LedgerError::from_sqlite(&error, &self.path, self.patience);
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(explain)?;
+        if found == 1 {
+            // Format 1 had no head, so one that is there speaks of a ledger that was another.
+            trust.allows(&self.witness)?;
+            let mut seen = Seen::default();
+            seen.catch_up(&transaction)
+                .map_err(|stop| stop.into_error(|error| LedgerError::from_sqlite(error, &self.path, self.patience)))?;
+            let upgrade = || {
+                transaction.execute_batch(UNTIL_1)?;
+                transaction.execute_batch(SINCE_2)?;
+                insert_secret(&transaction, &self.secret)?;
+                // It has no head yet. That the chain ends with this event says that it need not have one.
+                let time = transaction.query_row(NOW, [], |row| row.get(0))?;
+                let values = [Value::Text(UPGRADED.to_owned())];
+                append(&transaction, seen.head, &New { kind: Kind::Note, entry: 0, time, values: &values })?;
+                transaction.execute_batch(&format!("PRAGMA user_version = {VERSION};"))
+            };
+            upgrade().map_err(explain)?;
+            self.witness.forget()?;
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                // From now on there is a secret in it. Where that is not ours to say, it stays as it is.
+                let _ = std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o600));
+            }
+        }
+        transaction.commit().map_err(explain)
+    }
+
+    /// The secret; nothing where it is not as it was written.
+    fn read_secret(&self) -> Result<Option<Secret>, LedgerError> {
+        let read = |row: &rusqlite::Row<'_>| {
+            let (ledger, key, sound): (Vec<u8>, Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(Secret::of(&ledger, &key, &sound))
+        };
+        let found = self.connection.query_row("SELECT ledger, key, sound FROM secret", [], read).optional();
+        found.map(Option::flatten).map_err(|error| self.explain(&error))
+    }
+}
+
+fn insert_secret(connection: &Connection, secret: &Secret) -> rusqlite::Result<()> {
+    let (ledger, key, sound) = secret.parts();
+    connection.execute("INSERT OR REPLACE INTO secret VALUES (1, ?1, ?2, ?3)", params![ledger, key, sound]).map(|_| ())
+}
