@@ -113,10 +113,7 @@ impl Attempt {
         let missing = self.whole(&missing).map(drop);
         let Some(columns) = ordinary else { return missing };
         let rows = self.batch(columns, samples::ROWS)?;
-        let mut last = match self.whole(&rows) {
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
+        let Err(mut last) = self.whole(&rows) else { return Ok(()) };
         for row in 0..samples::ROWS {
             match self.whole(&rows.slice(row, 1)) {
                 Ok(_) => return Ok(()),

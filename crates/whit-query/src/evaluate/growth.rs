@@ -103,7 +103,7 @@ impl Growth {
                 if new <= old {
                     return 0;
                 }
-                let found = if old == 0 { length(0).saturating_add(1) } else { length(0) / old };
+                let found = length(0).checked_div(old).unwrap_or_else(|| length(0).saturating_add(1));
                 length(0).saturating_add(found.saturating_mul(new - old))
             }
             How::Matched => {

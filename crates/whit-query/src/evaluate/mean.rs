@@ -71,12 +71,16 @@ impl Adding {
 
 impl Accumulator for Adding {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Outcome<()> {
-        values.iter().for_each(|values| self.add(values, 1));
+        for values in values {
+            self.add(values, 1);
+        }
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Outcome<()> {
-        values.iter().for_each(|values| self.add(values, -1));
+        for values in values {
+            self.add(values, -1);
+        }
         Ok(())
     }
 

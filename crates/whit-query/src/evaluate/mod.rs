@@ -16,6 +16,8 @@ mod growth;
 pub(crate) mod mean;
 pub(crate) mod samples;
 #[cfg(test)]
+mod sweep;
+#[cfg(test)]
 mod tests;
 
 use crate::engine::planning;

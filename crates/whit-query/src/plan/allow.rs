@@ -298,7 +298,7 @@ fn constants(call: &datafusion::logical_expr::expr::ScalarFunction) -> Result<()
         }
         "date_trunc" | "date_part" => constant(0),
         "regexp_like" | "regexp_count" | "regexp_instr" | "regexp_replace" => {
-            constant(1) && (2..call.args.len()).all(|i| constant(i))
+            constant(1) && (2..call.args.len()).all(constant)
         }
         _ => true,
     };

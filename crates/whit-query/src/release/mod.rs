@@ -733,6 +733,12 @@ struct Run<'a> {
     ahead: Mutex<JoinSet<Result<Sums, QueryError>>>,
 }
 
+/// A task of the engine that ended early. The words of a panic may hold values of a row, so only its kind is told.
+fn unfinished(error: &tokio::task::JoinError) -> String {
+    let kind = if error.is_panic() { "could not finish the question" } else { "was stopped" };
+    format!("the engine {kind}")
+}
+
 /// How much caps left out, of noisy numbers of rows before and after them, each off by no more than its error.
 fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &Kept, unit: &str) -> String {
     let Kept { caps, most: counted, .. } = kept;
@@ -781,7 +787,7 @@ impl<'a> Run<'a> {
         if let Some(mut ahead) = self.ahead.lock().ok().filter(|ahead| begun && !ahead.is_empty())
             && let Some(done) = self.tables.runtime.block_on(ahead.join_next())
         {
-            return done.map_err(|error| SanitiseError::Engine(error.to_string()))?.map_err(engine);
+            return done.map_err(|error| SanitiseError::Engine(unfinished(&error)))?.map_err(engine);
         }
         let context = self.tables.warehouse.context();
         self.tables.runtime.block_on(engine::sums(context, part, pass, found, self.seed)).map_err(engine)

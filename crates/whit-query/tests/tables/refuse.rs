@@ -41,11 +41,11 @@ fn a_question_that_can_never_be_answered_is_not_charged() {
     let pairs = USER.replace("visits.csv", "pairs.parquet").replace("dataset.visits", "dataset.pairs");
     let pairs = pairs.lines().filter(|line| !line.starts_with("columns")).collect::<Vec<_>>().join("\n");
     let tables = room.tables(&format!("{USER}{pairs}"));
+    let mut wrong = Vec::new();
     for sql in [
         "SELECT COUNT(*) FROM visits WHERE shop LIKE 'n!%' ESCAPE '!'",
         "SELECT COUNT(*) FROM visits WHERE shop ~ '('",
         "SELECT pair, COUNT(*) FROM pairs GROUP BY pair",
-        "SELECT COUNT(DISTINCT pair) FROM pairs WHERE pair = pair",
         "SELECT date_part('century', day), COUNT(*) FROM pairs GROUP BY 1",
         "SELECT COUNT(*) FROM pairs WHERE date_part('century', day) = 20",
         "SELECT COUNT(*) FROM visits WHERE CASE WHEN user_id = 42 THEN factorial(-1) ELSE 1 END = 1",
@@ -54,10 +54,13 @@ fn a_question_that_can_never_be_answered_is_not_charged() {
         "SELECT COUNT(x) FROM (SELECT user_id, ntile(0) OVER (PARTITION BY user_id ORDER BY day) AS x FROM visits)",
         "SELECT COUNT(*) FROM visits WHERE day > (SELECT column1 FROM (VALUES (1), (2)) AS v)",
     ] {
-        let error = ask(&tables, &room, sql, &asking(1.0)).map(|answer| answer.rows.len()).expect_err(sql);
-        assert_eq!(error.fault, Fault::Asked, "{sql}: {error}");
-        assert_eq!(tables.plan(sql, &asking(1.0)).map(|_| ()).expect_err(sql).fault, Fault::Asked, "{sql}: a preview");
+        // A preview, and then the question.
+        let told = [tables.plan(sql, &asking(1.0)).err(), ask(&tables, &room, sql, &asking(1.0)).err()];
+        if !told.iter().all(|error| error.as_ref().is_some_and(|error| error.fault == Fault::Asked)) {
+            wrong.push(format!("{sql}: {told:?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
     assert_eq!(room.books().verify().unwrap().entries, 0);
 }
 
@@ -115,7 +118,7 @@ fn decimal_keys_are_compared_as_decimals() {
         let ((plan, all), (_, fewer)) = (exact("all"), exact("fewer"));
         let moved = plan.parts[0].measures[0].moved[0].l1;
         let step = (all[0].measures[0][0] - fewer[0].measures[0][0]).unsigned_abs() as f64;
-        assert!(step <= moved as f64, "{sql}: {step} where {moved} was planned");
+        assert!(step <= moved, "{sql}: {step} where {moved} was planned");
         assert_eq!(all[0].measures[0][0] / plan.parts[0].measures[0].high.max(1), 65, "{sql}");
     }
 }
