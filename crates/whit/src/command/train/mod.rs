@@ -42,7 +42,7 @@ use whit::core::release::ReleaseError;
 use whit::learn::checkpoint::{Place, with_ending, write_at_once};
 use whit::learn::release::{self, Keeping, Task};
 use whit::learn::train::keep_memory;
-use whit::learn::{Card, Keep, Run, Trained};
+use whit::learn::{Card, Keep, LearnError, Run, Trained};
 use whit::query::source::Tuning;
 use whit::query::{QueryError, Tables};
 
@@ -200,6 +200,7 @@ impl Train {
         if self.preview {
             return self.show_preview((&planned, &card), question, &mut open, out);
         }
+        self.opening.keep(&open.tables).check().map_err(LearnError::from)?;
         progress.start("looking whether the files are those that the ledger knows");
         question.fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
         if owner.is_some() {
