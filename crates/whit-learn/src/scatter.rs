@@ -31,9 +31,6 @@ pub enum Error {
         /// What would do.
         expected: String,
     },
-    /// More units than 64 bits hold at this resolution, whatever their rows are.
-    #[error("more than {0} units do not fit into 64 bits at this resolution")]
-    TooMany(u64),
     /// Two sums that were bounded differently.
     #[error("sums of different dimension, radius or resolution cannot be merged")]
     Different,
@@ -45,9 +42,8 @@ impl Error {
         match self {
             Self::NoColumns | Self::Shape { .. } => "give whole rows, one after the other",
             Self::Radius(_) => "declare a length that you can defend without looking; longer rows are shortened to it",
-            Self::Resolution(_) => "leave it at the default of 2^18, which serves up to 2^26 units",
+            Self::Resolution(_) => "leave it at the default of 2^18, at which sums of 2^26 units have room",
             Self::Noise(_) => "give the noise as a fraction or decimal number of more than 0",
-            Self::TooMany(_) => "use fewer steps to the radius: each bit less allows four times as many units",
             Self::Different => "make both sums with the same mechanism",
         }
     }
@@ -92,7 +88,8 @@ const RATIO: (u128, u128) = (5741, 8119);
 ///
 /// *Exactly.* A unit's rows become integers whose squares sum to at most `steps²`, checked in integers; products and
 /// sums of integers are exact, so these distances hold to the last bit, and rounded noise on integers is
-/// post-processing of real noise (see [`Gaussian`](whit_core::mechanism::gaussian::Gaussian)).
+/// post-processing of real noise (see [`Gaussian`](whit_core::mechanism::gaussian::Gaussian)). An entry beyond 2⁶² steps
+/// stays there, which lengthens no distance.
 ///
 /// # Tried by
 /// `no_pair_of_units_is_farther_apart_than_claimed`, `the_claim_is_attained`,
@@ -165,7 +162,6 @@ impl Scatter {
             dimension: self.dimension,
             radius: self.radius,
             bits: self.bits,
-            units: 0,
             recent: 0,
             waiting: Vec::new(),
             partial: vec![0.0; size],
@@ -320,14 +316,13 @@ pub struct Sum {
     dimension: usize,
     radius: f64,
     bits: u32,
-    units: u64,
     /// Units in `partial` and `waiting`.
     recent: u64,
     /// Rows of integers that are not yet multiplied.
     waiting: Vec<f64>,
     /// Integers below 2⁵³, so that sums of them are exact in any order.
     partial: Vec<f64>,
-    total: Vec<i64>,
+    total: Vec<i128>,
 }
 
 /// Rows that wait for one another, so that an entry of the triangle is loaded once for all of them.
@@ -343,11 +338,6 @@ impl Sum {
             let expected = format!("whole rows of {}", self.dimension);
             return Err(Error::Shape { what: "numbers", given: rows.len(), expected });
         }
-        let most = 1_u64 << (62 - 2 * self.bits);
-        if self.units == most {
-            return Err(Error::TooMany(most));
-        }
-        self.units += 1;
         self.recent += 1;
         self.quantise(rows);
         if self.waiting.len() >= ROWS * self.dimension {
@@ -365,12 +355,11 @@ impl Sum {
         if !self.agrees(&other) {
             return Err(Error::Different);
         }
-        let most = 1_u64 << (62 - 2 * self.bits);
-        let units = self.units.checked_add(other.units).filter(|units| *units <= most).ok_or(Error::TooMany(most))?;
-        for (total, other) in self.total.iter_mut().zip(other.finished()) {
-            *total += other; // below 2^62 by the number of units
+        let mut other = other;
+        other.carry();
+        for (total, other) in self.total.iter_mut().zip(other.total) {
+            *total += other; // below 2^52 for each unit, of which there are fewer than 2^64
         }
-        self.units = units;
         Ok(())
     }
 
@@ -433,15 +422,16 @@ impl Sum {
     fn carry(&mut self) {
         self.multiply();
         for (total, partial) in self.total.iter_mut().zip(&mut self.partial) {
-            *total += *partial as i64;
+            *total += *partial as i128;
             *partial = 0.0;
         }
         self.recent = 0;
     }
 
+    /// What is beyond 2^62 steps stays there, as in a projection: no two sums come further apart, and how many units there are makes nothing fail.
     fn finished(mut self) -> Vec<i64> {
         self.carry();
-        self.total
+        self.total.into_iter().map(|total| total.clamp(-(1 << 62), 1 << 62) as i64).collect()
     }
 }
 

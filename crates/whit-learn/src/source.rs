@@ -214,7 +214,11 @@ impl Rows {
         let mut store = Builder::new(projection.kept(), Keep::default())?;
         let all: Vec<u32> = (0..self.features.len() as u32).collect();
         for rows in all.chunks(4096) {
-            store.push_floats(&projection.apply(&self.features.pick(rows)?)?)?;
+            // What is beyond floats stays at their end, and what is no number at 0: that one row is so makes nothing fail.
+            let held = |value: f32| if value.is_nan() { 0.0 } else { value.clamp(f32::MIN, f32::MAX) };
+            store.push_floats(
+                &projection.apply(&self.features.pick(rows)?)?.into_iter().map(held).collect::<Vec<_>>(),
+            )?;
         }
         Ok(Self { features: store.finish(), ..self.clone() })
     }

@@ -56,6 +56,11 @@
 
 pub mod explain;
 
+/// The README's own example, as it is printed there.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub use whit_account as account;
 pub use whit_core as core;
 pub use whit_learn as learn;

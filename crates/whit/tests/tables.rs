@@ -13,8 +13,9 @@ source = "visits.csv"
 unit.user = "user_id"
 unit.protect = "user"
 unit.caps = { groups = 3, rows_per_group = 4 }
-columns.seconds = { bounds = [0, 600] }
-columns.shop = { keys = ["north", "south", "moon"] }
+columns.user_id = "int"
+columns.seconds = { type = "int", bounds = [0, 600] }
+columns.shop = { type = "text", keys = ["north", "south", "moon"] }
 budget.user = { epsilon = 3.0, delta = 1e-6 }
 "#;
 
@@ -34,7 +35,12 @@ fn room(name: &str) -> PathBuf {
 
 /// Exit code, data and talk.
 fn whit(folder: &Path, words: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_whit")).args(words).current_dir(folder).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_whit"))
+        .args(words)
+        .current_dir(folder)
+        .env("WHIT_STATE", "")
+        .output()
+        .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -209,12 +215,35 @@ fn ledgers_that_are_damaged_or_locked_stop_everything() {
 #[test]
 fn data_that_changed_is_told_to_its_owner_only() {
     let folder = room("changed");
-    answer(&folder, &["query", COUNT, "--epsilon", "1"]);
+    let shops = "[dataset.shops]\nsource = 'shops.csv'\npublic = true\n";
+    std::fs::write(folder.join("shops.csv"), "shop,region\nnorth,cold\nsouth,warm\n").unwrap();
+    std::fs::write(folder.join("whit.toml"), format!("{DECLARED}{shops}")).unwrap();
+    let joined = "SELECT region, COUNT(*) AS n FROM visits JOIN shops ON visits.shop = shops.shop GROUP BY region";
+    let changed = || {
+        let (code, out, talk) = whit(&folder, &["check", "--owner", "--json"]);
+        assert_eq!(code, 0, "{talk}");
+        serde_json::from_str::<Value>(&out).unwrap()["datasets"][0]["changed"].clone()
+    };
+    let logged = || std::fs::read_to_string(folder.join("whit.ledger.log")).unwrap_or_default();
+    assert_eq!(changed(), Value::Null, "there is no ledger yet");
+    // Questions over one table and over two see the same rows.
+    for sql in [COUNT, joined, COUNT] {
+        answer(&folder, &["query", sql, "--epsilon", "0.5"]);
+    }
+    assert_eq!((changed(), logged()), (Value::Bool(false), String::new()));
+
     let mut rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
     rows.push_str("301,north,5\n");
     std::fs::write(folder.join("visits.csv"), rows).unwrap();
-    let (code, out, talk) = whit(&folder, &["query", COUNT, "--epsilon", "0.5", "--json"]);
-    assert!(code == 0 && talk.contains("changed") && !out.contains("changed"), "{talk}");
+    assert_eq!((changed(), changed()), (Value::Bool(true), Value::Bool(true)), "looking is not seeing");
+    let (code, out, talk) = whit(&folder, &["query", COUNT, "--epsilon", "0.25", "--json"]);
+    assert!(code == 0 && !talk.contains("changed") && !out.contains("changed"), "{talk}");
+    assert!(logged().contains("visits: the data changed") && logged().lines().count() == 1, "{}", logged());
+    // A question that is refused tells the owner too, and its analyst nothing.
+    std::fs::write(folder.join("visits.csv"), "user_id,shop,seconds\n1,north,5\n").unwrap();
+    let (code, _, talk) = whit(&folder, &["query", COUNT, "--epsilon", "100"]);
+    assert!(code == 3 && !talk.contains("changed"), "{talk}");
+    assert_eq!((logged().lines().count(), changed()), (2, Value::Bool(false)));
 }
 
 #[test]

@@ -25,6 +25,13 @@ unit.element = "topic"
 unit.public = ["split"]
 unit.protect = "element"
 unit.caps = { elements_per_user = 5, rows_per_element = 3 }
+columns.user = "text"
+columns.topic = "text"
+columns.x = "float"
+columns.z = "float"
+columns.y = "int"
+columns.word = "text"
+columns.split = "text"
 budget.element = { epsilon = 3.0, delta = 1e-6, currency = "renyi" }
 budget.user = { epsilon = 200.0, delta = 1e-6, currency = "renyi" }
 "#;
@@ -199,6 +206,13 @@ fn features_hide_what_is_not_public_and_labels_the_label() {
 source = "visits.csv"
 unit.public = ["split", "z", "y"]
 unit.protect = "feature"
+columns.user = "text"
+columns.topic = "text"
+columns.x = "float"
+columns.z = "float"
+columns.y = "int"
+columns.word = "text"
+columns.split = "text"
 budget.feature = { epsilon = 3.0, delta = 1e-6, currency = "renyi" }
 "#;
     let training =
@@ -218,7 +232,7 @@ budget.feature = { epsilon = 3.0, delta = 1e-6, currency = "renyi" }
         &["`where` reads x, which is private"],
     );
 
-    let label = "[dataset.visits]\nsource = 'visits.csv'\nunit.label = 'y'\nunit.protect = 'label'\nbudget.label = { epsilon = 3.0, delta = 1e-6, currency = 'renyi' }\n";
+    let label = "[dataset.visits]\nsource = 'visits.csv'\nunit.label = 'y'\nunit.protect = 'label'\ncolumns.x = 'float'\ncolumns.z = 'float'\ncolumns.y = 'int'\ncolumns.split = 'text'\nbudget.label = { epsilon = 3.0, delta = 1e-6, currency = 'renyi' }\n";
     let training = training.replace("padding = { mean = [0.0] }\n", "");
     let folder = room("label-unit", &training);
     std::fs::write(folder.join("whit.toml"), label).unwrap();

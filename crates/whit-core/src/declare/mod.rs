@@ -28,12 +28,14 @@
 
 mod check;
 mod error;
+mod kind;
 pub mod nearest;
 mod read;
 mod unit;
 mod value;
 
 pub use error::DeclareError;
+pub use kind::ColumnType;
 pub use nearest::nearest;
 pub use read::table_name;
 
@@ -94,6 +96,9 @@ pub struct Dataset {
     /// How the files are written; by their extension where this is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// Whether a value of a CSV file may hold line breaks, in quotes. Where it may not, every line is a row.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub newlines_in_values: bool,
     /// Whether the whole table is public: it joins freely and has no unit.
     pub public: bool,
     /// What one whit is; there unless the table is public.
@@ -112,6 +117,11 @@ impl Dataset {
     /// The declared bounds of a column.
     pub fn bounds(&self, column: &str) -> Option<Bounds> {
         self.columns.get(column).and_then(|declared| declared.bounds)
+    }
+
+    /// The declared type of a column.
+    pub fn column_type(&self, column: &str) -> Option<&ColumnType> {
+        self.columns.get(column).and_then(|declared| declared.kind.as_ref())
     }
 
     /// The declared keys of a column.
@@ -285,6 +295,9 @@ pub struct CapsDeclaration {
 /// What is said of one column.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ColumnDeclaration {
+    /// What its values are. In files without types of their own, CSV and NDJSON, a private column is there only with one.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ColumnType>,
     /// The range into which its numbers are clamped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,

@@ -2,8 +2,8 @@
 
 use super::value::{self, Entries, Value};
 use super::{
-    Bounds, BudgetDeclaration, CapsDeclaration, ColumnDeclaration, Dataset, Declaration, DeclareError, ElementSource,
-    Format, Keys, QueryDefaults, UnitDeclaration, UserKey, check,
+    Bounds, BudgetDeclaration, CapsDeclaration, ColumnDeclaration, ColumnType, Dataset, Declaration, DeclareError,
+    ElementSource, Format, Keys, QueryDefaults, UnitDeclaration, UserKey, check, nearest,
 };
 use crate::unit::{Change, Kind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,7 @@ pub fn table_name(text: &str) -> String {
     }
 }
 
-const DATASET: [&str; 7] = ["source", "format", "public", "unit", "columns", "budget", "query"];
+const DATASET: [&str; 8] = ["source", "format", "newlines_in_values", "public", "unit", "columns", "budget", "query"];
 
 fn dataset(name: &str, value: &Value<'_>) -> Read<Dataset> {
     let table = value.entries(&DATASET)?;
@@ -98,6 +98,11 @@ fn dataset(name: &str, value: &Value<'_>) -> Read<Dataset> {
         format: table.read("format", |v| {
             v.word(&Format::ALL.map(|f| (f.extensions()[0], f)), "parquet, csv or ndjson; else the extension decides")
         })?,
+        newlines_in_values: table
+            .read("newlines_in_values", |v| {
+                v.boolean("true where a value of a CSV file may hold line breaks, in quotes")
+            })?
+            .unwrap_or(false),
         public,
         unit,
         columns: table.read("columns", columns)?.unwrap_or_default(),
@@ -217,16 +222,50 @@ fn caps(value: &Value<'_>) -> Read<CapsDeclaration> {
 }
 
 fn columns(value: &Value<'_>) -> Read<BTreeMap<String, ColumnDeclaration>> {
-    let entries = value.names("one entry a column: columns.seconds = { bounds = [0, 600] }")?;
+    let entries = value.names("one entry a column: columns.seconds = { type = \"int\", bounds = [0, 600] }")?;
     let column = |(name, v): (&str, &Value<'_>)| {
-        let table = v.entries(&["bounds", "keys"])?;
-        let declared = ColumnDeclaration { bounds: table.read("bounds", bounds)?, keys: table.read("keys", keys)? };
+        if !v.is_table() {
+            // `columns.day = "date"`: often the type is all there is to say.
+            let declared = ColumnDeclaration { kind: Some(kind(v)?), ..ColumnDeclaration::default() };
+            return Ok((name.to_owned(), declared));
+        }
+        let table = v.entries(&["type", "bounds", "keys"])?;
+        let declared = ColumnDeclaration {
+            kind: table.read("type", kind)?,
+            bounds: table.read("bounds", bounds)?,
+            keys: table.read("keys", keys)?,
+        };
         if declared == ColumnDeclaration::default() {
-            return Err(v.wrong("{key} says nothing", "give it bounds = [0, 600] or keys = [\"a\", \"b\"]"));
+            let hint = "give it type = \"int\", bounds = [0, 600] or keys = [\"a\", \"b\"]";
+            return Err(v.wrong("{key} says nothing", hint));
+        }
+        if let Some(kind) = declared.kind.as_ref().filter(|kind| declared.bounds.is_some() && !kind.is_number()) {
+            return Err(v.wrong(
+                &format!("{{key}} has bounds, but is declared as {kind}"),
+                "only numbers have bounds: leave them out, or write type = \"int\" or \"float\"",
+            ));
         }
         Ok((name.to_owned(), declared))
     };
     entries.iter().map(column).collect()
+}
+
+fn kind(value: &Value<'_>) -> Read<ColumnType> {
+    let hint = format!("a column's type is one of: {}", ColumnType::KNOWN);
+    let text = value.text(&hint)?;
+    ColumnType::parse(&text).ok_or_else(|| {
+        let meant = match text.to_ascii_lowercase().as_str() {
+            "integer" | "bigint" | "int64" | "long" | "whole" => Some("int"),
+            "double" | "number" | "real" | "float64" => Some("float"),
+            "string" | "str" | "varchar" | "utf8" | "category" => Some("text"),
+            "boolean" => Some("bool"),
+            "datetime" | "time" => Some("timestamp"),
+            other => nearest(other, ColumnType::WORDS.iter().map(|(word, _)| *word)),
+        };
+        let hint = meant
+            .map_or_else(|| hint.clone(), |meant| format!("did you mean `{meant}`? Known here: {}", ColumnType::KNOWN));
+        value.wrong(&format!("{{key}} is `{text}`, which is not a type that is known"), hint)
+    })
 }
 
 fn bounds(value: &Value<'_>) -> Read<Bounds> {

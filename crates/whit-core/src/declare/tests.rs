@@ -453,3 +453,38 @@ proptest! {
         let _ = Declaration::parse(&text.into_iter().collect::<String>());
     }
 }
+
+#[test]
+fn types_are_declared_with_the_column_or_in_place_of_it() {
+    let text = |columns: &str| {
+        format!(
+            "[dataset.t]\nsource = 't.csv'\nunit.user = 'u'\nunit.protect = 'user'\nnewlines_in_values = true\n{columns}\n"
+        )
+    };
+    let declared =
+        Declaration::parse(&text("columns.u = 'int'\ncolumns.x = { type = 'decimal(9, 2)', bounds = [0, 1] }\n"))
+            .unwrap();
+    let dataset = &declared.datasets["t"];
+    assert!(dataset.newlines_in_values);
+    assert_eq!(dataset.column_type("u"), Some(&ColumnType::Int));
+    assert_eq!(dataset.column_type("x").map(ToString::to_string).as_deref(), Some("decimal(9, 2)"));
+    assert_eq!((dataset.column_type("y"), dataset.bounds("x").is_some()), (None, true));
+    assert_eq!(serde_json::to_value(dataset).unwrap()["columns"]["x"]["type"], "decimal(9, 2)");
+    for (columns, expected) in [
+        (
+            "columns.u = 'integer'",
+            "line 6: `dataset.t.columns.u` is `integer`, which is not a type that is known | did you mean `int`?",
+        ),
+        ("columns.u.type = 'txt'", "did you mean `text`?"),
+        ("columns.u.type = 'decimal(99, 2)'", "a column's type is one of: int, float"),
+        ("columns.u = 7", "`dataset.t.columns.u` must be text in quotes"),
+        (
+            "columns.u = { type = 'date', bounds = [0, 1] }",
+            "has bounds, but is declared as date | only numbers have bounds",
+        ),
+    ] {
+        let error = Declaration::parse(&text(columns)).unwrap_err();
+        let told = format!("{error} | {}", error.hint());
+        assert!(told.contains(expected), "{told}");
+    }
+}

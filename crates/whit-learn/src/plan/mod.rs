@@ -31,6 +31,21 @@ const MOST_NOISE: f64 = (1_u64 << 30) as f64;
 /// The largest clip norm, and one over it the smallest: all arithmetic on lattice steps is exact between them.
 const MOST_CLIP: f64 = (1_u128 << 100) as f64;
 
+/// The largest factor that features may be multiplied with, and one over it the smallest: beyond, rows are no numbers any more, or all of them 0.
+const MOST_SCALE: f32 = (1_u128 << 100) as f32;
+
+/// Whether features may be multiplied with one number and raised by another, as far as floats go.
+///
+/// ```
+/// use whit_learn::plan::check_scale;
+/// assert!(check_scale(1.0 / 255.0, -0.5).is_ok());
+/// assert!(check_scale(0.0, 0.0).unwrap_err().hint().contains("2^-100"));
+/// ```
+pub fn check_scale(scale: f32, offset: f32) -> Result<(), PlanError> {
+    let fits = (1.0 / MOST_SCALE..=MOST_SCALE).contains(&scale.abs()) && offset.abs() <= MOST_SCALE;
+    if fits { Ok(()) } else { Err(PlanError::Scale { scale, offset }) }
+}
+
 /// An ε beyond this promises nothing to speak of, and PLD would take minutes to say how little: hundreds of units that move at once have losses in the
 /// thousands.
 pub const COARSE: f64 = 60.0;

@@ -353,9 +353,12 @@ pub(super) fn misread(error: &DataFusionError, sql: &str, tables: &Tables) -> Qu
             .filter(|source| sql.to_lowercase().contains(&source.dataset.name))
             .flat_map(|source| source.schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>())
             .collect();
-        let hint = match nearest(&wanted, known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there are: {}", known.join(", ")),
+        let asked = || tables.warehouse.sources().filter(|source| sql.to_lowercase().contains(&source.dataset.name));
+        let untyped = asked().find(|source| source.untyped.contains(&wanted)).and_then(|own| own.untyped_hint(&wanted));
+        let hint = match (nearest(&wanted, known.iter().map(String::as_str)), untyped) {
+            (_, Some(untyped)) => untyped,
+            (Some(near), None) => format!("did you mean `{near}`?"),
+            (None, None) => format!("there are: {}", known.join(", ")),
         };
         return placed(QueryError::asked(format!("there is no column `{wanted}`"), hint), sql);
     }

@@ -1,9 +1,10 @@
-//! The commented draft of a `whit.toml`, from names and types alone.
+//! The commented draft of a `whit.toml`, from names and types.
 
 use super::Inspection;
 use super::inspect::{is_moment, is_text, names_somebody};
-use super::schema::in_words;
+use super::schema::{declared_as, in_words};
 use std::fmt::Write as _;
+use whit_core::declare::ColumnType;
 
 impl Inspection {
     /// A `whit.toml` for these files under a name, with `source` as the path stands relative to it.
@@ -18,10 +19,22 @@ impl Inspection {
 
     fn write(&self, out: &mut String, name: &str, source: &str) -> std::fmt::Result {
         writeln!(out, "# What one whit of this data is, what is known of it without looking, and what may be spent.")?;
-        writeln!(
-            out,
-            "# Drafted by `whit init` from names and types; no value of any row was used. Then: `whit check`.\n"
-        )?;
+        if self.looked {
+            writeln!(
+                out,
+                "# Drafted by `whit init`. It LOOKED at values to draft the types below, since {} files have none: confirm each.",
+                self.format
+            )?;
+            writeln!(
+                out,
+                "# From here on nothing looks again: a value that is not of its column's type is NULL. Then: `whit check`, `whit check --owner`.\n"
+            )?;
+        } else {
+            writeln!(
+                out,
+                "# Drafted by `whit init` from names and types; no value of any row was used. Then: `whit check`, `whit check --owner`.\n"
+            )?;
+        }
         writeln!(out, "[dataset.{name}]")?;
         let files = if self.files == 1 { "1 file" } else { &format!("{} files", self.files) };
         writeln!(
@@ -30,6 +43,12 @@ impl Inspection {
             quoted(source),
             self.format
         )?;
+        if self.newlines {
+            writeln!(
+                out,
+                "newlines_in_values = true  # values in quotes hold line breaks; without this every line is a row"
+            )?;
+        }
         writeln!(
             out,
             "# public = true  # only if the whole table is public: then it joins freely, and has no unit and no budget\n"
@@ -101,6 +120,15 @@ impl Inspection {
     }
 
     fn write_columns(&self, out: &mut String) -> std::fmt::Result {
+        if self.looked {
+            writeln!(out, "# What each column is: {}.", ColumnType::KNOWN)?;
+            writeln!(out, "# One without a type cannot be asked for. Codes that only look like numbers are text.")?;
+            for field in self.schema.fields() {
+                let kind = declared_as(field.data_type()).unwrap_or(ColumnType::Text);
+                writeln!(out, "columns.{}.type = {}", key(field.name()), quoted(&kind.to_string()))?;
+            }
+            writeln!(out)?;
+        }
         if !self.numbers.is_empty() {
             writeln!(
                 out,
@@ -114,7 +142,7 @@ impl Inspection {
             for name in &self.numbers {
                 let kind =
                     self.schema.field_with_name(name).map(|field| in_words(field.data_type())).unwrap_or_default();
-                writeln!(out, "# columns.{} = {{ bounds = \"auto\" }}  # {kind}", key(name))?;
+                writeln!(out, "# columns.{}.bounds = \"auto\"  # {kind}", key(name))?;
             }
             writeln!(out)?;
         }
@@ -133,7 +161,7 @@ impl Inspection {
                 out,
                 "# Keys that are known without looking all appear in an answer, with zeros, and cost nothing. Others are chosen privately."
             )?;
-            writeln!(out, "# columns.{} = {{ keys = [\"one\", \"another\"] }}\n", key(first))?;
+            writeln!(out, "# columns.{}.keys = [\"one\", \"another\"]\n", key(first))?;
         }
         Ok(())
     }

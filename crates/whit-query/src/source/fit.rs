@@ -81,6 +81,10 @@ fn column<'a>(source: &'a Source, name: &str, whose: &str) -> Result<&'a DataTyp
     if let Ok(field) = source.schema.field_with_name(name) {
         return Ok(field.data_type());
     }
+    if let Some(hint) = source.untyped_hint(name) {
+        let sentence = format!("`{}.{name}`, which `{whose}` names, has no declared type", source.dataset.name);
+        return Err(QueryError::asked(sentence, hint));
+    }
     let sentence = format!("`{}` has no column `{name}`, which `{whose}` names", source.dataset.name);
     Err(QueryError::asked(sentence, did_you_mean(source, name)))
 }
@@ -136,9 +140,12 @@ fn expression(source: &Source, text: &str, context: &SessionContext) -> Check {
         // Planning SQL reads the schema only, so its words speak of no row.
         let told = error.strip_backtrace();
         let missing = source.schema.fields().iter().all(|field| field.name() != text);
-        let near = missing.then(|| nearest_in(&told, source)).flatten();
+        let named = missing.then(|| named_in(&told)).flatten();
+        let untyped = named.as_deref().and_then(|name| source.untyped_hint(name));
+        let names = source.schema.fields().iter().map(|field| field.name().as_str());
+        let near = named.as_deref().and_then(|name| nearest(name, names)).map(|near| format!("did you mean `{near}`?"));
         let told = told.lines().next().unwrap_or("").to_owned();
-        let hint = near.map_or_else(|| hint.to_owned(), |near| format!("did you mean `{near}`?"));
+        let hint = near.or(untyped).unwrap_or_else(|| hint.to_owned());
         QueryError::asked(format!("`unit.element` of `{name}` is `{text}`, which cannot be evaluated: {told}"), hint)
     })?;
     let reads_more = parsed.exists(|part| {
@@ -169,10 +176,9 @@ fn expression(source: &Source, text: &str, context: &SessionContext) -> Check {
     identity(source, &kind, text, "says which element a row falls into")
 }
 
-/// The column that a complaint about a missing one probably means.
-fn nearest_in<'a>(told: &str, source: &'a Source) -> Option<&'a str> {
+/// The column that a complaint is about because it is not there.
+fn named_in(told: &str) -> Option<String> {
     let (_, after) = told.split_once("No field named ")?;
     let word: String = after.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '"')).collect();
-    let column = Column::from_qualified_name_ignore_case(word.trim_end_matches('.'));
-    nearest(&column.name, source.schema.fields().iter().map(|field| field.name().as_str()))
+    Some(Column::from_qualified_name_ignore_case(word.trim_end_matches('.')).name)
 }

@@ -1,14 +1,19 @@
-//! A look at files whose declaration is still to be written: names and types, and never a value.
+//! A look at files whose declaration is still to be written: names and types. Where files have no types of their own, values are looked at to
+//! draft them, so this is for the owner.
 
-use super::{files, schema, session};
+use super::owner::Owner;
+use super::text::cell::arrow_of;
+use super::{files, schema, session, text};
 use crate::error::QueryError;
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::path::Path;
+use std::sync::Arc;
 use whit_core::declare::Format;
 
 /// What files say of themselves, and what their column names suggest.
 ///
-/// Nothing is taken from values. Bounds that were guessed from the data would tell of its largest value, and that belongs to somebody.
+/// Of values at most the types are taken, for whoever owns them to confirm. Bounds that were guessed from the data would tell of its largest value,
+/// and that belongs to somebody.
 #[derive(Debug, Clone)]
 pub struct Inspection {
     /// How the files are written.
@@ -17,6 +22,12 @@ pub struct Inspection {
     pub files: usize,
     /// Their columns.
     pub schema: SchemaRef,
+    /// Whether types were told from values, because the files have none.
+    pub looked: bool,
+    /// Columns of which some values are not of the type that is drafted: name, type, how many, and of how many. For the owner's eyes, and not for the draft.
+    pub odd: Vec<(String, String, u64, u64)>,
+    /// Whether values of a CSV file seem to hold line breaks, in quotes.
+    pub newlines: bool,
     /// The column that probably says whose a row is.
     pub user: Option<String>,
     /// The column that probably says when.
@@ -28,12 +39,28 @@ pub struct Inspection {
 }
 
 /// Looks at a file, a glob or a folder, relative to the present folder.
-pub async fn inspect(path: &Path) -> Result<Inspection, QueryError> {
-    let context = session(super::Tuning::default())?;
+pub async fn inspect(_: &Owner, path: &Path) -> Result<Inspection, QueryError> {
     let sources = [path.to_string_lossy().into_owned()];
     let found = files::find("", &sources, None, Path::new(""))?;
-    let schema = schema::read(&context, &found).await?;
-    Ok(guess(found.format, found.files.len(), schema))
+    let files = found.files.len();
+    if found.format == Format::Parquet {
+        let schema = schema::parquets(&session(super::Tuning::default())?, &found).await?;
+        return Ok(guess(found.format, files, schema));
+    }
+    let newlines = found.format == Format::Csv && text::newlines(found.files.values())?;
+    let writing = text::Writing { format: found.format, quotes: newlines };
+    let suggested = text::guess::suggest(writing, &found.files.iter().collect::<Vec<_>>())?;
+    if suggested.is_empty() {
+        return Err(QueryError::asked(
+            format!("`{}` has no columns that could be declared", path.display()),
+            "a CSV file begins with a line of names, and an NDJSON file has one object a line",
+        ));
+    }
+    let fields = suggested.iter().map(|one| Field::new(&one.name, arrow_of(&one.kind), true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let odd = suggested.iter().filter(|one| one.wrong > 0);
+    let odd = odd.map(|one| (one.name.clone(), one.kind.to_string(), one.wrong, one.values)).collect();
+    Ok(Inspection { newlines, odd, ..guess(found.format, files, schema) })
 }
 
 /// Words by which people call the one whose row it is, the surest first.
@@ -66,7 +93,8 @@ fn guess(format: Format, files: usize, schema: SchemaRef) -> Inspection {
         field.data_type().is_numeric() && Some(field.name()) != user.as_ref() && !identifies(field.name())
     });
     let numbers = numbers.map(|field| field.name().clone()).collect();
-    Inspection { format, files, schema, user, time, url, numbers }
+    let looked = format != Format::Parquet;
+    Inspection { format, files, schema, looked, odd: Vec::new(), newlines: false, user, time, url, numbers }
 }
 
 /// The column whose name comes first in a list of names, among those of a fitting type.
@@ -114,8 +142,6 @@ pub(super) fn names_somebody(kind: &DataType) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use datafusion::arrow::datatypes::{Field, Schema};
-    use std::sync::Arc;
 
     pub(crate) fn seen(columns: &[(&str, DataType)]) -> Inspection {
         let fields: Vec<Field> = columns.iter().map(|(name, kind)| Field::new(*name, kind.clone(), true)).collect();

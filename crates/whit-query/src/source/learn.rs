@@ -304,6 +304,7 @@ impl Tables {
                 plan = plan.filter(filter).map_err(|error| planning(&error))?;
             }
             let plan = plan.project(named).and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))?;
+            let plan = crate::evaluate::guarded(plan, &state)?;
             let physical = state.create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
             let stream = datafusion::physical_plan::execute_stream(physical, context.task_ctx());
             let mut stream = stream.map_err(|error| running(&error))?;

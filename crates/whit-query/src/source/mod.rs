@@ -1,8 +1,10 @@
 //! Declared data sets as tables that an engine can read.
 //!
-//! [`Warehouse::open`] finds the files of every declared data set, reads their schemas, checks that the declaration fits
-//! them, and registers each under its name. Nothing here reads a value of a row except to tell the types of CSV and NDJSON columns, and
-//! no message speaks of one. Schemas are taken as known to everybody, as the declaration is.
+//! [`Warehouse::open`] finds the files of every declared data set, learns their columns, checks that the declaration fits
+//! them, and registers each under its name. No row of a private table is looked at: the columns of CSV and NDJSON files are those that are
+//! declared with a type, and those of Parquet files stand in their descriptions. Both are taken as known to everybody, as the declaration is.
+//!
+//! What reads private rows for whoever owns them is in [`owner`], and needs an [`owner::Owner`].
 
 mod draft;
 pub(crate) mod files;
@@ -10,10 +12,13 @@ mod fit;
 mod hash;
 mod inspect;
 pub mod learn;
+pub mod owner;
+mod parquet;
 mod schema;
 #[cfg(test)]
 pub(crate) mod scratch;
 mod survey;
+mod text;
 
 pub use hash::{FileHashes, NoHashes};
 pub use inspect::{Inspection, inspect};
@@ -21,7 +26,8 @@ pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
 
 use crate::error::QueryError;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -60,16 +66,28 @@ pub struct Source {
     pub files: Vec<PathBuf>,
     /// How they are written.
     pub format: Format,
+    /// Columns of private CSV files that have no declared type. Nobody can ask for them.
+    pub untyped: Vec<String>,
+    text: Option<text::TextTable>,
     threads: usize,
 }
 
 impl Source {
-    /// The content of all files as one short text: BLAKE3 over the format and, in the order of their names, each file's BLAKE3.
+    /// The content of all files as one short text: BLAKE3 over how they are read (the format, declared types) and, in the order of their names,
+    /// each file's BLAKE3. It is as private as the rows: who knows all of them but one value finds that by trying.
     ///
     /// Reads every file that `hashes` does not remember.
     pub fn fingerprint(&self, hashes: &mut dyn FileHashes) -> Result<String, QueryError> {
         let mut all = blake3::Hasher::new();
         all.update(format!("whit data 1 {}\n", self.format).as_bytes());
+        for (name, column) in &self.dataset.columns {
+            if let Some(kind) = &column.kind {
+                all.update(format!("{} {name} {kind}\n", name.len()).as_bytes());
+            }
+        }
+        if self.dataset.newlines_in_values {
+            all.update(b"newlines in values\n");
+        }
         for path in &self.files {
             all.update(hash::file(path, self.threads, hashes)?.as_bytes());
             all.update(b"\n");
@@ -82,8 +100,25 @@ impl Source {
         self.files.iter().all(|path| hash::is_known(path, hashes))
     }
 
-    /// How many bytes all files have.
-    pub fn bytes(&self) -> Result<u64, QueryError> {
+    /// What to do about a column that a private file may have, but that has no declared type; nothing where that is not the matter.
+    pub fn untyped_hint(&self, name: &str) -> Option<String> {
+        let lines = self.text.is_some() && !self.dataset.public;
+        let there = match self.format {
+            Format::Csv => self.untyped.iter().any(|own| own == name),
+            Format::Ndjson | Format::Parquet => self.dataset.column_type(name).is_none(),
+        };
+        (lines && there).then(|| {
+            format!(
+                "{} files have no types, and types that follow from values would tell of rows: declare columns.{name}.type = \"text\" ({}); \
+                 `whit init` looks at the files and drafts them all",
+                self.format,
+                whit_core::declare::ColumnType::KNOWN
+            )
+        })
+    }
+
+    /// How many bytes all files have. For the owner: it tells of rows.
+    fn bytes(&self) -> Result<u64, QueryError> {
         self.files.iter().try_fold(0_u64, |sum, path| match hash::Stamp::of(path) {
             Ok(stamp) => Ok(sum.saturating_add(stamp.size)),
             Err(error) => Err(files::unreadable(&path.to_string_lossy(), &error)),
@@ -109,10 +144,11 @@ impl Warehouse {
         let mut sources = BTreeMap::new();
         for dataset in declaration.datasets.values() {
             let found = files::find(&dataset.name, &dataset.source, dataset.format, folder)?;
-            let schema = schema::read(&context, &found).await?;
-            register(&context, &dataset.name, &found, Arc::clone(&schema))?;
+            let schema::Opened { schema, provider, text, untyped } = schema::open(&context, dataset, &found).await?;
+            register(&context, &dataset.name, provider)?;
             let (files, format) = (found.files.into_values().collect(), found.format);
-            let source = Source { dataset: dataset.clone(), schema, files, format, threads: tuning.threads() };
+            let threads = tuning.threads();
+            let source = Source { dataset: dataset.clone(), schema, files, format, untyped, text, threads };
             sources.insert(dataset.name.clone(), source);
         }
         for source in sources.values() {
@@ -160,6 +196,8 @@ pub fn runtime(threads: Option<usize>) -> Result<tokio::runtime::Runtime, QueryE
         .thread_name("whit")
         // Plans of deep expressions recurse deeply, and a stack that overflows takes the process with it.
         .thread_stack_size(16 << 20)
+        // The words of a panic may hold values of a row.
+        .on_thread_start(crate::evaluate::attempt::quiet_thread)
         .enable_all()
         .build()
         .map_err(|error| QueryError::failed(format!("the threads of the engine could not be started: {error}")))
@@ -185,20 +223,13 @@ fn session(tuning: Tuning) -> Result<SessionContext, QueryError> {
     Ok(SessionContext::new_with_config_rt(config, runtime))
 }
 
-fn register(context: &SessionContext, name: &str, found: &files::Found, schema: SchemaRef) -> Result<(), QueryError> {
-    let urls = found.files.iter().map(|(name, path)| url_of(name, path)).collect::<Result<Vec<_>, _>>()?;
-    let config = ListingTableConfig::new_with_multi_paths(urls)
-        .with_listing_options(schema::options(found.format))
-        .with_schema(schema);
-    let cache = context.runtime_env().cache_manager.get_file_statistic_cache();
+fn register(context: &SessionContext, name: &str, table: Arc<dyn TableProvider>) -> Result<(), QueryError> {
+    // Quoted by its parts, so that a name is never read as `schema.table`.
+    let reference = datafusion::common::TableReference::bare(name);
     let told = |error: datafusion::error::DataFusionError| {
         QueryError::failed(format!("`{name}` could not be made a table: {}", error.strip_backtrace()))
     };
-    let table = ListingTable::try_new(config).map_err(told)?.with_cache(cache);
-    // Quoted by its parts, so that a name is never read as `schema.table`.
-    let reference = datafusion::common::TableReference::bare(name);
-    context.register_table(reference, Arc::new(table)).map_err(told)?;
-    Ok(())
+    context.register_table(reference, table).map(|_| ()).map_err(told)
 }
 
 /// The address of one file. Written out byte by byte, because a path with a bracket would be read as a glob.

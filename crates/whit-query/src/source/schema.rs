@@ -1,37 +1,39 @@
-//! The columns of files, and whether all files of a data set agree on them.
+//! The columns of a data set: as they are declared, or as its files say, and then whether all of them agree.
 
 use super::files::{Found, unreadable};
+use super::parquet::Fitting;
+use super::text::cell::arrow_of;
+use super::text::{self, TextTable, Writing};
 use super::url_of;
 use crate::error::QueryError;
 use datafusion::arrow::csv::reader::Format as CsvReader;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::reader::infer_json_schema;
+use datafusion::catalog::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::ListingOptions;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
 use datafusion::object_store::ObjectStoreExt;
 use datafusion::prelude::SessionContext;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
-use whit_core::declare::Format;
+use whit_core::declare::{ColumnDeclaration, ColumnType, Dataset, Format, nearest};
 
-/// The types of a CSV or NDJSON file's columns are told from so many rows of the first file,
+/// The types of a public CSV or NDJSON file's columns are told from so many rows of the first file,
 pub(super) const ROWS_OF_FIRST: usize = 100_000;
 /// and from so many rows of each other one.
 pub(super) const ROWS_OF_OTHERS: usize = 1_000;
 
-/// How the engine reads files of a format.
-pub(super) fn options(format: Format) -> ListingOptions {
+/// How the engine reads files whose types are their own, or public.
+fn options(format: Format) -> ListingOptions {
     let format: Arc<dyn FileFormat> = match format {
         Format::Parquet => Arc::new(ParquetFormat::default()),
-        // A line break within quotes does not end a row. Were a file cut at one, a text that one user wrote could become
-        // another user's row, and no bound on what one user contributes would hold.
         Format::Csv => Arc::new(CsvFormat::default().with_has_header(true).with_newlines_in_values(true)),
         Format::Ndjson => Arc::new(JsonFormat::default()),
     };
@@ -39,8 +41,146 @@ pub(super) fn options(format: Format) -> ListingOptions {
     ListingOptions::new(format).with_file_extension("")
 }
 
-/// The columns on which all files agree.
-pub(super) async fn read(context: &SessionContext, found: &Found) -> Result<SchemaRef, QueryError> {
+/// What is declared of columns.
+type Columns = BTreeMap<String, ColumnDeclaration>;
+
+fn kind_in<'a>(columns: &'a Columns, name: &str) -> Option<&'a ColumnType> {
+    columns.get(name).and_then(|column| column.kind.as_ref())
+}
+
+/// A data set as a table.
+pub(super) struct Opened {
+    pub(super) schema: SchemaRef,
+    pub(super) provider: Arc<dyn TableProvider>,
+    /// The lines, where it is a table of lines.
+    pub(super) text: Option<TextTable>,
+    /// Columns of private CSV files that have no declared type, so that nobody can ask for them.
+    pub(super) untyped: Vec<String>,
+}
+
+/// Finds the columns of a data set, and makes a table of its files.
+///
+/// Of private CSV and NDJSON files no row is looked at: their columns are those that are declared with a type, and CSV files say by their first
+/// line where each stands. Of Parquet files the description at the end is read. Only public files are asked for the types of their values.
+pub(super) async fn open(context: &SessionContext, dataset: &Dataset, found: &Found) -> Result<Opened, QueryError> {
+    if found.format == Format::Parquet {
+        let schema = read(context, found, &dataset.columns).await?;
+        let provider = listing(context, &dataset.name, found, Arc::clone(&schema))?;
+        return Ok(Opened { schema, provider, text: None, untyped: Vec::new() });
+    }
+    let typed = dataset.columns.values().any(|column| column.kind.is_some());
+    if dataset.public && !typed {
+        let schema = read(context, found, &dataset.columns).await?;
+        let provider = listing(context, &dataset.name, found, Arc::clone(&schema))?;
+        return Ok(Opened { schema, provider, text: None, untyped: Vec::new() });
+    }
+    let quotes = dataset.newlines_in_values || dataset.public;
+    let writing = Writing { format: found.format, quotes: quotes && found.format == Format::Csv };
+    let (columns, untyped) = if dataset.public {
+        let inferred = read(context, found, &dataset.columns).await?;
+        let kind = |field: &Field| declared_as(field.data_type()).unwrap_or(ColumnType::Text);
+        let fields = inferred.fields().iter();
+        let own = |field: &Arc<Field>| dataset.column_type(field.name()).cloned().unwrap_or_else(|| kind(field));
+        (fields.map(|field| (field.name().clone(), own(field))).collect(), Vec::new())
+    } else {
+        declared(dataset, found, writing)?
+    };
+    let text = TextTable::new(writing, columns, found.files.values().cloned())
+        .map_err(|error| unreadable(&dataset.source.join(", "), &error))?;
+    Ok(Opened { schema: text.schema(), provider: Arc::new(text.clone()), text: Some(text), untyped })
+}
+
+/// The declared columns of private files of lines, and the names in their headings that have no type.
+fn declared(
+    dataset: &Dataset,
+    found: &Found,
+    writing: Writing,
+) -> Result<(Vec<(String, ColumnType)>, Vec<String>), QueryError> {
+    let typed = |name: &str| dataset.column_type(name).cloned();
+    let mut names: Vec<String> = Vec::new();
+    if found.format == Format::Csv {
+        for (file, path) in &found.files {
+            let (heading, _) = text::heading(path, writing.quotes).map_err(|error| unreadable(file, &error))?;
+            let twice =
+                heading.iter().enumerate().find(|(at, name)| typed(name).is_some() && heading[..*at].contains(name));
+            if let Some((_, twice)) = twice {
+                return Err(two_of(file, twice));
+            }
+            let more: Vec<String> = heading.into_iter().filter(|name| !names.contains(name)).collect();
+            names.extend(more);
+        }
+    }
+    let known =
+        dataset.columns.iter().filter_map(|(name, column)| column.kind.clone().map(|kind| (name.clone(), kind)));
+    let known: Vec<(String, ColumnType)> = known.collect();
+    if names.is_empty() {
+        // Nothing but the declaration says which columns there are.
+        return Ok((known, Vec::new()));
+    }
+    if let Some((missing, _)) = known.iter().find(|(name, _)| !names.contains(name)) {
+        let hint = match nearest(missing, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("its columns are: {}", names.join(", ")),
+        };
+        let sentence = format!("`{}` has no column `{missing}`, which `columns.{missing}` names", dataset.name);
+        return Err(QueryError::asked(sentence, hint));
+    }
+    if let Some((name, kind)) = known.iter().find(|(_, kind)| matches!(kind, ColumnType::List(_))) {
+        return Err(QueryError::asked(
+            format!("`{}.{name}` is declared as {kind}, but a value of a CSV file is no list", dataset.name),
+            "write the files as NDJSON or Parquet, or each item into a column of its own",
+        ));
+    }
+    let columns = names.iter().filter_map(|name| typed(name).map(|kind| (name.clone(), kind))).collect();
+    let untyped = names.into_iter().filter(|name| typed(name).is_none() && !name.is_empty()).collect();
+    Ok((columns, untyped))
+}
+
+/// The declared type that comes to the same as one that was found.
+pub(super) fn declared_as(kind: &DataType) -> Option<ColumnType> {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => Some(ColumnType::Text),
+        DataType::Boolean => Some(ColumnType::Bool),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => Some(ColumnType::Float),
+        DataType::Date32 | DataType::Date64 => Some(ColumnType::Date),
+        DataType::Timestamp(_, _) => Some(ColumnType::Timestamp),
+        DataType::Decimal128(precision, scale) => {
+            Some(ColumnType::Decimal { precision: *precision, scale: u8::try_from(*scale).ok()? })
+        }
+        DataType::List(item) => declared_as(item.data_type()).map(|item| ColumnType::List(Box::new(item))),
+        DataType::Dictionary(_, value) => declared_as(value),
+        other if other.is_integer() => Some(ColumnType::Int),
+        _ => None,
+    }
+}
+
+/// Files that the engine lists and reads by itself.
+fn listing(
+    context: &SessionContext,
+    name: &str,
+    found: &Found,
+    schema: SchemaRef,
+) -> Result<Arc<dyn TableProvider>, QueryError> {
+    let urls = found.files.iter().map(|(name, path)| url_of(name, path)).collect::<Result<Vec<_>, _>>()?;
+    let mut config =
+        ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options(found.format)).with_schema(schema);
+    if found.format == Format::Parquet {
+        config = config.with_expr_adapter_factory(Arc::new(Fitting));
+    }
+    let cache = context.runtime_env().cache_manager.get_file_statistic_cache();
+    let told = |error: datafusion::error::DataFusionError| {
+        QueryError::failed(format!("`{name}` could not be made a table: {}", error.strip_backtrace()))
+    };
+    Ok(Arc::new(ListingTable::try_new(config).map_err(told)?.with_cache(cache)))
+}
+
+/// The columns of Parquet files of which nothing is declared yet.
+pub(super) async fn parquets(context: &SessionContext, found: &Found) -> Result<SchemaRef, QueryError> {
+    read(context, found, &BTreeMap::new()).await
+}
+
+/// The columns of files that say of themselves what they are, or may be asked.
+async fn read(context: &SessionContext, found: &Found, columns: &Columns) -> Result<SchemaRef, QueryError> {
     let mut agreed: Option<(&str, Schema)> = None;
     for (name, path) in &found.files {
         let rows = if agreed.is_none() { ROWS_OF_FIRST } else { ROWS_OF_OTHERS };
@@ -50,20 +190,32 @@ pub(super) async fn read(context: &SessionContext, found: &Found) -> Result<Sche
             Format::Ndjson => ndjson(name, path, rows)?,
         };
         check_names(name, &schema)?;
+        let schema = if found.format == Format::Parquet { overridden(&schema, columns) } else { schema };
         agreed = Some(match agreed {
             None => (name, schema),
-            Some((first, so_far)) => (first, agree(found.format, (first, &so_far), (name, &schema))?),
+            Some((first, so_far)) => (first, agree(found.format, columns, (first, &so_far), (name, &schema))?),
         });
     }
     let (_, schema) = agreed.ok_or_else(|| QueryError::failed("there are no files"))?;
-    // A column without a single value so far may hold anything, and anything is text.
+    // A column without a single value so far may hold anything, and anything is text. That nothing is missing may follow from rows.
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Null => Arc::new(Field::new(field.name(), DataType::Utf8, true)),
         // With narrow indices a dictionary may overflow, depending on what is in a row: its values do not.
         DataType::Dictionary(_, value) => Arc::new(Field::new(field.name(), value.as_ref().clone(), true)),
-        _ => Arc::clone(field),
+        _ => Arc::new(field.as_ref().clone().with_nullable(true)),
     });
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
+/// A file's columns with declared types in place of its own.
+fn overridden(schema: &Schema, columns: &Columns) -> Schema {
+    let field = |field: &Arc<Field>| match kind_in(columns, field.name()) {
+        None => Arc::clone(field),
+        // The engine reads text from Parquet as views, which copy nothing.
+        Some(ColumnType::Text) => Arc::new(Field::new(field.name(), DataType::Utf8View, true)),
+        Some(kind) => Arc::new(Field::new(field.name(), arrow_of(kind), true)),
+    };
+    Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>())
 }
 
 async fn parquet(context: &SessionContext, name: &str, path: &Path) -> Result<Schema, QueryError> {
@@ -151,16 +303,21 @@ fn check_names(name: &str, schema: &Schema) -> Result<(), QueryError> {
     let mut seen = BTreeSet::new();
     match schema.fields().iter().find(|field| !seen.insert(field.name())) {
         None => Ok(()),
-        Some(twice) => Err(QueryError::asked(
-            format!("`{name}` has two columns called `{}`", twice.name()),
-            "rename one, so that a question can say which it means",
-        )),
+        Some(twice) => Err(two_of(name, twice.name())),
     }
+}
+
+fn two_of(file: &str, column: &str) -> QueryError {
+    QueryError::asked(
+        format!("`{file}` has two columns called `{column}`"),
+        "rename one, so that a question can say which it means",
+    )
 }
 
 /// What two files agree on; the first says what the columns are.
 fn agree(
     format: Format,
+    columns: &Columns,
     (first, agreed): (&str, &Schema),
     (name, schema): (&str, &Schema),
 ) -> Result<Schema, QueryError> {
@@ -171,8 +328,8 @@ fn agree(
     let mut fields = Vec::new();
     for field in agreed.fields() {
         let Some((_, other)) = schema.column_with_name(field.name()) else {
-            // An object need not say what it has not.
-            if format == Format::Ndjson {
+            // An object need not say what it has not; what is declared is NULL where a file has it not.
+            if format == Format::Ndjson || kind_in(columns, field.name()).is_some() {
                 fields.push(Arc::new(field.as_ref().clone().with_nullable(true)));
                 continue;
             }
@@ -206,7 +363,9 @@ fn agree(
                 ));
             }
             Some(_) => {}
-            None if format == Format::Ndjson => fields.push(Arc::clone(other)),
+            None if format == Format::Ndjson || kind_in(columns, other.name()).is_some() => {
+                fields.push(Arc::clone(other))
+            }
             None => return Err(lacks(first, other.name(), name)),
         }
     }

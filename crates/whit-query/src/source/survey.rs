@@ -1,4 +1,6 @@
-//! What a declaration amounts to: the ladder with its caps and budgets, the columns, and what cannot be asked yet.
+//! What a declaration amounts to, by itself: nothing here follows from rows, nor from how many files or bytes there are.
+//!
+//! It is the ladder with its caps and budgets, the columns, and what cannot be asked yet.
 
 use super::schema::in_words;
 use super::{Source, Warehouse};
@@ -18,10 +20,6 @@ pub struct DatasetView {
     pub source: Vec<String>,
     /// How they are written.
     pub format: String,
-    /// How many there are.
-    pub files: usize,
-    /// How many bytes they have together.
-    pub bytes: u64,
     /// Whether the whole table is public.
     pub public: bool,
     /// The protected unit, in words; absent where the table is public.
@@ -30,6 +28,8 @@ pub struct DatasetView {
     pub rungs: Vec<RungView>,
     /// The columns in their order.
     pub columns: Vec<ColumnView>,
+    /// Columns of CSV files that have no declared type, so that nobody can ask for them.
+    pub untyped: Vec<String>,
     /// What cannot be asked, or is not limited, until more is declared.
     pub missing: Vec<String>,
 }
@@ -154,14 +154,18 @@ fn view(source: &Source) -> Result<DatasetView, QueryError> {
         name: dataset.name.clone(),
         source: dataset.source.clone(),
         format: source.format.to_string(),
-        files: source.files.len(),
-        bytes: source.bytes()?,
         public: dataset.public,
         unit: protected.map(Unit::to_string),
         rungs: ladder.as_ref().map(|(unit, ladder)| rungs(source, unit, ladder)).unwrap_or_default(),
         columns: columns.collect(),
+        untyped: source.untyped.clone(),
         missing: ladder.as_ref().map(|(unit, ladder)| missing(source, unit, ladder)).unwrap_or_default(),
     })
+}
+
+/// What people call the type of a column.
+pub(super) fn type_in_words(kind: &datafusion::arrow::datatypes::DataType) -> String {
+    in_words(kind)
 }
 
 fn rungs(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<RungView> {
@@ -238,6 +242,14 @@ fn missing(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<Stri
     let kind = protected.kind();
     let user = unit.user.as_ref().map(whit_core::declare::UserKey::column);
     let mut told = Vec::new();
+    if !source.untyped.is_empty() {
+        let names: Vec<String> = source.untyped.iter().map(|name| format!("`{name}`")).collect();
+        told.push(format!(
+            "no type for {}: nobody can ask for {} until columns.NAME.type says what it is",
+            listed(&names),
+            if names.len() == 1 { "it" } else { "them" }
+        ));
+    }
     let boundless = source.schema.fields().iter().filter(|field| {
         let name = field.name().as_str();
         field.data_type().is_numeric()

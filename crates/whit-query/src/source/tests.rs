@@ -1,3 +1,4 @@
+use super::owner::Owner;
 use super::scratch::Scratch;
 use super::*;
 use crate::error::Fault;
@@ -42,6 +43,10 @@ async fn told(scratch: &Scratch, text: &str) -> String {
     }
 }
 
+fn owner() -> Owner {
+    Owner::who_may_see_every_row()
+}
+
 async fn count(warehouse: &Warehouse, sql: &str) -> i64 {
     let batches = warehouse.context().sql(sql).await.unwrap().collect().await.unwrap();
     batches[0].column(0).as_any().downcast_ref::<Int64Array>().unwrap().value(0)
@@ -58,7 +63,7 @@ async fn a_glob_of_parquet_files_is_one_table() {
     assert_eq!(count(&warehouse, "SELECT count(DISTINCT user_id) FROM visits WHERE url = 'a.org'").await, 3);
     let error = warehouse.source("visit").err().unwrap();
     assert_eq!(error.hint.as_deref(), Some("did you mean `visits`?"));
-    assert!(source.bytes().unwrap() > 100);
+    assert!(source.bytes().unwrap() > 100); // for the owner
 }
 
 #[tokio::test]
@@ -67,17 +72,164 @@ async fn csv_and_ndjson_are_tables_too() {
     scratch.write("c.csv", "user_id,note,seconds,empty\n1,\"a, b\",5,\n2,\"two\nlines\",7.5,\n");
     scratch.write("j/1.ndjson", "{\"user_id\": \"x\", \"seconds\": 1}\n{\"user_id\": \"y\"}\n");
     scratch.write("j/2.jsonl", "{\"user_id\": \"x\", \"seconds\": 2.5, \"more\": true}\n");
-    let text = "[dataset.c]\nsource = 'c.csv'\nunit.user = 'user_id'\nunit.protect = 'user'\n\
-                [dataset.j]\nsource = 'j'\nunit.user = 'user_id'\nunit.protect = 'user'\n";
+    let text = "[dataset.c]\nsource = 'c.csv'\nnewlines_in_values = true\nunit.user = 'user_id'\nunit.protect = 'user'\n\
+                columns = { user_id = 'int', note = 'text', seconds = 'float' }\n\
+                [dataset.j]\nsource = 'j'\nunit.user = 'user_id'\nunit.protect = 'user'\n\
+                columns = { user_id = 'text', seconds = 'float', more = 'bool', never = 'date' }\n";
     let warehouse = open(&scratch, text).await.unwrap();
     assert_eq!(count(&warehouse, "SELECT count(*) FROM c").await, 2, "a line break in quotes ends no row");
     assert_eq!(count(&warehouse, "SELECT count(*) FROM c WHERE seconds > 6").await, 1);
     assert_eq!(count(&warehouse, "SELECT count(*) FROM j WHERE seconds > 0.5").await, 2);
+    assert_eq!(count(&warehouse, "SELECT count(never) + count(more) FROM j").await, 1);
     let kind = |table: &str, column: &str| {
         warehouse.source(table).unwrap().schema.field_with_name(column).unwrap().data_type().clone()
     };
-    assert_eq!((kind("c", "seconds"), kind("c", "empty")), (DataType::Float64, DataType::Utf8));
+    assert_eq!((kind("c", "seconds"), kind("c", "note")), (DataType::Float64, DataType::Utf8));
     assert_eq!((kind("j", "seconds"), kind("j", "more")), (DataType::Float64, DataType::Boolean));
+    assert_eq!(warehouse.source("c").unwrap().untyped, ["empty"]);
+}
+
+/// Whatever rows hold, the columns, their types, and what is said of them are the same, and each other row is what it was.
+#[tokio::test]
+async fn no_row_changes_a_type_or_another_row() {
+    let csv = "[dataset.t]\nsource = 't.csv'\nunit.user = 'user_id'\nunit.protect = 'user'\n\
+               columns = { user_id = 'int', x = 'int', note = 'text', day = 'date' }\n";
+    let ndjson = &csv.replace("t.csv", "t.ndjson");
+    let odd = [
+        "5,12.5,a,2024-01-01",
+        "5",
+        "5,1,2,3,4,5,6",
+        "5,\"open,1",
+        "x,y,z,w",
+        "\u{1},\"\"\"",
+        "5,1e400,,9999-99-99",
+        "\"",
+        ",,,",
+    ];
+    let odd_bytes: Vec<Vec<u8>> =
+        odd.iter().map(|line| line.as_bytes().to_vec()).chain([b"5,1,\xff\xfe,2024-01-01".to_vec()]).collect();
+    let odd_json = [
+        "{\"user_id\": 5, \"x\": 12.5}",
+        "{",
+        "[1]",
+        "nonsense",
+        "{\"user_id\": {\"a\": [}}",
+        "{\"user_id\": 5, \"x\": \"open",
+        "{\"new\": 1}",
+        "{}",
+        "{\"x\": 1e999, \"user_id\": 5}",
+        "{\"note\": \"\\ud800\", \"day\": [1]}",
+    ];
+    let others = "SELECT count(*) * 1000 + sum(x) * 10 + count(DISTINCT user_id) FROM t WHERE user_id < 5";
+    let files = odd_bytes.iter().map(|line| (csv, "t.csv", line.clone()));
+    for (text, name, line) in
+        files.chain(odd_json.iter().map(|line| (ndjson.as_str(), "t.ndjson", line.as_bytes().to_vec())))
+    {
+        let scratch = Scratch::new("no_row_changes");
+        let row = |user: i32, x: i32| match name {
+            "t.csv" => format!("{user},{x},n,2024-01-01\n"),
+            _ => format!("{{\"user_id\": {user}, \"x\": {x}, \"note\": \"n\"}}\n"),
+        };
+        let mut bytes = if name == "t.csv" { b"user_id,x,note,day\n".to_vec() } else { Vec::new() };
+        let with = |bytes: &mut Vec<u8>| (1..5).for_each(|user| bytes.extend(row(user, 2 * user).bytes()));
+        with(&mut bytes);
+        bytes.extend(&line);
+        bytes.push(b'\n');
+        with(&mut bytes);
+        scratch.write(name, &bytes);
+        let warehouse = open(&scratch, text).await.unwrap();
+        let shown = String::from_utf8_lossy(&line).into_owned();
+        let kinds: Vec<DataType> =
+            warehouse.source("t").unwrap().schema.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(kinds.len(), 4, "{shown}");
+        assert!(kinds.contains(&DataType::Int64) && kinds.contains(&DataType::Date32), "{shown}");
+        assert_eq!(count(&warehouse, others).await, 8000 + 400 + 4, "{shown}");
+        assert_eq!(count(&warehouse, "SELECT count(*) FROM t").await, 9, "a line is a row: {shown}");
+    }
+}
+
+/// However a file is divided among threads, it has the same rows.
+#[tokio::test]
+async fn threads_divide_a_file_and_lose_nothing() {
+    let scratch = Scratch::new("open_divided");
+    let mut text = String::from("user_id,note\n");
+    for user in 0..300_000 {
+        writeln!(text, "{user},n{}", user % 7).unwrap();
+    }
+    scratch.write("t.csv", &text);
+    let declared = Declaration::parse(
+        "[dataset.t]\nsource = 't.csv'\nunit.user = 'user_id'\nunit.protect = 'user'\ncolumns.user_id = 'int'\n",
+    )
+    .unwrap();
+    for threads in [1, 3, 16] {
+        let tuning = Tuning { memory: None, threads: Some(threads) };
+        let warehouse = Warehouse::open(declared.clone(), scratch.path(), tuning).await.unwrap();
+        assert_eq!(count(&warehouse, "SELECT count(DISTINCT user_id) FROM t").await, 300_000);
+        assert_eq!(count(&warehouse, "SELECT sum(user_id) FROM t").await, 299_999 * 150_000);
+        assert_eq!(count(&warehouse, "SELECT count(*) FROM t").await, 300_000);
+    }
+}
+
+#[tokio::test]
+async fn columns_go_by_their_names_in_each_file() {
+    let scratch = Scratch::new("open_headings");
+    scratch.write("in/a.csv", "user_id,x\n1,10\n");
+    scratch.write("in/b.csv", "\u{feff}x,\"user_id\",more\r\n20,2,z\r\n");
+    scratch.write("in/c.csv", "user_id\n3\n");
+    scratch.write("in/d.csv", "");
+    let text = "[dataset.t]\nsource = 'in'\nunit.user = 'user_id'\nunit.protect = 'user'\ncolumns = { user_id = 'int', x = 'int' }\n";
+    let warehouse = open(&scratch, text).await.unwrap();
+    assert_eq!(count(&warehouse, "SELECT sum(user_id) * 100 + sum(x) FROM t").await, 630);
+    assert_eq!(count(&warehouse, "SELECT count(*) * 10 + count(x) FROM t").await, 32, "what a file has not is NULL");
+    assert_eq!(warehouse.source("t").unwrap().untyped, ["more"]);
+}
+
+#[tokio::test]
+async fn private_lines_need_types_and_are_told_how_to_write_them() {
+    let scratch = Scratch::new("open_untyped");
+    scratch.write("t.csv", "user_id,x,secret\n1,2,3\n");
+    scratch.write("t.ndjson", "{\"user_id\": 1, \"x\": 2}\n");
+    let text =
+        |more: &str| format!("[dataset.t]\nsource = 't.csv'\nunit.user = 'user_id'\nunit.protect = 'user'\n{more}\n");
+    for (declared, expected) in [
+        (text(""), "`t.user_id`, which `unit.user` names, has no declared type | csv files have no types"),
+        (
+            text("columns.user_id = 'int'\ncolumns.x.bounds = [0, 1]"),
+            "`t.x`, which `columns.x` names, has no declared type",
+        ),
+        (text("columns.user_id = 'int'\nunit.element = 'lower(secret)'"), "declare columns.secret.type = "),
+        (
+            text("columns = { user_id = 'int', y = 'int' }"),
+            "`t` has no column `y`, which `columns.y` names | its columns are: user_id",
+        ),
+        (text("columns = { user_id = 'int', x = 'list(int)' }"), "a value of a CSV file is no list"),
+        (
+            text("").replace("t.csv", "t.ndjson"),
+            "`t.user_id`, which `unit.user` names, has no declared type | ndjson files",
+        ),
+    ] {
+        let found = told(&scratch, &declared).await;
+        assert!(found.contains(expected), "{found}");
+    }
+    let public = "[dataset.t]\nsource = 't.csv'\npublic = true\ncolumns.x = 'text'\n";
+    let public = open(&scratch, public).await.unwrap();
+    let kinds: Vec<_> =
+        public.source("t").unwrap().schema.fields().iter().map(|field| field.data_type().clone()).collect();
+    assert_eq!(kinds, [DataType::Int64, DataType::Utf8, DataType::Int64], "public files may be asked for the rest");
+}
+
+/// Files of one table whose types differ: the declared one wins, and what does not fit is NULL.
+#[tokio::test]
+async fn declared_types_win_over_those_of_parquet_files() {
+    let scratch = Scratch::new("open_parquet_types");
+    scratch.parquet("in/a.parquet", vec![("user_id", ints([1, 2])), ("x", ints([5, 6]))]);
+    scratch.parquet("in/b.parquet", vec![("x", floats([7.0, f64::NAN])), ("user_id", texts(["3", "nobody"]))]);
+    scratch.parquet("in/c.parquet", vec![("user_id", ints([4]))]);
+    let text = "[dataset.t]\nsource = 'in'\nunit.user = 'user_id'\nunit.protect = 'user'\ncolumns = { user_id = 'int', x = 'int' }\n";
+    let warehouse = open(&scratch, text).await.unwrap();
+    assert_eq!(count(&warehouse, "SELECT sum(user_id) * 100 + sum(x) FROM t").await, 1018);
+    assert_eq!(count(&warehouse, "SELECT count(*) * 100 + count(user_id) * 10 + count(x) FROM t").await, 543);
+    assert_eq!(count(&warehouse, "SELECT count(*) FROM t WHERE x > 5").await, 2, "filters too");
 }
 
 /// What one user wrote must never become another user's row, however large the file and however many threads read it.
@@ -90,7 +242,7 @@ async fn a_text_with_line_breaks_adds_no_rows() {
     }
     assert!(text.len() > 12 << 20, "the engine cuts files of ten mebibytes and more");
     scratch.write("c.csv", text);
-    let declared = "[dataset.c]\nsource = 'c.csv'\nunit.user = 'user_id'\nunit.protect = 'user'\n";
+    let declared = "[dataset.c]\nsource = 'c.csv'\nnewlines_in_values = true\nunit.user = 'user_id'\nunit.protect = 'user'\ncolumns = { user_id = 'int', note = 'text' }\n";
     let tuning = Tuning { memory: None, threads: Some(4) };
     let warehouse = Warehouse::open(Declaration::parse(declared).unwrap(), scratch.path(), tuning).await.unwrap();
     assert_eq!(count(&warehouse, "SELECT count(*) FROM c").await, 600_000);
@@ -110,8 +262,12 @@ async fn an_empty_table_is_a_table() {
     let scratch = Scratch::new("open_empty");
     scratch.parquet("e.parquet", vec![("user_id", ints([])), ("x", floats([]))]);
     scratch.write("e.csv", "user_id,x\n");
-    for file in ["e.parquet", "e.csv"] {
-        let text = format!("[dataset.e]\nsource = '{file}'\nunit.user = 'user_id'\nunit.protect = 'user'\n");
+    scratch.write("nothing.csv", "");
+    scratch.write("nothing.ndjson", "");
+    for file in ["e.parquet", "e.csv", "nothing.csv", "nothing.ndjson"] {
+        let text = format!(
+            "[dataset.e]\nsource = '{file}'\nunit.user = 'user_id'\nunit.protect = 'user'\ncolumns.user_id = 'int'\n"
+        );
         let warehouse = open(&scratch, &text).await.unwrap();
         assert_eq!(count(&warehouse, "SELECT count(*) FROM e").await, 0, "{file}");
     }
@@ -144,7 +300,7 @@ async fn odd_file_names_are_only_names() {
     for (number, name) in ["[a].csv", "a b.csv", "50%41.csv", "ü#?.csv", "a:b.csv", "q'q.csv"].iter().enumerate() {
         scratch.write(&format!("in/{name}"), format!("user_id,x\n{number},1\n"));
     }
-    let text = "[dataset.t]\nsource = 'in'\nunit.user = 'user_id'\nunit.protect = 'user'\n";
+    let text = "[dataset.t]\nsource = 'in'\nunit.user = 'user_id'\nunit.protect = 'user'\ncolumns.user_id = 'int'\n";
     let warehouse = open(&scratch, text).await.unwrap();
     assert_eq!(count(&warehouse, "SELECT count(DISTINCT user_id) FROM t").await, 6);
 }
@@ -161,6 +317,7 @@ async fn files_that_cannot_be_read_are_named() {
     scratch.write("twice.csv", "user_id,x,x\n1,2,3\n");
     scratch.write("broken.ndjson", "{\"user_id\": 1}\n{\"user_id\": secret\n");
     scratch.write("list.ndjson", "[{\"user_id\": 1, \"x\": \"secret\"}]\n");
+    let public = async |file: &str| told(&scratch, &format!("[dataset.t]\nsource = '{file}'\npublic = true")).await;
     scratch.write("odd.xlsx", "");
     let ask = async |file: &str| told(&scratch, &VISITS.replace("visits/*.parquet", file)).await;
     for file in ["cut/a.parquet", "none/a.parquet", "text/a.parquet"] {
@@ -169,17 +326,28 @@ async fn files_that_cannot_be_read_are_named() {
         assert!(!found.contains("secret"), "{found}");
     }
     for (file, expected) in [
-        ("ragged.csv", "`ragged.csv` cannot be read as CSV, near line 3: a line has more or fewer values"),
-        ("empty.csv", "`empty.csv` is empty, so it has no columns"),
-        ("twice.csv", "`twice.csv` has two columns called `x`"),
-        ("broken.ndjson", "`broken.ndjson` cannot be read as NDJSON"),
-        ("list.ndjson", "`list.ndjson` cannot be read as NDJSON"),
         ("odd.xlsx", "extension that is not known: `.xlsx`"),
         ("visits/*.csv", "no file matches `visits/*.csv`, the source of `visits`"),
         ("visits/c.parquet", "no file matches `visits/c.parquet`, the source of `visits` | did you mean `a.parquet`?"),
     ] {
         let found = ask(file).await;
         assert!(found.contains(expected) && !found.contains("secret"), "{file}: {found}");
+    }
+    for (file, expected) in [
+        ("ragged.csv", "`ragged.csv` cannot be read as CSV, near line 3: a line has more or fewer values"),
+        ("empty.csv", "`empty.csv` is empty, so it has no columns"),
+        ("twice.csv", "`twice.csv` has two columns called `x`"),
+        ("broken.ndjson", "`broken.ndjson` cannot be read as NDJSON"),
+        ("list.ndjson", "`list.ndjson` cannot be read as NDJSON"),
+    ] {
+        let found = public(file).await;
+        assert!(found.contains(expected) && !found.contains("secret"), "{file}: {found}");
+        // What is private is never asked, so nothing can be wrong with it: but for the heading, which is public.
+        let private = format!("{}columns = {{ user_id = 'int', x = 'int' }}", VISITS.replace("visits/*.parquet", file));
+        match file {
+            "twice.csv" => assert!(told(&scratch, &private).await.contains("two columns called `x`")),
+            _ => assert!(open(&scratch, &private).await.is_ok(), "{file}"),
+        }
     }
 }
 
@@ -207,7 +375,10 @@ async fn files_that_disagree_are_named_with_the_column() {
         ("csv", "column `x` stands in place 2 in `csv/a.csv` and in place 1 in `csv/b.csv`"),
         ("date", "column `x` is a date in `date/a.csv` and a whole number (Int64) in `date/b.csv`"),
     ] {
-        let found = told(&scratch, &text(folder)).await;
+        let found = match folder {
+            "csv" | "date" => told(&scratch, &format!("[dataset.t]\nsource = '{folder}'\npublic = true")).await,
+            _ => told(&scratch, &text(folder)).await,
+        };
         assert!(found.starts_with(expected), "{found}");
     }
     let order = open(&scratch, &text("order")).await.unwrap();
@@ -221,7 +392,7 @@ async fn a_declaration_that_does_not_fit_the_columns_is_told_where() {
     scratch.write("countries.csv", "code,size\nat,1\n");
     scratch.write("lists.ndjson", "{\"user_id\": [1], \"x\": 1}\n");
     let countries = "[dataset.countries]\nsource = 'countries.csv'\npublic = true\n";
-    let list = "[dataset.lists]\nsource = 'lists.ndjson'\nunit.user = 'user_id'\nunit.protect = 'user'\n";
+    let list = "[dataset.lists]\nsource = 'lists.ndjson'\nunit.user = 'user_id'\nunit.protect = 'user'\ncolumns.user_id = 'list(int)'\n";
     for (text, expected) in [
         (
             VISITS.replace("'user_id'", "'usr_id'"),
@@ -290,14 +461,14 @@ async fn keys_between_tables_have_one_type() {
     scratch.write("orders.csv", "customer_id,x\n1,2\n");
     scratch.write("customers.csv", "id,name\n1,n\n");
     scratch.write("named.csv", "id,name\nk1,n\n");
-    let text = |customers: &str| {
+    let text = |customers: &str, kind: &str| {
         format!(
-            "[dataset.orders]\nsource = 'orders.csv'\nunit.user = 'orders.customer_id -> customers.id'\nunit.protect = 'user'\n\
-             [dataset.customers]\nsource = '{customers}'\nunit.user = 'id'\nunit.protect = 'user'\n"
+            "[dataset.orders]\nsource = 'orders.csv'\nunit.user = 'orders.customer_id -> customers.id'\nunit.protect = 'user'\ncolumns.customer_id = 'int'\n\
+             [dataset.customers]\nsource = '{customers}'\nunit.user = 'id'\nunit.protect = 'user'\ncolumns.id = '{kind}'\n"
         )
     };
-    assert!(open(&scratch, &text("customers.csv")).await.is_ok());
-    let found = told(&scratch, &text("named.csv")).await;
+    assert!(open(&scratch, &text("customers.csv", "int")).await.is_ok());
+    let found = told(&scratch, &text("named.csv", "text")).await;
     assert!(found.starts_with("`orders.customer_id -> customers.id` does not lead anywhere: the one is a whole number (Int64), the other text"), "{found}");
 }
 
@@ -319,7 +490,7 @@ async fn a_fingerprint_is_of_the_content() {
 #[tokio::test]
 async fn an_inspection_knows_names_and_types_only() {
     let scratch = visits("inspect");
-    let seen = inspect(&scratch.path().join("visits")).await.unwrap();
+    let seen = inspect(&owner(), &scratch.path().join("visits")).await.unwrap();
     assert_eq!((seen.files, seen.format, seen.user.as_deref()), (2, Format::Parquet, Some("user_id")));
     assert_eq!((seen.url.as_deref(), seen.numbers.as_slice()), (Some("url"), ["seconds".to_owned()].as_slice()));
     let draft = seen.draft("visits", "visits");
@@ -328,9 +499,9 @@ async fn an_inspection_knows_names_and_types_only() {
     for file in ["visits/a.parquet", "visits/b.parquet"] {
         other.parquet(file, vec![("user_id", ints([9])), ("url", texts(["x"])), ("seconds", floats([-1e9]))]);
     }
-    let same = inspect(&other.path().join("visits")).await.unwrap().draft("visits", "visits");
+    let same = inspect(&owner(), &other.path().join("visits")).await.unwrap().draft("visits", "visits");
     assert_eq!(same, draft, "other values, the same draft");
-    let error = inspect(&scratch.path().join("nothing.csv")).await.unwrap_err();
+    let error = inspect(&owner(), &scratch.path().join("nothing.csv")).await.unwrap_err();
     assert!(error.sentence.contains("no file matches"), "{error}");
 }
 
@@ -346,7 +517,7 @@ async fn a_survey_shows_the_ladder_and_what_is_missing() {
     let (sites, visits) = (&views[0], &views[1]);
     assert!(sites.public && sites.unit.is_none() && sites.rungs.is_empty() && sites.missing.is_empty());
     assert_eq!(sites.columns[0].role, Some("public"));
-    assert_eq!((visits.files, visits.unit.as_deref()), (2, Some("element (user_id, url), replace")));
+    assert_eq!(visits.unit.as_deref(), Some("element (user_id, url), replace"));
     let rungs: Vec<_> = visits.rungs.iter().map(|rung| (rung.unit.as_str(), rung.holds, rung.caps.join(" "))).collect();
     assert_eq!(
         rungs,
@@ -394,4 +565,46 @@ fn a_runtime_has_the_threads_that_it_was_given() {
     assert_eq!(runtime(Some(3)).unwrap().metrics().num_workers(), 3);
     assert_eq!(runtime(Some(0)).unwrap().metrics().num_workers(), 1);
     assert!(runtime(None).unwrap().block_on(async { true }));
+}
+
+/// How long do a million lines take, beside the engine's own reader with the same types? Run it by its name, with `--ignored --nocapture`.
+#[tokio::test]
+#[ignore = "a measurement"]
+#[expect(clippy::print_stdout, reason = "it is what the measurement is for")]
+async fn a_million_lines_beside_the_engines_reader() {
+    let scratch = Scratch::new("race");
+    let mut text = String::from("user_id,shop,day,seconds,country\n");
+    for i in 0..1_000_000_u64 {
+        let shop = ["north", "south", "east", "west"][(i % 4) as usize];
+        writeln!(text, "{},{shop},2024-01-{:02},{}.25,at", i * 7919 % 40_000, i % 28 + 1, i % 600).unwrap();
+    }
+    let path = scratch.write("t.csv", &text);
+    let declared = "[dataset.t]\nsource = 't.csv'\nunit.user = 'user_id'\nunit.protect = 'user'\n\
+                    columns = { user_id = 'int', shop = 'text', day = 'date', seconds = 'float', country = 'text' }\n";
+    for threads in [1, 2] {
+        let tuning = Tuning { memory: None, threads: Some(threads) };
+        let warehouse = Warehouse::open(Declaration::parse(declared).unwrap(), scratch.path(), tuning).await.unwrap();
+        let schema = &warehouse.source("t").unwrap().schema;
+        let options = datafusion::prelude::CsvReadOptions::new().schema(schema);
+        warehouse.context().register_csv("engine", path.to_str().unwrap(), options).await.unwrap();
+        for what in
+            ["count(*)", "sum(user_id)", "count(shop) + sum(user_id) + count(day) + count(seconds) + count(country)"]
+        {
+            let mut took = Vec::new();
+            for table in ["t", "engine"] {
+                let laps = async || {
+                    let start = std::time::Instant::now();
+                    count(&warehouse, &format!("SELECT {what} FROM {table}")).await;
+                    start.elapsed().as_secs_f64()
+                };
+                let (mut best, mut laps_left) = (f64::MAX, 5);
+                while laps_left > 0 {
+                    best = best.min(laps().await);
+                    laps_left -= 1;
+                }
+                took.push(best);
+            }
+            println!("{threads} threads, {what}: {:.0} ms, engine {:.0} ms", 1e3 * took[0], 1e3 * took[1]);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::Error;
 use crate::number::{self, Wrong};
 use std::path::{Path, PathBuf};
-use whit::account::ledger::{Books, LedgerError};
+use whit::account::ledger::{Books, LedgerError, OperatorLog};
 use whit::query::plan::Asking;
 use whit::query::source::Tuning;
 use whit::query::{QueryError, Tables};
@@ -82,16 +82,20 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Tells whoever runs the command, and not whoever reads the answer, that the data is not what it was.
-    pub(super) fn warn_of_change(&self, talk: &mut dyn std::io::Write) -> std::io::Result<()> {
-        if self.tables.data_changed() {
-            writeln!(
-                talk,
-                "warning: the data changed since the ledger last saw it; earlier answers are about other rows"
-            )?;
+    /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks is told, nor whether the log could be written.
+    pub(super) fn log_change(&self) {
+        let log = OperatorLog::beside(self.books.path());
+        for dataset in self.tables.take_changed() {
+            let _ = log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));
         }
-        Ok(())
     }
+}
+
+/// Milliseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "a log has a clock; no mechanism and no accountant reads it")]
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
 }
 
 impl Asked {

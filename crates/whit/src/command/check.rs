@@ -1,21 +1,31 @@
 //! `whit check`: what a `whit.toml` amounts to, before anything is asked.
 
 use super::{Error, write_json};
+use crate::number::grouped;
 use crate::table::{Side, Table};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use whit::account::ledger::Books;
 use whit::core::declare::Declaration;
+use whit::query::Tables;
+use whit::query::source::owner::{Owner, OwnerView};
 use whit::query::source::{DatasetView, Tuning, Warehouse, runtime};
 
 /// Check a declaration against its files, and show the ladder.
 ///
 /// Reads `whit.toml`, finds every file that it names, and shows for each data set what one whit is, what a question costs at each
-/// rung, and what cannot be asked until more is declared. Spends nothing and leaves the ledger alone.
+/// rung, and what cannot be asked until more is declared. Reads no row of a private table, spends nothing and leaves the ledger alone.
+///
+/// With --owner every row is read, and what does not fit is told: values of another type, lines that are broken, values outside of bounds, what caps cut,
+/// whether the data changed. That is exact and private: it is for the owner of the data alone.
 #[derive(clap::Args)]
 pub(super) struct Check {
     /// The declaration.
     #[arg(value_name = "FILE", default_value = "whit.toml")]
     file: PathBuf,
+    /// Read every row, and tell the owner of the data what does not fit. Not for analysts: nothing of it is noised.
+    #[arg(long)]
+    owner: bool,
     /// Print JSON for programs instead of tables for people.
     #[arg(long)]
     json: bool,
@@ -24,6 +34,9 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let (declaration, folder) = declared(&self.file)?;
+        if self.owner {
+            return self.for_owner(declaration, &folder, out, talk);
+        }
         let tuning = Tuning::default();
         let warehouse = runtime(tuning.threads)?.block_on(Warehouse::open(declaration, &folder, tuning))?;
         let views = warehouse.survey()?;
@@ -36,6 +49,121 @@ impl Check {
         let number = if views.len() == 1 { "1 data set".to_owned() } else { format!("{} data sets", views.len()) };
         Ok(writeln!(talk, "{} is sound: {number}", self.file.display())?)
     }
+
+    /// What only the owner may see.
+    fn for_owner(
+        &self,
+        declaration: Declaration,
+        folder: &Path,
+        out: &mut dyn Write,
+        talk: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let ledger = folder.join(declaration.ledger.as_deref().unwrap_or("whit.ledger"));
+        let tables = Tables::of(declaration, folder, Tuning::default())?;
+        // Checking makes no ledger.
+        let mut books =
+            if ledger.exists() { Some(Books::open_existing(&ledger, &super::ledger::opening())?) } else { None };
+        let owner = Owner::who_may_see_every_row();
+        let views = tables.survey_for(&owner, |name| match &mut books {
+            Some(books) => tables.changed_since(&owner, name, books).map(Some),
+            None => Ok(None),
+        })?;
+        writeln!(talk, "for the owner of the data only: these numbers are exact")?;
+        if self.json {
+            return write_json(&serde_json::json!({ "datasets": views }), out);
+        }
+        views.iter().try_for_each(|view| write_for_owner(view, out))
+    }
+}
+
+/// A part of a whole as people say it.
+fn share(part: u64, whole: u64) -> String {
+    match (part, whole) {
+        (0, _) | (_, 0) => "–".to_owned(),
+        (part, whole) => format!("{} ({:.1} %)", grouped(&part.to_string()), 100.0 * part as f64 / whole as f64),
+    }
+}
+
+fn write_for_owner(view: &OwnerView, out: &mut dyn Write) -> Result<(), Error> {
+    let files = if view.files == 1 { "1 file".to_owned() } else { format!("{} files", view.files) };
+    let rows = grouped(&view.rows.to_string());
+    writeln!(out, "{}: {rows} rows in {files}, {}", view.name, bytes(view.bytes))?;
+    match view.changed {
+        Some(true) => {
+            writeln!(out, "  the data changed since the ledger last saw it: earlier answers are about other rows")?
+        }
+        Some(false) => writeln!(out, "  the data did not change since the ledger last saw it")?,
+        None => writeln!(out, "  there is no ledger yet")?,
+    }
+    if let Some(without) = view.without_user.filter(|&without| without > 0) {
+        writeln!(out, "  {} rows have no user, and are left out", share(without, view.rows))?;
+    }
+    if !view.untyped.is_empty() {
+        writeln!(out, "  not declared, so nobody can ask for them: {}", view.untyped.join(", "))?;
+    }
+    writeln!(out)?;
+    if !view.lines.is_empty() {
+        let mut table = Table::new([
+            ("lines with", Side::Left),
+            ("rows", Side::Right),
+            ("first", Side::Left),
+            ("what becomes of them", Side::Left),
+        ]);
+        for line in &view.lines {
+            table.row([line.fault, &share(line.rows, view.rows), line.first.as_deref().unwrap_or(""), line.becomes]);
+        }
+        table.write(out)?;
+        writeln!(out)?;
+    }
+    let mut table = Table::new([
+        ("column", Side::Left),
+        ("type", Side::Left),
+        ("missing", Side::Right),
+        ("of another type", Side::Right),
+        ("clamped", Side::Right),
+        ("other keys", Side::Right),
+        ("first of another type", Side::Left),
+    ]);
+    for column in &view.columns {
+        let name = column.role.map_or_else(|| column.name.clone(), |role| format!("{} ({role})", column.name));
+        let optional = |part: Option<u64>| part.map(|part| share(part, view.rows)).unwrap_or_default();
+        table.row([
+            name,
+            column.kind.clone(),
+            share(column.missing, view.rows),
+            share(column.wrong, view.rows),
+            optional(column.clamped),
+            optional(column.other_keys),
+            column.first_wrong.clone().unwrap_or_default(),
+        ]);
+    }
+    table.write(out)?;
+    writeln!(out)?;
+    if !view.caps.is_empty() {
+        let mut table = Table::new([
+            ("cap", Side::Left),
+            ("limit", Side::Right),
+            ("how many", Side::Right),
+            ("over it", Side::Right),
+            ("largest", Side::Right),
+            ("beyond it", Side::Right),
+        ]);
+        for cap in &view.caps {
+            let number = |number: u64| grouped(&number.to_string());
+            table.row([
+                cap.cap.to_owned(),
+                number(cap.limit),
+                number(cap.units),
+                share(cap.over, cap.units),
+                number(cap.largest),
+                share(cap.beyond, cap.all),
+            ]);
+        }
+        table.write(out)?;
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 /// Reads a declaration, and says in which folder it stands.
@@ -52,9 +180,7 @@ pub(super) fn declared(file: &Path) -> Result<(Declaration, PathBuf), Error> {
 }
 
 fn write(view: &DatasetView, out: &mut dyn Write) -> Result<(), Error> {
-    let files = if view.files == 1 { "file" } else { "files" };
-    let (format, size) = (&view.format, bytes(view.bytes));
-    writeln!(out, "{}: {} {format} {files}, {size} ({})", view.name, view.files, view.source.join(", "))?;
+    writeln!(out, "{}: {} ({})", view.name, view.format, view.source.join(", "))?;
     match &view.unit {
         Some(unit) => writeln!(out, "  protects one {unit}\n")?,
         None => writeln!(out, "  public: it joins freely, and costs nothing\n")?,

@@ -62,8 +62,7 @@ impl Hitters {
         progress.start("counting users");
         let answer = ask::hitters(&open.tables, &question, &self.asked.asking(), &mut open.books, &open.analyst);
         progress.finish();
-        let answer = answer?;
-        open.warn_of_change(talk)?;
-        write_answer(&answer, &self.output, out, talk)
+        open.log_change();
+        write_answer(&answer?, &self.output, out, talk)
     }
 }

@@ -4,11 +4,13 @@ use super::{Error, write_file};
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use whit::core::declare::table_name;
+use whit::query::source::owner::Owner;
 use whit::query::source::{inspect, runtime};
 
 /// Look at the names and types of some data, and write the draft of a declaration.
 ///
-/// No value of any row is used: bounds that were taken from the data would tell of its largest value, and that belongs to somebody.
+/// It is for the owner of the data. CSV and NDJSON files have no types, so their values are looked at to draft some; the draft says so. Nothing
+/// else of a value is used: bounds that were taken from the data would tell of its largest value, and that belongs to somebody.
 #[derive(clap::Args)]
 pub(super) struct Init {
     /// A Parquet, CSV or NDJSON file, a glob in quotes, or a folder of such files.
@@ -27,7 +29,7 @@ pub(super) struct Init {
 impl Init {
     pub(super) fn run(&self, talk: &mut dyn Write) -> Result<(), Error> {
         let name = self.name()?;
-        let seen = runtime(None)?.block_on(inspect(&self.path))?;
+        let seen = runtime(None)?.block_on(inspect(&Owner::who_may_see_every_row(), &self.path))?;
         if self.output.exists() && !self.force {
             return Err(Error::Asked {
                 sentence: format!("`{}` is there already", self.output.display()),
@@ -36,6 +38,18 @@ impl Init {
         }
         let draft = seen.draft(&name, &self.source());
         let written = write_file(self.output.clone(), &draft, talk)?;
+        if seen.looked {
+            writeln!(talk, "  {} files have no types: values were looked at to draft some; confirm each", seen.format)?;
+        }
+        for (column, kind, odd, values) in &seen.odd {
+            writeln!(
+                talk,
+                "  {column} is drafted as {kind}: {odd} of {values} values that were looked at are not, and count as missing"
+            )?;
+        }
+        if seen.newlines {
+            writeln!(talk, "  values in quotes hold line breaks: newlines_in_values = true was drafted")?;
+        }
         match &seen.user {
             Some(user) => writeln!(talk, "  {user} was taken for the user: check that, and unit.protect")?,
             None => writeln!(talk, "  say whose a row is: uncomment unit.user, and name its column")?,

@@ -65,8 +65,7 @@ impl Query {
         progress.start("asking");
         let answer = open.tables.ask(&sql, &self.limits.with(self.asked.asking()), &mut open.books, &open.analyst);
         progress.finish();
-        let answer = answer?;
-        open.warn_of_change(talk)?;
-        write_answer(&answer, &self.output, out, talk)
+        open.log_change();
+        write_answer(&answer?, &self.output, out, talk)
     }
 }

@@ -239,9 +239,9 @@ impl Session {
     fn try_obey(&mut self, order: &Order<'_>, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         match order {
             Order::Ask(sql) => {
-                let answer = self.open.tables.ask(sql, &self.asking, &mut self.open.books, &self.open.analyst)?;
-                self.open.warn_of_change(talk)?;
-                write_answer(&answer, &OutputOptions::default(), out, talk)
+                let answer = self.open.tables.ask(sql, &self.asking, &mut self.open.books, &self.open.analyst);
+                self.open.log_change();
+                write_answer(&answer?, &OutputOptions::default(), out, talk)
             }
             Order::Preview(sql) => {
                 let (tables, books) = (&self.open.tables, &mut self.open.books);

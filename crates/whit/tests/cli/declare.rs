@@ -36,7 +36,10 @@ unit.user = "user_id"
 unit.element = "day"
 unit.protect = "element"
 unit.caps = { elements_per_user = 30 }
-columns.country = { keys = "countries.code" }
+columns.user_id = "int"
+columns.day = "date"
+columns.country = { type = "text", keys = "countries.code" }
+columns.seconds = "float"
 budget.element = { epsilon = 3.0, delta = 1e-6 }
 budget.user = { epsilon = 30.0, delta = 1e-6 }
 
@@ -57,7 +60,7 @@ fn a_draft_is_written_once_and_stands() {
     assert!(draft.contains("[dataset.visits]") && draft.contains("unit.user = \"user_id\""), "{draft}");
     assert!(!draft.contains("77.5"), "no value leaves the data: {draft}");
     let text = shown(&whit_in(&folder, &["check"]));
-    assert!(text.starts_with("visits: 2 csv files, "), "{text}");
+    assert!(text.starts_with("visits: csv ("), "{text}");
     assert!(text.contains("protects one user (user_id), replace"), "{text}");
 
     let again = whit_in(&folder, &["init", "visits"]);
@@ -73,7 +76,7 @@ fn a_draft_elsewhere_finds_its_way_back() {
     let output = whit_in(&folder, &["init", "visits/*.csv", "--output", "declared/whit.toml"]);
     assert!(output.status.success(), "{}", told(&output));
     let text = shown(&whit_in(&folder, &["check", "declared/whit.toml"]));
-    assert!(text.starts_with("visits: 2 csv files, "), "{text}");
+    assert!(text.starts_with("visits: csv ("), "{text}");
 }
 
 #[test]
@@ -105,12 +108,12 @@ fn check_shows_the_ladder_with_its_caps_and_budgets() {
     assert_eq!(line("user "), ["user", "(user_id)", "replace", "60", "elements_per_user = 30", "ε = 30, δ = 1e-6"]);
     assert_eq!(line("country "), ["country", "text", "those of countries.code"]);
     assert!(text.contains("- no bounds on `seconds`: SUM, AVG and quantiles of it are refused until"), "{text}");
-    assert!(text.contains("countries: 1 csv file, ") && text.contains("public: it joins freely"), "{text}");
+    assert!(text.contains("countries: csv (countries.csv)") && text.contains("public: it joins freely"), "{text}");
     assert!(!folder.join("whit.ledger").exists(), "checking spends nothing");
 
     let json: Value = serde_json::from_str(&shown(&whit_in(&folder, &["check", "--json"]))).expect("JSON");
     let visits = &json["datasets"][1];
-    assert_eq!((&visits["name"], &visits["files"]), (&Value::from("visits"), &Value::from(2)));
+    assert_eq!((&visits["name"], visits.get("files"), visits.get("bytes")), (&Value::from("visits"), None, None));
     assert_eq!((&visits["rungs"][1]["rung"], &visits["rungs"][1]["holds"]), (&Value::from("user"), &Value::from(60)));
     assert_eq!(visits["rungs"][0]["budgets"][0]["epsilon"], 3.0);
     assert_eq!(visits["columns"][2]["keys"], "countries.code");
@@ -136,12 +139,12 @@ fn what_is_wrong_is_said_with_a_hint() {
         (
             "[dataset.countries]",
             "[dataset.visits]",
-            "whit.toml, line 12: this is not TOML: duplicate key at `[dataset.visits]`\n  hint: ",
+            "whit.toml, line 15: this is not TOML: duplicate key at `[dataset.visits]`\n  hint: ",
         ),
         (
             "columns.country = {",
             "columns.country = { bounds = [0, 1],",
-            "`visits.country` has bounds, but is text\n  hint: ",
+            "whit.toml, line 10: `dataset.visits.columns.country` has bounds, but is declared as text\n  hint: ",
         ),
     ] {
         std::fs::write(folder.join("whit.toml"), DECLARED.replace(line, instead)).expect("room");
@@ -162,4 +165,105 @@ fn what_is_wrong_is_said_with_a_hint() {
     let name = whit_in(&folder, &["init", "visits", "--name", "My Visits", "--output", "other.toml"]);
     assert!(told(&name).contains("take --name my_visits"), "{}", told(&name));
     assert!(!folder.join("other.toml").exists());
+}
+
+/// Rows of which nearly all are wrong, in every way.
+const ODD: &str = "user_id,day,country,seconds,note\n1,2024-01-01,at,5,x\n1,2024-01-01,at,700,x\n1,2024-01-01,mars,n/a,x\n\
+                   ,2024-01-02,de,7,x\n2,yesterday,de,7,\"open\n3,2024-01-03\n4,2024-01-03,de,1,x,y,z\nnobody,2024-01-04,at,3,x\n";
+
+const OWNED: &str = r#"
+[dataset.visits]
+source = "visits/*.csv"
+unit.user = "user_id"
+unit.element = "day"
+unit.protect = "element"
+unit.caps = { elements_per_user = 1, rows_per_element = 2 }
+columns.user_id = "int"
+columns.day = "date"
+columns.country = { type = "text", keys = ["at", "de"] }
+columns.seconds = { type = "int", bounds = [0, 600] }
+budget.element = { epsilon = 3.0, delta = 1e-6 }
+"#;
+
+#[test]
+fn the_owner_sees_what_does_not_fit_and_the_analyst_does_not() {
+    let folder = shop("check_owner");
+    std::fs::write(folder.join("whit.toml"), OWNED).expect("room");
+    let heading = ODD.lines().next().expect("it has one");
+    std::fs::write(folder.join("visits/1.csv"), format!("{heading}\n1,2024-01-01,at,5,x\n")).expect("room");
+    let analyst = |arguments: &[&str]| {
+        let output = whit_in(&folder, arguments);
+        (output.status.code(), output.stdout, output.stderr)
+    };
+    let ways: [&[&str]; 3] =
+        [&["check"], &["check", "--json"], &["preview", "SELECT SUM(seconds) FROM visits", "--epsilon", "0.1"]];
+    let before = ways.map(analyst);
+    std::fs::write(folder.join("visits/1.csv"), ODD).expect("room");
+    std::fs::write(folder.join("visits/3.csv"), "").expect("room");
+    assert_eq!(ways.map(analyst), before, "nothing that an analyst sees follows from rows");
+
+    let output = whit_in(&folder, &["check", "--owner", "--json"]);
+    assert!(told(&output).contains("for the owner of the data only"), "{}", told(&output));
+    let json: Value = serde_json::from_str(&shown(&output)).expect("JSON");
+    let visits = &json["datasets"][0];
+    assert_eq!((&visits["rows"], &visits["files"], &visits["untyped"][0]), (&9.into(), &3.into(), &"note".into()));
+    assert_eq!(visits["without_user"], 2, "one is empty, and one is no number");
+    let column = |name: &str| {
+        let columns = visits["columns"].as_array().expect("a list");
+        columns.iter().find(|column| column["name"] == name).expect("it is declared").clone()
+    };
+    let seconds = column("seconds");
+    assert_eq!((&seconds["wrong"], &seconds["missing"], &seconds["clamped"]), (&1.into(), &2.into(), &1.into()));
+    assert!(seconds["first_wrong"].as_str().expect("a place").ends_with("visits/1.csv:4"), "{seconds}");
+    assert_eq!((&column("day")["wrong"], &column("country")["other_keys"]), (&1.into(), &1.into()));
+    let faults: Vec<(&str, u64)> = visits["lines"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|line| (line["fault"].as_str().expect("words"), line["rows"].as_u64().expect("a number")))
+        .collect();
+    assert_eq!(
+        faults,
+        [
+            ("fewer values than the heading has names", 1),
+            ("more values than the heading has names", 1),
+            ("a quote that its line does not close", 1)
+        ]
+    );
+    let cap = &visits["caps"][1];
+    assert_eq!((&cap["cap"], &cap["over"], &cap["beyond"]), (&"rows_per_element".into(), &1.into(), &1.into()));
+
+    let text = shown(&whit_in(&folder, &["check", "--owner"]));
+    for words in [
+        "9 rows in 3 files",
+        "2 (22.2 %) rows have no user",
+        "not declared, so nobody can ask for them: note",
+        "rows_per_element",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!folder.join("whit.ledger").exists(), "checking makes no ledger");
+}
+
+#[test]
+fn a_draft_says_that_it_looked_and_its_types_stand() {
+    let folder = shop("init_types");
+    std::fs::write(folder.join("visits/1.csv"), ODD).expect("room");
+    let output = whit_in(&folder, &["init", "visits"]);
+    let talk = told(&output);
+    assert!(output.status.success() && talk.contains("values were looked at to draft some"), "{talk}");
+    let draft = std::fs::read_to_string(folder.join("whit.toml")).expect("it was written");
+    assert!(draft.contains("It LOOKED at values") && draft.contains("columns.seconds.type = "), "{draft}");
+    assert!(!draft.contains("mars") && !draft.contains("yesterday"), "and nothing but types: {draft}");
+    assert!(whit_in(&folder, &["check"]).status.success());
+    // Without types there is nothing to ask for, and the next step is told.
+    let bare = draft.lines().filter(|line| !line.starts_with("columns.")).collect::<Vec<_>>().join("\n");
+    std::fs::write(folder.join("whit.toml"), bare).expect("room");
+    let refused = whit_in(&folder, &["check"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let talk = told(&refused);
+    assert!(
+        talk.contains("`visits.user_id`, which `unit.user` names, has no declared type") && talk.contains("whit init"),
+        "{talk}"
+    );
 }

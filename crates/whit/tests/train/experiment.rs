@@ -199,6 +199,7 @@ private = false
 "#;
     let folder = lab("labels", arms);
     let declared = "[dataset.visits]\nsource = \"visits.csv\"\nunit.label = \"y\"\nunit.protect = \"label\"\n\
+                    columns.x = \"float\"\ncolumns.z = \"float\"\ncolumns.y = \"int\"\ncolumns.split = \"text\"\n\
                     budget.label = { epsilon = 3.0, delta = 1e-6 }\n";
     std::fs::write(folder.join("whit.toml"), declared).unwrap();
     let training = std::fs::read_to_string(folder.join("train.toml")).unwrap().replace("units = 1600\n", "");
@@ -218,8 +219,8 @@ private = false
     let panels = "title = \"users\"\nmeasure = \"accuracy\"\npanels = { values = [\"t0\", \"t4\"], name = \"up to\" }\n\
                   [[arm]]\nname = \"labels\"\nfile = \"train.toml\"\nset = { where = \"topic <= '{panel}'\", privacy = { way = \"response\" } }\n";
     std::fs::write(folder.join("experiment.toml"), panels).unwrap();
-    std::fs::write(folder.join("whit.toml"), declared.replace("unit.label", "unit.user = \"user\"\nunit.label"))
-        .unwrap();
+    let users = "unit.user = \"user\"\ncolumns.user = \"text\"\ncolumns.topic = \"text\"\nunit.label";
+    std::fs::write(folder.join("whit.toml"), declared.replace("unit.label", users)).unwrap();
     let told = json(&folder, &["experiment", "experiment.toml"]);
     let epsilons: Vec<f64> =
         told["runs"].as_array().unwrap().iter().map(|run| run["rungs"][0]["epsilon"].as_f64().unwrap()).collect();

@@ -11,6 +11,7 @@ mod project;
 mod reader;
 mod respond;
 mod resume;
+mod slope;
 mod spec;
 mod trial;
 mod watch;
@@ -204,9 +205,7 @@ impl Train {
         self.opening.keep(&open.tables).check().map_err(LearnError::from)?;
         progress.start("looking whether the files are those that the ledger knows");
         question.fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
-        if owner.is_some() {
-            open.warn_of_change(talk)?;
-        }
+        open.log_change();
         let file = self.training.file_name().unwrap_or_default().to_string_lossy();
         question.text = format!("whit train {file}: {} from {}", spec.target, spec.features.join(", "));
         let path = Spec::beside(&self.training, &spec.output.model);

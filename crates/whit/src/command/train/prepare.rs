@@ -7,6 +7,7 @@ use super::beside;
 use super::interval::Intervals;
 use super::project::Directions;
 use super::respond::Answers;
+use super::slope;
 use super::spec::{self, Moves, Spec, asked};
 use crate::command::Error;
 use whit::account::ledger::{Books, Question};
@@ -17,6 +18,7 @@ use whit::learn::model::{Named, Network};
 use whit::learn::optimise::{Average, Optimiser};
 use whit::learn::params::Layout;
 use whit::learn::source::{Cut, Places};
+use whit::learn::plan::check_scale;
 use whit::learn::store::Builder;
 use whit::learn::train::{Learner, Padding, Parts, Tuning, Way};
 use whit::learn::{
@@ -239,14 +241,11 @@ pub(super) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
         }
         _ => 1,
     };
-    // Bytes are scaled when they are picked, so that all of them must be numbers then.
-    if ![0.0, 255.0_f32].iter().all(|byte| byte.mul_add(spec.scale, spec.offset).is_finite()) {
-        return Err(asked("`scale` and `offset` must be numbers", "leave them out to take columns as they are"));
-    }
     let mut widths = spec.widths.clone();
     if let (Named::Convolutional { image, .. }, [only]) = (&spec.model, &spec.features[..]) {
         widths.entry(only.clone()).or_insert_with(|| image.iter().product());
     }
+    check_scale(spec.scale, spec.offset).map_err(|error| asked(error.to_string(), error.hint()))?;
     Ok(Recipe {
         dataset: spec.dataset.clone(),
         features: spec.features.clone(),
@@ -580,6 +579,7 @@ pub(super) fn promise(spec: &Spec, tables: &Tables, shown: Option<&InView>) -> R
 /// Plans a run, with secret noise or what the file says instead. No private row is read.
 pub(super) fn plan(spec: &Spec, tables: &Tables) -> Result<Planned, Error> {
     let mut notes = check(spec, tables)?;
+    let spec = &*slope::clipped(spec, tables, &mut notes)?;
     let noise = match spec.output.seed {
         None => Noise::Secret { threads: 1 },
         Some(seed) => {

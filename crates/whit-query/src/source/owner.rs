@@ -1,0 +1,314 @@
+//! What the owner of the data may see, and nobody else.
+//!
+//! Two roles: the *owner* has the files and may see all that is in them; the *analyst* sees answers, refusals and messages, and none of those may follow
+//! from rows but through noise. Everything that reads private rows in order to tell about them is here, and asks for an [`Owner`], which
+//! `whit check --owner` and `whit init` make and no question does.
+
+use super::files::unreadable;
+use super::text::Shape;
+use super::text::tally::Found;
+use super::{Source, survey};
+use crate::engine::{planning, running};
+use crate::error::QueryError;
+use crate::release::Tables;
+use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::TableReference;
+use datafusion::logical_expr::Expr;
+use datafusion::prelude::ident;
+use serde::Serialize;
+use whit_account::ledger::Books;
+use whit_core::declare::{Bounds, Keys, UserKey};
+
+/// Somebody who has the files and may see what is in them. Making one says so; what it unlocks goes to that person and to no analyst.
+#[derive(Debug)]
+pub struct Owner(());
+
+impl Owner {
+    /// Whoever runs this is the owner of the data, and reads the output alone.
+    pub fn who_may_see_every_row() -> Self {
+        Self(())
+    }
+}
+
+/// One data set, as its owner looks at it. Every number is exact, and private.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OwnerView {
+    /// Its name.
+    pub name: String,
+    /// How many files there are.
+    pub files: usize,
+    /// How many bytes they have together.
+    pub bytes: u64,
+    /// How many rows there are.
+    pub rows: u64,
+    /// Whether the data is another than the ledger last saw; nothing where there is no ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
+    /// Lines that are not written as they should be.
+    pub lines: Vec<LineFault>,
+    /// The columns that are read.
+    pub columns: Vec<ColumnFaults>,
+    /// Names in the headings that have no declared type, and are not read.
+    pub untyped: Vec<String>,
+    /// Rows that are left out because nothing says whose they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_user: Option<u64>,
+    /// What caps cut.
+    pub caps: Vec<CapView>,
+}
+
+/// Lines of one fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LineFault {
+    /// What is wrong, in words.
+    pub fault: &'static str,
+    /// What is done about it.
+    pub becomes: &'static str,
+    /// How many lines have it.
+    pub rows: u64,
+    /// The first of them: file and line.
+    pub first: Option<String>,
+}
+
+/// What is wrong with the values of one column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ColumnFaults {
+    /// Its name.
+    pub name: String,
+    /// Its type, in words.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it is for, where it is the user or the label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<&'static str>,
+    /// Rows in which it is NULL, for whatever reason.
+    pub missing: u64,
+    /// Rows in which something stands that is not of its type, and so is NULL.
+    pub wrong: u64,
+    /// The first of them: file and line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_wrong: Option<String>,
+    /// Values that declared bounds clamp.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clamped: Option<u64>,
+    /// Values that are none of the declared keys, and so are left out where they are grouped by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_keys: Option<u64>,
+}
+
+/// What one cap cuts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CapView {
+    /// Its name.
+    pub cap: &'static str,
+    /// What it is declared as.
+    pub limit: u64,
+    /// How many there are of whom it caps: users, or elements of users.
+    pub units: u64,
+    /// How many of them have more.
+    pub over: u64,
+    /// The most that one of them has.
+    pub largest: u64,
+    /// How many rows or elements there are in all,
+    pub all: u64,
+    /// and how many of them are beyond the cap.
+    pub beyond: u64,
+}
+
+impl Tables {
+    /// Reads every row, and tells the owner what does not fit the declaration. `changed` says whether the ledger last saw other data.
+    pub fn survey_for(
+        &self,
+        _: &Owner,
+        mut changed: impl FnMut(&str) -> Result<Option<bool>, QueryError>,
+    ) -> Result<Vec<OwnerView>, QueryError> {
+        let private = self.warehouse().sources().filter(|source| !source.dataset.public);
+        private.map(|source| self.view_for_owner(source, changed(&source.dataset.name)?)).collect()
+    }
+
+    /// Whether a data set is another than the ledger last saw. For the owner: it tells of rows. Nothing is noted.
+    pub fn changed_since(&self, _: &Owner, dataset: &str, books: &mut Books) -> Result<bool, QueryError> {
+        let now = self.own_fingerprint(dataset, books)?;
+        books.source_changed(dataset, &now).map_err(crate::release::of_ledger)
+    }
+
+    fn view_for_owner(&self, source: &Source, changed: Option<bool>) -> Result<OwnerView, QueryError> {
+        let dataset = &source.dataset;
+        let tally = match &source.text {
+            Some(text) => text.tally().map_err(|error| unreadable(&dataset.source.join(", "), &error))?,
+            None => super::text::tally::Tally::default(),
+        };
+        let place = |found: &Found| {
+            found.first.map(|(file, line)| {
+                let name = source.files.get(file).map(|path| path.to_string_lossy().into_owned());
+                format!("{}:{line}", name.unwrap_or_default())
+            })
+        };
+        let lines = tally.shapes.iter().map(|(shape, found)| {
+            let (fault, becomes) = in_words(*shape);
+            LineFault { fault, becomes, rows: found.rows, first: place(found) }
+        });
+        let lines = lines.collect();
+        let (rows, mut columns) = self.columns_for_owner(source)?;
+        for (column, found) in columns.iter_mut().zip(&tally.wrong) {
+            (column.wrong, column.first_wrong) = (found.rows, place(found));
+        }
+        let user = dataset.unit.as_ref().and_then(|unit| unit.user.as_ref()).map(UserKey::column);
+        let without_user =
+            user.and_then(|user| columns.iter().find(|column| column.name == user)).map(|user| user.missing);
+        let caps = match user {
+            Some(user) => self.caps_for_owner(source, user)?,
+            None => Vec::new(),
+        };
+        Ok(OwnerView {
+            name: dataset.name.clone(),
+            files: source.files.len(),
+            bytes: source.bytes()?,
+            rows,
+            changed,
+            lines,
+            columns,
+            untyped: source.untyped.clone(),
+            without_user,
+            caps,
+        })
+    }
+
+    /// How many rows there are, and what their values are like.
+    fn columns_for_owner(&self, source: &Source) -> Result<(u64, Vec<ColumnFaults>), QueryError> {
+        let dataset = &source.dataset;
+        let mut wanted = vec!["count(*)".to_owned()];
+        let mut columns = Vec::new();
+        for field in source.schema.fields() {
+            let name = quoted(field.name());
+            wanted.push(format!("count({name})"));
+            let clamped = match dataset.bounds(field.name()) {
+                Some(Bounds::Declared { low, high }) => {
+                    let number = format!("CAST({name} AS DOUBLE)");
+                    wanted.push(format!("sum(CASE WHEN {number} < {low:?} OR {number} > {high:?} THEN 1 ELSE 0 END)"));
+                    true
+                }
+                Some(Bounds::Auto) | None => false,
+            };
+            let keyed = match dataset.keys(field.name()) {
+                Some(Keys::Listed(keys)) => {
+                    let keys: Vec<String> = keys.iter().map(|key| format!("'{}'", key.replace('\'', "''"))).collect();
+                    let text = format!("CAST({name} AS VARCHAR)");
+                    wanted.push(format!("sum(CASE WHEN {text} NOT IN ({}) THEN 1 ELSE 0 END)", keys.join(", ")));
+                    true
+                }
+                Some(Keys::FromTable { table, column }) => {
+                    let keys = format!("SELECT CAST({} AS VARCHAR) FROM {}", quoted(column), quoted(table));
+                    let there = format!(
+                        "SELECT count(*) FROM {} WHERE CAST({name} AS VARCHAR) NOT IN ({keys})",
+                        quoted(&dataset.name)
+                    );
+                    wanted.push(format!("({there})"));
+                    true
+                }
+                None => false,
+            };
+            columns.push((field, clamped, keyed));
+        }
+        let sql = format!("SELECT {} FROM {}", wanted.join(", "), quoted(&dataset.name));
+        let mut numbers = self.numbers(&sql)?.into_iter();
+        let mut next = || numbers.next().unwrap_or(0);
+        let rows = next();
+        let unit = dataset.unit.as_ref();
+        let view = |(field, clamped, keyed): (&std::sync::Arc<datafusion::arrow::datatypes::Field>, bool, bool)| {
+            let name = field.name().clone();
+            let role = if unit.and_then(|unit| unit.user.as_ref()).is_some_and(|user| user.column() == name) {
+                Some("user")
+            } else {
+                unit.and_then(|unit| unit.label.as_ref()).filter(|label| **label == name).map(|_| "label")
+            };
+            ColumnFaults {
+                role,
+                kind: survey::type_in_words(field.data_type()),
+                missing: rows - next().min(rows),
+                wrong: 0,
+                first_wrong: None,
+                clamped: clamped.then(&mut next),
+                other_keys: keyed.then(&mut next),
+                name,
+            }
+        };
+        Ok((rows, columns.into_iter().map(view).collect()))
+    }
+
+    /// What the caps on users and elements cut.
+    fn caps_for_owner(&self, source: &Source, user: &str) -> Result<Vec<CapView>, QueryError> {
+        let Some(unit) = &source.dataset.unit else { return Ok(Vec::new()) };
+        // A name that no question may use.
+        let view = "__whit_owner";
+        let context = self.warehouse().context();
+        let element: Expr = self.element(&source.dataset.name).cloned().unwrap_or_else(|| datafusion::prelude::lit(0));
+        let owned = self.runtime().block_on(async {
+            let table = context.table(TableReference::bare(source.dataset.name.as_str())).await?;
+            table.select(vec![ident(user).alias("u"), element.alias("e")])?.filter(ident("u").is_not_null())
+        });
+        let owned = owned.map_err(|error| planning(&error))?;
+        context.register_table(view, owned.into_view()).map_err(|error| planning(&error))?;
+        let by_element = format!("SELECT u, e, count(*) AS n FROM {view} GROUP BY u, e");
+        let mut caps = Vec::new();
+        let counted = [
+            ("rows_per_user", unit.caps.rows_per_user, format!("SELECT u, count(*) AS n FROM {view} GROUP BY u")),
+            (
+                "elements_per_user",
+                unit.caps.elements_per_user,
+                format!("SELECT u, count(*) AS n FROM ({by_element}) GROUP BY u"),
+            ),
+            ("rows_per_element", unit.caps.rows_per_element, by_element),
+        ];
+        let told = || -> Result<(), QueryError> {
+            for (cap, limit, sql) in counted {
+                let Some(limit) = limit else { continue };
+                let numbers = self.numbers(&format!(
+                    "SELECT count(*), coalesce(sum(CASE WHEN n > {limit} THEN 1 ELSE 0 END), 0), coalesce(max(n), 0), coalesce(sum(n), 0), \
+                     coalesce(sum(CASE WHEN n > {limit} THEN n - {limit} ELSE 0 END), 0) FROM ({sql})"
+                ))?;
+                let [units, over, largest, all, beyond] = numbers[..] else { continue };
+                caps.push(CapView { cap, limit, units, over, largest, all, beyond });
+            }
+            Ok(())
+        };
+        let done = told();
+        context.deregister_table(view).map_err(|error| planning(&error))?;
+        done.map(|()| caps)
+    }
+
+    /// The one row of a question that gives whole numbers.
+    fn numbers(&self, sql: &str) -> Result<Vec<u64>, QueryError> {
+        let batches = self.runtime().block_on(async {
+            let frame = self.warehouse().context().sql(sql).await.map_err(|error| planning(&error))?;
+            frame.collect().await.map_err(|error| running(&error))
+        })?;
+        let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(Vec::new()) };
+        let number = |column: &std::sync::Arc<dyn Array>| {
+            let whole = cast(column, &DataType::Int64).map_err(|error| QueryError::failed(error.to_string()))?;
+            let whole = whole.as_primitive::<Int64Type>();
+            Ok(if whole.is_null(0) { 0 } else { u64::try_from(whole.value(0)).unwrap_or(0) })
+        };
+        batch.columns().iter().map(number).collect()
+    }
+}
+
+/// A fault of a line, and what becomes of it.
+fn in_words(shape: Shape) -> (&'static str, &'static str) {
+    match shape {
+        Shape::Short => ("fewer values than the heading has names", "the others are NULL"),
+        Shape::Long => ("more values than the heading has names", "the surplus is left out"),
+        Shape::Open => (
+            "a quote that its line does not close",
+            "the value ends with the line; where values hold line breaks, declare newlines_in_values = true",
+        ),
+        Shape::Broken => ("no JSON object", "what stands behind the break is NULL"),
+    }
+}
+
+/// A name in SQL.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

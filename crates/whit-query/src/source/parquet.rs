@@ -1,0 +1,161 @@
+//! Parquet files whose columns are not of one type: what was declared, or agreed on, wins, and values that do not fit are NULL.
+
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
+use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options, concat};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapterFactory};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Makes the columns of each file those of the table.
+#[derive(Debug)]
+pub(super) struct Fitting;
+
+impl PhysicalExprAdapterFactory for Fitting {
+    fn create(&self, table: SchemaRef, file: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
+        Ok(Arc::new(Fit { table, file }))
+    }
+}
+
+#[derive(Debug)]
+struct Fit {
+    table: SchemaRef,
+    file: SchemaRef,
+}
+
+impl PhysicalExprAdapter for Fit {
+    fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+        expr.transform(|expr| match expr.downcast_ref::<Column>() {
+            Some(column) => self.column(column),
+            None => Ok(Transformed::no(expr)),
+        })
+        .data()
+    }
+}
+
+impl Fit {
+    fn column(&self, column: &Column) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+        let name = column.name();
+        let wanted = self.table.field_with_name(name)?.data_type();
+        let Ok(place) = self.file.index_of(name) else {
+            return Ok(Transformed::yes(Arc::new(Literal::new(ScalarValue::try_new_null(wanted)?))));
+        };
+        let there = Arc::new(Column::new(name, place));
+        if self.file.field(place).data_type() == wanted {
+            return Ok(Transformed::yes(there));
+        }
+        Ok(Transformed::yes(Arc::new(Fitted { column: there, kind: wanted.clone() })))
+    }
+}
+
+/// A column as another type.
+#[derive(Debug, Clone, Eq)]
+struct Fitted {
+    column: Arc<dyn PhysicalExpr>,
+    kind: DataType,
+}
+
+// A derived one would move the trait object.
+impl PartialEq for Fitted {
+    fn eq(&self, other: &Self) -> bool {
+        self.column.eq(&other.column) && self.kind == other.kind
+    }
+}
+
+impl Hash for Fitted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.column.hash(state);
+        self.kind.hash(state);
+    }
+}
+
+impl fmt::Display for Fitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} as {}", self.column, self.kind)
+    }
+}
+
+impl PhysicalExpr for Fitted {
+    fn data_type(&self, _: &Schema) -> Result<DataType> {
+        Ok(self.kind.clone())
+    }
+
+    fn nullable(&self, _: &Schema) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        let values = self.column.evaluate(batch)?.into_array(batch.num_rows())?;
+        Ok(ColumnarValue::Array(fitted(&values, &self.kind)))
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.column]
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn PhysicalExpr>>) -> Result<Arc<dyn PhysicalExpr>> {
+        let column = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.column));
+        Ok(Arc::new(Self { column, kind: self.kind.clone() }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Values as another type, each by itself: a kernel that fails or panics over one value must not do so over all.
+fn fitted(values: &ArrayRef, kind: &DataType) -> ArrayRef {
+    if !can_cast_types(values.data_type(), kind) {
+        return new_null_array(kind, values.len());
+    }
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let whole = |values: &ArrayRef| {
+        catch_unwind(AssertUnwindSafe(|| cast_with_options(values, kind, &options))).ok().and_then(Result::ok)
+    };
+    whole(values).unwrap_or_else(|| {
+        let one = |row| whole(&values.slice(row, 1)).unwrap_or_else(|| new_null_array(kind, 1));
+        let each: Vec<ArrayRef> = (0..values.len()).map(one).collect();
+        let each: Vec<&dyn Array> = each.iter().map(AsRef::as_ref).collect();
+        concat(&each).unwrap_or_else(|_| new_null_array(kind, values.len()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::cell::arrow_of;
+    use super::*;
+    use datafusion::arrow::array::{
+        Date64Array, Decimal128Array, Float64Array, Int64Array, StringArray, TimestampSecondArray,
+    };
+    use whit_core::declare::ColumnType;
+
+    #[test]
+    fn whatever_does_not_fit_is_null_and_the_rest_is_not() {
+        let extremes = [i64::MIN, i64::MAX, 0];
+        let from: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values(extremes)),
+            Arc::new(TimestampSecondArray::from_iter_values(extremes)),
+            Arc::new(Date64Array::from_iter_values(extremes)),
+            Arc::new(Float64Array::from_iter_values([f64::NAN, f64::INFINITY, 0.0])),
+            Arc::new(Decimal128Array::from_iter_values([i128::MAX, i128::MIN, 0])),
+            Arc::new(StringArray::from_iter_values(["x", "9999999999999999999999", "1970-01-01"])),
+        ];
+        for values in &from {
+            for kind in ["int", "float", "text", "bool", "date", "timestamp", "decimal(5, 2)", "list(int)"] {
+                let kind = arrow_of(&ColumnType::parse(kind).unwrap());
+                let all = fitted(values, &kind);
+                assert_eq!((all.len(), all.data_type()), (3, &kind));
+                // The last value is the same whatever stands beside it.
+                assert_eq!(&all.slice(2, 1), &fitted(&values.slice(2, 1), &kind), "{} as {kind}", values.data_type());
+            }
+        }
+    }
+}

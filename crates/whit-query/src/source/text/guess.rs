@@ -1,0 +1,192 @@
+//! Types that values suggest, for the owner to confirm. Nothing on the way of a question comes here.
+
+use super::cell::{Column, Taken};
+use super::json::{self, Raw};
+use super::lines::Lines;
+use super::{Writing, csv, heading};
+use crate::error::QueryError;
+use crate::source::files::unreadable;
+use std::path::PathBuf;
+use whit_core::declare::{ColumnType, Format};
+
+/// So many lines of each file are looked at.
+const LINES: usize = 100_000;
+/// A type is suggested if at most one value in so many is of another.
+const SHARE: u64 = 20;
+
+/// What the values of a column suggest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::source) struct Suggested {
+    pub(in crate::source) name: String,
+    pub(in crate::source) kind: ColumnType,
+    /// How many values were looked at, and how many of them are not of that type.
+    pub(in crate::source) values: u64,
+    pub(in crate::source) wrong: u64,
+}
+
+/// The types in the order in which they are tried: the first that holds nearly all values is suggested.
+const TRIED: [ColumnType; 5] =
+    [ColumnType::Int, ColumnType::Float, ColumnType::Bool, ColumnType::Date, ColumnType::Timestamp];
+
+#[derive(Default)]
+struct Seen {
+    name: String,
+    values: u64,
+    /// How many values each of the tried types holds.
+    fits: [u64; TRIED.len()],
+    /// Dates that are written as moments are moments.
+    plain_dates: u64,
+    lists: u64,
+    items: Option<Box<Seen>>,
+}
+
+impl Seen {
+    fn text(&mut self, text: &[u8]) {
+        if text.trim_ascii().is_empty() {
+            return;
+        }
+        self.values += 1;
+        for (fits, kind) in self.fits.iter_mut().zip(&TRIED) {
+            *fits += u64::from(Column::new(kind).take(text) == Taken::Value);
+        }
+        self.plain_dates += u64::from(text.trim_ascii().len() == 10);
+    }
+
+    fn raw(&mut self, raw: Raw<'_>) {
+        match raw {
+            Raw::Bare(b"null") => {}
+            // `"12"` in quotes is meant as text, and so is `"true"`; days and moments have no other way to be written.
+            Raw::Text(text) => {
+                self.values += 1;
+                for place in [3, 4] {
+                    self.fits[place] += u64::from(Column::new(&TRIED[place]).take(text) == Taken::Value);
+                }
+                self.plain_dates += u64::from(text.len() == 10);
+            }
+            Raw::Bare(text) => self.text(text),
+            Raw::List(items) => {
+                self.values += 1;
+                self.lists += 1;
+                let seen = self.items.get_or_insert_default();
+                json::items(items, |item| seen.raw(item));
+            }
+            Raw::Object => self.values += 1,
+        }
+    }
+
+    fn suggested(&self) -> (ColumnType, u64) {
+        let enough = |fits: u64| self.values > 0 && (self.values - fits) * SHARE <= self.values;
+        if enough(self.lists) {
+            let item = self.items.as_ref().map_or(ColumnType::Float, |items| items.suggested().0);
+            return (ColumnType::List(Box::new(item)), self.values - self.lists);
+        }
+        let fitting = TRIED.iter().zip(self.fits).find(|(kind, fits)| {
+            enough(*fits)
+                // 0 and 1 are numbers before they are truths; numbers that are nearly all whole are numbers with a point.
+                && (**kind != ColumnType::Int || *fits == self.values)
+                && (**kind != ColumnType::Date || self.plain_dates * SHARE >= self.values)
+        });
+        fitting.map_or((ColumnType::Text, 0), |(kind, fits)| (kind.clone(), self.values - fits))
+    }
+}
+
+/// Looks at the first lines of each file.
+pub(in crate::source) fn suggest(
+    writing: Writing,
+    files: &[(&String, &PathBuf)],
+) -> Result<Vec<Suggested>, QueryError> {
+    let mut seen: Vec<Seen> = Vec::new();
+    for (name, path) in files {
+        let wrong = |error: std::io::Error| unreadable(name, &error);
+        let (names, start) = match writing.format {
+            Format::Csv => heading(path, writing.quotes).map_err(wrong)?,
+            Format::Ndjson | Format::Parquet => (Vec::new(), 0),
+        };
+        let place = |seen: &mut Vec<Seen>, name: &str| {
+            seen.iter().position(|own| own.name == name).unwrap_or_else(|| {
+                seen.push(Seen { name: name.to_owned(), ..Seen::default() });
+                seen.len() - 1
+            })
+        };
+        let places: Vec<usize> = names.iter().map(|name| place(&mut seen, name)).collect();
+        let mut lines = Lines::open(path, start, 0..u64::MAX, writing.quotes).map_err(wrong)?;
+        let mut spare = Vec::new();
+        for _ in 0..LINES {
+            let Some(line) = lines.next().map_err(wrong)? else { break };
+            if writing.format == Format::Csv {
+                csv::fields(line, &mut spare, |number, field| {
+                    if let Some(&place) = places.get(number) {
+                        seen[place].text(field);
+                    }
+                    true
+                });
+                continue;
+            }
+            json::members(line, |name, raw| {
+                let mut spare = String::new();
+                if let Some(name) = json::plain(name, &mut spare).and_then(|name| std::str::from_utf8(name).ok()) {
+                    let place = place(&mut seen, name);
+                    seen[place].raw(raw);
+                }
+            });
+        }
+    }
+    let suggested = seen.into_iter().filter(|seen| !seen.name.is_empty()).map(|seen| {
+        let (kind, wrong) = seen.suggested();
+        Suggested { name: seen.name, kind, values: seen.values, wrong }
+    });
+    Ok(suggested.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::scratch::Scratch;
+    use super::*;
+
+    fn suggested(format: Format, text: &str) -> Vec<(String, String, u64)> {
+        let scratch = Scratch::new(&format!("suggest_{}", text.len()));
+        let (name, path) = ("f".to_owned(), scratch.write("f", text));
+        let found = suggest(Writing { format, quotes: false }, &[(&name, &path)]).unwrap();
+        found.into_iter().map(|one| (one.name, one.kind.to_string(), one.wrong)).collect()
+    }
+
+    fn expected(columns: &[(&str, &str, u64)]) -> Vec<(String, String, u64)> {
+        columns.iter().map(|&(name, kind, wrong)| (name.to_owned(), kind.to_owned(), wrong)).collect()
+    }
+
+    #[test]
+    fn types_of_csv_are_suggested_by_nearly_all_values() {
+        let mut text = "id,x,day,at,ok,note,empty,code\n".to_owned();
+        for i in 0..100 {
+            let x = if i == 7 { "n/a".to_owned() } else { format!("{i}.5") };
+            text += &format!("{i},{x},2024-01-0{},2024-01-01T00:00:{:02},true,n{i},,{}\n", i % 9 + 1, i % 60, i % 2);
+        }
+        let found = suggested(Format::Csv, &text);
+        let columns = [
+            ("id", "int", 0),
+            ("x", "float", 1),
+            ("day", "date", 0),
+            ("at", "timestamp", 0),
+            ("ok", "bool", 0),
+            ("note", "text", 0),
+            ("empty", "text", 0),
+            ("code", "int", 0),
+        ];
+        assert_eq!(found, expected(&columns));
+    }
+
+    #[test]
+    fn types_of_ndjson_are_suggested_by_how_values_are_written() {
+        let text =
+            "{\"a\": 1, \"b\": \"1\", \"c\": [1, 2.5], \"d\": {}, \"e\": \"2024-01-01\"}\n{\"a\": 2.5, \"f\": true}\n";
+        let columns = [
+            ("a", "float", 0),
+            ("b", "text", 0),
+            ("c", "list(float)", 0),
+            ("d", "text", 0),
+            ("e", "date", 0),
+            ("f", "bool", 0),
+        ];
+        assert_eq!(suggested(Format::Ndjson, text), expected(&columns));
+    }
+}
