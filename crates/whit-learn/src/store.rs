@@ -36,7 +36,7 @@ pub enum StoreError {
         rows: usize,
     },
     /// No file for what does not fit into memory.
-    #[error("rows do not fit into memory, and no file for them can be made in `{}`: {why}", folder.display())]
+    #[error("no file for rows that do not fit into memory can be made in `{}`: {why}", folder.display())]
     Made {
         /// Where it was to be.
         folder: PathBuf,
@@ -88,6 +88,16 @@ impl Default for Keep {
     /// 1 GiB, and the system's folder for temporary files.
     fn default() -> Self {
         Self { memory: 1 << 30, folder: std::env::temp_dir() }
+    }
+}
+
+impl Keep {
+    /// Whether there is a place for what goes beyond memory. Asked before a row is read: that there is none must not depend on how many there are.
+    pub fn check(&self) -> Result<(), StoreError> {
+        if !cfg!(unix) {
+            return Ok(()); // no such files, and so no place for more rows than memory holds
+        }
+        nameless(&self.folder).map(drop).map_err(|why| StoreError::Made { folder: self.folder.clone(), why })
     }
 }
 

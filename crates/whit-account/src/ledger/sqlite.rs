@@ -718,7 +718,7 @@ impl Ledger for Booking<'_> {
         let reserved = match self.resumed {
             None if self.unwatched => {
                 let everything = charge.iter().map(|(rung, _)| (rung.clone(), Cost::Everything)).collect();
-                self.books.reserve(&self.question, self.budgets, &everything, false)
+                self.books.reserve(&self.question, &[], &everything, false)
             }
             None => self.books.reserve(&self.question, self.budgets, charge, true),
             Some(number) => self.books.check_open(number, charge, self.at.as_ref()).map(|()| number),

@@ -1,8 +1,7 @@
 //! What a user keeps where there is more than the caps allow: a sample of its own, chosen by keyed hashes.
 
 use super::Rows;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::collections::BTreeMap;
 use whit_core::{Change, Kind, Ladder, Rung};
 
 /// The caps that rows are cut to.
@@ -105,7 +104,7 @@ impl Rows {
         self
     }
 
-    fn starts<'a>(ends: &'a [u32]) -> impl Iterator<Item = std::ops::Range<u32>> + 'a {
+    fn starts(ends: &[u32]) -> impl Iterator<Item = std::ops::Range<u32>> {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         starts.zip(ends).map(|(start, &end)| start..end)
     }
@@ -126,7 +125,7 @@ impl Rows {
     /// The rows with the least hashes of what they hold; of equal ones each counts those before it.
     fn least_rows(cut: &Cut<'_>, rows: &[u32], most: usize) -> Vec<u32> {
         let Some(contents) = cut.contents else { return rows[..most.min(rows.len())].to_vec() };
-        let mut met: HashMap<u64, u64, BuildHasherDefault<std::hash::DefaultHasher>> = HashMap::default();
+        let mut met: BTreeMap<u64, u64> = BTreeMap::new();
         let mut ranked: Vec<(u64, u32)> = Vec::with_capacity(rows.len());
         for &row in rows {
             let content = contents[row as usize];
@@ -168,8 +167,7 @@ impl Rows {
             let chosen = if self.kind == Kind::Event {
                 // Each unit is a row, and rows stand in the order of their units within a user.
                 let rows: Vec<u32> = family.iter().filter_map(|&unit| self.of_unit(unit).first().copied()).collect();
-                let units: HashMap<u32, u32, BuildHasherDefault<std::hash::DefaultHasher>> =
-                    rows.iter().copied().zip(family.iter().copied()).collect();
+                let units: BTreeMap<u32, u32> = rows.iter().copied().zip(family.iter().copied()).collect();
                 let least = Self::least_rows(cut, &rows, most);
                 least.iter().filter_map(|row| units.get(row).copied()).collect::<Vec<u32>>()
             } else {
@@ -185,9 +183,9 @@ impl Rows {
     /// The hash of who a unit is.
     fn rank(&self, cut: &Cut<'_>, unit: u32) -> u64 {
         let row = self.of_unit(unit).first().map_or(0, |&row| row as usize);
-        let of = |owners: &Option<Vec<u64>>| owners.as_ref().and_then(|owners| owners.get(row)).copied().unwrap_or(0);
-        let element = if self.kind == Kind::Element { of(&self.elements) } else { 0 };
-        mix(cut.key, [1, of(&self.users), element])
+        let of = |owners: Option<&Vec<u64>>| owners.and_then(|owners| owners.get(row)).copied().unwrap_or(0);
+        let element = if self.kind == Kind::Element { of(self.elements.as_ref()) } else { 0 };
+        mix(cut.key, [1, of(self.users.as_ref()), element])
     }
 
     /// At most so many users, with all their units.
@@ -232,7 +230,6 @@ mod tests {
     use super::*;
     use crate::loss::Targets;
     use crate::store::Store;
-    use std::collections::BTreeMap;
     use whit_core::Unit;
     use whit_core::unit::Caps;
     use whit_noise::{Replay, below};

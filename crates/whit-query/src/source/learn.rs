@@ -58,6 +58,7 @@ pub struct Target<'a> {
 
 /// What is read of each row.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent things that may be read or not")]
 pub struct Reading<'a> {
     /// The data set.
     pub dataset: &'a str,

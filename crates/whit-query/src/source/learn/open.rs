@@ -24,8 +24,11 @@ pub(super) fn opens(kind: &DataType) -> bool {
 pub(super) fn width_of(kind: &DataType, bits: bool, declared: Option<usize>) -> Result<usize, (String, &'static str)> {
     let a_byte = if bits { 8 } else { 1 };
     let known = match kind {
-        DataType::List(_) | DataType::LargeList(_) => None,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => None,
+        DataType::List(_)
+        | DataType::LargeList(_)
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView => None,
         DataType::FixedSizeList(_, width) => Some(*width as usize),
         DataType::FixedSizeBinary(bytes) => Some(*bytes as usize * a_byte),
         _ => Some(1),

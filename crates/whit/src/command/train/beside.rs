@@ -46,25 +46,25 @@ pub(super) fn unpaid(charge: Charge, question: &Question, books: &mut Books) -> 
 }
 
 /// The budgets that watch over a training, unless its owner gives all privacy up.
-pub(super) struct Watch {
-    pub(super) budgets: Vec<Budget>,
+pub(super) struct Budgets {
+    pub(super) list: Vec<Budget>,
     pub(super) given_up: bool,
 }
 
-impl Watch {
+impl Budgets {
     /// A ledger for one release.
     pub(super) fn booking<'a>(&'a self, books: &'a mut Books, question: Question) -> Booking<'a> {
-        let booking = books.booking(question, &self.budgets);
+        let booking = books.booking(question, &self.list);
         if self.given_up { booking.without_privacy() } else { booking }
     }
 }
 
 /// Whether all of a charge fits, or why not. Nothing is written.
-pub(super) fn check(charge: &Charge, question: Question, books: &mut Books, watch: &Watch) -> Result<(), Error> {
-    if watch.given_up {
+pub(super) fn check(charge: &Charge, question: Question, books: &mut Books, budgets: &Budgets) -> Result<(), Error> {
+    if budgets.given_up {
         return Ok(());
     }
-    let (mut booking, budgets) = (watch.booking(books, question), &watch.budgets);
+    let (mut booking, budgets) = (budgets.booking(books, question), &budgets.list);
     let Err(refusal) = booking.would_fit(charge) else { return Ok(()) };
     Err(booking.failure().map_or_else(|| refused(&refusal, budgets), |failure| broken(&failure)))
 }
@@ -115,14 +115,14 @@ pub(super) fn release<N: Persist>(
     work: Box<Work<'_, N>>,
     question: Question,
     noise: Noise,
-    (books, watch): (&mut Books, &Watch),
+    (books, budgets): (&mut Books, &Budgets),
 ) -> Result<N, Error> {
     let rungs: Vec<Rung> = charge.iter().map(|(rung, _)| rung.clone()).collect();
     let late = Late { charge: exposed(charge, noise), work };
     let reserved = books.open_reservation(&question).map_err(of_ledger)?;
     let mut booking = match reserved {
-        Some(entry) => books.resume(question, &watch.budgets, entry.number),
-        None => watch.booking(books, question),
+        Some(entry) => books.resume(question, &budgets.list, entry.number),
+        None => budgets.booking(books, question),
     };
     let released = match noise {
         Noise::Secret { .. } => whit::release(&late, &(), &rungs, &mut booking, &mut Os),
@@ -130,7 +130,7 @@ pub(super) fn release<N: Persist>(
             release_reproducibly_without_privacy(&late, &(), &rungs, &mut booking, &mut seeded(noise))
         }
     };
-    Ok(released.map_err(|error| failed(error, &watch.budgets))?.value)
+    Ok(released.map_err(|error| failed(error, &budgets.list))?.value)
 }
 
 /// What an interrupted run was begun with, and the ledger does not have.

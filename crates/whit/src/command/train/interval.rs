@@ -1,7 +1,7 @@
 //! Intervals around the parameters of a generalised linear model: two matrices are released at the parameters that were learned, after the last step, with a
 //! charge of their own that was promised before the first.
 
-use super::beside::Watch;
+use super::beside::Budgets;
 use super::reader::Reader;
 use super::spec::{self, Around, Spec, asked};
 use super::{beside, of_ledger};
@@ -203,7 +203,7 @@ impl Intervals {
         reader: &Reader<'_>,
         trained: &Trained,
         training: &Question,
-        (books, watch): (&mut Books, &Watch),
+        (books, budgets): (&mut Books, &Budgets),
     ) -> Result<Estimates, Error> {
         let (question, plan) = (self.question(training), reader.planned.steps());
         let stored = books.stored(&question).map_err(of_ledger)?;
@@ -216,7 +216,7 @@ impl Intervals {
                 self.sandwich.sanitise(&sums.map_err(|error| beside::unread(&error))?, entropy)
             };
             let charge = self.charge(plan.ladder());
-            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, watch))?
+            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, budgets))?
         };
         let shortened = self.sandwich.moments(&released, self.units).map(|of| [of.shortened, of.shortened_noise]).ok();
         let estimates = self.found(plan, trained, &released).unwrap_or_else(|error| {

@@ -43,7 +43,7 @@ use whit::core::release::ReleaseError;
 use whit::learn::checkpoint::{Place, with_ending, write_at_once};
 use whit::learn::release::{self, Keeping, Task};
 use whit::learn::train::keep_memory;
-use whit::learn::{Card, Keep, Run, Trained};
+use whit::learn::{Card, Keep, LearnError, Run, Trained};
 use whit::query::source::Tuning;
 use whit::query::{QueryError, Tables};
 
@@ -60,6 +60,7 @@ For the owner of the data, who may see what was not sanitised:
   whit train train.toml --owner --plot curve.svg
   whit evaluate train.toml --owner
   whit predict model.safetensors --owner --where \"split = 'test'\" --csv told.csv")]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
 pub(super) struct Train {
     /// The training file.
     training: PathBuf,
@@ -201,6 +202,7 @@ impl Train {
         if self.preview {
             return self.show_preview((&planned, &card), question, &mut open, out);
         }
+        self.opening.keep(&open.tables).check().map_err(LearnError::from)?;
         progress.start("looking whether the files are those that the ledger knows");
         question.fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
         open.log_change();
@@ -220,8 +222,8 @@ impl Train {
             place.clear().map_err(|error| Error::file(place.path(), &error))?;
             let _ = std::fs::remove_file(curve_of(&place)); // there is none where none was asked for
         }
-        let watch = self.watch(&spec, tables)?;
-        let around = |intervals: &Intervals| intervals.release(&reader, &trained, &question, (&mut *books, &watch));
+        let budgets = self.budgets(&spec, tables)?;
+        let around = |intervals: &Intervals| intervals.release(&reader, &trained, &question, (&mut *books, &budgets));
         let estimates = planned.promise.intervals.as_ref().map(around).transpose()?;
         let estimates = estimates.as_ref();
         let score = self.score(&reader, owner, &trained)?;
@@ -252,9 +254,9 @@ impl Train {
     }
 
     /// The budgets that watch over a training, unless its owner gives all privacy up.
-    fn watch(&self, spec: &Spec, tables: &Tables) -> Result<beside::Watch, Error> {
+    fn budgets(&self, spec: &Spec, tables: &Tables) -> Result<beside::Budgets, Error> {
         let given_up = spec.output.seed.is_some() && self.seed_destroys_privacy;
-        Ok(beside::Watch { budgets: tables.budgets(&spec.dataset)?, given_up })
+        Ok(beside::Budgets { list: tables.budgets(&spec.dataset)?, given_up })
     }
 
     /// How the model does on rows that were set aside, for the owner alone.
@@ -322,23 +324,23 @@ impl Train {
             return Err(spec::asked("there is no interrupted run to go on with", hint));
         }
         let (planned, spec) = (reader.planned, reader.spec);
-        let watch = self.watch(spec, reader.tables)?;
+        let budgets = self.budgets(spec, reader.tables)?;
         let (resumed, taken) = (begin.entry.is_some(), begin.taken());
         if !resumed {
             let all = planned.unpaid(question, books)?;
-            beside::check(&all, question.clone(), books, &watch)?;
+            beside::check(&all, question.clone(), books, &budgets)?;
         }
         progress.start("learning");
         let promise = &planned.promise;
         let directions = promise.directions.as_ref();
         let directions =
-            directions.map(|directions| directions.release(reader, question, resumed, (&mut *books, &watch)));
+            directions.map(|directions| directions.release(reader, question, resumed, (&mut *books, &budgets)));
         let projection = directions.transpose()?.map(|(projection, gap)| {
             card.projection = card.projection.take().map(|told| format!("{told}; {gap}"));
             projection
         });
         let answers = promise.answers.as_ref();
-        let answers = answers.map(|answers| answers.release(reader, question, resumed, (&mut *books, &watch)));
+        let answers = answers.map(|answers| answers.release(reader, question, resumed, (&mut *books, &budgets)));
         let labels = answers.transpose()?;
         let trial = match owner.filter(|_| !self.plot.is_empty()) {
             Some(owner) => {
@@ -365,8 +367,8 @@ impl Train {
             make: Box::new(make),
         };
         let mut booking = match begin.entry {
-            None => watch.booking(books, question.clone()),
-            Some(entry) => books.resume(question.clone(), &watch.budgets, entry).from_checkpoint(begin.at),
+            None => budgets.booking(books, question.clone()),
+            Some(entry) => books.resume(question.clone(), &budgets.list, entry).from_checkpoint(begin.at),
         };
         let (from, every) = (begin.from, spec.output.checkpoint_every);
         let keeping = Keeping { run: run.to_owned(), place, every, from, unnoted: begin.unnoted };
@@ -380,7 +382,7 @@ impl Train {
             reader.put(learner);
         }
         let trained = released.map_err(|error| match error {
-            ReleaseError::Refused(refusal) => beside::refused(&refusal, &watch.budgets),
+            ReleaseError::Refused(refusal) => beside::refused(&refusal, &budgets.list),
             ReleaseError::Ledger(failure) => beside::broken(&failure),
             other => Error::Failed(format!(
                 "{other}\n  hint: the same command goes on from the last checkpoint, and pays no second time"

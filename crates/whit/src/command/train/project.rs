@@ -2,7 +2,7 @@
 //!
 //! The ledger keeps what was released, so whoever goes on with an interrupted run, or tries another model on the same directions, pays no second time.
 
-use super::beside::Watch;
+use super::beside::Budgets;
 use super::reader::Reader;
 use super::spec::{Spec, asked};
 use super::{beside, of_ledger};
@@ -88,7 +88,7 @@ impl Directions {
         reader: &Reader<'_>,
         training: &Question,
         resumed: bool,
-        (books, watch): (&mut Books, &Watch),
+        (books, budgets): (&mut Books, &Budgets),
     ) -> Result<(Projection, Gap), Error> {
         let question = self.question(training);
         let stored = books.stored(&question).map_err(of_ledger)?;
@@ -102,7 +102,7 @@ impl Directions {
                 let sum = reader.with(|learner| learner.second_moments(&self.scatter));
                 self.scatter.sanitise(&sum.map_err(|error| beside::unread(&error))?, entropy)
             };
-            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, watch))?
+            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, budgets))?
         };
         self.found(&triangle)
     }

@@ -1,6 +1,6 @@
 //! Labels that are told by randomised response before the first step: a release of its own, and the only one that costs anything.
 
-use super::beside::Watch;
+use super::beside::Budgets;
 use super::reader::Reader;
 use super::spec::{Classes, Spec, Way, asked};
 use super::{beside, of_ledger};
@@ -120,7 +120,7 @@ impl Answers {
         reader: &Reader<'_>,
         training: &Question,
         resumed: bool,
-        (books, watch): (&mut Books, &Watch),
+        (books, budgets): (&mut Books, &Budgets),
     ) -> Result<NoisyLabels, Error> {
         let question = self.question(training);
         if let Some(stored) = books.stored(&question).map_err(of_ledger)? {
@@ -137,7 +137,7 @@ impl Answers {
             });
             told.map_err(|error| beside::unread(&error))?
         };
-        beside::release(self.charge(), Box::new(work), question, reader.planned.noise, (books, watch))
+        beside::release(self.charge(), Box::new(work), question, reader.planned.noise, (books, budgets))
     }
 
     /// The labels with coins that come again, charged to nobody: for experiments.
