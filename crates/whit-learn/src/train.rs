@@ -189,8 +189,13 @@ impl<M: Model> Learner<M> {
         loss.check(rows.targets(), model.outputs())?;
         rows.check(plan.ladder())?;
         way.check(plan.protects())?;
-        if let Way::Feature { private, padding, .. } = &way {
+        if let Way::Feature { private, padding, public } = &way {
             check_padding(private, padding, rows.width())?;
+            if !(public.is_finite() && *public >= 0.0) {
+                return Err(LearnError::Data(format!(
+                    "the public part counts {public}: expected a number of at least 0"
+                )));
+            }
         }
         if plan.told() && (noise != Noise::Off || !matches!(way, Way::Mean | Way::Sum)) {
             return Err(LearnError::Data(
@@ -564,10 +569,15 @@ fn pad(row: &[f32], private: &[usize], padding: &Padding, entropy: &mut dyn Entr
 }
 
 fn check_padding(private: &[usize], padding: &Padding, width: usize) -> Result<(), LearnError> {
-    let fits = match padding {
-        Padding::Mean(mean) => mean.len() == private.len(),
-        Padding::Gaussian { mean, deviation } => mean.len() == private.len() && deviation.len() == private.len(),
+    let (mean, deviation) = match padding {
+        Padding::Mean(mean) => (mean, mean),
+        Padding::Gaussian { mean, deviation } => (mean, deviation),
     };
+    // Where nothing could be in their place, every unit would contribute nothing, without a word.
+    if mean.iter().chain(deviation).any(|number| !number.is_finite()) {
+        return Err(LearnError::Data("padding is of numbers, and one of them is infinite or none".to_owned()));
+    }
+    let fits = mean.len() == private.len() && deviation.len() == private.len();
     if !fits || private.is_empty() || private.iter().any(|&column| column >= width) {
         let what = format!("{} private features of {width}, and padding for another number of them", private.len());
         return Err(LearnError::Data(what));

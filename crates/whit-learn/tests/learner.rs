@@ -470,6 +470,13 @@ fn what_would_make_a_price_wrong_is_refused() {
     assert!(said.contains("another unit"), "{said}");
     let said = try_it(Kind::Event, ladder(Kind::Event), Way::Mean, Clipping::PerLayer { layers: 3 }).unwrap_err();
     assert!(said.contains("has 1"), "{said}");
+    let feature = |mean: f32, public: f64| {
+        let way = Way::Feature { private: vec![0], padding: Padding::Mean(vec![mean]), public };
+        try_it(Kind::Feature, ladder(Kind::Feature), way, flat)
+    };
+    assert!(feature(0.5, 1.0).is_ok());
+    assert!(feature(f32::NAN, 1.0).unwrap_err().contains("padding is of numbers"));
+    assert!(feature(0.5, f64::INFINITY).unwrap_err().contains("at least 0"));
     let caps = Caps { elements_per_user: Some(1), rows_per_element: Some(64) };
     let units = vec![Unit::element("user", "topic"), Unit::user("user", Change::Replace)];
     let narrow = Ladder::new(units, caps, Kind::Element).unwrap();
