@@ -82,6 +82,15 @@ impl Targets {
             }
         }
     }
+
+    /// The same and so many more rows of 0, which count for nothing.
+    pub(crate) fn padded(mut self, rows: usize) -> Self {
+        match &mut self {
+            Self::Numbers { values, width } => values.resize(values.len() + rows * *width, 0.0),
+            Self::Classes { labels, .. } => labels.resize(labels.len() + rows, 0),
+        }
+        self
+    }
 }
 
 /// log(1 + e^z), without overflow.

@@ -13,7 +13,7 @@ pub enum Error {
     #[error("a row of 0 numbers has no outer product")]
     NoColumns,
     /// Not a length.
-    #[error("the radius is {0}: expected a finite length of more than 0")]
+    #[error("the radius is {0}: expected a length between 2^-100 and 2^100")]
     Radius(f64),
     /// A lattice that is too coarse to be of use, or too fine to be summed exactly.
     #[error("a lattice of 2^{0} steps to the radius: expected 2^8 to 2^26")]
@@ -129,7 +129,8 @@ impl Scatter {
         if dimension == 0 {
             return Err(Error::NoColumns);
         }
-        if !(radius.is_finite() && radius >= f64::MIN_POSITIVE) {
+        // Beyond, its square times a lattice step would vanish or overflow.
+        if !(2_f64.powi(-100)..=2_f64.powi(100)).contains(&radius) {
             return Err(Error::Radius(radius));
         }
         if !(8..=26).contains(&bits) {

@@ -213,7 +213,9 @@ impl Rows {
     pub(crate) fn projected(&self, projection: &Projection) -> Result<Self, LearnError> {
         let mut store = Builder::new(projection.kept(), Keep::default())?;
         let all: Vec<u32> = (0..self.features.len() as u32).collect();
-        for rows in all.chunks(4096) {
+        // Always so many at once, of which some may be 0: what comes out for a row may differ in its last bits with that number.
+        const BLOCK: usize = 4096;
+        for rows in all.chunks(BLOCK) {
             // What is beyond floats stays at their end, and what is no number at 0: that one row is so makes nothing fail.
             let held = |value: f32| if value.is_nan() { 0.0 } else { value.clamp(f32::MIN, f32::MAX) };
             store.push_floats(

@@ -132,8 +132,9 @@ pub fn keep_memory() {
 /// units the public part of rows that an independent draw chose. Under a plan for labels that were told ([`Plan::told`]) a step reads nothing else, and is
 /// refused before [`Learner::tell`] has put them in the place of all labels.
 ///
-/// What a row's gradient is in floats is taken to depend on the row and θ alone. Matrix kernels may differ in the last bit with the number of rows that
-/// go through them at once; that is not accounted for.
+/// What a row's gradient is in floats depends on the row and θ alone. Matrix kernels may differ in the last bit with the number of rows that go through them at
+/// once, and rows that somebody made for it would tell by that how many there are; so that number is the same for all data sets (or follows from one unit that has more
+/// rows), and others are 0. That kernels treat rows alike wherever they stand among equally many is tried, and not proved.
 ///
 /// # Tried by
 /// `bag_norms_and_sums_agree_with_gradients_that_are_formed`, `no_row_of_any_size_adds_more_than_the_clip`, `a_unit_that_is_no_number_adds_nothing_and_harms_nobody`,
@@ -189,8 +190,13 @@ impl<M: Model> Learner<M> {
         loss.check(rows.targets(), model.outputs())?;
         rows.check(plan.ladder())?;
         way.check(plan.protects())?;
-        if let Way::Feature { private, padding, .. } = &way {
+        if let Way::Feature { private, padding, public } = &way {
             check_padding(private, padding, rows.width())?;
+            if !(public.is_finite() && *public >= 0.0) {
+                return Err(LearnError::Data(format!(
+                    "the public part counts {public}: expected a number of at least 0"
+                )));
+            }
         }
         if plan.told() && (noise != Noise::Off || !matches!(way, Way::Mean | Way::Sum)) {
             return Err(LearnError::Data(
@@ -404,23 +410,54 @@ impl<M: Model> Learner<M> {
             return self.add_local(drawn, steps, size, sums);
         }
         let coins = self.entropy.bits(64);
-        let mut seen = Seen::default();
-        let mut start = 0;
+        let (mut seen, mut start) = (Seen::default(), 0);
+        let block = self.block();
         while start < drawn.len() {
-            let mut end = start;
-            let mut rows = 0;
-            while end < drawn.len() && (end == start || rows < self.tuning.rows_at_once) {
-                rows += self.rows.of_unit(drawn[end]).len();
+            let (mut end, mut rows) = (start, 0);
+            while end < drawn.len() {
+                let next = self.rows_of_model(drawn[end]);
+                if end > start && rows + next > block {
+                    break;
+                }
+                rows += next;
                 end += 1;
             }
-            let part = self.add_batch(&drawn[start..end], drawn.len(), coins ^ start as u64, sums)?;
+            // A unit with more rows than a block has blocks of its own, so that their number follows from it alone.
+            let whole = rows.div_ceil(block).max(1) * block;
+            let part = self.add_batch(&drawn[start..end], drawn.len(), whole, coins ^ start as u64, sums)?;
             seen.add(&part);
             start = end;
         }
         Ok(seen)
     }
 
-    fn add_batch(&mut self, units: &[u32], all: usize, coins: u64, sums: &mut [f64]) -> Result<Seen, LearnError> {
+    /// How many rows go through the model for a unit.
+    fn rows_of_model(&self, unit: u32) -> usize {
+        let padded = if matches!(self.way, Way::Feature { .. }) { 2 } else { 1 };
+        self.rows.of_unit(unit).len() * padded
+    }
+
+    /// How many rows go through the model at once, always: what comes out for a row may differ in its last bits with that number, and so it must not follow from who
+    /// was drawn. As many as one step has, by what was declared, where each unit is one row.
+    fn block(&self) -> usize {
+        let expected = self.plan.divisor();
+        let spread = if self.plan.places().is_some() { 0.0 } else { 3.0 * expected.sqrt() };
+        let padded = if matches!(self.way, Way::Feature { .. }) { 2.0 } else { 1.0 };
+        let rows = ((expected + spread) * padded).min(1e9) as usize;
+        // How many rows units have is private, where they have several; few blocks are faster than many.
+        let least = if matches!(self.rows.kind(), Kind::Element | Kind::User) { 512 } else { 64 };
+        rows.next_multiple_of(64).clamp(least, self.tuning.rows_at_once.max(least))
+    }
+
+    /// The clipped contributions of some units, of whose rows and others that are 0 so many go through the model in `whole`.
+    fn add_batch(
+        &mut self,
+        units: &[u32],
+        all: usize,
+        whole: usize,
+        coins: u64,
+        sums: &mut [f64],
+    ) -> Result<Seen, LearnError> {
         let (mut picked, mut weights, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
         for &unit in units {
             let own = self.rows.of_unit(unit);
@@ -451,9 +488,13 @@ impl<M: Model> Learner<M> {
             allowed: self.plan.clip().norm * SUMMATION / 2.0 * units.len() as f64 / all as f64,
             truncated: (self.way == Way::Truncated).then(|| self.optimiser.next_size()),
         };
+        let (rows, empty) = (picked.len(), whole.saturating_sub(picked.len()));
+        features.resize((rows + empty) * self.rows.width(), 0.0);
+        weights.resize(rows + empty, 0.0);
+        sizes.resize(sizes.len() + empty, 1);
         let batch = Batch {
             inputs: Inputs::of(features, self.rows.width()),
-            targets: &self.rows.targets().pick(&picked),
+            targets: &self.rows.targets().pick(&picked).padded(empty),
             weights: &weights,
             bags: &Bags::of_sizes(sizes),
             share,
@@ -564,10 +605,15 @@ fn pad(row: &[f32], private: &[usize], padding: &Padding, entropy: &mut dyn Entr
 }
 
 fn check_padding(private: &[usize], padding: &Padding, width: usize) -> Result<(), LearnError> {
-    let fits = match padding {
-        Padding::Mean(mean) => mean.len() == private.len(),
-        Padding::Gaussian { mean, deviation } => mean.len() == private.len() && deviation.len() == private.len(),
+    let (mean, deviation) = match padding {
+        Padding::Mean(mean) => (mean, mean),
+        Padding::Gaussian { mean, deviation } => (mean, deviation),
     };
+    // Where nothing could be in their place, every unit would contribute nothing, without a word.
+    if mean.iter().chain(deviation).any(|number| !number.is_finite()) {
+        return Err(LearnError::Data("padding is of numbers, and one of them is infinite or none".to_owned()));
+    }
+    let fits = mean.len() == private.len() && deviation.len() == private.len();
     if !fits || private.is_empty() || private.iter().any(|&column| column >= width) {
         let what = format!("{} private features of {width}, and padding for another number of them", private.len());
         return Err(LearnError::Data(what));

@@ -283,6 +283,41 @@ fn labels_at_the_longest_slope_are_not_lost() {
     );
 }
 
+/// Rows of which hardly anything but rounding is left, so that the last bit decides which way they pull: one more row, of which nothing is to be learned, moves none
+/// of them. (Kernels round differently for 60 rows and for 61.)
+#[test]
+fn what_a_row_adds_does_not_depend_on_who_else_is_drawn() {
+    let (width, size) = (600, 1.0);
+    let mut entropy = Replay::new(0x0b17);
+    let features: Vec<f32> = numbers(60 * width, &mut entropy).iter().map(|x| x * 1e6).collect();
+    let model = Linear::new(width, 1, &mut entropy);
+    let (_, theta) = whit_learn::params::Layout::of(&model);
+    // Targets are where the model is, as far as that can be said.
+    let near = |row: &[f32]| row.iter().zip(&theta).map(|(x, t)| f64::from(*x) * f64::from(*t)).sum::<f64>() as f32;
+    let labels: Vec<f32> = features.chunks(width).map(near).collect();
+    let moved = |more: usize| {
+        let features = [&features[..], &vec![0.0; more * width]].concat();
+        let targets = Targets::Numbers { values: [&labels[..], &vec![theta[width]; more]].concat(), width: 1 };
+        let rows = Rows::new(Store::of(features, width).unwrap(), targets, Kind::Event, Owners::default()).unwrap();
+        let plan = plan(Kind::Event, "1", 60, 1.0, 1);
+        let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size }, None, width + 1).unwrap();
+        let (loss, way, noise, tuning) = (Loss::Squared, Way::Mean, Noise::Off, Tuning::default());
+        let model = model.clone();
+        let parts = Parts { model, plan, loss, way, rows, optimiser, average: None, noise, tuning };
+        let mut learner = Learner::new(parts).unwrap();
+        let seen = learner.step().unwrap();
+        assert_eq!((seen.rows, seen.bags), (60 + more, 60 + more));
+        learner.theta().iter().zip(&theta).map(|(a, b)| f64::from(*a) - f64::from(*b)).collect::<Vec<_>>()
+    };
+    let alone = moved(0);
+    assert!(alone.iter().map(|a| a * a).sum::<f64>().sqrt() > 0.05, "they do pull");
+    for more in [1, 2, 3] {
+        let apart = alone.iter().zip(moved(more)).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+        // Of sums of 60 in 32 bits, over the clip norm, and of θ itself.
+        assert!(apart <= size * whit_learn::plan::SUMMATION / 60.0 + 1e-6, "{more} more: {apart}");
+    }
+}
+
 /// Whatever is in a row, each step is taken: what is infinite or no number on the way contributes nothing, at every unit and in every way.
 #[test]
 fn no_row_makes_a_step_fail() {
@@ -470,6 +505,13 @@ fn what_would_make_a_price_wrong_is_refused() {
     assert!(said.contains("another unit"), "{said}");
     let said = try_it(Kind::Event, ladder(Kind::Event), Way::Mean, Clipping::PerLayer { layers: 3 }).unwrap_err();
     assert!(said.contains("has 1"), "{said}");
+    let feature = |mean: f32, public: f64| {
+        let way = Way::Feature { private: vec![0], padding: Padding::Mean(vec![mean]), public };
+        try_it(Kind::Feature, ladder(Kind::Feature), way, flat)
+    };
+    assert!(feature(0.5, 1.0).is_ok());
+    assert!(feature(f32::NAN, 1.0).unwrap_err().contains("padding is of numbers"));
+    assert!(feature(0.5, f64::INFINITY).unwrap_err().contains("at least 0"));
     let caps = Caps { elements_per_user: Some(1), rows_per_element: Some(64) };
     let units = vec![Unit::element("user", "topic"), Unit::user("user", Change::Replace)];
     let narrow = Ladder::new(units, caps, Kind::Element).unwrap();

@@ -151,7 +151,11 @@ pub(crate) fn add_clipped<M: Model>(
             clip.factors(&squared, scales.as_deref())
         }
     };
-    let clipped = factors.iter().map(|factors| factors.iter().filter(|factor| factor.abs() < 1.0).count()).max();
+    // Rows that only fill up weigh nothing.
+    let real: Vec<bool> =
+        bags.ranges().map(|range| range.is_empty() || weights[range].iter().any(|w| *w != 0.0)).collect();
+    let count = |marks: &mut dyn Iterator<Item = bool>| marks.zip(&real).filter(|(mark, real)| *mark && **real).count();
+    let clipped = factors.iter().map(|factors| count(&mut factors.iter().map(|factor| factor.abs() < 1.0))).max();
     let allowed = limit.allowed / (felt.len() as f64).sqrt();
     for (i, (felt, lengths)) in felt.iter().zip(&lengths).enumerate() {
         let factors = &factors[i.min(factors.len() - 1)];
@@ -163,12 +167,13 @@ pub(crate) fn add_clipped<M: Model>(
         };
         sum::add(felt, lengths, bags, factors, allowed, weight, bias);
     }
+    let told = losses.iter().zip(&weights).filter(|(loss, weight)| loss.is_finite() && **weight != 0.0);
     Ok(Seen {
-        loss: losses.iter().map(|&loss| f64::from(loss)).filter(|loss| loss.is_finite()).sum(),
-        rows: bags.rows(),
+        loss: told.map(|(&loss, _)| f64::from(loss)).sum(),
+        rows: weights.iter().filter(|weight| **weight != 0.0).count(),
         clipped: clipped.unwrap_or(0),
-        bags: bags.len(),
-        emptied: emptied.iter().zip(&overflowed).filter(|(emptied, overflowed)| **emptied || **overflowed).count(),
+        bags: real.iter().filter(|real| **real).count(),
+        emptied: count(&mut emptied.iter().zip(&overflowed).map(|(emptied, overflowed)| *emptied || *overflowed)),
     })
 }
 

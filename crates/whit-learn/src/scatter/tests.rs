@@ -193,3 +193,23 @@ fn a_triangle_comes_back_from_its_bytes() {
         assert!(Scatter::read(&bytes[..cut]).is_err(), "{cut}");
     }
 }
+
+/// 1,024 units of full length fill 62 bits at the finest lattice. More of them stay there, one by one or merged, and nothing fails.
+#[test]
+fn sums_beyond_the_lattice_stay_at_its_end() {
+    let scatter = Scatter::with_resolution(1, 1.0, Ratio::ONE, 26).unwrap();
+    let of = |units: usize| {
+        let mut sum = scatter.start();
+        (0..units).for_each(|_| sum.add(&[1.0]).unwrap());
+        sum
+    };
+    assert_eq!(of(1_000).finished(), [1_000 << 52]);
+    assert_eq!(of(3_000).finished(), [1 << 62]);
+    let mut both = of(1_000);
+    both.merge(of(1_000)).unwrap();
+    assert_eq!(both.clone().finished(), [1 << 62]);
+    assert!(scatter.noisy(&both, &mut Replay::new(3)).is_ok());
+    for radius in [0.0, -1.0, 1e-40, 1e40, f64::NAN, f64::INFINITY] {
+        assert!(matches!(Scatter::new(1, radius, Ratio::ONE), Err(Error::Radius(_))), "{radius}");
+    }
+}
