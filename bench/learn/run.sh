@@ -3,8 +3,9 @@
 # then takes the first steps of a large job.
 # `--json` prints everything for programs. It is a report, not a test.
 #
-# About three minutes beside the release build; the first time PyTorch and Opacus are installed into .venv (several GB).
-# LAPS (60) is how many steps of each are timed; STEPS (500) how many of the large job, whose rows need 5.1 GiB in TMPDIR (/var/tmp).
+# About five minutes beside the release build; the first time PyTorch and Opacus are installed into .venv (several GB).
+# LAPS (60) is how many steps of each are timed, one right after the other, in each of ROUNDS (3) rounds, for whit and its peers alike; STEPS (500) how many
+# of the large job, whose rows need 5.1 GiB in TMPDIR (/var/tmp).
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -22,10 +23,11 @@ echo "building whit in release" >&2
 (cd "$root" && cargo build --release --quiet -p whit-learn --example step --example softmax)
 results="$(mktemp -d)"
 trap 'rm -r "$results"' EXIT
+laps="${LAPS:-60}" rounds="${ROUNDS:-3}"
 echo "whit: a minute" >&2
-"$release/examples/step" "${LAPS:-60}" >"$results/whit.json"
+"$release/examples/step" "$laps" "$rounds" >"$results/whit.json"
 echo "a large job: a minute" >&2
 TMPDIR="${TMPDIR:-/var/tmp}" "$release/examples/softmax" "${STEPS:-500}" >"$results/softmax.json"
-echo "peers: a minute" >&2
-PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" peers_learn.py >"$results/peers.json"
+echo "peers: two minutes" >&2
+PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" peers_learn.py "$laps" "$rounds" >"$results/peers.json"
 python3 report.py "$results" "$@"

@@ -3,7 +3,8 @@
 //! Every answer is checked forwards: the loss that comes with it is what the accountant says of the value returned, and
 //! its upper ε is at most the target. Searching can only stop short of the best value, never overshoot it.
 
-use crate::accountant::{self, Name, Unsupported};
+use crate::accountant::{self, Name, Unsupported, pair};
+use crate::normal::gaussian_mu_down;
 use whit_core::{Cost, Loss, OutOfRange, Sampled};
 
 /// The promise to keep.
@@ -22,7 +23,12 @@ pub struct Calibrated {
     pub value: f64,
     /// What the accountant says of it.
     pub loss: Loss,
+    /// Who proved the upper bound: see [`epsilon_by`](accountant::epsilon_by).
+    pub by: Name,
 }
+
+/// What an accountant says of a value that was tried.
+type Priced = (Loss, Name);
 
 /// Why there is no such value.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -73,12 +79,12 @@ impl Target {
         Ok(())
     }
 
-    fn price(self, sampled: Sampled, steps: u64, accountant: Name) -> Result<Loss, Unsupported> {
-        accountant::epsilon(&Cost::Sampled(sampled).repeat(steps), self.delta, accountant)
+    fn price(self, sampled: Sampled, steps: u64, accountant: Name) -> Result<Priced, Unsupported> {
+        accountant::epsilon_by(&Cost::Sampled(sampled).repeat(steps), self.delta, accountant)
     }
 
-    fn met_by(self, loss: &Loss) -> bool {
-        loss.upper <= self.epsilon
+    fn met_by(self, priced: &Priced) -> bool {
+        priced.0.upper <= self.epsilon
     }
 }
 
@@ -87,12 +93,12 @@ impl Target {
 /// Regula falsi on ln ε (with the Illinois rule) where both ends are finite and positive, bisection where not.
 fn narrow<E>(
     target: Target,
-    mut cheap: (f64, Loss),
-    mut dear: (f64, Loss),
+    mut cheap: (f64, Priced),
+    mut dear: (f64, Priced),
     tolerance: f64,
-    price: impl Fn(f64) -> Result<Loss, E>,
-) -> Result<(f64, Loss), E> {
-    let gap = |loss: &Loss| (loss.upper / target.epsilon).ln();
+    price: impl Fn(f64) -> Result<Priced, E>,
+) -> Result<(f64, Priced), E> {
+    let gap = |priced: &Priced| (priced.0.upper / target.epsilon).ln();
     let (mut a, mut b) = (gap(&cheap.1), gap(&dear.1));
     for _ in 0..200 {
         let width = dear.0 - cheap.0;
@@ -131,29 +137,48 @@ fn narrow<E>(
 /// ```
 pub fn noise(sampled: &Sampled, steps: u64, target: Target, accountant: Name) -> Result<Calibrated, CalibrateError> {
     target.check()?;
-    let start = if sampled.noise > 0.0 && sampled.noise.is_finite() { sampled.noise.ln() } else { 0.0 };
     let price = |ln: f64| target.price(Sampled { noise: ln.exp(), ..*sampled }, steps, accountant);
-    let first = price(start)?;
     if sampled.rate == 0.0 || steps == 0 {
+        price(0.0)?;
         return Err(CalibrateError::Unlimited { what: "noise", epsilon: target.epsilon, delta: target.delta });
     }
-    // From the start outwards, by doubling, until the promise turns.
+    // A cheaper accountant tells where to begin: PLD needs somewhat less than Rényi's noise, and all about plain Gaussian's.
+    let rough = match accountant {
+        Name::Pld => noise(sampled, steps, target, Name::Rdp).ok().map(|found| found.value.ln()),
+        Name::Rdp | Name::Gdp | Name::Zcdp | Name::Advanced | Name::Basic => undrawn_noise(sampled, steps, target),
+    };
+    let given = (sampled.noise > 0.0 && sampled.noise.is_finite()).then(|| sampled.noise.ln());
+    let start = rough.filter(|ln| ln.is_finite()).or(given).unwrap_or(0.0);
+    let first = price(start)?;
+    // From the start outwards, by ever larger factors, until the promise turns.
     let (met, mut from) = (target.met_by(&first), (start, first));
     let direction = if met { -1.0 } else { 1.0 };
-    for _ in 0..60 {
-        let to = from.0 + direction * std::f64::consts::LN_2;
-        let loss = price(to)?;
-        if target.met_by(&loss) != met {
-            let (cheap, dear) = if met { (from, (to, loss)) } else { ((to, loss), from) };
-            let (ln, loss) = narrow(target, cheap, dear, 2e-5, price)?;
-            return Ok(Calibrated { value: ln.exp(), loss });
+    for stride in strides() {
+        let to = from.0 + direction * stride;
+        let priced = price(to)?;
+        if target.met_by(&priced) != met {
+            let (cheap, dear) = if met { (from, (to, priced)) } else { ((to, priced), from) };
+            let (ln, (loss, by)) = narrow(target, cheap, dear, 2e-5, price)?;
+            return Ok(Calibrated { value: ln.exp(), loss, by });
         }
-        from = (to, loss);
+        from = (to, priced);
     }
+    let (ln, (loss, by)) = from;
     if met {
-        return Ok(Calibrated { value: from.0.exp(), loss: from.1 });
+        return Ok(Calibrated { value: ln.exp(), loss, by });
     }
-    Err(unreachable(target, "noise", format!("a noise of {:.3e}", from.0.exp()), &from.1))
+    Err(unreachable(target, "noise", format!("a noise of {:.3e}", ln.exp()), &loss))
+}
+
+/// How far to go from a guess, in logarithms: a little at first, then by doubling.
+fn strides() -> impl Iterator<Item = f64> {
+    [0.1, 0.2, 0.4].into_iter().chain(std::iter::repeat_n(std::f64::consts::LN_2, 60))
+}
+
+/// ln of the noise that would do if every unit were drawn in every step: plain Gaussian noise at the full distance.
+fn undrawn_noise(sampled: &Sampled, steps: u64, target: Target) -> Option<f64> {
+    let distance = pair::dominating(sampled).ok()?.distance();
+    Some((distance * (steps as f64).sqrt() / gaussian_mu_down(target.epsilon, target.delta)).ln())
 }
 
 fn unreachable(target: Target, what: &'static str, least: String, loss: &Loss) -> CalibrateError {
@@ -166,23 +191,32 @@ pub fn steps(sampled: &Sampled, target: Target, accountant: Name) -> Result<Cali
     const MOST: u64 = 1_000_000_000_000;
     target.check()?;
     let price = |steps: u64| target.price(*sampled, steps, accountant);
-    let mut low = (1, price(1)?);
+    // A cheaper accountant tells where to begin.
+    let rough = match accountant {
+        Name::Pld => steps(sampled, target, Name::Rdp).map_or(1, |found| found.value as u64),
+        Name::Rdp | Name::Gdp | Name::Zcdp | Name::Advanced | Name::Basic => 1,
+    };
+    let mut low = (rough, price(rough)?);
+    if !target.met_by(&low.1) && rough > 1 {
+        low = (1, price(1)?);
+    }
     if !target.met_by(&low.1) {
-        return Err(unreachable(target, "number of steps", "one step".to_owned(), &low.1));
+        return Err(unreachable(target, "number of steps", "one step".to_owned(), &low.1.0));
     }
     let mut high = loop {
         if low.0 >= MOST {
-            if low.1.upper == 0.0 {
+            if low.1.0.upper == 0.0 {
                 return Err(CalibrateError::Unlimited {
                     what: "number of steps",
                     epsilon: target.epsilon,
                     delta: target.delta,
                 });
             }
-            return Ok(Calibrated { value: low.0 as f64, loss: low.1 });
+            return Ok(Calibrated { value: low.0 as f64, loss: low.1.0, by: low.1.1 });
         }
         // ε grows at least like the root of the number of steps and at most like it, once it is not 0.
-        let factor = if low.1.upper > 0.0 { (target.epsilon / low.1.upper).powi(2).clamp(2.0, 1e4) } else { 16.0 };
+        let spent = low.1.0.upper;
+        let factor = if spent > 0.0 { (1.1 * target.epsilon / spent).powi(2).clamp(1.2, 1e4) } else { 16.0 };
         let next = ((low.0 as f64 * factor) as u64).clamp(low.0 + 1, MOST);
         let loss = price(next)?;
         if !target.met_by(&loss) {
@@ -191,9 +225,10 @@ pub fn steps(sampled: &Sampled, target: Target, accountant: Name) -> Result<Cali
         low = (next, loss);
     };
     let mut turn = 0_u32;
-    while high.0 - low.0 > 1 {
+    // To the last step where they are few, to a hundred-thousandth where they are many.
+    while high.0 - low.0 > 1 + low.0 / 100_000 {
         turn += 1;
-        let (a, b) = (low.1.upper, high.1.upper);
+        let (a, b) = (low.1.0.upper, high.1.0.upper);
         // On a log-log scale ε is nearly a straight line; every other step bisects, so that it ends.
         let guess = if a > 0.0 && b.is_finite() && b > a && turn % 2 == 1 {
             let share = (target.epsilon / a).ln() / (b / a).ln();
@@ -202,14 +237,14 @@ pub fn steps(sampled: &Sampled, target: Target, accountant: Name) -> Result<Cali
             f64::midpoint(low.0 as f64, high.0 as f64)
         };
         let next = (guess as u64).clamp(low.0 + 1, high.0 - 1);
-        let loss = price(next)?;
-        if target.met_by(&loss) {
-            low = (next, loss);
+        let priced = price(next)?;
+        if target.met_by(&priced) {
+            low = (next, priced);
         } else {
-            high = (next, loss);
+            high = (next, priced);
         }
     }
-    Ok(Calibrated { value: low.0 as f64, loss: low.1 })
+    Ok(Calibrated { value: low.0 as f64, loss: low.1.0, by: low.1.1 })
 }
 
 /// The highest rate, between 10^-12 and 1.
@@ -218,18 +253,36 @@ pub fn rate(sampled: &Sampled, steps: u64, target: Target, accountant: Name) -> 
     let price = |ln: f64| target.price(Sampled { rate: ln.exp().min(1.0), ..*sampled }, steps, accountant);
     let all = price(0.0)?;
     if target.met_by(&all) {
-        return Ok(Calibrated { value: 1.0, loss: all });
+        return Ok(Calibrated { value: 1.0, loss: all.0, by: all.1 });
     }
-    let (mut dear, mut cheap) = ((0.0, all), (-2.0_f64, price(-2.0)?));
+    // A cheaper accountant tells where to begin.
+    let rough = match accountant {
+        Name::Pld => rate(sampled, steps, target, Name::Rdp).map_or(-2.0, |found| found.value.ln()),
+        Name::Rdp | Name::Gdp | Name::Zcdp | Name::Advanced | Name::Basic => -2.0,
+    };
+    let (mut dear, mut cheap) = ((0.0, all), (rough, price(rough)?));
+    // Up from there while it is cheap enough, or down until it is.
+    for stride in strides() {
+        let to = cheap.0 + stride;
+        if to >= 0.0 || !target.met_by(&cheap.1) {
+            break;
+        }
+        let priced = price(to)?;
+        if !target.met_by(&priced) {
+            dear = (to, priced);
+            break;
+        }
+        cheap = (to, priced);
+    }
     while !target.met_by(&cheap.1) {
         if cheap.0 < 1e-12_f64.ln() {
-            return Err(unreachable(target, "rate", format!("a rate of {:.1e}", cheap.0.exp()), &cheap.1));
+            return Err(unreachable(target, "rate", format!("a rate of {:.1e}", cheap.0.exp()), &cheap.1.0));
         }
         dear = cheap;
         cheap = (dear.0 - 2.0, price(dear.0 - 2.0)?);
     }
-    let (ln, loss) = narrow(target, cheap, dear, 2e-5, price)?;
-    Ok(Calibrated { value: ln.exp(), loss })
+    let (ln, (loss, by)) = narrow(target, cheap, dear, 2e-5, price)?;
+    Ok(Calibrated { value: ln.exp().min(1.0), loss, by })
 }
 
 #[cfg(test)]
@@ -252,7 +305,7 @@ mod tests {
             let steps = steps(&found, target, accountant).unwrap();
             assert!((490.0..=510.0).contains(&steps.value), "{steps:?}");
             let over = target.price(found, steps.value as u64 + 1, accountant).unwrap();
-            assert!(over.upper > 2.0, "one more step would still have been fine: {over:?}");
+            assert!(over.0.upper > 2.0, "one more step would still have been fine: {over:?}");
             let rate = rate(&found, 500, target, accountant).unwrap();
             assert!((rate.value - 0.02).abs() < 2e-4, "{rate:?}");
         }

@@ -12,4 +12,4 @@ pub mod ledger;
 pub mod normal;
 pub mod odometer;
 
-pub use accountant::{Name, Unsupported, delta, epsilon};
+pub use accountant::{Name, Unsupported, delta, delta_by, epsilon, epsilon_by};

@@ -194,6 +194,16 @@ pub fn upper_quantile_ln(ln_p: f64) -> f64 {
     x.max(0.0)
 }
 
+/// ε/μ − μ/2, whose two parts are nearly equal where ε and μ are large: as (ε − μ²/2)/μ with all digits of the square.
+fn centred(epsilon: f64, mu: f64) -> f64 {
+    let square = mu * mu;
+    if square == f64::INFINITY || square < 1e-280 {
+        return epsilon / mu - 0.5 * mu; // where μ² is no number, its rest is none either
+    }
+    let rest = mu.mul_add(mu, -square);
+    ((epsilon - 0.5 * square) - 0.5 * rest) / mu
+}
+
 /// δ(ε; μ) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ): the exact privacy profile of Gaussian noise whose standard deviation is
 /// 1/μ times the distance of neighbours (Balle and Wang 2018, Theorem 8).
 ///
@@ -211,7 +221,7 @@ pub fn gaussian_delta(epsilon: f64, mu: f64) -> f64 {
     } else if mu == f64::INFINITY {
         1.0
     } else {
-        gap(epsilon / mu - 0.5 * mu, mu)
+        gap(centred(epsilon, mu), mu)
     }
 }
 
@@ -222,7 +232,7 @@ pub fn ln_gaussian_delta(epsilon: f64, mu: f64) -> f64 {
     } else if mu == f64::INFINITY {
         0.0
     } else {
-        ln_gap(epsilon / mu - 0.5 * mu, mu)
+        ln_gap(centred(epsilon, mu), mu)
     }
 }
 
@@ -317,7 +327,7 @@ pub fn gaussian_mu_down(epsilon: f64, delta: f64) -> f64 {
     let (_, negative) = crossing(-large, -small, |negative| {
         let mu = -negative;
         let ln = ln_gaussian_delta(epsilon, mu);
-        let a = epsilon / mu - 0.5 * mu;
+        let a = centred(epsilon, mu);
         // dδ/dμ = φ(a)
         (ln - aim, -(-0.5 * a * a - LN_ROOT_TWO_PI - ln).exp())
     });

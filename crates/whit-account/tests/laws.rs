@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its reference has failed")]
 
 use proptest::prelude::*;
-use whit_account::{Name, Unsupported, delta, epsilon};
+use whit_account::{Name, Unsupported, calibrate, delta, epsilon, epsilon_by};
 use whit_core::{Change, Cost, Delta, Draw, Epsilon, Rho, Sampled, Sampling};
 use whit_noise::{Entropy, Replay};
 
@@ -350,6 +350,98 @@ fn any_mixture_of_costs_obeys_the_laws() {
         if loss.upper < f64::INFINITY {
             let back = delta(&cost, loss.upper, Name::Pld).unwrap();
             assert!(back.lower <= d * (1.0 + 1e-6), "seed {seed}: {loss:?} and back {back:?}: {cost:?}");
+        }
+    }
+}
+
+/// A run from the far corners: up to 10¹⁸ elements and steps, rates from 1e-18 to 1 − 1e-16, noise from 1e-6 to 1e9, δ from 1e-300.
+fn any_extreme(seed: u64) -> (Sampled, u64, f64) {
+    let mut bits = Replay::new(seed);
+    let mut uniform = || bits.bits(52) as f64 / (1_u64 << 52) as f64;
+    let elements = 10f64.powf(18.0 * uniform()) as u64;
+    let rate = match (3.0 * uniform()) as u32 {
+        0 => 10f64.powf(-18.0 * uniform()),
+        1 => 1.0 - 10f64.powf(-16.0 * uniform()),
+        _ => 1.0 - f64::EPSILON / 2.0,
+    };
+    let steps = if uniform() < 0.5 { 10f64.powf(18.0 * uniform()) } else { 10f64.powf(3.0 * uniform()) } as u64;
+    let noise = 10f64.powf(15.0 * uniform() - 6.0);
+    let change = if uniform() < 0.5 { Change::AddRemove } else { Change::Replace };
+    let (draw, all) = if uniform() < 0.7 { (Draw::User { elements }, elements) } else { (Draw::Unit, elements) };
+    let holds = if uniform() < 0.6 { 1 } else { all };
+    (Sampled { holds, ..sampled(noise, rate, draw, change) }, steps, 10f64.powf(-0.3 - 299.0 * uniform().powi(3)))
+}
+
+/// In every corner, and both ways: no NaN, no bound below what is attained, and none that more noise, fewer steps or a lower rate
+/// would show to be too small.
+#[test]
+fn no_extreme_breaks_the_laws() {
+    for seed in 1..=60 {
+        let (step, steps, d) = any_extreme(seed);
+        let cost = |step: Sampled, steps: u64| Cost::Sampled(step).repeat(steps);
+        let (loss, _) = epsilon_by(&cost(step, steps), d, Name::Pld).unwrap();
+        let at = format!("seed {seed}, {steps} steps at δ = {d:e} of {step:?}: {loss:?}");
+        for name in Name::ALL {
+            let bound = upper(&cost(step, steps), d, name).unwrap();
+            assert!(bound >= loss.lower, "{name} reports {bound}: {at}");
+            assert!(name == Name::Pld || loss.upper <= bound * (1.0 + 1e-9), "{name} proves {bound}: {at}");
+        }
+        let rate = step.rate * 0.9;
+        let cheaper = [
+            cost(Sampled { noise: step.noise * 1.1, ..step }, steps),
+            cost(step, steps / 2),
+            cost(Sampled { rate, ..step }, steps),
+        ];
+        for less in cheaper {
+            let less = epsilon(&less, d, Name::Pld).unwrap();
+            assert!(less.lower <= loss.upper * (1.0 + 1e-9), "{less:?} is attained by less: {at}");
+        }
+        if seed % 3 == 0 && loss.upper < f64::INFINITY {
+            let back = delta(&cost(step, steps), loss.upper, Name::Pld).unwrap();
+            assert!(back.lower <= d * (1.0 + 1e-6) && back.upper <= 1.0, "and back {back:?}: {at}");
+        }
+    }
+}
+
+/// The ε at which 0.01·δ_Gauss(ε; 2) is 1e-5, with 17 of 40 digits.
+const SHOWN_ONCE: f64 = 7.581_279_924_570_113_8;
+
+/// A user with very many elements gives the draw away, however many there are: once, ten million of them cost less than
+/// three hundred, and a thousand million nothing at all.
+#[test]
+fn more_elements_than_tell_the_draw_cost_no_less() {
+    let price = |elements: u64| {
+        let step = sampled(1.0, 0.01, Draw::User { elements }, Change::Replace);
+        epsilon(&Cost::Sampled(step), 1e-5, Name::Pld).unwrap()
+    };
+    let (most, few) = (price(1_000_000_000_000_000_000), price(10));
+    assert!(most.lower <= SHOWN_ONCE && most.upper >= SHOWN_ONCE && most.upper < SHOWN_ONCE * (1.0 + 1e-9), "{most:?}");
+    assert!(few.upper <= most.upper);
+    for elements in [100, 300, 10_000_000, 1_000_000_000, 1 << 53, (1 << 53) + 1, u64::MAX] {
+        let loss = price(elements);
+        assert!(loss.upper >= SHOWN_ONCE && loss.lower <= SHOWN_ONCE, "{elements} elements: {loss:?}");
+    }
+    // The noise for it is that of the coin in view, not 8.7e-19.
+    let step = sampled(1.0, 0.01, Draw::User { elements: 1_000_000_000 }, Change::Replace);
+    let target = calibrate::Target { epsilon: 2.0, delta: 1e-5 };
+    let found = calibrate::noise(&step, 100, target, Name::Pld).unwrap();
+    assert!((1.0..20.0).contains(&found.value) && found.loss.upper <= 2.0, "{found:?}");
+}
+
+/// With every unit drawn it makes no difference whether units or whole users were: nor for the user's price, to which the
+/// difference of two neighbours of one unit says nothing.
+#[test]
+fn a_user_has_one_price_where_everything_is_drawn() {
+    let price = |draw: Draw, difference: f64, name: Name| {
+        let step = Sampled { difference, holds: 30, ..sampled(30.0, 1.0, draw, Change::Replace) };
+        upper(&Cost::Sampled(step).repeat(50), 1e-5, name)
+    };
+    for name in Name::ALL {
+        let full = price(Draw::Unit, 2.0, name);
+        for difference in [2.0, 0.5, 0.05] {
+            assert_eq!(price(Draw::Unit, difference, name), full, "{name}: pairs drawn, difference {difference}");
+            let users = price(Draw::User { elements: 30 }, difference, name);
+            assert_eq!(users, full, "{name}: users drawn, difference {difference}");
         }
     }
 }

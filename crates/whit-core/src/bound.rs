@@ -12,6 +12,10 @@
 //! of ℓ1, save on one coordinate. Where a unit may lose all its rows, 0 belongs to \[lo, hi\] in the last column.
 //! All are rounded up: integers are squared exactly, and only the root and what follows it rounds.
 
+mod weighted;
+
+pub use weighted::Weighted;
+
 use crate::unit::{Change, Kind, Ladder, Rung};
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +68,8 @@ pub enum Bound {
         /// What is known of the coordinates.
         support: Support,
     },
+    /// Rows that count for so much in each group and in all, and a number of groups that may be known: the proofs stand with [`Weighted`].
+    Weighted(Weighted),
 }
 
 /// A bound that makes no sense.
@@ -132,7 +138,12 @@ impl Bound {
                 Err(BoundError::NotSingle(groups))
             }
             Self::Ball { radius, .. } if !(radius.is_finite() && radius >= 0.0) => Err(BoundError::Radius(radius)),
-            Self::Coordinates { .. } | Self::Ball { .. } => Ok(self),
+            Self::Weighted(Weighted { groups: 0, .. }) => Err(BoundError::NoGroups),
+            Self::Weighted(Weighted { low, high, .. }) if low > high => Err(BoundError::EmptyRange { low, high }),
+            Self::Weighted(Weighted { low, high, support: Support::NonNegative | Support::Single, .. }) if low < 0 => {
+                Err(BoundError::Negative { low, high })
+            }
+            Self::Coordinates { .. } | Self::Ball { .. } | Self::Weighted(_) => Ok(self),
         }
     }
 
@@ -143,6 +154,7 @@ impl Bound {
         match *self {
             Self::Coordinates { groups, low, high, support } => coordinates(groups, low, high, support, change),
             Self::Ball { radius, support } => ball(radius, support, change),
+            Self::Weighted(weighted) => weighted.sensitivity(change),
         }
     }
 
@@ -191,7 +203,9 @@ impl Bound {
 
     fn support(&self) -> Support {
         match *self {
-            Self::Coordinates { support, .. } | Self::Ball { support, .. } => support,
+            Self::Coordinates { support, .. }
+            | Self::Ball { support, .. }
+            | Self::Weighted(Weighted { support, .. }) => support,
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Where a run stands, on disk: so that what is killed goes on under the reservation that it has, and pays no second time.
 //!
-//! A checkpoint is written before anything is reserved, and then every so many steps, each time whole: to a file beside it, which is synchronised
-//! and renamed. So there is always one, and it is always on the way that the run has gone. Steps after the last one were seen by nobody, and are
-//! taken anew with noise of their own.
+//! One reservation pays for one way of noise, so the ledger notes which checkpoint a run stands at, and it goes on from that one and from no other. A
+//! checkpoint is written to a file beside the last one and synchronised; then the ledger notes its hash; then it takes the last one's name. Whenever the process
+//! is killed, one of the two files has the hash that was noted. One that was written and not noted yet follows from the last one by its own word, and
+//! is gone on with: so nothing of what was ever written is drawn a second time. Steps after the last file were seen by nobody, and are taken anew.
+//!
+//! Checkpoints hold iterates, which only their owner may see before the model is committed: files have mode 0600.
 
 use crate::error::LearnError;
 use crate::optimise::{Average, Optimiser};
@@ -12,7 +15,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How every checkpoint begins.
 const HEAD: &str = "whit checkpoint ";
 
@@ -22,12 +25,12 @@ const HEAD: &str = "whit checkpoint ";
 pub struct Checkpoint {
     /// The version of the format.
     pub version: u32,
-    /// The hash of what the run means: configuration, plan and data.
+    /// The hash of what the run means: configuration and plan. Nothing of the data is in it.
     pub run: String,
-    /// A name that no other run has. The ledger's entry has it too, so that no other run goes on under it.
-    pub name: String,
-    /// The entry in the ledger; nothing before it was reserved.
-    pub entry: Option<u64>,
+    /// The entry in the ledger.
+    pub entry: u64,
+    /// The hash of the checkpoint before it, as the ledger noted it; nothing for the first.
+    pub after: Option<String>,
     /// How many steps were taken.
     pub taken: u64,
     /// θ; as `f64`, of which the text is exact.
@@ -39,14 +42,14 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Of a run of this hash and name, with the state of its learner.
-    pub fn new(run: &str, name: &str, entry: Option<u64>, state: (&[f32], &Optimiser, Option<&Average>, u64)) -> Self {
+    /// Of a run of this hash under this entry, after this checkpoint, with the state of its learner.
+    pub fn new(run: &str, entry: u64, after: Option<&str>, state: (&[f32], &Optimiser, Option<&Average>, u64)) -> Self {
         let (theta, optimiser, average, taken) = state;
         Self {
             version: VERSION,
             run: run.to_owned(),
-            name: name.to_owned(),
             entry,
+            after: after.map(str::to_owned),
             taken,
             theta: theta.iter().copied().map(f64::from).collect(),
             optimiser: optimiser.clone(),
@@ -54,16 +57,17 @@ impl Checkpoint {
         }
     }
 
-    /// The whole file: a line with the hash of the rest, and the rest in JSON.
-    fn to_bytes(&self) -> Result<Vec<u8>, LearnError> {
+    /// The whole file, a line with the hash of the rest and the rest in JSON; and that hash.
+    fn to_bytes(&self) -> Result<(Vec<u8>, String), LearnError> {
         let body =
             serde_json::to_vec(self).map_err(|why| LearnError::File(format!("no checkpoint can be written: {why}")))?;
-        let mut bytes = format!("{HEAD}{VERSION} {}\n", blake3::hash(&body).to_hex()).into_bytes();
+        let hash = blake3::hash(&body).to_hex().to_string();
+        let mut bytes = format!("{HEAD}{VERSION} {hash}\n").into_bytes();
         bytes.extend(body);
-        Ok(bytes)
+        Ok((bytes, hash))
     }
 
-    fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, LearnError> {
+    fn of_bytes(bytes: &[u8], path: &Path) -> Result<Standing, LearnError> {
         let wrong = |what: String| LearnError::File(format!("`{}` {what}", path.display()));
         let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
         let head = std::str::from_utf8(&bytes[..end]).ok().and_then(|line| line.strip_prefix(HEAD));
@@ -76,8 +80,18 @@ impl Checkpoint {
         if blake3::hash(body).to_hex().as_str() != hash {
             return Err(wrong("is damaged: its hash is another".to_owned()));
         }
-        serde_json::from_slice(body).map_err(|why| wrong(format!("cannot be read: {why}")))
+        let checkpoint = serde_json::from_slice(body).map_err(|why| wrong(format!("cannot be read: {why}")))?;
+        Ok(Standing { checkpoint, hash: hash.to_owned() })
     }
+}
+
+/// A checkpoint that was read, and the hash by which a ledger knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// What it says.
+    pub checkpoint: Checkpoint,
+    /// Its hash.
+    pub hash: String,
 }
 
 /// The place of one run's checkpoints, held by one process at a time.
@@ -92,7 +106,7 @@ impl Place {
     pub fn take(path: &Path) -> Result<Self, LearnError> {
         let beside = with_ending(path, "lock");
         let failed = |why: &io::Error| LearnError::File(format!("`{}` cannot be written: {why}", beside.display()));
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&beside);
+        let lock = private().write(true).create(true).truncate(false).open(&beside);
         let lock = lock.map_err(|why| failed(&why))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
@@ -108,34 +122,86 @@ impl Place {
         &self.path
     }
 
+    fn next(&self) -> PathBuf {
+        with_ending(&self.path, "next")
+    }
+
     /// The checkpoint that is there, if it is one of this run.
-    pub fn find(&self, run: &str) -> Result<Option<Checkpoint>, LearnError> {
+    pub fn find(&self, run: &str) -> Result<Option<Standing>, LearnError> {
         let bytes = match std::fs::read(&self.path) {
             Ok(bytes) => bytes,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(why) => return Err(LearnError::File(format!("`{}` cannot be read: {why}", self.path.display()))),
         };
         let found = Checkpoint::of_bytes(&bytes, &self.path)?;
-        if found.run != run {
-            let what = "is the checkpoint of another run: the training file, the declaration or the data is another";
+        if found.checkpoint.run != run {
+            let what = "is the checkpoint of another run: the training file or the declaration is another";
             return Err(LearnError::File(format!("`{}` {what}", self.path.display())));
         }
         Ok(Some(found))
     }
 
-    /// Puts a checkpoint in the place of the one before, at once and for good.
-    pub fn keep(&self, checkpoint: &Checkpoint) -> Result<(), LearnError> {
-        write_at_once(&self.path, &checkpoint.to_bytes()?)
-            .map_err(|why| LearnError::File(format!("`{}` cannot be written: {why}", self.path.display())))
+    /// The checkpoint that was written last and has not taken its place yet, if it is a whole one of this run.
+    pub fn find_next(&self, run: &str) -> Option<Standing> {
+        let bytes = std::fs::read(self.next()).ok()?;
+        Checkpoint::of_bytes(&bytes, &self.path).ok().filter(|found| found.checkpoint.run == run)
     }
 
-    /// Removes the checkpoint of a run that is over.
-    pub fn clear(&self) -> io::Result<()> {
-        match std::fs::remove_file(&self.path) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
-            _ => Ok(()),
-        }
+    /// Writes the next checkpoint beside the last one, for good, and tells its hash. It is none to go on from before a ledger has noted it.
+    pub fn write(&self, checkpoint: &Checkpoint) -> Result<String, LearnError> {
+        let (bytes, hash) = checkpoint.to_bytes()?;
+        let next = self.next();
+        write_new(&next, &bytes)
+            .map_err(|why| LearnError::File(format!("`{}` cannot be written: {why}", next.display())))?;
+        Ok(hash)
     }
+
+    /// Puts the next checkpoint in the place of the last one, at once.
+    pub fn advance(&self) -> Result<(), LearnError> {
+        let moved = std::fs::rename(self.next(), &self.path).and_then(|()| sync_folder(&self.path));
+        moved.map_err(|why| LearnError::File(format!("`{}` cannot be written: {why}", self.path.display())))
+    }
+
+    /// Removes the checkpoints of a run that is over.
+    pub fn clear(&self) -> io::Result<()> {
+        for path in [self.path.clone(), self.next()] {
+            match std::fs::remove_file(path) {
+                Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file that nobody else may open, where the system knows of such.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The name of a file is durable only when its folder is.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// Writes a new file of mode 0600, in the place of one that may be there, and waits for the disk.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    std::fs::create_dir_all(folder_of(path))?;
+    match std::fs::remove_file(path) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+        _ => {}
+    }
+    let mut file = private().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    sync_folder(path)
 }
 
 /// The path with one more ending.
@@ -146,17 +212,23 @@ pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Writes a file so that, whatever happens, there is the old one or the new one.
+/// Writes a file for everybody so that, whatever happens, there is the old one or the new one.
 pub fn write_at_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
+    std::fs::create_dir_all(folder_of(path))?;
     let beside = with_ending(path, "part");
     let mut file = File::create(&beside)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&beside, path)?;
-    // The name is durable only when the folder is.
-    File::open(folder)?.sync_all()
+    sync_folder(path)
+}
+
+/// The same for what only its owner may open: mode 0600.
+pub fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = with_ending(path, "part");
+    write_new(&beside, bytes)?;
+    std::fs::rename(&beside, path)?;
+    sync_folder(path)
 }
 
 #[cfg(test)]
@@ -177,7 +249,7 @@ mod tests {
         optimiser.step(&mut theta, &[0.3, 1e-300, -0.7], 0.1).unwrap();
         let mut average = Average::new(Weights::Uniform { from: 1 }, 3).unwrap();
         average.take(1, &theta).unwrap();
-        Checkpoint::new("run", "name", Some(7), (&theta, &optimiser, Some(&average), 1))
+        Checkpoint::new("run", 7, Some("before"), (&theta, &optimiser, Some(&average), 1))
     }
 
     #[test]
@@ -185,8 +257,14 @@ mod tests {
         let folder = folder("back");
         let place = Place::take(&folder.join("model.checkpoint")).unwrap();
         assert_eq!(place.find("run").unwrap(), None);
-        place.keep(&sample()).unwrap();
-        assert_eq!(place.find("run").unwrap(), Some(sample()));
+        let hash = place.write(&sample()).unwrap();
+        // It stands beside until it is noted.
+        assert_eq!(place.find("run").unwrap(), None);
+        let written = Some(Standing { checkpoint: sample(), hash });
+        assert_eq!(place.find_next("run"), written);
+        assert_eq!(place.find_next("another"), None);
+        place.advance().unwrap();
+        assert_eq!((place.find("run").unwrap(), place.find_next("run")), (written, None));
         assert!(place.find("another").unwrap_err().to_string().contains("another run"));
         place.clear().unwrap();
         place.clear().unwrap();
@@ -194,19 +272,41 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_may_open_what_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = folder("mode");
+        let place = Place::take(&folder.join("model.checkpoint")).unwrap();
+        // One that everybody may read is not written into.
+        std::fs::write(folder.join("model.checkpoint.next"), "old").unwrap();
+        place.write(&sample()).unwrap();
+        place.advance().unwrap();
+        place.write(&sample()).unwrap();
+        write_privately(&folder.join("curve"), b"1 2\n").unwrap();
+        let mut met = 0;
+        for file in std::fs::read_dir(&folder).unwrap() {
+            let file = file.unwrap();
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.file_name());
+            met += 1;
+        }
+        assert_eq!(met, 4, "the last, the next, the lock and the curve");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
     #[test]
     fn what_is_cut_or_changed_is_refused() {
-        let bytes = sample().to_bytes().unwrap();
+        let (bytes, hash) = sample().to_bytes().unwrap();
         let read = |bytes: &[u8]| Checkpoint::of_bytes(bytes, Path::new("c"));
-        assert_eq!(read(&bytes).unwrap(), sample());
+        assert_eq!(read(&bytes).unwrap(), Standing { checkpoint: sample(), hash });
         for cut in 0..bytes.len() {
             assert!(read(&bytes[..cut]).is_err(), "{cut}");
         }
         let mut changed = bytes.clone();
         *changed.last_mut().unwrap() ^= 1;
         assert!(read(&changed).unwrap_err().to_string().contains("damaged"));
-        let newer = String::from_utf8(bytes).unwrap().replacen("checkpoint 1", "checkpoint 2", 1);
-        assert!(read(newer.as_bytes()).unwrap_err().to_string().contains("format 2"));
+        let newer = String::from_utf8(bytes).unwrap().replacen("checkpoint 2", "checkpoint 3", 1);
+        assert!(read(newer.as_bytes()).unwrap_err().to_string().contains("format 3"));
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub enum LearnError {
     /// A parameter that several taps lead to.
     #[error("the parameter `{0}` is used twice, and the norm of what a unit contributes to it is then not known")]
     Shared(String),
-    /// A gradient that is no number.
-    #[error("a gradient at `{0}` is not a number; the step was refused and nothing of it was released")]
+    /// A gradient of plain learning that is no number. A private step never fails so: there a unit like that contributes nothing.
+    #[error("the gradient of {0} is infinite or not a number; the step was not taken")]
     NotANumber(String),
     /// A layer that cannot be had.
     #[error("{0}")]
@@ -61,9 +61,9 @@ impl LearnError {
             Self::Cap { .. } => "raise the cap, protect the coarser unit, or leave rows out with `where`".to_owned(),
             Self::Untapped(_) => "build the model of layers of `whit_learn::layer`, which have taps".to_owned(),
             Self::Shared(_) => "give each use a parameter of its own".to_owned(),
-            Self::NotANumber(_) => "scale the features, lower the step size, or clip to a smaller norm".to_owned(),
+            Self::NotANumber(_) => "scale the features, or take shorter steps".to_owned(),
             Self::Layer(_) => "group norm and layer norm look at one row at a time and are offered instead".to_owned(),
-            Self::File(_) => "start again with another folder, or put the file back that belongs to it".to_owned(),
+            Self::File(_) => "put the file back that belongs to it, or void its entry and begin anew".to_owned(),
             Self::Sanitise(error) => error.hint().unwrap_or("nothing of this step was released").to_owned(),
             Self::Pool(error) => error.hint().to_owned(),
             Self::Window(_) => "make the window or its stride smaller, or the image larger".to_owned(),

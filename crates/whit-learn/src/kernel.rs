@@ -147,6 +147,18 @@ impl Deref for Floats {
     }
 }
 
+impl Floats {
+    /// The same with zeros at some places, in memory of its own.
+    pub(crate) fn without(&self, places: impl IntoIterator<Item = Range<usize>>) -> Self {
+        let mut values = self.to_vec();
+        for place in places {
+            values[place].fill(0.0);
+        }
+        let length = values.len();
+        Self(dense(values, &[length]))
+    }
+}
+
 /// Lends a tensor's values. Nothing is copied, except from a view that is not the whole of its memory in order.
 pub fn floats<const D: usize>(tensor: &Tensor<D>) -> Result<Floats, Error> {
     Ok(Floats(primitive(tensor)?.to_contiguous()))

@@ -4,7 +4,7 @@
 //! only then can it be read. Files of models are in the format of safetensors, with card and recipe among their metadata.
 
 use crate::bound::Seen;
-use crate::checkpoint::{Checkpoint, Place};
+use crate::checkpoint::{Checkpoint, Place, Standing};
 use crate::error::LearnError;
 use crate::loss::Loss;
 use crate::model::{Model, Named};
@@ -19,12 +19,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use whit_account::{Name, Unsupported};
 use whit_core::mechanism::{Mechanism, SanitiseError};
-use whit_core::release::{CommitError, LedgerFailure, Persist, ReleaseError, Reservation};
-use whit_core::{Accuracy, Charge, Cost, Draw, Ledger, Refusal, Rung, Sampling, Sealed};
+use whit_core::release::{CommitError, LedgerFailure, Note, Persist, ReleaseError, Reservation};
+use whit_core::{Accuracy, Charge, Cost, Draw, Ledger, Progress, Refusal, Rung, Sampling, Sealed};
 use whit_noise::{Entropy, Os, Replay};
 
-/// The version of cards and of what stands beside them in a model's file.
-const VERSION: u32 = 1;
+/// The version of cards and of what stands beside them in a model's file. Cards of version 1 had a hash of the data, which is not read any more.
+const VERSION: u32 = 2;
 
 /// What the whole run loses one rung.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,8 +48,6 @@ pub struct Card {
     pub version: u32,
     /// The data set.
     pub dataset: String,
-    /// The fingerprint of its files.
-    pub fingerprint: String,
     /// What is lost, rung by rung; the protected one first.
     pub rungs: Vec<RungLoss>,
     /// The δ at which each ε holds.
@@ -95,27 +93,32 @@ pub struct Card {
     pub reproducible: bool,
 }
 
-impl Card {
-    /// What a plan promises of the model that a recipe makes.
-    pub fn of(
-        plan: &Plan,
-        delta: f64,
-        recipe: &Recipe,
-        fingerprint: &str,
-        parameters: usize,
-        noise: Noise,
-    ) -> Result<Self, Unsupported> {
-        let lost = plan.loss(delta)?.into_iter().map(|(rung, loss)| RungLoss {
+impl RungLoss {
+    /// What a plan promises each rung, with noise that is secret.
+    pub fn of(plan: &Plan, delta: f64) -> Result<Vec<Self>, Unsupported> {
+        let lost = plan.loss(delta)?.into_iter().map(|(rung, loss)| Self {
             unit: rung.unit.to_string(),
             neighbours: neighbours(&rung),
             holds: rung.holds,
             epsilon: loss.upper,
         });
+        Ok(lost.collect())
+    }
+}
+
+impl Card {
+    /// What a plan promises of the model that a recipe makes. It speaks of the data set by its name: no hash of it leaves.
+    ///
+    /// Noise that comes from a seed promises nothing: whoever knows the seed subtracts it.
+    pub fn of(plan: &Plan, delta: f64, recipe: &Recipe, parameters: usize, noise: Noise) -> Result<Self, Unsupported> {
+        let mut rungs = RungLoss::of(plan, delta)?;
+        if !noise.protects() {
+            rungs.iter_mut().for_each(|rung| rung.epsilon = f64::INFINITY);
+        }
         Ok(Self {
             version: VERSION,
             dataset: recipe.dataset.clone(),
-            fingerprint: fingerprint.to_owned(),
-            rungs: lost.collect(),
+            rungs,
             delta,
             accountant: if plan.told() {
                 Name::Basic.to_string()
@@ -196,7 +199,7 @@ impl Card {
         let plain = |value: serde_json::Result<String>| value.unwrap_or_default().replace('"', ""); // plain enums have a text
         let (model, loss) = (plain(serde_json::to_string(&self.model)), plain(serde_json::to_string(&self.loss)));
         say("model", &format!("{model}, {} parameters; loss {loss}", self.parameters));
-        say("data", &format!("{} {}", self.dataset, self.fingerprint));
+        say("data", &self.dataset);
         match self.entry {
             Some(entry) => say("ledger", &format!("entry {entry}")),
             None => say("ledger", "not charged"),
@@ -232,6 +235,9 @@ pub struct Recipe {
     pub dataset: String,
     /// The columns, in order.
     pub features: Vec<String>,
+    /// How many numbers a row has in columns whose type does not say so.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub widths: BTreeMap<String, usize>,
     /// Whether bytes are opened up to bits.
     pub bits: bool,
     /// Every number is multiplied with this,
@@ -343,10 +349,18 @@ impl Trained {
         let metadata = header.remove("__metadata__").ok_or_else(|| wrong("it has no card"))?;
         let metadata: BTreeMap<String, String> =
             serde_json::from_value(metadata).map_err(|_| wrong("its metadata is no text"))?;
-        if metadata.get("format").is_none_or(|format| *format != format!("whit model {VERSION}")) {
+        let format = metadata.get("format").and_then(|format| format.strip_prefix("whit model "));
+        if !format.is_some_and(|format| format == "1" || format == VERSION.to_string()) {
             return Err(wrong("its format is another"));
         }
-        let card: Card = read(&metadata, "card").map_err(|why| wrong(&why))?;
+        let mut card: serde_json::Map<String, serde_json::Value> =
+            read(&metadata, "card").map_err(|why| wrong(&why))?;
+        if format == Some("1") {
+            card.remove("fingerprint"); // nobody is to read it any more
+            card.insert("version".to_owned(), VERSION.into());
+        }
+        let card: Card =
+            serde_json::from_value(card.into()).map_err(|why| wrong(&format!("its card cannot be read: {why}")))?;
         let recipe: Recipe = read(&metadata, "recipe").map_err(|why| wrong(&why))?;
         let mut tensors = Vec::new();
         for (name, value) in header {
@@ -431,86 +445,116 @@ impl Persist for Trained {
 /// Whoever watches a run: what it sees is as private as the rows.
 pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> + 'a;
 
-/// One training, from where its learner stands to the last step: a mechanism whose noise is drawn step by step.
+/// One training, from where it stands to the last step: a mechanism whose noise is drawn step by step.
 ///
 /// # Neighbours
 /// Data sets that differ in one unit of a rung of the plan's ladder.
 ///
 /// # Claim
-/// What is released costs what [`Plan::charge`] says, however often the process was killed and went on.
+/// What is released costs what [`Plan::charge`] says, however often the process was killed and went on, and whatever was copied or put back meanwhile. No row is read
+/// before the charge is reserved. Noise that comes from a seed costs everything.
 ///
 /// # Why
-/// A run that is not interrupted is [`Learner`]'s claim. One that is goes on from its last checkpoint, with the noise of its own that every step has.
-/// Steps after the checkpoint have left nothing behind, so all that can be seen is one way of so many steps, each a step of the plan. Another
-/// way from the same start is refused: the entry in the ledger names the run, the run's only place is locked, and an open entry whose checkpoint
-/// is gone is not gone on with.
+/// Rows are read by the mechanism, which runs after the reservation only. A run that is not interrupted is [`Learner`]'s claim. One that is goes on from the checkpoint that the ledger
+/// noted last, with the noise of its own that every step has. The ledger notes a checkpoint only after the one that it noted before, so of two processes that go on from one
+/// checkpoint the first to note wins and the other ends, with nothing of it seen; an older checkpoint, or a copy of one that was gone on from, is not the last and
+/// is refused. What was written and not noted yet is gone on with and not drawn anew. So all that can be seen is one way of so many steps, each a step
+/// of the plan.
 ///
 /// # Tried by
-/// `a_training_that_is_killed_pays_once`, in the tests of `whit`.
+/// `a_training_that_is_killed_pays_once`, `a_checkpoint_that_was_put_back_is_refused` and `of_two_runs_on_one_entry_one_wins`, in the tests of `whit`, and
+/// `rows_are_read_after_the_reservation`.
 pub struct Run<'a, M: Model> {
-    learner: RefCell<Learner<M>>,
-    card: Card,
-    recipe: Recipe,
-    /// The hash of what is meant, and the name of this run.
-    marks: (String, String),
-    place: &'a Place,
-    every: u64,
+    task: Task<'a, M>,
+    keeping: Keeping<'a>,
+    learner: RefCell<Option<Learner<M>>>,
     entry: Cell<Option<u64>>,
     watch: RefCell<&'a mut Watch<'a, M>>,
 }
 
-/// Where checkpoints go, how often, and what they are called.
+/// Reads the rows, and makes a learner that stands at its start.
+pub type Make<'a, M> = dyn Fn() -> Result<Learner<M>, LearnError> + 'a;
+
+/// What is to be learned: all that is known before a row is read, and how rows become a learner.
+pub struct Task<'a, M: Model> {
+    /// What is promised.
+    pub plan: Plan,
+    /// Where noise comes from.
+    pub noise: Noise,
+    /// What the model will say of itself.
+    pub card: Card,
+    /// How rows become its input.
+    pub recipe: Recipe,
+    /// Reads the rows; called once, after the reservation.
+    pub make: Box<Make<'a, M>>,
+}
+
+/// Where checkpoints go and how often, and where the run goes on.
 pub struct Keeping<'a> {
     /// The hash of what is meant.
     pub run: String,
-    /// The name of this run.
-    pub name: String,
     /// The place.
     pub place: &'a Place,
     /// After so many steps each.
     pub every: u64,
+    /// The checkpoint to go on from; the start where there is none.
+    pub from: Option<Standing>,
+    /// Whether that one was written and not noted yet.
+    pub unnoted: bool,
 }
 
 impl<'a, M: Model> Run<'a, M> {
-    /// A run of a learner that stands at its start, or where a checkpoint was.
-    pub fn new(
-        learner: Learner<M>,
-        card: Card,
-        recipe: Recipe,
-        keeping: Keeping<'a>,
-        watch: &'a mut Watch<'a, M>,
-    ) -> Self {
-        let Keeping { run, name, place, every } = keeping;
-        let (learner, entry, watch) = (RefCell::new(learner), Cell::new(None), RefCell::new(watch));
-        Self { learner, card, recipe, marks: (run, name), place, every: every.max(1), entry, watch }
+    /// A run that has not begun.
+    pub fn new(task: Task<'a, M>, keeping: Keeping<'a>, watch: &'a mut Watch<'a, M>) -> Self {
+        Self { task, keeping, learner: RefCell::new(None), entry: Cell::new(None), watch: RefCell::new(watch) }
     }
 
-    /// The learner, where the run left it.
-    pub fn into_learner(self) -> Learner<M> {
+    /// The learner, where the run left it; nothing where it did not get so far as to read rows.
+    pub fn into_learner(self) -> Option<Learner<M>> {
         self.learner.into_inner()
     }
 
-    fn checkpoint(&self, learner: &Learner<M>) -> Result<(), LearnError> {
-        let (run, name) = &self.marks;
-        self.place.keep(&Checkpoint::new(run, name, self.entry.get(), learner.state()))
+    /// Writes where the learner stands, has it noted, and tells its hash.
+    fn checkpoint(&self, learner: &Learner<M>, after: Option<&str>, note: &mut Note<'_>) -> Result<String, LearnError> {
+        let Keeping { run, place, .. } = &self.keeping;
+        let entry = self.entry.get().unwrap_or(0);
+        let hash = place.write(&Checkpoint::new(run, entry, after, learner.state()))?;
+        self.noted(learner.taken(), hash, note)
     }
 
-    fn everything(&self) -> Result<Trained, LearnError> {
+    /// Has the next checkpoint noted, and puts it in its place.
+    fn noted(&self, step: u64, checkpoint: String, note: &mut Note<'_>) -> Result<String, LearnError> {
+        let progress = Progress { step, checkpoint };
+        note(&progress).map_err(|failure| LearnError::File(failure.to_string()))?;
+        self.keeping.place.advance()?;
+        Ok(progress.checkpoint)
+    }
+
+    fn everything(&self, note: &mut Note<'_>) -> Result<Trained, LearnError> {
+        let mut made = (self.task.make)()?;
+        let mut stands = match &self.keeping.from {
+            None => self.checkpoint(&made, None, note)?,
+            Some(Standing { checkpoint, hash }) => {
+                let theta = checkpoint.theta.iter().map(|&value| value as f32).collect::<Vec<f32>>();
+                let average = checkpoint.average.clone().map(|average| average.validated(theta.len())).transpose()?;
+                made.resume(theta, checkpoint.optimiser.clone(), average, checkpoint.taken)?;
+                if self.keeping.unnoted { self.noted(checkpoint.taken, hash.clone(), note)? } else { hash.clone() }
+            }
+        };
         let mut learner = self.learner.borrow_mut();
+        let learner = learner.insert(made);
         let steps = learner.plan().steps();
-        // From here on the checkpoint knows its entry.
-        self.checkpoint(&learner)?;
         while learner.taken() < steps {
             let seen = learner.step()?;
             // Before the checkpoint, so that nothing is left unseen of what is not done again.
-            (self.watch.borrow_mut())(&learner, &seen)?;
-            if learner.taken() == steps || learner.taken().is_multiple_of(self.every) {
-                self.checkpoint(&learner)?;
+            (self.watch.borrow_mut())(learner, &seen)?;
+            if learner.taken() == steps || learner.taken().is_multiple_of(self.keeping.every.max(1)) {
+                stands = self.checkpoint(learner, Some(&stands), note)?;
             }
         }
         let shapes = shapes_of(learner.layout());
-        let (card, recipe, projection) = (self.card.clone(), self.recipe.clone(), learner.projection().cloned());
-        Ok(Trained { card, recipe, projection, shapes, theta: learner.learned() })
+        let (card, recipe) = (self.task.card.clone(), self.task.recipe.clone());
+        Ok(Trained { card, recipe, projection: learner.projection().cloned(), shapes, theta: learner.learned() })
     }
 }
 
@@ -519,13 +563,22 @@ impl<M: Model> Mechanism for Run<'_, M> {
     type Noisy = Trained;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        self.learner.borrow().plan().cost(rung)
+        if self.task.noise.protects() { self.task.plan.cost(rung) } else { Cost::Everything }
+    }
+
+    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<Trained>, SanitiseError> {
+        self.sanitise_in_steps(&(), entropy, &mut |_| Ok(()))
     }
 
     /// The learner has its own source of noise, of the kind that its plan's noise was made with.
-    fn sanitise(&self, (): &(), _: &mut dyn Entropy) -> Result<Sealed<Trained>, SanitiseError> {
+    fn sanitise_in_steps(
+        &self,
+        (): &(),
+        _: &mut dyn Entropy,
+        note: &mut Note<'_>,
+    ) -> Result<Sealed<Trained>, SanitiseError> {
         let told = |error: LearnError| SanitiseError::Engine(format!("{error}; {}", error.hint()));
-        self.everything().map(Sealed::new).map_err(told)
+        self.everything(note).map(Sealed::new).map_err(told)
     }
 
     fn accuracy(&self, confidence: f64) -> Accuracy {
@@ -551,16 +604,20 @@ impl Ledger for Noted<'_> {
         self.ledger.commit(reservation, value)
     }
 
+    fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
+        self.ledger.progress(reservation, progress)
+    }
+
     fn failure(&self) -> Option<LedgerFailure> {
         self.ledger.failure()
     }
 }
 
-/// Reserves the whole charge, takes all steps, commits the model, and opens it.
-pub fn train<M: Model>(run: &Run<'_, M>, ledger: &mut dyn Ledger, noise: Noise) -> Result<Trained, ReleaseError> {
-    let rungs = run.learner.borrow().plan().ladder().rungs().to_vec();
+/// Reserves the whole charge, reads the rows, takes all steps, commits the model, and opens it.
+pub fn train<M: Model>(run: &Run<'_, M>, ledger: &mut dyn Ledger) -> Result<Trained, ReleaseError> {
+    let rungs = run.task.plan.ladder().rungs().to_vec();
     let mut noted = Noted { ledger, entry: &run.entry };
-    let released = match noise {
+    let released = match run.task.noise {
         Noise::Secret { .. } => whit_core::release(run, &(), &rungs, &mut noted, &mut Os),
         Noise::Replay { seed } => whit_core::release::release_reproducibly_without_privacy(
             run,
@@ -578,10 +635,10 @@ pub fn train<M: Model>(run: &Run<'_, M>, ledger: &mut dyn Ledger, noise: Noise) 
     Ok(trained)
 }
 
-/// One hash of all that a run means: a checkpoint of another is not gone on with.
-pub fn run_hash(meaning: &str, fingerprint: &str, partition: Option<&str>) -> String {
+/// One hash of all that a run means: a checkpoint of another is not gone on with. Which data it is about, the ledger knows, and nobody is to read it from a file.
+pub fn run_hash(meaning: &str, partition: Option<&str>) -> String {
     let mut hasher = blake3::Hasher::new();
-    for part in [meaning, fingerprint, partition.unwrap_or_default()] {
+    for part in [meaning, partition.unwrap_or_default()] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }

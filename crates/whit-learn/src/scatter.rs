@@ -1,5 +1,6 @@
 //! Sums of outer products `Σ x·xᵀ`, with noise: what covariances, Hessians and principal components are made from.
 
+use crate::source::moves;
 use whit_account::normal::upper_quantile;
 use whit_core::mechanism::SanitiseError;
 use whit_core::{Accuracy, Change, Cost, Ladder, Mechanism, Rung, Sealed};
@@ -30,9 +31,6 @@ pub enum Error {
         /// What would do.
         expected: String,
     },
-    /// More units than 64 bits hold at this resolution, whatever their rows are.
-    #[error("more than {0} units do not fit into 64 bits at this resolution")]
-    TooMany(u64),
     /// Two sums that were bounded differently.
     #[error("sums of different dimension, radius or resolution cannot be merged")]
     Different,
@@ -44,9 +42,8 @@ impl Error {
         match self {
             Self::NoColumns | Self::Shape { .. } => "give whole rows, one after the other",
             Self::Radius(_) => "declare a length that you can defend without looking; longer rows are shortened to it",
-            Self::Resolution(_) => "leave it at the default of 2^18, which serves up to 2^26 units",
+            Self::Resolution(_) => "leave it at the default of 2^18, at which sums of 2^26 units have room",
             Self::Noise(_) => "give the noise as a fraction or decimal number of more than 0",
-            Self::TooMany(_) => "use fewer steps to the radius: each bit less allows four times as many units",
             Self::Different => "make both sums with the same mechanism",
         }
     }
@@ -91,7 +88,8 @@ const RATIO: (u128, u128) = (5741, 8119);
 ///
 /// *Exactly.* A unit's rows become integers whose squares sum to at most `steps²`, checked in integers; products and
 /// sums of integers are exact, so these distances hold to the last bit, and rounded noise on integers is
-/// post-processing of real noise (see [`Gaussian`](whit_core::mechanism::gaussian::Gaussian)).
+/// post-processing of real noise (see [`Gaussian`](whit_core::mechanism::gaussian::Gaussian)). An entry beyond 2⁶² steps
+/// stays there, which lengthens no distance.
 ///
 /// # Tried by
 /// `no_pair_of_units_is_farther_apart_than_claimed`, `the_claim_is_attained`,
@@ -115,7 +113,8 @@ pub struct Scatter {
     bits: u32,
     diagonal: RoundedGaussian,
     beside: RoundedGaussian,
-    held: Vec<(Rung, u64)>,
+    /// How many units move with one of a rung, and how.
+    held: Vec<(Rung, (Change, u64))>,
 }
 
 impl Scatter {
@@ -143,10 +142,11 @@ impl Scatter {
     }
 
     /// The same, with what a ladder knows of its rungs: a user whose k units make room for k others moves k pairs,
-    /// not 2k units.
+    /// not 2k units; and rows that are cut to caps make room for others ([`Cut`](crate::source::Cut)).
     #[must_use]
     pub fn on(mut self, ladder: &Ladder) -> Self {
-        self.held = ladder.rungs().iter().cloned().zip(ladder.held().iter().copied()).collect();
+        let rungs = ladder.rungs().iter().zip(ladder.held());
+        self.held = rungs.map(|(rung, &held)| (rung.clone(), moves(ladder, rung, held))).collect();
         self
     }
 
@@ -162,7 +162,6 @@ impl Scatter {
             dimension: self.dimension,
             radius: self.radius,
             bits: self.bits,
-            units: 0,
             recent: 0,
             waiting: Vec::new(),
             partial: vec![0.0; size],
@@ -284,12 +283,13 @@ impl Mechanism for Scatter {
 
     /// Units of a coarser rung share coordinates here, so that [`Rung::disjoint`] saves nothing.
     fn cost(&self, rung: &Rung) -> Cost {
-        let known = self.held.iter().find(|(known, _)| known == rung).map_or(rung.holds, |(_, held)| *held);
+        let own = (rung.unit.change(), rung.holds);
+        let (change, known) = self.held.iter().find(|(known, _)| known == rung).map_or(own, |(_, held)| *held);
         if known == 0 {
             return Cost::Nothing;
         }
         let times = if known > 1 << 53 { (known as f64).next_up() } else { known as f64 };
-        let distance = match rung.unit.change() {
+        let distance = match change {
             Change::AddRemove => times,
             Change::Replace => (times * std::f64::consts::SQRT_2).next_up(), // the constant is above √2
         };
@@ -316,14 +316,13 @@ pub struct Sum {
     dimension: usize,
     radius: f64,
     bits: u32,
-    units: u64,
     /// Units in `partial` and `waiting`.
     recent: u64,
     /// Rows of integers that are not yet multiplied.
     waiting: Vec<f64>,
     /// Integers below 2⁵³, so that sums of them are exact in any order.
     partial: Vec<f64>,
-    total: Vec<i64>,
+    total: Vec<i128>,
 }
 
 /// Rows that wait for one another, so that an entry of the triangle is loaded once for all of them.
@@ -339,11 +338,6 @@ impl Sum {
             let expected = format!("whole rows of {}", self.dimension);
             return Err(Error::Shape { what: "numbers", given: rows.len(), expected });
         }
-        let most = 1_u64 << (62 - 2 * self.bits);
-        if self.units == most {
-            return Err(Error::TooMany(most));
-        }
-        self.units += 1;
         self.recent += 1;
         self.quantise(rows);
         if self.waiting.len() >= ROWS * self.dimension {
@@ -361,12 +355,11 @@ impl Sum {
         if !self.agrees(&other) {
             return Err(Error::Different);
         }
-        let most = 1_u64 << (62 - 2 * self.bits);
-        let units = self.units.checked_add(other.units).filter(|units| *units <= most).ok_or(Error::TooMany(most))?;
-        for (total, other) in self.total.iter_mut().zip(other.finished()) {
-            *total += other; // below 2^62 by the number of units
+        let mut other = other;
+        other.carry();
+        for (total, other) in self.total.iter_mut().zip(other.total) {
+            *total += other; // below 2^52 for each unit, of which there are fewer than 2^64
         }
-        self.units = units;
         Ok(())
     }
 
@@ -429,15 +422,16 @@ impl Sum {
     fn carry(&mut self) {
         self.multiply();
         for (total, partial) in self.total.iter_mut().zip(&mut self.partial) {
-            *total += *partial as i64;
+            *total += *partial as i128;
             *partial = 0.0;
         }
         self.recent = 0;
     }
 
+    /// What is beyond 2^62 steps stays there, as in a projection: no two sums come further apart, and how many units there are makes nothing fail.
     fn finished(mut self) -> Vec<i64> {
         self.carry();
-        self.total
+        self.total.into_iter().map(|total| total.clamp(-(1 << 62), 1 << 62) as i64).collect()
     }
 }
 

@@ -1,5 +1,10 @@
 //! Rows to learn from, and which of them are one unit.
 
+mod cut;
+
+pub(crate) use cut::moves;
+pub use cut::{Cut, Places};
+
 use crate::error::LearnError;
 use crate::loss::Targets;
 use crate::projection::Projection;
@@ -209,24 +214,13 @@ impl Rows {
         let mut store = Builder::new(projection.kept(), Keep::default())?;
         let all: Vec<u32> = (0..self.features.len() as u32).collect();
         for rows in all.chunks(4096) {
-            store.push_floats(&projection.apply(&self.features.pick(rows)?)?)?;
+            // What is beyond floats stays at their end, and what is no number at 0: that one row is so makes nothing fail.
+            let held = |value: f32| if value.is_nan() { 0.0 } else { value.clamp(f32::MIN, f32::MAX) };
+            store.push_floats(
+                &projection.apply(&self.features.pick(rows)?)?.into_iter().map(held).collect::<Vec<_>>(),
+            )?;
         }
         Ok(Self { features: store.finish(), ..self.clone() })
-    }
-
-    /// Keeps at most so many rows of each unit, those that come first. Units are never left out: where one becomes empty another would come in, and one unit
-    /// would move two.
-    #[must_use]
-    pub fn capped(mut self, rows: u64) -> Self {
-        let (mut order, mut unit_ends) =
-            (Vec::with_capacity(self.order.len()), Vec::with_capacity(self.unit_ends.len()));
-        for unit in 0..self.unit_ends.len() as u32 {
-            let own = self.of_unit(unit);
-            order.extend_from_slice(&own[..own.len().min(usize::try_from(rows).unwrap_or(usize::MAX))]);
-            unit_ends.push(order.len() as u32);
-        }
-        (self.order, self.unit_ends) = (order, unit_ends);
-        self
     }
 }
 
@@ -256,8 +250,6 @@ mod tests {
         assert_eq!(pairs.user_ends(), [1, 3]);
         assert_eq!(of(Kind::User).units(), 2);
         assert_eq!(of(Kind::Event).units(), 5);
-        let capped = pairs.capped(1);
-        assert_eq!((capped.user_ends(), capped.len()), (&[1, 3][..], 3));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Learning, step by step: draw, bound, sanitise, step.
 
+mod slope;
 mod told;
 
+pub use slope::{Slopes, label_slopes};
 pub use told::{Priors, Telling};
 
-use crate::bound::{Bags, Batch, Limit, Seen, Tape, add_clipped};
+use crate::bound::{Bags, Batch, Limit, Seen, Tape, add_clipped, norm_up};
 use crate::error::LearnError;
 use crate::loss::{Loss, Share, Targets};
 use crate::model::{Inputs, Model};
@@ -16,7 +18,7 @@ use crate::sample::{Pool, Sampler};
 use crate::sanitise::{Noise, Sanitiser};
 use crate::scatter::{Scatter, Sum};
 use crate::source::Rows;
-use crate::statistics::{Sandwich, curvature};
+use crate::statistics::{Sandwich, Sums, curvature};
 use crate::store::Store;
 use crate::tensor;
 use whit_account::normal;
@@ -38,6 +40,9 @@ pub enum Padding {
 }
 
 /// How a unit's rows become its contribution.
+///
+/// All but [`Way::Sum`] and [`Way::Local`] go down one loss: the sum over units of the mean loss of the unit's rows, over the declared number of units. A user with
+/// many rows counts as much as one with few, in the private part of a gradient and in the public one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Way {
     /// The mean gradient over the unit's rows: Algorithm 1 of the element-level paper with loss (10); DP-SGD where a unit is a row.
@@ -121,9 +126,9 @@ pub fn keep_memory() {
 /// All iterates together, and so the model, cost what [`Plan::charge`] says.
 ///
 /// # Why
-/// A step's clipped sum moves by at most the clip norm when one drawn unit comes or goes ([`Clip`](crate::plan::Clip); norms are raised by more than
-/// rounding can take away), its float error is below half of [`SUMMATION`] by the choice of how many rows are multiplied at once, and
-/// [`Sanitiser`] does the rest. What else a step reads is public: θ, which is post-processing of earlier steps, and for feature and label
+/// A step's clipped sum moves by at most the clip norm when one drawn unit comes or goes ([`Clip`](crate::plan::Clip); norms are taken in arithmetic that no f32 is too
+/// small or too large for, and raised by more than rounding can take away; a unit with a number that is none, or infinite, contributes nothing), its float error is below
+/// half of [`SUMMATION`] by the choice of how many rows are multiplied at once, and [`Sanitiser`] does the rest. What else a step reads is public: θ, which is post-processing of earlier steps, and for feature and label
 /// units the public part of rows that an independent draw chose. Under a plan for labels that were told ([`Plan::told`]) a step reads nothing else, and is
 /// refused before [`Learner::tell`] has put them in the place of all labels.
 ///
@@ -131,7 +136,8 @@ pub fn keep_memory() {
 /// go through them at once; that is not accounted for.
 ///
 /// # Tried by
-/// `bag_norms_and_sums_agree_with_gradients_that_are_formed`, `everything_without_noise_is_plain_descent`, and the audits in `tests/`.
+/// `bag_norms_and_sums_agree_with_gradients_that_are_formed`, `no_row_of_any_size_adds_more_than_the_clip`, `a_unit_that_is_no_number_adds_nothing_and_harms_nobody`,
+/// `everything_without_noise_is_plain_descent`, and the audits in `tests/`.
 pub struct Learner<M: Model> {
     model: M,
     layout: Layout,
@@ -245,8 +251,8 @@ impl<M: Model> Learner<M> {
     }
 
     /// The Hessians and gradients of all units at parameters that are released already, summed up and bounded as the mechanism has it, for its noise to be
-    /// added. As private as the rows until then. For models of one layer and one output.
-    pub fn sandwich(&self, sandwich: &Sandwich, theta: &[f32]) -> Result<(Sum, Sum), LearnError> {
+    /// added, and how many of them had to be shortened. As private as the rows until then. For models of one layer and one output.
+    pub fn sandwich(&self, sandwich: &Sandwich, theta: &[f32]) -> Result<Sums, LearnError> {
         let width = self.rows.width();
         let shapes: Vec<&[usize]> = self.layout.places().iter().map(|place| &place.shape[..]).collect();
         let constant = match shapes[..] {
@@ -257,7 +263,7 @@ impl<M: Model> Learner<M> {
         let model = self.layout.fill(self.model.clone(), theta)?;
         let (mut curvatures, mut slopes) = (Vec::new(), Vec::new());
         let wrong = |error: crate::statistics::Error| LearnError::Data(error.to_string());
-        let (mut hessian, mut gradient) = (sandwich.hessian.start(), sandwich.gradient.start());
+        let mut sums = sandwich.start();
         for unit in 0..self.rows.units() as u32 {
             let own = self.rows.of_unit(unit);
             let weight = if self.way == Way::Sum { 1.0 } else { 1.0 / own.len().max(1) as f32 };
@@ -276,10 +282,9 @@ impl<M: Model> Learner<M> {
                 curvatures.extend(curvature(&x, bend * f64::from(weight)));
                 slopes.iter_mut().zip(&x).for_each(|(slope, x)| *slope += f64::from(felt) * x);
             }
-            hessian.add(&curvatures).map_err(|error| wrong(error.into()))?;
-            gradient.add(&slopes).map_err(|error| wrong(error.into()))?;
+            sandwich.add(&mut sums, &curvatures, &slopes).map_err(wrong)?;
         }
-        Ok((hessian, gradient))
+        Ok(sums)
     }
 
     /// Projects all rows, before the first step. The model reads as many numbers as directions are kept, and carries them when it is released.
@@ -457,11 +462,17 @@ impl<M: Model> Learner<M> {
         add_clipped(&self.model, &self.layout, self.loss, batch, limit, sums)
     }
 
-    /// The mean gradient of what is public, of a draw of its own.
+    /// The gradient of what is public, of a draw of its own: on average the public part of the same loss whose private part is clipped, one weight to a unit.
     fn public_gradient(&mut self) -> Result<Option<Vec<f64>>, LearnError> {
         let Some(sampler) = &mut self.public else { return Ok(None) };
         let drawn = sampler.draw(&mut *self.entropy);
-        let rows: Vec<u32> = drawn.iter().flat_map(|&unit| self.rows.of_unit(unit)).copied().collect();
+        // As in the private part, each unit counts once, and each of its rows for a share of that.
+        let (mut rows, mut weights) = (Vec::new(), Vec::new());
+        for &unit in &drawn {
+            let own = self.rows.of_unit(unit);
+            rows.extend_from_slice(own);
+            weights.extend(std::iter::repeat_n(1.0 / own.len() as f32, own.len()));
+        }
         let mut sum = vec![0.0; self.layout.len()];
         if rows.is_empty() {
             return Ok(Some(sum));
@@ -480,15 +491,17 @@ impl<M: Model> Learner<M> {
         let batch = Batch {
             inputs: Inputs::of(features, self.rows.width()),
             targets: &self.rows.targets().pick(&rows),
-            weights: &vec![1.0; rows.len()],
+            weights: &weights,
             bags: &Bags::single(rows.len()),
             share,
             coins: Some(Replay::new(self.entropy.bits(64))),
         };
         let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
         add_clipped(&self.model, &self.layout, self.loss, batch, limit, &mut sum)?;
-        // Who was drawn here is public, so the number of rows may divide.
-        let scale = counts / rows.len() as f64;
+        // Who was drawn here is public, and how many there are, so these may divide. The private part has the declared number for its divisor, and where that is
+        // another one, both parts are scaled alike.
+        let expected = self.plan.rate().to_f64() * self.rows.units() as f64;
+        let scale = counts * expected / self.plan.divisor() / drawn.len() as f64;
         for value in &mut sum {
             *value *= scale;
         }
@@ -523,9 +536,10 @@ impl<M: Model> Learner<M> {
             // What was gone, over the size of a step, is what a gradient would be: θ₀ − θ₊ and not the other way round (E10).
             let moved = |(from, to): (&f32, &f32)| (f64::from(*from) - f64::from(*to)) / size;
             let moves: Vec<f64> = self.theta.iter().zip(&theta).map(moved).collect();
-            let length = moves.iter().map(|value| value * value).sum::<f64>().sqrt();
+            let length = norm_up(&moves);
             if !length.is_finite() {
-                return Err(LearnError::NotANumber("local steps".to_owned()));
+                seen.emptied += 1;
+                continue; // who went out of all bounds contributes nothing
             }
             let factor = if length <= norm { 1.0 } else { (norm / length).next_down() };
             sums.iter_mut().zip(&moves).for_each(|(sum, value)| *sum += factor * value);
@@ -631,6 +645,9 @@ impl<M: Model> Plain<M> {
         };
         let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
         let seen = add_clipped(&self.model, &self.layout, self.loss, batch, limit, &mut self.sums)?;
+        if seen.emptied > 0 || !self.sums.iter().all(|sum| sum.is_finite()) {
+            return Err(LearnError::NotANumber("the batch".to_owned()));
+        }
         self.optimiser.step(&mut self.theta, &self.sums, 0.0)?;
         self.model = self.layout.fill(self.model.clone(), &self.theta)?;
         Ok(seen)

@@ -79,11 +79,14 @@ struct Case {
     units: u64,
     noise: f64,
     way: Way,
+    /// The clip norm.
+    norm: f64,
 }
 
 impl Case {
     fn plan(&self, steps: u64) -> Plan {
-        let draft = Draft::new(ladder(self.kind), self.rate.parse().unwrap(), Count::Declared(self.units), 1.0, steps);
+        let draft =
+            Draft::new(ladder(self.kind), self.rate.parse().unwrap(), Count::Declared(self.units), self.norm, steps);
         draft.with_noise(self.noise).unwrap()
     }
 
@@ -135,13 +138,21 @@ fn no_unit_shows_more_than_its_claim() {
     let others: Vec<_> = (10..16).map(other).collect();
     let with = |rows: &[(u64, u64, [f32; 2], f32)]| [&others[..], rows].concat();
     let row = |user, topic, x: f32, y: f32| (user, topic, [x, 0.0], y);
-    let event = Case { kind: Kind::Event, rate: "3/4", units: 8, noise: 0.7, way: Way::Mean };
-    let element = Case { kind: Kind::Element, rate: "3/4", units: 8, noise: 1.4, way: Way::Mean };
-    let user = Case { kind: Kind::User, rate: "3/4", units: 8, noise: 0.7, way: Way::Sum };
-    let local = Case { kind: Kind::User, rate: "3/4", units: 8, noise: 0.7, way: Way::Local { steps: 2, size: 1e-5 } };
+    let event = Case { kind: Kind::Event, rate: "3/4", units: 8, noise: 0.7, way: Way::Mean, norm: 1.0 };
+    let element = Case { kind: Kind::Element, rate: "3/4", units: 8, noise: 1.4, way: Way::Mean, norm: 1.0 };
+    let user = Case { kind: Kind::User, rate: "3/4", units: 8, noise: 0.7, way: Way::Sum, norm: 1.0 };
+    let local = Case {
+        kind: Kind::User,
+        rate: "3/4",
+        units: 8,
+        noise: 0.7,
+        way: Way::Local { steps: 2, size: 1e-5 },
+        norm: 1.0,
+    };
+    let tiny = Case { kind: Kind::Event, rate: "3/4", units: 8, noise: 0.7, way: Way::Mean, norm: 1e-29 };
     let padding = Padding::Mean(vec![0.0]);
     let way = Way::Feature { private: vec![0], padding, public: 1.0 };
-    let feature = Case { kind: Kind::Feature, rate: "3/4", units: 8, noise: 1.4, way };
+    let feature = Case { kind: Kind::Feature, rate: "3/4", units: 8, noise: 1.4, way, norm: 1.0 };
     let three = |y: f32| [row(1, 0, 1.0, y), row(1, 0, 1.0, y), row(1, 0, 1.0, y)];
     let cases = [
         ("event", &event, with(&[row(1, 0, 1.0, FAR)]), with(&[])),
@@ -156,6 +167,8 @@ fn no_unit_shows_more_than_its_claim() {
         ("user, local steps", &local, with(&three(FAR)), with(&[])),
         // What the private feature is decides which way the row pulls; all else is public.
         ("feature", &feature, with(&[row(1, 0, 1.0, FAR)]), with(&[row(1, 0, -1.0, FAR)])),
+        // Rows whose squares vanish in f32 are still a thousand million times as long as this clip.
+        ("tiny rows", &tiny, with(&[row(1, 0, 1e-24, FAR)]), with(&[])),
     ];
     for (name, case, one, another) in cases {
         let found = both_ways(&case.moves(&one, 1), &case.moves(&another, 2));
@@ -206,7 +219,7 @@ fn by_hand(
 
 #[test]
 fn a_learner_that_divides_by_the_drawn_size_is_caught() {
-    let case = Case { kind: Kind::Event, rate: "1", units: 100, noise: 0.8, way: Way::Mean };
+    let case = Case { kind: Kind::Event, rate: "1", units: 100, noise: 0.8, way: Way::Mean, norm: 1.0 };
     let right = |_: &mut Vec<f64>, _: usize, _: &[f64]| {};
     let wrong = |values: &mut Vec<f64>, drawn: usize, _: &[f64]| {
         if drawn > 0 {
@@ -223,7 +236,7 @@ fn a_learner_that_divides_by_the_drawn_size_is_caught() {
 
 #[test]
 fn a_learner_that_forgets_to_clip_a_layer_is_caught() {
-    let case = Case { kind: Kind::Event, rate: "1", units: 4, noise: 0.8, way: Way::Mean };
+    let case = Case { kind: Kind::Event, rate: "1", units: 4, noise: 0.8, way: Way::Mean, norm: 1.0 };
     // The constant's gradient as it is, and a little of it only, so that it does not drown everything.
     let wrong = |values: &mut Vec<f64>, drawn: usize, plain: &[f64]| {
         if drawn == 0 {

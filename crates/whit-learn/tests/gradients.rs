@@ -216,14 +216,145 @@ fn a_parameter_without_a_tap_or_with_two_is_refused_by_name() {
     }
 }
 
+/// A float of any size: each exponent is as likely as another, and 0 and the ends come often.
+fn of_any_size() -> impl Strategy<Value = f32> {
+    let any = (any::<bool>(), 0..0x7f80_0000_u32).prop_map(|(sign, bits)| f32::from_bits(bits | u32::from(sign) << 31));
+    prop_oneof![8 => any, 1 => Just(0.0), 1 => Just(f32::MAX), 1 => Just(f32::from_bits(1)), 1 => Just(-2.6e-23)]
+}
+
+fn length(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(|value| value * value).sum::<f64>().sqrt()
+}
+
+/// Half of what a sum may err by, over the clip norm, and a hair for the arithmetic here.
+const SLACK: f64 = whit_learn::plan::SUMMATION / 2.0 + 1e-9;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A linear model at 0 under the squared loss has inputs and gradients that are the rows and targets themselves, so all that floats can be goes into the
+    /// clip. What a unit adds is what the sum is with it and without it.
+    #[test]
+    fn no_row_of_any_size_adds_more_than_the_clip(
+        sizes in proptest::collection::vec(1..4_usize, 1..5), p in 1..20_usize, q in 1..4_usize, biased: bool, power in -100..=100_i32, how in 0..3_usize,
+        mixed: bool, x in proptest::collection::vec(of_any_size(), 20 * 12), y in proptest::collection::vec(of_any_size(), 4 * 12),
+        alike in any::<bool>(),
+    ) {
+        let model = Linear::at_zero(p, q, biased);
+        let (layout, _) = Layout::of(&model);
+        let rows: usize = sizes.iter().sum();
+        // Of mixed sizes in a row, or all of the same size but for their sign.
+        let number = |of: &[f32], row: usize, at: usize| if mixed { of[row * 4 + at % 4] } else { of[row].copysign(of[at % 4]) };
+        let mut features: Vec<f32> = (0..rows * p).map(|at| if mixed { x[at] } else { number(&x, at / p, at % p) }).collect();
+        let targets: Vec<f32> = (0..rows * q).map(|at| number(&y, at / q, at % q)).collect();
+        if alike && rows > 1 {
+            // Rows that nearly cancel each other.
+            let first: Vec<f32> = features[..p].iter().map(|value| -value).collect();
+            features[p..2 * p].copy_from_slice(&first);
+        }
+        let clip = Clip { norm: 2_f64.powi(power), how: [Clipping::Flat, Clipping::PerLayer { layers: 1 }, Clipping::Normalising][how] };
+        let sum = |from: usize, to: usize, bags: &[usize]| {
+            let inputs = Inputs::of(features[from * p..to * p].to_vec(), p);
+            let targets = Targets::Numbers { values: targets[from * q..to * q].to_vec(), width: q };
+            let weights = vec![1.0; to - from];
+            let bags = Bags::of_sizes(bags.iter().copied());
+            clipped_sum_for_tests(&model, &layout, Loss::Squared, inputs, &targets, &weights, &bags, Some(clip)).unwrap()
+        };
+        let (last, first) = (*sizes.last().unwrap(), rows - sizes.last().unwrap());
+        let alone = sum(first, rows, &[last]);
+        prop_assert!(length(alone.iter().copied()) <= clip.norm * (1.0 + SLACK), "{} of {}", length(alone.iter().copied()), clip.norm);
+        let (with, without) = (sum(0, rows, &sizes), sum(0, first, &sizes[..sizes.len() - 1]));
+        let moved = length(with.iter().zip(&without).map(|(a, b)| a - b));
+        prop_assert!(moved <= clip.norm * (1.0 + 2.0 * SLACK), "{moved} of {}", clip.norm);
+        if last == 1 {
+            // And nothing is shortened that need not be.
+            let wide = |values: &[f32]| length(values.iter().map(|&value| f64::from(value)));
+            let constant = if biased { 1.0 } else { 0.0 };
+            let whole = wide(&features[first * p..]).hypot(constant) * wide(&targets[first * q..]);
+            let expected = if clip.how == Clipping::Normalising && whole > 0.0 { clip.norm } else { whole.min(clip.norm) };
+            let found = length(alone.iter().copied());
+            prop_assert!((found - expected).abs() <= clip.norm * SLACK + expected * 1e-6, "{found} and {expected}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The same for every layer there is, at parameters of any size.
+    #[test]
+    fn no_layer_lets_more_through_than_the_clip(
+        size in 1..4_usize, seed: u64, how in 0..3_usize, power in -60..=60_i32, grown in -12..=12_i32, at in 0..3 * SIDE * SIDE, odd in of_any_size(),
+        scale in -30..=30_i32,
+    ) {
+        let mut entropy = Replay::new(seed);
+        let model = Everything::new(&mut entropy);
+        let (layout, theta) = Layout::of(&model);
+        let grown: Vec<f32> = theta.iter().map(|value| value * 10_f32.powi(grown)).collect();
+        let model = layout.fill(model, &grown).unwrap();
+        let mut features: Vec<f32> = numbers(size * SIDE * SIDE, &mut entropy).iter().map(|x| x * 10_f32.powi(scale)).collect();
+        let place = at % features.len();
+        features[place] = odd;
+        let mut inputs = Inputs::of(features, SIDE * SIDE);
+        inputs.tokens = (0..size * TOKENS).map(|_| entropy.bits(16) as u32 % 6).collect();
+        let targets = Targets::Classes { labels: (0..size as u32).map(|row| row % 3).collect(), classes: 3 };
+        let (weights, bags) = (numbers(size, &mut entropy), Bags::of_sizes([size]));
+        let how = [Clipping::Flat, Clipping::PerLayer { layers: 6 }, Clipping::Normalising][how];
+        let clip = Clip { norm: 2_f64.powi(power), how };
+        let found = clipped_sum_for_tests(&model, &layout, Loss::Softmax, inputs, &targets, &weights, &bags, Some(clip)).unwrap();
+        let found = length(found.iter().copied());
+        prop_assert!(found <= clip.norm * (1.0 + SLACK), "{found} of {}", clip.norm);
+    }
+
+    /// One number of one row is none, or infinite: the whole unit adds nothing, and all others add what they would without it.
+    #[test]
+    fn a_unit_that_is_no_number_adds_nothing_and_harms_nobody(
+        sizes in proptest::collection::vec(1..4_usize, 2..6), seed: u64, how in 0..3_usize, bad in 0..3_usize, which: prop::sample::Index, at: prop::sample::Index,
+    ) {
+        let mut entropy = Replay::new(seed);
+        let model = Everything::new(&mut entropy);
+        let (layout, _) = Layout::of(&model);
+        let rows: usize = sizes.iter().sum();
+        let mut features = numbers(rows * SIDE * SIDE, &mut entropy);
+        let tokens: Vec<u32> = (0..rows * TOKENS).map(|_| entropy.bits(16) as u32 % 6).collect();
+        let labels: Vec<u32> = (0..rows).map(|_| entropy.bits(16) as u32 % 3).collect();
+        let weights = numbers(rows, &mut entropy);
+        let which = which.index(sizes.len());
+        let start: usize = sizes[..which].iter().sum();
+        let odd = start..start + sizes[which];
+        let clip = Clip { norm: 0.5, how: [Clipping::Flat, Clipping::PerLayer { layers: 6 }, Clipping::Normalising][how] };
+        let sum = |features: &[f32], kept: &dyn Fn(usize) -> bool, sizes: &[usize]| {
+            let kept: Vec<usize> = (0..rows).filter(|&row| kept(row)).collect();
+            let pick = |of: &[f32], width: usize| kept.iter().flat_map(|row| of[row * width..(row + 1) * width].to_vec()).collect::<Vec<f32>>();
+            let mut inputs = Inputs::of(pick(features, SIDE * SIDE), SIDE * SIDE);
+            inputs.tokens = kept.iter().flat_map(|row| tokens[row * TOKENS..(row + 1) * TOKENS].to_vec()).collect();
+            let targets = Targets::Classes { labels: kept.iter().map(|&row| labels[row]).collect(), classes: 3 };
+            let bags = Bags::of_sizes(sizes.iter().copied());
+            clipped_sum_for_tests(&model, &layout, Loss::Softmax, inputs, &targets, &pick(&weights, 1), &bags, Some(clip)).unwrap()
+        };
+        let others: Vec<usize> = sizes.iter().enumerate().filter(|(bag, _)| *bag != which).map(|(_, size)| *size).collect();
+        let expected = sum(&features, &|row| !odd.contains(&row), &others);
+        features[odd.start * SIDE * SIDE + at.index(odd.len() * SIDE * SIDE)] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][bad];
+        let found = sum(&features, &|_| true, &sizes);
+        let error = length(found.iter().zip(&expected).map(|(a, b)| a - b));
+        prop_assert!(error <= 1e-5, "{error}");
+        let alone = sum(&features, &|row| odd.contains(&row), &[sizes[which]]);
+        prop_assert!(alone.iter().all(|value| *value == 0.0));
+    }
+}
+
 #[test]
-fn a_gradient_that_is_no_number_is_refused_and_names_its_layer() {
+fn a_gradient_that_overflows_adds_nothing() {
     let model = Linear::at_zero(2, 1, true);
     let (layout, _) = Layout::of(&model);
     let clip = Some(Clip { norm: 1.0, how: Clipping::Flat });
-    let targets = Targets::Numbers { values: vec![1.0], width: 1 };
-    let inputs = Inputs::of(vec![f32::MAX, f32::MAX], 2);
+    let targets = Targets::Numbers { values: vec![1.0, 1.0], width: 1 };
+    let inputs = Inputs::of(vec![f32::MAX, f32::MAX, 0.25, 0.0], 2);
     let model = layout.fill(model, &[f32::MAX, f32::MAX, 0.0]).unwrap();
-    let found = clipped_sum_for_tests(&model, &layout, Loss::Squared, inputs, &targets, &[1.0], &Bags::single(1), clip);
-    assert!(found.unwrap_err().to_string().contains("`weight` is not a number"));
+    let sum = |inputs, bags: &Bags, clip| {
+        clipped_sum_for_tests(&model, &layout, Loss::Squared, inputs, &targets, &[1.0, 1.0], bags, clip).unwrap()
+    };
+    let found = sum(inputs.clone(), &Bags::single(2), clip);
+    assert!((length(found.iter().copied()) - 1.0).abs() < 1e-3, "the other row is clipped as ever: {found:?}");
+    assert_eq!(sum(inputs, &Bags::of_sizes([2]), clip), [0.0; 3], "and in one unit with the first it is nothing");
 }

@@ -8,12 +8,13 @@ use ladder::ladder;
 use whit_core::release::{CommitError, Reservation, release_reproducibly_without_privacy};
 use whit_core::unit::Caps;
 use whit_core::{Change, Charge, Cost, Kind, Ladder, Ledger, Refusal, Rung, Unit};
-use whit_learn::layer::Linear;
+use whit_learn::layer::{Activation, Linear};
 use whit_learn::loss::{Loss, Targets};
+use whit_learn::model::Perceptron;
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::statistics::Sandwich;
 use whit_learn::store::Builder;
-use whit_learn::train::Telling;
+use whit_learn::train::{Telling, label_slopes};
 use whit_learn::{
     Clip, Clipping, Count, Draft, Keep, Learner, Noise, Owners, Padding, Parts, Plan, Rows, Store, Tuning, Way,
 };
@@ -160,6 +161,174 @@ fn private_and_public_parts_make_up_the_gradient() {
             learner.step().unwrap();
         }
         is_near(learner.theta(), &expected, 5e-5);
+    }
+}
+
+/// Rows brought together by user, under a label or feature unit of whole users.
+fn of_users(data: &Data, unit: Unit, declared: u64, way: Way, loss: Loss, size: f64, steps: u64) -> Learner<Linear> {
+    let kind = unit.kind();
+    let ladder = Ladder::new(vec![unit], Caps::default(), kind).unwrap();
+    let plan =
+        Draft::new(ladder, "1".parse().unwrap(), Count::Declared(declared), 64.0, steps).with_noise(1.0).unwrap();
+    learner(data, Kind::User, plan, way, loss, size, Noise::Off)
+}
+
+/// Users have between 1 and many rows here. Both parts go down the mean over users of a user's mean loss; and where another number of users was declared than there
+/// is, both are scaled alike.
+#[test]
+fn a_user_counts_once_in_the_private_part_and_in_the_public_one() {
+    let mut data = data(40, 3);
+    data.users = (0..40).map(|row| if row < 30 { 0 } else { row / 5 }).collect();
+    let (steps, size, users) = (30, 0.5, 3.0);
+    let padding = Padding::Mean(vec![0.25, -0.5]);
+    let feature = Way::Feature { private: vec![0, 2], padding, public: 1.0 };
+    for declared in [3, 5] {
+        let scaled = size * users / declared as f64;
+        let expected = by_hand(&data, |row| data.users[row], f64::INFINITY, scaled, steps);
+        for (unit, way) in
+            [(Unit::feature(&["user"], &["b", "y"]), feature.clone()), (Unit::label(&["user"], "y"), Way::Label)]
+        {
+            let mut learner = of_users(&data, unit, declared, way, Loss::Logistic, size, steps);
+            for _ in 0..steps {
+                learner.step().unwrap();
+            }
+            is_near(learner.theta(), &expected, 5e-5);
+        }
+    }
+}
+
+/// 400 users: one in ten has 60 rows, of another sort than the others' single ones. Labels follow one model for all of them, which is found.
+#[test]
+fn the_truth_is_found_with_users_who_are_unequal() {
+    let truth = [1.0, -1.5, 0.5];
+    let mut entropy = Replay::new(0x0e0a1);
+    let mut data = Data { features: Vec::new(), labels: Vec::new(), users: Vec::new(), topics: Vec::new() };
+    for user in 0..400_u64 {
+        let busy = user % 10 == 0;
+        for _ in 0..if busy { 60 } else { 1 } {
+            let mut row = numbers(WIDTH, &mut entropy);
+            row[0] += if busy { 2.0 } else { 0.0 };
+            let z: f64 = row.iter().zip(truth).map(|(&x, t)| f64::from(x) * t).sum();
+            let told = (entropy.bits(53) as f64) * 2_f64.powi(-53) < 1.0 / (1.0 + (-z).exp());
+            data.features.extend(row);
+            data.labels.push(f32::from(u8::from(told)));
+            data.users.push(user);
+            data.topics.push(0);
+        }
+    }
+    let steps = 400;
+    let padding = Padding::Mean(vec![0.0, 0.0]);
+    let feature = Way::Feature { private: vec![0, 2], padding, public: 1.0 };
+    for (unit, way) in [(Unit::label(&["user"], "y"), Way::Label), (Unit::feature(&["user"], &["b", "y"]), feature)] {
+        let mut learner = of_users(&data, unit, 400, way, Loss::Logistic, 2.0, steps);
+        for _ in 0..steps {
+            learner.step().unwrap();
+        }
+        // 400 users of one label's worth each tell a parameter to about 0.25; with two weightings it was 0.9 and more off.
+        is_near(learner.theta(), &truth, 0.6);
+    }
+}
+
+/// Nine of ten labels are no. The label's part is clipped and the public one is not, so that a clip below the longest slope takes from the few yeses alone: all are told
+/// as no. At the longest slope, which features alone tell, the model is that of plain descent.
+#[test]
+fn labels_at_the_longest_slope_are_not_lost() {
+    let mut entropy = Replay::new(0x1abe);
+    let mut data = Data { features: Vec::new(), labels: Vec::new(), users: Vec::new(), topics: Vec::new() };
+    for row in 0..400 {
+        let yes = row % 10 == 0;
+        data.features.extend([if yes { 2.0 } else { -2.0 } + numbers(1, &mut entropy)[0], 3.0, 1.0]);
+        data.labels.push(f32::from(u8::from(yes)));
+        data.users.push(row);
+        data.topics.push(0);
+    }
+    let label = |clip: f64| {
+        let plan = plan(Kind::Label, "1", 400, clip, 200);
+        learner(&data, Kind::Label, plan, Way::Label, Loss::Logistic, 0.5, Noise::Off)
+    };
+    let rows = {
+        let (features, targets) = (
+            Store::of(data.features.clone(), WIDTH).unwrap(),
+            Targets::Numbers { values: data.labels.clone(), width: 1 },
+        );
+        Rows::new(features, targets, Kind::Label, Owners::default()).unwrap()
+    };
+    let longest = rows.longest_label_slope(false).unwrap();
+    let exact =
+        data.features.chunks(WIDTH).map(|row| row.iter().map(|x| x * x).sum::<f32>().sqrt()).fold(0.0, f32::max);
+    assert!((longest - f64::from(exact)).abs() < 1e-5);
+    assert!((rows.longest_label_slope(true).unwrap() - longest.hypot(1.0)).abs() < 1e-5);
+    let yeses = |mut learner: Learner<Linear>| {
+        for _ in 0..200 {
+            learner.step().unwrap();
+        }
+        let told = |row: &[f32]| row.iter().zip(learner.theta()).map(|(x, t)| x * t).sum::<f32>() > 0.0;
+        data.features.chunks(WIDTH).filter(|row| told(row)).count()
+    };
+    assert_eq!(yeses(label(0.5)), 0, "the majority is all that is left");
+    assert_eq!(yeses(label(longest)), 40);
+    let model = Linear::at_zero(WIDTH, 1, false);
+    let slopes = |clip: f64, most: usize| label_slopes(&model, Loss::Logistic, &rows, clip, most).unwrap().unwrap();
+    assert!((slopes(0.5, 1000).longest - longest).abs() < 1e-5 && slopes(0.5, 10).longest <= longest);
+    assert_eq!((slopes(0.5, 1000).beyond, slopes(longest, 1000).beyond, slopes(0.5, 7).beyond), (1.0, 0.0, 1.0));
+    // Of many classes, and of several layers, it is the longest of any label.
+    let mut entropy = Replay::new(3);
+    let deep = Perceptron::new(&[WIDTH, 4, 3], Activation::Tanh, 0.0, &mut entropy);
+    let all = label_slopes(&deep, Loss::Softmax, &rows, 1.0, 400).unwrap().unwrap();
+    assert!(all.longest > longest.min(1.0) && all.beyond > 0.0, "{all:?}");
+    assert_eq!(
+        label_slopes(&model, Loss::Squared, &rows, 1.0, 400).unwrap(),
+        None,
+        "numbers may be as large as they like"
+    );
+}
+
+/// Whatever is in a row, each step is taken: what is infinite or no number on the way contributes nothing, at every unit and in every way.
+#[test]
+fn no_row_makes_a_step_fail() {
+    let mut entropy = Replay::new(5);
+    let mut data = data(40, 13);
+    let extremes = [f32::MAX, f32::MIN, 1e30, -1e30, f32::from_bits(1), 1e-30, 0.0];
+    for _ in 0..40 {
+        let at = entropy.bits(16) as usize % data.features.len();
+        data.features[at] = extremes[entropy.bits(16) as usize % extremes.len()];
+    }
+    let feature = Way::Feature { private: vec![0, 2], padding: Padding::Mean(vec![0.0, 0.0]), public: 1.0 };
+    let local = Way::Local { steps: 3, size: 10.0 };
+    let ways = [
+        (Kind::Event, Way::Mean),
+        (Kind::Event, Way::Truncated),
+        (Kind::Element, Way::Mean),
+        (Kind::User, Way::Sum),
+        (Kind::User, local),
+        (Kind::Feature, feature),
+        (Kind::Label, Way::Label),
+    ];
+    for loss in [Loss::Logistic, Loss::Squared, Loss::Poisson, Loss::Huber { at: 1.0 }] {
+        for (kind, way) in &ways {
+            for far in [false, true] {
+                let mut data =
+                    Data { features: data.features.clone(), labels: data.labels.clone(), ..self::data(40, 13) };
+                if far && loss != Loss::Logistic {
+                    data.labels[7] = f32::MAX;
+                }
+                let plan = plan(*kind, "1/2", 40, 1.0, 40);
+                let noise = Noise::Replay { seed: 9 };
+                let mut learner = learner(&data, *kind, plan, way.clone(), loss, 10.0, noise);
+                let mut emptied = 0;
+                for step in 0..40 {
+                    let seen = learner
+                        .step()
+                        .unwrap_or_else(|error| panic!("{loss:?}, {kind}, {way:?}, step {step}: {error}"));
+                    emptied += seen.emptied;
+                    assert!(learner.theta().iter().all(|value| value.is_finite()), "{loss:?}, {kind}, {way:?}");
+                }
+                assert!(
+                    emptied > 0 || loss != Loss::Squared || *kind == Kind::Label,
+                    "{loss:?}, {kind}, {way:?}: something was out of bounds"
+                );
+            }
+        }
     }
 }
 
@@ -398,8 +567,12 @@ fn what_intervals_are_made_of_is_summed_unit_by_unit() {
         let rungs = ladder(Kind::User).rungs().to_vec();
         let mut coins = Replay::new(1);
         let both = release_reproducibly_without_privacy(&sandwich, &sums, &rungs, &mut Endless, &mut coins).unwrap();
-        let (hessian, gradient) = both.value.split_at(both.value.len() / 2);
-        let moments = sandwich.moments(hessian, gradient, 4.0).unwrap();
+        let moments = sandwich.moments(&both.value, 4.0).unwrap();
+        assert!(moments.shortened.abs() < 1e-3, "no user is beyond these bounds");
+        let tight = Sandwich::new(WIDTH, 9.0, 1e-3, "0.000001".parse().unwrap()).unwrap();
+        let sums = learner.sandwich(&tight, &theta).unwrap();
+        let all = release_reproducibly_without_privacy(&tight, &sums, &rungs, &mut Endless, &mut coins).unwrap();
+        assert!((tight.moments(&all.value, 4.0).unwrap().shortened - 1.0).abs() < 1e-3, "and all are beyond this one");
         let (mut curvature, mut outer) = ([0.0; WIDTH * WIDTH], [0.0; WIDTH * WIDTH]);
         for user in 0..4 {
             let own: Vec<usize> = (0..60).filter(|&row| data.users[row] == user).collect();
@@ -431,12 +604,7 @@ fn steps_that_cost_nothing_wait_for_labels_that_were_told() {
     let telling = Telling { epsilon: "1".parse().unwrap(), classes: 2, first: 0.5 };
     let data = data(60, 12);
     let learner = |plan: Plan, noise| learner(&data, Kind::Label, plan, Way::Mean, Loss::Logistic, 0.5, noise);
-    let rows = {
-        let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
-        let features = Store::of(data.features.clone(), WIDTH).unwrap();
-        Rows::new(features, targets, Kind::Label, Owners::default()).unwrap()
-    };
-    let charge = telling.charge(&rows, &label()).unwrap();
+    let charge = telling.charge(60, None, &label()).unwrap();
     let plan = || draft().after_labels(charge.clone()).unwrap();
     let rung = label().protected().clone();
     assert_eq!(plan().cost(&rung), Cost::Nothing);

@@ -38,6 +38,9 @@ pub struct Column {
     pub name: String,
     /// What it is.
     pub role: Role,
+    /// Whether caps may have left something out of it. Its interval is about what they leave.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_caps: bool,
 }
 
 /// One value with the interval in which the truth lies with the answer's confidence, where that is known.

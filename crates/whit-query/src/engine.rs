@@ -8,18 +8,16 @@ use crate::bound::collect::Collector;
 use crate::bound::quantise::{Quantise, QuantiseFunction};
 use crate::bound::{Addend, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::error::QueryError;
-use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, allow, track};
+use crate::evaluate::{guarded, samples};
+use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, track};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
-use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, Result as Outcome};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryLimit;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility, lit,
@@ -36,17 +34,30 @@ use whit_core::mechanism::range::Bins;
 
 /// What planning found wrong, in the engine's words.
 pub(crate) fn planning(error: &DataFusionError) -> QueryError {
+    if let Some(own) = own_words(error) {
+        return own;
+    }
     QueryError::asked(error.strip_backtrace(), "check the question against the columns that `whit check` shows")
+}
+
+/// An error that whit made itself, on its way through the engine.
+fn own_words(error: &DataFusionError) -> Option<QueryError> {
+    match error.find_root() {
+        DataFusionError::External(inner) => inner.downcast_ref::<QueryError>().cloned(),
+        _ => None,
+    }
 }
 
 /// What went wrong while running. The engine's words could speak of values, so only their kind is told.
 pub(crate) fn running(error: &DataFusionError) -> QueryError {
+    if let Some(own) = own_words(error) {
+        return own;
+    }
     let sentence = match error.find_root() {
         DataFusionError::ResourcesExhausted(_) => "the engine ran out of memory".to_owned(),
         DataFusionError::IoError(error) => format!("a file could not be read: {}", error.kind()),
         DataFusionError::ObjectStore(_) => "a file of the data set could not be read".to_owned(),
         DataFusionError::ParquetError(_) => "a Parquet file of the data set is damaged".to_owned(),
-        DataFusionError::Execution(words) if words == "a sum does not fit into 64 bits" => words.clone(),
         _ => "the engine could not finish the question".to_owned(),
     };
     QueryError::failed(sentence)
@@ -84,21 +95,33 @@ pub(crate) async fn sums(
     if matches!(rules.inner, Inner::Distinct { .. }) { count_values(&sums) } else { Ok(sums) }
 }
 
-/// The same plan with the casts that the engine adds by itself unable to fail, too.
-fn with_soft_casts(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, QueryError> {
-    let analysed = state
-        .analyzer()
-        .execute_and_check(plan, state.config_options(), |_, _| {})
-        .map_err(|error| planning(&error))?;
-    let done = analysed.transform_up(|node| {
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let safe = expr.transform_up(|inner| Ok(allow::soft_cast(inner)))?;
-            Ok(safe.update_data(|safe| name.restore(safe)))
-        })
-    });
-    done.map(|done| done.data).map_err(|error| planning(&error))
+/// Tries all passes of a part on made-up rows, so that what can never be answered shows before anything is paid. Gives the part over
+/// these rows, and its plain sums.
+pub(crate) async fn rehearse(context: &SessionContext, part: &Part) -> Result<Option<(Part, Sums)>, QueryError> {
+    let rows = samples::in_place_of(&part.rows).map_err(|error| planning(&error))?;
+    let part = Part { rows, ..part.clone() };
+    let found = vec![(0.0, 1.0); part.autos.len()];
+    let inner = |&i: &usize| matches!(part.measures[i].what, What::Distinct { .. } | What::Tree { .. });
+    let inner = (0..part.measures.len()).filter(inner).map(Pass::Inner);
+    let ranges = (0..part.autos.len()).map(Pass::Range);
+    let mut plain = None;
+    for pass in std::iter::once(Pass::Plain).chain(inner).chain(ranges) {
+        let job = Job::new(&part, pass, &found, 0)?;
+        let sums = match job.collect(context, &job.rules(), 1).await {
+            Ok(sums) => sums,
+            Err(error) if is_exhausted(&error) => return Ok(None), // with fewer users at a time it may fit
+            Err(error) => {
+                return Err(own_words(&error).unwrap_or_else(|| {
+                    let sentence = format!("this can never be answered: {}", error.strip_backtrace());
+                    QueryError::asked(sentence, "nothing was charged; ask it differently")
+                }));
+            }
+        };
+        if pass == Pass::Plain {
+            plain = Some(sums);
+        }
+    }
+    Ok(plain.map(|plain| (part, plain)))
 }
 
 /// Into at most so many shares users are divided.
@@ -133,9 +156,9 @@ impl<'a> Job<'a> {
                         job.inner = Some(value.clone());
                         job.kind = Inner::Distinct { most: *most };
                     }
-                    What::Tree { value, tree, rows } => {
+                    What::Tree { value, tree, .. } => {
                         job.inner = Some(CutFunction::call(Cut::of(tree, found)?, value.clone()));
-                        job.kind = Inner::Weights { each: WEIGHT, rows: *rows };
+                        job.kind = Inner::Weights { each: WEIGHT as u32 };
                     }
                     What::Rows(_) | What::Users | What::Sum { .. } => {
                         return Err(QueryError::failed("a plain sum has nothing inside of its groups"));
@@ -144,7 +167,7 @@ impl<'a> Job<'a> {
             }
             Pass::Range(i) => {
                 job.inner = Some(CutFunction::call(Cut::Bins, part.autos[i].value.clone()));
-                job.kind = Inner::Weights { each: WEIGHT, rows: 1 };
+                job.kind = Inner::Weights { each: WEIGHT as u32 };
             }
         }
         Ok(job)
@@ -158,10 +181,10 @@ impl<'a> Job<'a> {
     async fn collect(&self, context: &SessionContext, rules: &Rules, shares: u64) -> Outcome<Sums> {
         let state = context.state();
         let threads = state.config().target_partitions();
-        let wrong = |error: QueryError| DataFusionError::Execution(error.sentence);
+        let wrong = |error: QueryError| DataFusionError::External(Box::new(error));
         let mut whole: Option<Sums> = None;
         for share in 0..shares {
-            let plan = with_soft_casts(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
+            let plan = guarded(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
             let plan = state.create_physical_plan(&plan).await?;
             let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
             let room = Arc::new(Room::of(context));
@@ -178,7 +201,7 @@ impl<'a> Job<'a> {
     /// Whose rows they are, in which groups they stand and what they add.
     fn plan(&self, share: Share) -> Result<LogicalPlan, QueryError> {
         let part = self.part;
-        let mut rows = LogicalPlanBuilder::from(cut_rows(part)?);
+        let mut rows = LogicalPlanBuilder::from(cut_rows(part, self.seed)?);
         if let Some(user) = track::hidden(rows.schema(), USER).filter(|_| share.shares > 1) {
             rows = rows.filter(ShareFunction::call(share, user)).map_err(|error| planning(&error))?;
         }
@@ -229,6 +252,11 @@ impl<'a> Job<'a> {
             Addend { column: column.flatten(), low: measure.low, high: measure.high }
         };
         let addends = if self.pass == Pass::Plain { self.measures.iter().map(addend).collect() } else { Vec::new() };
+        // Over the bins of a range one unit has the weight of one row.
+        let (rows_per_group, rows_in_all) = match self.pass {
+            Pass::Range(_) => (Some(1), None),
+            Pass::Plain | Pass::Inner(_) => (self.part.rows_per_group, self.part.rows_in_all),
+        };
         Rules {
             layout: Layout {
                 user: self.part.grain != Grain::Row,
@@ -238,6 +266,9 @@ impl<'a> Job<'a> {
             },
             elements_per_user: self.part.elements_per_user,
             groups_per_unit: self.part.groups_per_unit.filter(|_| self.keys() > 0),
+            rows_per_group: rows_per_group.unwrap_or(u64::MAX),
+            rows_in_all: rows_in_all.unwrap_or(u64::MAX),
+            told: self.part.kept.as_ref().filter(|_| self.pass == Pass::Plain).map(|kept| kept.most),
             inner: self.kind,
             addends,
             seed: self.seed,
@@ -277,13 +308,14 @@ pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, Que
 pub(crate) const LEAVES: u32 = 4096;
 
 /// The rows of a part, without those beyond what one user may have where each row stands for itself.
-fn cut_rows(part: &Part) -> Result<LogicalPlan, QueryError> {
+fn cut_rows(part: &Part, seed: u64) -> Result<LogicalPlan, QueryError> {
     let mut plan = part.rows.clone();
     for (within, most) in &part.row_caps {
         let schema = Arc::clone(plan.schema());
         let hidden: Vec<Expr> = within.iter().filter_map(|name| track::hidden(&schema, name)).collect();
         let all: Vec<Expr> = schema.iter().map(Expr::from).collect();
-        let priority = PriorityFunction::call(all.clone());
+        // The user is among the columns, so each user's choice is an own one.
+        let priority = PriorityFunction::call(seed, all.clone());
         // Rows that agree in everything are interchangeable, so which of them stays does not matter.
         let order = std::iter::once(priority).chain(all).map(|expr| expr.sort(true, true)).collect();
         let numbered = datafusion::functions_window::expr_fn::row_number()
@@ -419,7 +451,7 @@ macro_rules! plan_function {
 }
 
 plan_function!(CutFunction, Cut, "__whit_cut", DataType::Int64);
-plan_function!(PriorityFunction, (), "__whit_priority", DataType::UInt64);
+plan_function!(PriorityFunction, u64, "__whit_priority", DataType::UInt64);
 plan_function!(ShareFunction, Share, "__whit_share", DataType::Boolean);
 plan_function!(PresentFunction, (), "__whit_present", DataType::Boolean);
 plan_function!(NumberFunction, (), "__whit_number", DataType::Float64);
@@ -485,15 +517,14 @@ impl ShareFunction {
 }
 
 impl PriorityFunction {
-    fn call(columns: Vec<Expr>) -> Expr {
+    fn call(seed: u64, columns: Vec<Expr>) -> Expr {
         let signature = Signature::variadic_any(Volatility::Immutable);
-        ScalarUDF::new_from_impl(Self { parameter: (), signature }).call(columns)
+        ScalarUDF::new_from_impl(Self { parameter: seed, signature }).call(columns)
     }
 
-    #[expect(clippy::unused_self, reason = "one shape for all functions of a plan")]
     fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
         let mut hashes = vec![0; rows];
-        create_hashes(columns, &QualityRandomState::with_seed(0x77_68_69_74), &mut hashes)?;
+        create_hashes(columns, &QualityRandomState::with_seed(self.parameter), &mut hashes)?;
         Ok(Arc::new(UInt64Array::from(hashes)))
     }
 }

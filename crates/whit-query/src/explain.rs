@@ -2,14 +2,18 @@
 
 use crate::answer::{Price, Statement};
 use crate::error::QueryError;
-use crate::plan::{Asking, Grain, Groups, Plan, Statistic, What};
+use crate::plan::{Asking, Grain, Groups, Part, Place, Plan, Statistic, What};
 use crate::release::Tables;
-use crate::release::finish::titles;
+use crate::release::imagine::{self, Guess};
 use crate::sanitise::statistic::step_of;
 use crate::sanitise::{Calibrated, calibrate, is_private, short};
+use datafusion::logical_expr::LogicalPlan;
 use serde::Serialize;
 use std::fmt::Write as _;
 use whit_core::release::CONFIDENCE;
+
+/// Rows of a group, where nobody says how many there are about.
+pub const ABOUT: f64 = 1000.0;
 
 /// What one column of the answer would be off by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,7 +22,7 @@ pub struct Error {
     pub name: String,
     /// With the preview's confidence, off by at most this; nothing where it is exact, or where it depends on the data.
     pub within: Option<f64>,
-    /// In words, where a number alone would not do.
+    /// In words, what it depends on.
     pub words: String,
 }
 
@@ -108,23 +112,91 @@ impl Tables {
         if let Some((call, _)) = self.call(sql, &logical)? {
             return call.preview(self, sql, asking);
         }
-        let plan = self.planned(sql, &logical, asking)?;
+        let (mut preview, useless) = self.foreseen(sql, &logical, asking)?;
+        if let Some(useless) = useless {
+            let help = self.helped(sql, &logical, asking, &useless)?;
+            preview.notes.insert(0, format!("{}; {help}", useless.words));
+        }
+        Ok(preview)
+    }
+
+    /// The preview, and whether it would tell nothing.
+    fn foreseen(
+        &self,
+        sql: &str,
+        logical: &LogicalPlan,
+        asking: &Asking,
+    ) -> Result<(Preview, Option<Useless>), QueryError> {
+        let plan = self.planned(sql, logical, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
-            return Ok(view(&plan, None, confidence));
+            let errors = imagine::columns(&plan).into_iter().map(exact).collect();
+            return Ok((view(&plan, None, errors, confidence), None));
         }
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
-        Ok(view(&plan, Some(&calibrated), confidence))
+        let rows = asking.about.filter(|rows| *rows >= 1.0).unwrap_or(ABOUT);
+        let guesses = imagine::guesses(self, &plan, &calibrated, rows, confidence)?;
+        let useless = useless(&plan, &guesses, rows);
+        let errors = guesses.into_iter().map(|guess| told(&plan, guess, rows)).collect();
+        Ok((view(&plan, Some(&calibrated), errors, confidence), useless))
     }
 
-    /// The smallest ε with which every count and sum of a question is off by no more than this.
+    /// What would make a useless question worth its price, found by trying: fewer groups or rows of one unit, or else more ε.
+    fn helped(
+        &self,
+        sql: &str,
+        logical: &LogicalPlan,
+        asking: &Asking,
+        useless: &Useless,
+    ) -> Result<String, QueryError> {
+        let at = |asking: &Asking| match self.foreseen(sql, logical, asking) {
+            Ok((preview, None)) => preview.errors.iter().find(|error| error.name == useless.name)?.within,
+            _ => None,
+        };
+        let fewer = |most: Option<u64>, by: u64| most.filter(|most| *most > 1).map(|most| most.div_ceil(by));
+        let mut by = 2;
+        while by <= 1 << 16 {
+            let (groups, rows) = (fewer(useless.groups, by), fewer(useless.rows, by));
+            for (groups, rows) in [(None, rows), (groups, None), (groups, rows)] {
+                if groups.is_none() && rows.is_none() {
+                    continue;
+                }
+                let other = Asking { groups: groups.or(asking.groups), rows: rows.or(asking.rows), ..asking.clone() };
+                if let Some(within) = at(&other) {
+                    let options = [groups.map(|n| format!("--groups {n}")), rows.map(|n| format!("--rows {n}"))];
+                    let options = options.into_iter().flatten().collect::<Vec<_>>().join(" ");
+                    return Ok(format!("{options} would bring it to ± {}", short(within)));
+                }
+            }
+            by *= 2;
+        }
+        let epsilon = self.price_of(&self.planned(sql, logical, asking)?.dataset, asking)?.0;
+        for times in [2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0] {
+            let other = Asking { epsilon: Some(epsilon * times), ..asking.clone() };
+            if let Some(within) = at(&other) {
+                return Ok(format!("--epsilon {} would bring it to ± {}", short(epsilon * times), short(within)));
+            }
+        }
+        Ok("ask for larger groups".to_owned())
+    }
+
+    /// The smallest ε with which every value of a question is off by no more than this, as far as its preview can tell; a share is of
+    /// counts and sums.
     pub fn within(&self, sql: &str, asking: &Asking, within: Within) -> Result<Preview, QueryError> {
         let goal = within.number();
         if goal.is_nan() || goal <= 0.0 {
             return Err(QueryError::asked("an error of 0 or less cannot be promised", "give a number above 0"));
         }
-        let at = |epsilon: f64| self.preview(sql, &Asking { epsilon: Some(epsilon), ..asking.clone() });
+        let logical = self.logical(sql)?;
+        let call = self.call(sql, &logical)?;
+        let at = |epsilon: f64| {
+            let asking = Asking { epsilon: Some(epsilon), ..asking.clone() };
+            match &call {
+                Some((call, _)) => call.preview(self, sql, &asking),
+                None => self.foreseen(sql, &logical, &asking).map(|(preview, _)| preview),
+            }
+        };
         let reaches =
             |preview: &Preview| preview.errors.iter().filter_map(|error| error.within).fold(0.0, f64::max) <= goal;
         let (mut low, mut high) = (1e-6_f64, 1e4_f64);
@@ -158,7 +230,7 @@ impl Tables {
     }
 }
 
-fn view(plan: &Plan, calibrated: Option<&Calibrated>, confidence: f64) -> Preview {
+fn view(plan: &Plan, calibrated: Option<&Calibrated>, errors: Vec<Error>, confidence: f64) -> Preview {
     let unit = match calibrated {
         Some(_) => plan.rungs.first().map_or_else(String::new, |rung| rung.unit.to_string()),
         None => "nothing private is read".to_owned(),
@@ -170,53 +242,92 @@ fn view(plan: &Plan, calibrated: Option<&Calibrated>, confidence: f64) -> Previe
         epsilon: calibrated.map_or(0.0, |calibrated| calibrated.epsilon),
         delta: calibrated.map_or(0.0, |calibrated| calibrated.delta),
         prices: calibrated.map_or_else(Vec::new, |calibrated| Statement::prices(&calibrated.charge, calibrated.delta)),
-        errors: errors(plan, calibrated, confidence),
+        errors,
         confidence,
         plan: lines(plan, calibrated),
         notes: plan.notes.clone(),
     }
 }
 
-fn errors(plan: &Plan, calibrated: Option<&Calibrated>, confidence: f64) -> Vec<Error> {
-    let mut errors = Vec::new();
-    for (number, part) in plan.parts.iter().enumerate() {
-        let noise = calibrated.map(|calibrated| &calibrated.parts[number].measures);
-        let mut titles = titles(plan, part).into_iter().skip(part.keys.len());
-        for statistic in &part.statistics {
-            let name = titles.next().unwrap_or_default();
-            let of =
-                |measure: usize| noise.map(|noise| noise[measure].within(confidence) * step_of(part, measure, &[]));
-            let found = |measure: usize| match &part.measures[measure].what {
-                What::Sum { place: crate::plan::Place::Found { .. }, .. } => None,
-                _ => of(measure),
-            };
-            let (within, words) = match statistic {
-                Statistic::Exact(_) => (None, "exact, and free".to_owned()),
-                Statistic::Count(measure) | Statistic::Sum(measure) => match found(*measure) {
-                    Some(within) => (Some(within), String::new()),
-                    None => (None, "depends on the bounds that are found".to_owned()),
-                },
-                Statistic::Mean { sum, .. } => match found(*sum) {
-                    Some(of_sum) => {
-                        (None, format!("± {} for a group of 1,000 rows, less for larger ones", short(of_sum / 1000.0)))
+fn exact(name: String) -> Error {
+    Error { name, within: None, words: "exact, and free".to_owned() }
+}
+
+/// A guess in words: what it rests on.
+fn told(plan: &Plan, guess: Guess, rows: f64) -> Error {
+    let Guess { name, of, within } = guess;
+    let statistic = of.map(|(part, statistic)| &plan.parts[part].statistics[statistic]);
+    let words = match (statistic, within) {
+        (Some(Statistic::Exact(_)), _) => return exact(name),
+        (_, None) => "depends on the bounds that are found, or on what is done with the tables".to_owned(),
+        (Some(Statistic::Count(_) | Statistic::Sum(_)), _) => String::new(),
+        (Some(Statistic::Mean { .. }), _) => format!("for a group of {} rows, less for larger ones", short(rows)),
+        (_, Some(_)) => format!("for a group of {} rows, spread evenly over their bounds", short(rows)),
+    };
+    Error { name, within, words }
+}
+
+/// A column that would be off by as much as its values can differ.
+struct Useless {
+    name: String,
+    words: String,
+    groups: Option<u64>,
+    rows: Option<u64>,
+}
+
+/// The first column that would tell nothing.
+fn useless(plan: &Plan, guesses: &[Guess], rows: f64) -> Option<Useless> {
+    guesses.iter().find_map(|guess| {
+        let ((number, statistic), within) = guess.of.zip(guess.within)?;
+        let part = &plan.parts[number];
+        let most = widest(part, &part.statistics[statistic], rows)?;
+        (within >= most).then(|| Useless {
+            name: guess.name.clone(),
+            words: format!(
+                "`{}` would be off by ± {}, and of {} rows it is {} at most: such an answer tells nothing",
+                guess.name,
+                short(within),
+                short(rows),
+                short(most)
+            ),
+            groups: part.groups_per_unit.or((!part.keys.is_empty()).then_some(1 << 10)),
+            rows: part
+                .measures
+                .iter()
+                .map(|measure| match &measure.what {
+                    What::Rows(_) => measure.high.unsigned_abs(),
+                    What::Distinct { most, .. } => *most,
+                    What::Tree { rows, .. } => *rows,
+                    What::Sum { place: Place::Known(quantise), .. } => {
+                        measure.high.unsigned_abs().max(measure.low.unsigned_abs())
+                            / quantise.high().unsigned_abs().max(quantise.low().unsigned_abs()).max(1)
                     }
-                    None => (None, "depends on the bounds that are found".to_owned()),
-                },
-                Statistic::Spread { squares, .. } => match found(*squares) {
-                    Some(of_squares) => {
-                        (None, format!("a variance ± {} for a group of 1,000 rows", short(of_squares / 1000.0)))
-                    }
-                    None => (None, "depends on the bounds that are found".to_owned()),
-                },
-                Statistic::Quantile { tree, .. } | Statistic::Least(tree) | Statistic::Largest(tree) => (
-                    None,
-                    of(*tree).map_or_else(String::new, |rank| format!("within about {} ranks", short(rank * 3.0))),
-                ),
-            };
-            errors.push(Error { name, within, words });
+                    What::Users | What::Sum { .. } => 1,
+                })
+                .max(),
+        })
+    })
+}
+
+/// The most that a statistic of so many rows can come to, or be off by if one knows nothing.
+fn widest(part: &Part, statistic: &Statistic, rows: f64) -> Option<f64> {
+    let bounds = |measure: usize| match &part.measures[measure].what {
+        What::Sum { place: Place::Known(quantise), .. } => Some(quantise.bounds()),
+        What::Tree { tree: crate::plan::Leaves::Known { low, high }, .. } => Some((*low, *high)),
+        _ => None,
+    };
+    Some(match statistic {
+        Statistic::Count(_) => rows,
+        Statistic::Sum(sum) => bounds(*sum).map(|(low, high)| rows * low.abs().max(high.abs()))?,
+        Statistic::Mean { sum, .. } => bounds(*sum).map(|(low, high)| (high - low) / 2.0)?,
+        Statistic::Spread { sum, root, .. } => {
+            let (low, high) = bounds(*sum)?;
+            if *root { (high - low) / 2.0 } else { (high - low).powi(2) / 4.0 }
         }
-    }
-    errors
+        Statistic::Quantile { tree, .. } => bounds(*tree).map(|(low, high)| (high - low) / 2.0)?,
+        Statistic::Least(tree) | Statistic::Largest(tree) => bounds(*tree).map(|(low, high)| high - low)?,
+        Statistic::Exact(_) => return None,
+    })
 }
 
 /// The plan as people see it: from what is released down to what is read.
@@ -282,6 +393,9 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
         }
         if let Some(most) = part.elements_per_user {
             let _ = write!(bound, ", at most {most} elements a user");
+        }
+        if let Some(most) = part.rows_in_all {
+            let _ = write!(bound, ", at most {most} {} in all", if most == 1 { "row" } else { "rows" });
         }
         for (within, most) in &part.row_caps {
             let _ =

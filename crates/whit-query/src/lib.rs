@@ -8,6 +8,7 @@ mod bound;
 mod engine;
 pub mod error;
 pub mod estimate;
+mod evaluate;
 pub mod explain;
 pub mod export;
 pub mod functions;

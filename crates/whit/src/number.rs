@@ -46,18 +46,31 @@ pub(crate) fn rate(text: &str) -> Result<f64, Wrong> {
     number(text, |value| (0.0..=1.0).contains(&value), wrong)
 }
 
+/// A whole number as people write it, `1e18` and `2.5e6` included: digit by digit, never by way of a float.
+fn whole(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (digits, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let exponent: i32 = exponent.parse().ok().filter(|power| (0..=40).contains(power))?;
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() || (text == digits && digits.contains('.')) {
+        return None;
+    }
+    let zeros = usize::try_from(exponent).ok()?.checked_sub(part.len())?;
+    let all = format!("{whole}{part}{}", "0".repeat(zeros));
+    all.bytes().all(|digit| digit.is_ascii_digit()).then_some(())?;
+    all.parse().ok()
+}
+
 /// How often a step is made.
 pub(crate) fn steps(text: &str) -> Result<u64, Wrong> {
-    text.trim()
-        .parse()
-        .ok()
+    whole(text)
         .filter(|&steps| steps >= 1)
         .ok_or(Wrong { range: "a whole number, at least 1", hint: "a run of no steps reads nothing and costs nothing" })
 }
 
 /// How many elements one user has at most.
 pub(crate) fn elements(text: &str) -> Result<u64, Wrong> {
-    text.trim().parse().ok().filter(|&elements| elements >= 1).ok_or(Wrong {
+    whole(text).filter(|&elements| elements >= 1).ok_or(Wrong {
         range: "a whole number, at least 1",
         hint: "it is the cap that you enforce on the elements that one user keeps",
     })
@@ -242,7 +255,9 @@ mod tests {
         assert!(epsilon("-0.5").is_err() && epsilon("inf").is_err());
         assert!(difference("0").is_err() && difference("2.1").is_err());
         assert!(prior("0").is_err() && prior("1").is_err());
-        assert!(elements("0").is_err());
+        for text in ["0", "1e-3", "2.55e1", "1e20", "e5", ".5e1", "1.", "1e", "+-3", "1e0.5", "0e5", "1 000"] {
+            assert!(elements(text).is_err(), "elements {text}");
+        }
     }
 
     #[test]
@@ -252,6 +267,9 @@ mod tests {
         assert_eq!(delta("1e-5"), Ok(1e-5));
         assert_eq!((delta_or_zero("0"), epsilon("0")), (Ok(0.0), Ok(0.0)));
         assert_eq!(steps("40000"), Ok(40_000));
+        assert_eq!(steps("1e18"), Ok(1_000_000_000_000_000_000));
+        assert_eq!((elements("2.5e6"), elements("9007199254740993")), (Ok(2_500_000), Ok((1 << 53) + 1)));
+        assert_eq!((elements("1.8446744073709551615e19"), elements("0007")), (Ok(u64::MAX), Ok(7)));
         assert_eq!(difference("2"), Ok(2.0));
     }
 

@@ -111,6 +111,50 @@ fn steps_and_rate_that_were_looked_for_keep_the_promise() {
     assert!((0.0..1.0).contains(&number(&view, "rate")) && number(&view, "epsilon_upper") <= 2.0);
 }
 
+/// Two lattices may differ in the fourth digit of ε; the noise that is printed is the one that was priced.
+#[test]
+fn what_was_looked_for_is_priced_as_it_is_printed() {
+    let run = "--delta 1e-5 --rate 0.02 --steps 300";
+    let found = json(&format!("account noise --epsilon 1.5 {run}"));
+    let (noise, spent) = (number(&found, "noise"), number(&found, "epsilon_upper"));
+    let told = stdout(&format!("account noise --epsilon 1.5 {run}"));
+    assert!(told.starts_with(&format!("noise {noise} clip norms")), "{told}");
+    assert_eq!(number(&json(&format!("account epsilon --noise {noise} {run}")), "epsilon_upper"), spent);
+    assert!(spent <= 1.5);
+}
+
+#[test]
+fn a_user_has_one_price_at_rate_one_whatever_is_drawn() {
+    let user = |line: &str| {
+        number(&json(&format!("account epsilon --noise 30 --delta 1e-5 {line}"))["rungs"][1], "epsilon_upper")
+    };
+    let both =
+        ["--draw unit", "--draw user"].map(|draw| user(&format!("{draw} --elements-per-user 30 --difference 0.1")));
+    assert_eq!(both[0], both[1]);
+    assert_eq!(both[0], user("--draw unit --elements-per-user 30"), "a difference of one unit says nothing of a user");
+}
+
+#[test]
+fn very_many_elements_are_read_exactly_and_priced() {
+    let view = json("account epsilon --noise 1 --rate 0.01 --delta 1e-5 --draw user --elements-per-user 1e18");
+    assert_eq!(view["elements_per_user"].as_u64(), Some(1_000_000_000_000_000_000));
+    assert!(number(&view, "epsilon_upper") > 8.0, "{view}");
+}
+
+/// Where PLD's lattice would take more time and memory than a question may, somebody else's bound is told by name.
+#[test]
+fn a_bound_of_another_accountant_is_told_as_such() {
+    let line = "account epsilon --noise 1 --rate 1e-9 --steps 1e18 --delta 1e-6";
+    let view = json(line);
+    assert_eq!((&view["accountant"], &view["upper_by"]), (&Value::from("pld"), &Value::from("rdp")), "{view}");
+    let rdp = json(&format!("{line} --accountant rdp"));
+    assert_eq!(number(&rdp, "epsilon_upper"), number(&view, "epsilon_upper"));
+    assert!(stdout(line).contains("(pld; the upper bound is rdp's)"));
+    assert!(stdout(&line.replace("epsilon", "compare")).contains("the upper bound is rdp's"));
+    let plain = json("account epsilon --noise 4 --rate 0.01 --steps 100 --delta 1e-5");
+    assert!(plain.get("upper_by").is_none(), "{plain}");
+}
+
 #[test]
 fn delta_and_epsilon_are_two_sides_of_one_curve() {
     let run = "--noise 2 --rate 0.05 --steps 100";

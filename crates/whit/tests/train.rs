@@ -6,6 +6,10 @@
 mod experiment;
 #[path = "train/models.rs"]
 mod models;
+#[path = "train/path.rs"]
+mod path;
+#[path = "train/roles.rs"]
+mod roles;
 
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -120,7 +124,7 @@ fn a_logistic_regression_is_learned_paid_once_tried_and_used() {
     assert!(code == 0 && preview.contains("it fits the budget; nothing was charged"), "{preview}{talk}");
     assert_eq!(entries(&folder), 0);
 
-    let trained = json(&folder, &["train", "train.toml", "--plot", "curve.svg"]);
+    let trained = json(&folder, &["train", "train.toml", "--owner", "--plot", "curve.svg"]);
     let card = &trained["card"];
     let epsilon = |rung: usize| card["rungs"][rung]["epsilon"].as_f64().unwrap();
     assert!(epsilon(0) <= 1.0 && epsilon(0) > 0.98, "{card}");
@@ -144,17 +148,17 @@ fn a_logistic_regression_is_learned_paid_once_tried_and_used() {
     assert_eq!(entries(&folder), 1);
     assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
 
-    let (code, table, talk) = whit(&folder, &["evaluate", "train.toml"]);
+    let (code, table, talk) = whit(&folder, &["evaluate", "train.toml", "--owner"]);
     assert!(code == 0 && table.contains("told right") && talk.contains("not sanitised"), "{table}{talk}");
-    assert_eq!(json(&folder, &["evaluate", "train.toml"])["rows"], 800);
-    let words = ["predict", "model.safetensors", "--where", "split = 'test'", "--csv", "told.csv"];
+    assert_eq!(json(&folder, &["evaluate", "train.toml", "--owner"])["rows"], 800);
+    let words = ["predict", "model.safetensors", "--owner", "--where", "split = 'test'", "--csv", "told.csv"];
     assert_eq!(whit(&folder, &words).0, 0);
     let told = std::fs::read_to_string(folder.join("told.csv")).unwrap();
     assert!(told.starts_with("row,told,probability\n1,") && told.lines().count() == 801, "{told}");
 
     // Another training file has another model.
     std::fs::write(folder.join("train.toml"), TRAINING.replace("[\"x\", \"z\"]", "[\"z\", \"x\"]")).unwrap();
-    let (code, _, talk) = whit(&folder, &["evaluate", "train.toml"]);
+    let (code, _, talk) = whit(&folder, &["evaluate", "train.toml", "--owner"]);
     assert!(code == 2 && talk.contains("the features differ"), "{talk}");
 }
 
@@ -168,22 +172,8 @@ fn what_cannot_be_is_said_and_charges_nothing() {
     refused("key", &with("clip =", "clp ="), DECLARED, 2, &["unknown field `clp`", "did you mean `clip`?"]);
     refused("dataset", &with("\"visits\"", "\"visit\""), DECLARED, 2, &["did you mean `visits`?"]);
     refused("text", &with("\"x\"", "\"word\""), DECLARED, 2, &["`visits.word` is to be a feature, but is text"]);
-    refused(
-        "label",
-        &with("classes = 2", "loss = \"logistic\"").replace("\"y\"", "\"x\"").replace("[\"x\",", "["),
-        DECLARED,
-        2,
-        &["neither 0 nor 1"],
-    );
     let range = with("classes = 2", "classes = 3").replace("\"y\"", "\"user_class\"");
     refused("no-target", &range, DECLARED, 2, &["no column `user_class`"]);
-    refused(
-        "range",
-        &with("classes = 2", "classes = [\"no\", \"maybe\"]").replace("\"y\"", "\"word\""),
-        DECLARED,
-        2,
-        &["none of the 2 classes"],
-    );
     refused(
         "unit",
         TRAINING,
@@ -199,7 +189,6 @@ fn what_cannot_be_is_said_and_charges_nothing() {
         2,
         &["nothing says how many units"],
     );
-    refused("empty", &with("split = 'train'", "split = 'moon'"), DECLARED, 2, &["no row of `visits`"]);
     refused(
         "budget",
         &with("epsilon = 1.0", "epsilon = 5.0"),
@@ -263,11 +252,28 @@ fn a_seed_comes_again_and_protects_nobody() {
     let training = TRAINING.replace("[output]", "[output]\nseed = 5");
     let models = ["seed-a", "seed-b"].map(|name| {
         let folder = room(name, &training);
+        // It costs everything, so that every budget says no, and nothing is read.
         let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
-        assert!(code == 0 && out.contains("protects nobody") && talk.contains("protect nobody"), "{out}{talk}");
+        assert!(code == 3 && out.is_empty() && talk.contains("protect nobody"), "{out}{talk}");
+        assert_eq!(entries(&folder), 0);
+        let (_, out, _) = whit(&folder, &["train", "train.toml", "--preview"]);
+        assert!(out.contains("∞") && out.contains("it would be refused"), "{out}");
+        // Unless the owner says what that means.
+        let (code, out, talk) = whit(&folder, &["train", "train.toml", "--seed-destroys-privacy"]);
+        assert!(code == 0 && out.contains("∞") && out.contains("protects nobody"), "{out}{talk}");
+        let card = std::fs::read_to_string(folder.join("model.card.json")).unwrap();
+        assert_eq!(card.matches("\"epsilon\": \"Infinity\"").count(), 2, "{card}");
+        // Nothing is left for anybody, with noise or without.
+        std::fs::write(folder.join("train.toml"), TRAINING).unwrap();
+        let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
+        assert!(code == 3 && talk.contains("of the budget is left"), "{talk}");
+        assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
         std::fs::read(folder.join("model.safetensors")).unwrap()
     });
     assert!(models[0] == models[1]);
+    // The flag gives nothing up where there is no seed.
+    let folder = room("seed-none", &TRAINING.replace("epsilon = 1.0", "epsilon = 5.0"));
+    assert_eq!(whit(&folder, &["train", "train.toml", "--seed-destroys-privacy"]).0, 3);
 }
 
 /// Where rows lie changes nothing of a model, nor of what it is tried on, and they leave nothing behind.
@@ -276,9 +282,11 @@ fn rows_that_do_not_fit_into_memory_make_the_same_model() {
     let training = format!("scale = 0.7\noffset = -0.1\n{}", TRAINING.replace("[output]", "[output]\nseed = 5"));
     let told = [&[][..], &["--memory", "1KiB"], &["--memory", "0"]].map(|memory| {
         let folder = room(&format!("memory-{}", memory.last().unwrap_or(&"all")), &training);
-        let trained = json(&folder, &[&["train", "train.toml"], memory].concat());
-        let score = json(&folder, &[&["evaluate", "train.toml"], memory].concat());
-        let said = json(&folder, &[&["predict", "model.safetensors", "--where", "split = 'test'"], memory].concat());
+        let seeded = &["train", "train.toml", "--owner", "--seed-destroys-privacy"][..];
+        let trained = json(&folder, &[seeded, memory].concat());
+        let score = json(&folder, &[&["evaluate", "train.toml", "--owner"], memory].concat());
+        let chosen = &["predict", "model.safetensors", "--owner", "--where", "split = 'test'"][..];
+        let said = json(&folder, &[chosen, memory].concat());
         let mut left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
         left.sort();
         (
@@ -291,8 +299,8 @@ fn rows_that_do_not_fit_into_memory_make_the_same_model() {
     });
     assert!(told[0] == told[1] && told[0] == told[2]);
 
-    // Where there is no place for them, nothing is charged.
-    let folder = room("memory-nowhere", &training);
+    // Where there is no place for them, the charge is reserved and stays, and the same command goes on under it.
+    let folder = room("memory-nowhere", TRAINING);
     let output = Command::new(env!("CARGO_BIN_EXE_whit"))
         .args(["train", "train.toml", "--memory", "1KiB"])
         .env("TMPDIR", folder.join("not-there"))
@@ -301,7 +309,10 @@ fn rows_that_do_not_fit_into_memory_make_the_same_model() {
         .unwrap();
     let talk = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(1) && talk.contains("not-there") && talk.contains("TMPDIR"), "{talk}");
-    assert_eq!(entries(&folder), 0);
+    assert!(talk.contains("the same command goes on"), "{talk}");
+    assert_eq!(entries(&folder), 1);
+    assert_eq!(json(&folder, &["train", "train.toml", "--memory", "1KiB"])["resumed_from"], 0);
+    assert_eq!(entries(&folder), 1);
     let (code, _, talk) = whit(&folder, &["train", "train.toml", "--memory", "much"]);
     assert!(code == 2 && talk.contains("write it as 512MiB"), "{talk}");
 }
@@ -310,6 +321,7 @@ fn rows_that_do_not_fit_into_memory_make_the_same_model() {
 fn a_training_that_is_killed_pays_once() {
     // Noise is given, so that little time is spent before the first step.
     let training = TRAINING.replace("epsilon = 1.0", "noise = 200.0").replace("steps = 60", "steps = 25000");
+    let training = training.replace("checkpoint_every = 7", "checkpoint_every = 100");
     let folder = room("killed", &training);
     let mut state = 0x5eed_u64;
     let mut ended = 0;
@@ -317,13 +329,13 @@ fn a_training_that_is_killed_pays_once() {
     for _ in 0..20 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let mut child = Command::new(env!("CARGO_BIN_EXE_whit"))
-            .args(["train", "train.toml", "--plot", "curve.svg"])
+            .args(["train", "train.toml", "--owner", "--plot", "curve.svg"])
             .current_dir(&folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(50 + (state >> 33) % 700));
+        std::thread::sleep(Duration::from_millis(100 + (state >> 33) % 1400));
         child.kill().unwrap(); // SIGKILL
         ended += usize::from(child.wait().unwrap().success());
         // Whatever the moment, the checkpoint is a whole one.
@@ -335,7 +347,7 @@ fn a_training_that_is_killed_pays_once() {
     }
     let curve = folder.join("model.safetensors.checkpoint.curve");
     assert!(ended > 0 || !std::fs::read_to_string(&curve).unwrap().is_empty());
-    let last = json(&folder, &["train", "train.toml", "--plot", "curve.svg"]);
+    let last = json(&folder, &["train", "train.toml", "--owner", "--plot", "curve.svg"]);
     assert!(!curve.exists(), "it is drawn, and as private as the rows");
     // The curve is that of all steps, however often they were interrupted: 40 points, and a line from one to the next.
     let drawn = std::fs::read_to_string(folder.join("curve.svg")).unwrap();
@@ -373,7 +385,7 @@ fn a_checkpoint_goes_on_with_its_own_run_only() {
         child.unwrap()
     };
     let mut child = begin();
-    for _ in 0..400 {
+    for _ in 0..2400 {
         std::thread::sleep(Duration::from_millis(25));
         if std::fs::read_to_string(&checkpoint).is_ok_and(|text| text.contains("\"entry\":1")) {
             break;
@@ -406,7 +418,7 @@ fn a_checkpoint_goes_on_with_its_own_run_only() {
     std::fs::write(&checkpoint, &kept).unwrap();
     assert_eq!(whit(&folder, &["ledger", "void", "1", "--reason", "a test"]).0, 0);
     let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
-    assert!(code == 2 && talk.contains("not open any more"), "{talk}");
+    assert!(code == 2 && talk.contains("which is not open for this training"), "{talk}");
     std::fs::remove_file(&checkpoint).unwrap();
     let (code, _, talk) = whit(&folder, &["train", "train.toml", "--resume"]);
     assert!(code == 2 && talk.contains("no interrupted run"), "{talk}");

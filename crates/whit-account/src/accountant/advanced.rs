@@ -171,6 +171,11 @@ pub fn kairouz_optimal_epsilon(runs: &Runs, delta: f64) -> f64 {
 /// Which part of δ the runs that are not pure may take, before the rest pays for composition.
 const SHARES: [f64; 8] = [0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 0.99];
 
+/// The exact δ of so many runs is a sum of about the root of their number of terms: beyond this it takes too long, and the closed
+/// bounds alone are told. When ε is searched through for a δ, it is asked for a hundred times.
+const MOST_SUMMED: u64 = 1_000_000_000;
+const MOST_SEARCHED: u64 = 1_000_000;
+
 /// ε at δ: the least of all bounds here and the basic one, over several ways to divide δ.
 pub fn epsilon(cost: &Cost, delta: f64) -> Result<f64, Unsupported> {
     check_delta(delta)?;
@@ -181,29 +186,29 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<f64, Unsupported> {
     if delta >= 1.0 {
         return Ok(0.0);
     }
-    epsilon_of(&split, delta)
+    epsilon_of(&split, delta, MOST_SUMMED)
 }
 
-fn epsilon_of(split: &Split, delta: f64) -> Result<f64, Unsupported> {
+fn epsilon_of(split: &Split, delta: f64, most: u64) -> Result<f64, Unsupported> {
     let mut least = basic::epsilon_of(split, delta)?;
     if delta == 0.0 {
         return Ok(least);
     }
     let aside = compose(&split.fixed).1;
     if split.sharers == 0 {
-        return Ok(least.min(composed(&split.fixed, delta)));
+        return Ok(least.min(composed(&split.fixed, delta, most)));
     }
     for part in SHARES {
         let share = part * (delta - aside) / split.sharers as f64;
         if share > 0.0 {
-            least = least.min(composed(&split.with(share)?, delta));
+            least = least.min(composed(&split.with(share)?, delta, most));
         }
     }
     Ok(least)
 }
 
 /// The least of the bounds for runs whose (ε, δ) are fixed, at a total δ.
-fn composed(runs: &[Runs], delta: f64) -> f64 {
+fn composed(runs: &[Runs], delta: f64, most: u64) -> f64 {
     let mut least = f64::INFINITY;
     let left = delta - compose(runs).1;
     if left > 0.0 {
@@ -216,7 +221,9 @@ fn composed(runs: &[Runs], delta: f64) -> f64 {
         // Runs that differ are no worse than if each had the largest ε of them.
         let epsilon = runs.iter().map(|run| run.epsilon).fold(0.0, f64::max);
         let times = runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.times));
-        least = least.min(kairouz_optimal_epsilon(&Runs { epsilon, delta: 0.0, times }, left));
+        if times <= most {
+            least = least.min(kairouz_optimal_epsilon(&Runs { epsilon, delta: 0.0, times }, left));
+        }
     }
     least
 }
@@ -228,10 +235,12 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<f64, Unsupported> {
     if split.needs_delta().is_none() && basic::epsilon_of(&split, 0.0)? <= epsilon {
         return Ok(0.0);
     }
-    if let ([only], 0) = (split.fixed.as_slice(), split.sharers) {
+    if let ([only], 0) = (split.fixed.as_slice(), split.sharers)
+        && only.times <= MOST_SUMMED
+    {
         return Ok(kairouz_optimal_delta(only, epsilon)); // exact, so the least of all
     }
-    invert(epsilon, |delta| if delta >= 1.0 { Ok(0.0) } else { epsilon_of(&split, delta) })
+    invert(epsilon, |delta| if delta >= 1.0 { Ok(0.0) } else { epsilon_of(&split, delta, MOST_SEARCHED) })
 }
 
 #[cfg(test)]

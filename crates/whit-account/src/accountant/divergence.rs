@@ -2,13 +2,14 @@
 
 use super::Unsupported;
 use super::basic::pure_epsilon_up;
-use super::pair::{Dominating, binomial, dominating, ln_add, ln_expm1};
+use super::pair::{Dominating, Parts, Toward, dominating, ln_add, ln_expm1};
 pub use super::quadrature::{Direction, reflected, sided};
 use super::quadrature::{INFLATION, Mixture, from_ln_excess, ln_rest};
 use whit_core::Cost;
 
-/// Above so many units that change at once the coins of a binomial mixture are revealed, which is a little looser.
-const MOST_MIXED: u64 = 200;
+/// Above so many units that change at once the coins of a binomial mixture are revealed, which is looser: the integral takes
+/// time with the square of their number.
+const MOST_MIXED: u64 = 24;
 
 /// Above this distance discrete Laplace noise is taken as pure.
 const MOST_SHIFTED: u64 = 10_000;
@@ -112,6 +113,9 @@ pub fn any_elements(alpha: f64, rate: f64, mu: f64) -> f64 {
     from_ln_excess(rate.ln() + ln_expm1(0.5 * alpha * (alpha - 1.0) * mu * mu) + 1e-15, alpha)
 }
 
+/// Means so many deviations apart overlap by less than e^-800.
+const SHOWN: f64 = 80.0;
+
 /// Up to this order a sum is cheaper than an integral.
 const LARGEST_SUM: f64 = 1024.0;
 
@@ -129,8 +133,8 @@ fn whole_order(alpha: f64, q: f64, r: f64) -> f64 {
             ln_excess = ln_add(ln_excess, ln_weight + ln_expm1(0.5 * j * (j - 1.0) * r * r));
         }
     }
-    // Every term carries the rounding of up to 3α logarithms.
-    from_ln_excess(ln_excess + INFLATION, alpha)
+    // Every term carries the rounding of up to 3α logarithms, none of which is larger than the first weight's.
+    from_ln_excess(ln_excess + INFLATION + 2.0 * f64::EPSILON * alpha * alpha * undrawn.abs().max(odds.abs()), alpha)
 }
 
 /// D_α of the pair that dominates one step, the worse of its directions; an upper bound, a little above the integral.
@@ -141,8 +145,14 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
     if alpha == f64::INFINITY {
         return f64::INFINITY;
     }
-    let revealed = |holds, difference: f64| {
-        let ln_excess = binomial(holds, rate)
+    let revealed = |holds: u64, difference: f64| {
+        let drawn = Parts::of(holds, rate, Toward::Up);
+        // What is left out of the law counts as if all were drawn: at high orders the rarest case may weigh most.
+        let rest = (holds as f64 * (1.0 + f64::EPSILON), drawn.missing);
+        let ln_excess = drawn
+            .parts
+            .into_iter()
+            .chain([rest])
             .filter(|&(j, weight)| j > 0.0 && weight > 0.0)
             .map(|(j, weight)| {
                 let mu = difference * j / sigma;
@@ -157,6 +167,13 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
         return most;
     }
     let found = match *pair {
+        // With means so far away the coin shows: the integral would find nothing else.
+        Dominating::Reflected { reach, apart } if (reach - apart) / sigma >= SHOWN => {
+            any_elements(alpha, rate, (apart / sigma).next_up())
+        }
+        Dominating::Sided { reach } if alpha.fract() != 0.0 && reach / sigma >= SHOWN => {
+            any_elements(alpha, rate, (reach / sigma).next_up())
+        }
         // D(P‖N(0)) is the larger direction (Mironov, Talwar, Zhang 2019, Theorem 5); a test compares the two.
         Dominating::Sided { reach } if alpha.fract() == 0.0 && alpha <= LARGEST_SUM => {
             whole_order(alpha, rate, reach / sigma)

@@ -5,8 +5,10 @@
 
 use super::basic::pure_epsilon_up;
 use super::pair::{Dominating, dominating};
-use super::{Name, Unsupported, check_delta, check_epsilon, runs, word_for};
-use crate::normal::{cdf, gaussian_delta, gaussian_epsilon_up, upper_quantile, upper_quantile_ln, upper_tail};
+use super::{Name, Unsupported, check_delta, check_epsilon, exp_up, runs, word_for};
+use crate::normal::{
+    cdf, gaussian_delta, gaussian_epsilon_up, ln_gaussian_delta, upper_quantile, upper_quantile_ln, upper_tail,
+};
 use whit_core::{Cost, Sampled};
 
 /// μ of a pure ε: −2Φ⁻¹(1/(1+e^ε)), rounded up by a hair.
@@ -105,8 +107,9 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<f64, Unsupported> {
     if runs(cost)?.is_none() {
         return Ok(1.0);
     }
-    // The profile is accurate to 1e-12 relative; the factor keeps it an upper bound.
-    Ok((gaussian_delta(epsilon, mu(cost)?) * (1.0 + 1e-11)).min(1.0))
+    // The profile is accurate to 1e-12 relative; the factor keeps it an upper bound, also where it is hardly a number.
+    let (mu, ln) = (mu(cost)?, |mu| exp_up(ln_gaussian_delta(epsilon, mu)));
+    Ok((gaussian_delta(epsilon, mu).max(ln(mu)) * (1.0 + 1e-11)).min(1.0))
 }
 
 /// What a central-limit theorem says of many small steps. **An approximation: it may understate the loss**, so no

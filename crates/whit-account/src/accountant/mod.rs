@@ -153,15 +153,30 @@ pub struct DeltaLoss {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn epsilon(cost: &Cost, delta: f64, accountant: Name) -> Result<Loss, Unsupported> {
+    Ok(epsilon_by(cost, delta, accountant)?.0)
+}
+
+/// The same, and which accountant proved the upper bound: another one than was asked where PLD's lattice would take more
+/// memory or time than a question may, or where another's theorem says less. An answer that is shown names it.
+///
+/// ```
+/// use whit_account::{Name, epsilon_by};
+/// use whit_core::Cost;
+///
+/// let (loss, by) = epsilon_by(&Cost::Gaussian { noise: 1.0 }, 1e-5, Name::Pld)?;
+/// assert!(by == Name::Pld && loss.lower > 4.377);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn epsilon_by(cost: &Cost, delta: f64, accountant: Name) -> Result<(Loss, Name), Unsupported> {
     let upper = match accountant {
-        Name::Pld => return pld::epsilon(cost, delta),
+        Name::Pld => return pld::epsilon_by(cost, delta),
         Name::Rdp => renyi::epsilon(cost, delta)?,
         Name::Gdp => gdp::epsilon(cost, delta)?,
         Name::Zcdp => zcdp::epsilon(cost, delta)?,
         Name::Advanced => advanced::epsilon(cost, delta)?,
         Name::Basic => basic::epsilon(cost, delta)?,
     };
-    Ok(Loss { upper, lower: 0.0, delta })
+    Ok((Loss { upper, lower: 0.0, delta }, accountant))
 }
 
 /// The δ that a cost loses at ε, as one accountant sees it. It is at most 1.
@@ -176,15 +191,20 @@ pub fn epsilon(cost: &Cost, delta: f64, accountant: Name) -> Result<Loss, Unsupp
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn delta(cost: &Cost, epsilon: f64, accountant: Name) -> Result<DeltaLoss, Unsupported> {
+    Ok(delta_by(cost, epsilon, accountant)?.0)
+}
+
+/// The same, and which accountant proved the upper bound: see [`epsilon_by`].
+pub fn delta_by(cost: &Cost, epsilon: f64, accountant: Name) -> Result<(DeltaLoss, Name), Unsupported> {
     let upper = match accountant {
-        Name::Pld => return pld::delta(cost, epsilon),
+        Name::Pld => return pld::delta_by(cost, epsilon),
         Name::Rdp => renyi::delta(cost, epsilon)?,
         Name::Gdp => gdp::delta(cost, epsilon)?,
         Name::Zcdp => zcdp::delta(cost, epsilon)?,
         Name::Advanced => advanced::delta(cost, epsilon)?,
         Name::Basic => basic::delta(cost, epsilon)?,
     };
-    Ok(DeltaLoss { upper: upper.clamp(0.0, 1.0), lower: 0.0, epsilon })
+    Ok((DeltaLoss { upper: upper.clamp(0.0, 1.0), lower: 0.0, epsilon }, accountant))
 }
 
 /// The single runs of a cost whose numbers are all in range, or `None` where one of them protects nothing
@@ -237,6 +257,11 @@ pub(crate) fn check_delta(delta: f64) -> Result<(), Unsupported> {
 /// ε as a question may give it.
 pub(crate) fn check_epsilon(epsilon: f64) -> Result<(), Unsupported> {
     if epsilon >= 0.0 { Ok(()) } else { Err(OutOfRange { name: "ε", value: epsilon, range: "at least 0" }.into()) }
+}
+
+/// e^x as an upper bound: what is too small to be a number is still not 0.
+pub(crate) fn exp_up(x: f64) -> f64 {
+    if x == f64::NEG_INFINITY { 0.0 } else { x.exp().max(f64::from_bits(1)) }
 }
 
 /// The smallest δ, up to a relative error of 1e-9 on the safe side, at which `epsilon_at` promises at most `epsilon`.

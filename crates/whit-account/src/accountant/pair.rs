@@ -49,8 +49,11 @@ pub enum Dominating {
     },
 }
 
-/// Binomial laws are worked with term by term, so there is an end to how long they may be.
-const MOST_HELD: u64 = 1_000_000;
+/// A whole number as a float that is not below it.
+fn count_up(n: u64) -> f64 {
+    let float = n as f64;
+    if (float as u128) < u128::from(n) { float.next_up() } else { float }
+}
 
 /// The pair that dominates a step, row by row of the table in the design.
 ///
@@ -68,14 +71,15 @@ const MOST_HELD: u64 = 1_000_000;
 /// - *Poisson, the unit itself, h units at once, add-remove.* P = Σ over drawn subsets of N(their sum), against N(0). For an event
 ///   with N(0)(S) = x, a subset of j units has P(S) between Φ(Φ⁻¹(x) ∓ j/σ), both attained by the collinear case.
 /// - *Poisson, the unit itself, h at once, replace.* Reveal which are drawn, which can only help the adversary; given that j are,
-///   the means are at most j·`difference` apart, and P(j) is binomial on both sides.
+///   the means are at most 2j apart, and P(j) is binomial on both sides. `difference` is about one unit whose public
+///   part stays; a user's change moves that part too, so that it is of no use here, whatever is drawn.
 /// - *A fixed-size batch.* Couple the batches so that when the unit is not drawn another one is in its place:
 ///   undrawn and drawn mean differ by that one too, so r doubles, and d is as before (erratum E3).
 pub fn dominating(s: &Sampled) -> Result<Dominating, Unsupported> {
     s.validate()?;
     let reach = |units: u64| match s.sampling {
-        Sampling::Poisson => units as f64,
-        Sampling::Fixed => 2.0 * units as f64,
+        Sampling::Poisson => count_up(units),
+        Sampling::Fixed => 2.0 * count_up(units),
     };
     Ok(match (s.draw, s.change) {
         (Draw::Unit, Change::AddRemove) if s.holds == 1 => Dominating::Sided { reach: reach(1) },
@@ -86,25 +90,22 @@ pub fn dominating(s: &Sampled) -> Result<Dominating, Unsupported> {
                 instead: "draw with Poisson sampling, or draw whole users",
             });
         }
-        (Draw::Unit, Change::AddRemove | Change::Replace) if s.holds > MOST_HELD => {
-            return Err(Unsupported::Drawing {
-                sampling: "more than a million units that change at once, each drawn on its own",
-                instead: "lower the cap that links the two rungs",
-            });
-        }
         (Draw::Unit, Change::AddRemove) => Dominating::Binomial { holds: s.holds },
-        (Draw::Unit, Change::Replace) => Dominating::Revealed { holds: s.holds, difference: s.difference },
+        // A coarser change also moves what `difference` takes as fixed, so only the clip norm bounds it.
+        (Draw::Unit, Change::Replace) => Dominating::Revealed { holds: s.holds, difference: 2.0 },
         (Draw::User { elements }, Change::AddRemove) if s.holds == elements => {
             Dominating::Sided { reach: reach(elements) }
         }
         (Draw::User { elements }, Change::AddRemove) => {
             // In a batch of fixed size, a user all of whose units go leaves the pool, and another one takes the place.
             let other = if s.sampling == Sampling::Fixed { elements } else { 0 };
-            Dominating::Reflected { reach: reach(elements), apart: (s.holds + other) as f64 }
+            let apart = u128::from(s.holds) + u128::from(other);
+            let apart = u64::try_from(apart).map_or((apart as f64).next_up(), count_up);
+            Dominating::Reflected { reach: reach(elements), apart }
         }
         (Draw::User { elements }, Change::Replace) => {
-            // A coarser change also moves what `difference` takes as fixed, so only the clip norm bounds it.
-            let apart = if s.holds == 1 { s.difference } else { 2.0 * s.holds as f64 };
+            // As above: with every unit drawn it is the same change, and has the same price.
+            let apart = if s.holds == 1 { s.difference } else { 2.0 * count_up(s.holds) };
             Dominating::Reflected { reach: reach(elements), apart }
         }
     })
@@ -120,8 +121,8 @@ impl Dominating {
         match *self {
             Self::Sided { reach } => reach,
             Self::Reflected { apart, .. } => apart,
-            Self::Binomial { holds } => holds as f64,
-            Self::Revealed { holds, difference } => holds as f64 * difference,
+            Self::Binomial { holds } => count_up(holds),
+            Self::Revealed { holds, difference } => count_up(holds) * difference,
         }
     }
 }
@@ -152,10 +153,11 @@ pub fn step_delta(pair: &Dominating, rate: f64, sigma: f64, epsilon: f64) -> f64
         }
         Dominating::Reflected { reach, apart } => reflected_delta(reach / sigma, apart / sigma, rate, epsilon),
         Dominating::Binomial { holds } => binomial_delta(holds, rate, sigma, epsilon),
-        Dominating::Revealed { holds, difference } => binomial(holds, rate)
-            .map(|(j, weight)| weight * gaussian_delta(epsilon, difference * j / sigma))
-            .sum::<f64>()
-            .min(1.0),
+        Dominating::Revealed { holds, difference } => {
+            let drawn = Parts::of(holds, rate, Toward::Up);
+            let all = drawn.parts.iter().map(|&(j, weight)| weight * gaussian_delta(epsilon, difference * j / sigma));
+            (drawn.missing + all.sum::<f64>()).min(1.0)
+        }
     }
 }
 
@@ -211,14 +213,9 @@ fn towards_delta(r: f64, q: f64, epsilon: f64) -> f64 {
 
 /// The profile of N(j), j ~ Binomial(holds, q), against N(0) at ε ≥ 0, the worse direction; means in units of 1, noise σ.
 fn binomial_delta(holds: u64, q: f64, sigma: f64, epsilon: f64) -> f64 {
-    let (mut terms, mut dropped) = (Vec::new(), 0.0);
-    for (j, weight) in binomial(holds, q) {
-        if weight > 1e-40 || (weight > 0.0 && holds < 1000) {
-            terms.push((j / sigma, weight, weight.ln()));
-        } else {
-            dropped += weight; // counted as if it gave everything away
-        }
-    }
+    let drawn = Parts::of(holds, q, Toward::Up);
+    let terms: Vec<_> = drawn.parts.iter().map(|&(j, weight)| (j / sigma, weight, weight.ln())).collect();
+    let dropped = drawn.missing; // counted as if it gave everything away
     // L(x) = ln Σ w·exp(h·x − h²/2), the log-ratio of the mixture to N(0): convex and increasing in x.
     let ratio = |x: f64| {
         let peak = terms.iter().map(|&(h, _, ln_w)| ln_w + h * (x - 0.5 * h)).fold(f64::NEG_INFINITY, f64::max);
@@ -248,7 +245,8 @@ fn binomial_delta(holds: u64, q: f64, sigma: f64, epsilon: f64) -> f64 {
     };
     let x = solve(epsilon);
     let away: f64 = dropped + terms.iter().map(|&(h, w, _)| w * gap(x - h, h)).sum::<f64>();
-    if (holds as f64) * (-q).ln_1p() >= -epsilon {
+    let none = terms.first().filter(|term| term.0 == 0.0).map_or(f64::NEG_INFINITY, |term| term.2);
+    if none >= -epsilon {
         return away.min(1.0); // even far to the left the loss of the other direction stays below ε
     }
     // Here the weights w·exp(h·x − h²/2 + ε) add up to 1, as the shares do in `reflected_delta`.
@@ -258,21 +256,118 @@ fn binomial_delta(holds: u64, q: f64, sigma: f64, epsilon: f64) -> f64 {
     away.max(towards).min(1.0)
 }
 
-/// The probabilities of a binomial law for q in (0, 1], in order of j, by the ratio of neighbours from the mode outward.
-pub(crate) fn binomial(trials: u64, q: f64) -> impl Iterator<Item = (f64, f64)> {
-    let n = trials as usize;
-    let mut weights = vec![0.0; n + 1];
+/// On which side of a law its parts may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Toward {
+    /// None is smaller than what it stands for.
+    Up,
+    /// None is larger.
+    Down,
+}
+
+/// A binomial law in few parts: as it is where it has few, otherwise each part stands for its neighbours on one side.
+///
+/// # Why
+/// Of N(j) with a random j against N(0), and of the same with j in view, a larger j is never harder to tell: for
+/// an event of given probability under N(0), N(j) gives it at most Φ(Φ⁻¹(x) + j/σ), which rises with j. So a law of j
+/// that is stochastically larger dominates.
+pub(crate) struct Parts {
+    /// (j, probability), by rising j.
+    pub(crate) parts: Vec<(f64, f64)>,
+    /// Whether these are the probabilities themselves.
+    pub(crate) exact: bool,
+    /// What is left out at most.
+    pub(crate) missing: f64,
+}
+
+/// Beyond so many probabilities they are put together.
+const MOST_PARTS: usize = 128;
+/// Beyond this deviation not even all probabilities are looked at.
+const WIDEST: f64 = 300.0;
+
+impl Parts {
+    pub(crate) fn of(trials: u64, q: f64, toward: Toward) -> Self {
+        let (n, mean) = (trials as f64, trials as f64 * q);
+        let deviation = (mean * (1.0 - q)).sqrt();
+        if deviation > WIDEST {
+            return Self::by_bernstein(n, mean, deviation, toward);
+        }
+        let (weights, missing) = binomial(trials, q);
+        if weights.len() <= MOST_PARTS {
+            return Self { parts: weights, exact: true, missing };
+        }
+        // A sixth of a deviation wide around the mean, wider outside.
+        let mut parts: Vec<(f64, f64)> = Vec::new();
+        let group = |j: f64| {
+            let t = (j - mean) / deviation;
+            if t.abs() <= 7.0 { (6.0 * t).floor() } else { t.signum() * 1000.0 + (0.5 * t).floor() }
+        };
+        let mut last = f64::NAN;
+        for (j, weight) in weights {
+            let here = group(j);
+            match parts.last_mut().filter(|_| here == last) {
+                Some(part) => *part = (if toward == Toward::Up { j } else { part.0 }, part.1 + weight),
+                None => parts.push((j, weight)),
+            }
+            last = here;
+        }
+        Self { parts, exact: false, missing }
+    }
+
+    /// P(|j − mean| on one side ≥ t·deviation) ≤ exp(−t²/2/(1 + t/(3·deviation))): Bernstein's inequality.
+    fn by_bernstein(n: f64, mean: f64, deviation: f64, toward: Toward) -> Self {
+        let beyond = |t: f64| (-0.5 * t * t / (1.0 + t / (3.0 * deviation))).exp();
+        let mut parts = Vec::new();
+        for i in 0..80 {
+            let (from, to) = (f64::from(i) * 0.5, f64::from(i + 1) * 0.5);
+            let weight = beyond(from) - beyond(to);
+            let j = match toward {
+                Toward::Up => ((mean + to * deviation) * (1.0 + 4.0 * f64::EPSILON)).min(n * (1.0 + f64::EPSILON)),
+                Toward::Down => ((mean - to * deviation) * (1.0 - 4.0 * f64::EPSILON)).max(0.0),
+            };
+            if weight > 0.0 {
+                parts.push((j, weight));
+            }
+        }
+        if toward == Toward::Down {
+            parts.reverse();
+        }
+        Self { parts, exact: false, missing: beyond(40.0).max(1e-300) }
+    }
+}
+
+/// The probabilities of a binomial law for q in (0, 1], in order of j, by the ratio of neighbours from the mode outward as
+/// far as they are numbers; and a bound on what is left out.
+pub(crate) fn binomial(trials: u64, q: f64) -> (Vec<(f64, f64)>, f64) {
+    const LEAST: f64 = 1e-300;
     let odds = q / (1.0 - q); // infinite at q = 1, where the mode is n and 1/odds is 0
-    let mode = (((n + 1) as f64 * q) as usize).min(n);
-    weights[mode] = 1.0;
-    for j in mode..n {
-        weights[j + 1] = weights[j] * ((n - j) as f64 / (j + 1) as f64 * odds);
+    let mode = ((trials as f64 + 1.0) * q) as u64;
+    let mode = mode.min(trials);
+    let (mut up, mut down) = (vec![(mode, 1.0)], Vec::new());
+    let (mut j, mut weight, mut left_out) = (mode, 1.0, 0.0);
+    while j < trials {
+        weight *= (trials - j) as f64 / (j + 1) as f64 * odds;
+        j += 1;
+        if weight < LEAST {
+            left_out = f64::MIN_POSITIVE;
+            break;
+        }
+        up.push((j, weight));
     }
-    for j in (0..mode).rev() {
-        weights[j] = weights[j + 1] * ((j + 1) as f64 / (n - j) as f64 / odds);
+    (j, weight) = (mode, 1.0);
+    while j > 0 {
+        weight *= j as f64 / (trials - j + 1) as f64 / odds;
+        j -= 1;
+        if weight < LEAST {
+            left_out = f64::MIN_POSITIVE;
+            break;
+        }
+        down.push((j, weight));
     }
-    let total: f64 = weights.iter().sum();
-    weights.into_iter().enumerate().map(move |(j, weight)| (j as f64, weight / total))
+    let total: f64 = up.iter().chain(&down).map(|part| part.1).sum();
+    let all = down.into_iter().rev().chain(up).map(|(j, weight)| (j as f64, weight / total)).collect();
+    // Beyond the last the ratios only get smaller, so that so much is more than all of them.
+    (all, if left_out > 0.0 { LEAST * 1e8 } else { 0.0 })
 }
 
 /// The smallest ε at which one step is (ε, δ)-differentially private, rounded up by a hair; infinite where δ = 0.
@@ -295,7 +390,8 @@ pub fn step_epsilon_up(pair: &Dominating, rate: f64, sigma: f64, delta: f64) -> 
             low = middle;
         }
     }
-    high
+    // Where means are far apart ε itself is rounded before it meets them.
+    high * (1.0 + 8.0 * f64::EPSILON)
 }
 
 #[cfg(test)]
@@ -316,7 +412,7 @@ mod tests {
             (Poisson, Unit, AddRemove, 1, Dominating::Sided { reach: 1.0 }),
             (Poisson, Unit, Replace, 1, Dominating::Reflected { reach: 1.0, apart: 1.5 }),
             (Poisson, Unit, AddRemove, 4, Dominating::Binomial { holds: 4 }),
-            (Poisson, Unit, Replace, 4, Dominating::Revealed { holds: 4, difference: 1.5 }),
+            (Poisson, Unit, Replace, 4, Dominating::Revealed { holds: 4, difference: 2.0 }),
             (Poisson, user, AddRemove, 1, Dominating::Reflected { reach: 5.0, apart: 1.0 }),
             (Poisson, user, Replace, 1, Dominating::Reflected { reach: 5.0, apart: 1.5 }),
             (Poisson, user, Replace, 3, Dominating::Reflected { reach: 5.0, apart: 6.0 }),
@@ -338,7 +434,8 @@ mod tests {
         for change in [AddRemove, Replace] {
             let refused = dominating(&sampled(Fixed, Unit, change, 2)).unwrap_err();
             assert!(matches!(refused, Unsupported::Drawing { .. }) && refused.to_string().contains("fixed size"));
-            assert!(dominating(&sampled(Poisson, Unit, change, u64::MAX)).is_err());
+            let most = dominating(&sampled(Poisson, Unit, change, u64::MAX)).unwrap();
+            assert!(most.distance() >= u64::MAX as f64, "{most:?}");
         }
     }
 

@@ -6,7 +6,7 @@
 //! best one overstates ε and never understates it. [`divergence`](super::divergence) has the divergence of each kind of run.
 
 use super::divergence::run_divergence_up;
-use super::{Name, Unsupported, check_delta, check_epsilon, runs, word_for};
+use super::{Name, Unsupported, check_delta, check_epsilon, exp_up, runs, word_for};
 use whit_core::Cost;
 
 /// How a divergence at one order becomes an ε at one δ.
@@ -29,14 +29,19 @@ pub fn mironov_epsilon(alpha: f64, divergence: f64, delta: f64) -> f64 {
     divergence - delta.ln() / (alpha - 1.0)
 }
 
-/// ε at δ from the divergence at one order, by Canonne, Kamath and Steinke's conversion; at least 0.
+/// ε at δ from the divergence at one order, by Canonne, Kamath and Steinke's conversion; at least 0, and raised by what
+/// its own rounding may have cost.
 pub fn cks_epsilon(alpha: f64, divergence: f64, delta: f64) -> f64 {
-    (divergence + (-1.0 / alpha).ln_1p() - (delta.ln() + alpha.ln()) / (alpha - 1.0)).max(0.0)
+    let (less, rest) = ((-1.0 / alpha).ln_1p(), (delta.ln() + alpha.ln()) / (alpha - 1.0));
+    let size = divergence - less + (delta.ln().abs() + alpha.ln()) / (alpha - 1.0);
+    (divergence + less - rest + 2.0 * f64::EPSILON * size).max(0.0)
 }
 
 /// ln δ at ε from the divergence at one order, by the same conversion read the other way.
 pub fn cks_ln_delta(alpha: f64, divergence: f64, epsilon: f64) -> f64 {
-    (alpha - 1.0) * (divergence - epsilon + (-1.0 / alpha).ln_1p()) - alpha.ln()
+    let less = (-1.0 / alpha).ln_1p();
+    let size = (alpha - 1.0) * (divergence + epsilon - less) + alpha.ln();
+    (alpha - 1.0) * (divergence - epsilon + less) - alpha.ln() + 2.0 * f64::EPSILON * size
 }
 
 /// The order α > 1 with the lowest `bound`, and that bound.
@@ -173,9 +178,12 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<f64, Unsupported> {
         return Ok(composed.aside.min(1.0));
     }
     let per_order = composed.divergence(2.0) / 2.0;
+    if per_order == 0.0 {
+        return Ok(composed.aside.min(1.0)); // never drawn
+    }
     let guess = 1.0 + (0.5 * (epsilon / per_order - 1.0)).clamp(1e-2, 1e6);
     let (_, ln_delta) = lowest(guess, |alpha| cks_ln_delta(alpha, composed.divergence(alpha), epsilon));
-    Ok((composed.aside + ln_delta.exp()).min(1.0))
+    Ok((composed.aside + exp_up(ln_delta)).min(1.0))
 }
 
 #[cfg(test)]

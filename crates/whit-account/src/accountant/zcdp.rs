@@ -6,7 +6,7 @@
 use super::basic::pure_epsilon_up;
 use super::pair::dominating;
 use super::renyi::{cks_epsilon, cks_ln_delta, lowest};
-use super::{Name, Unsupported, check_delta, check_epsilon, runs, word_for};
+use super::{Name, Unsupported, check_delta, check_epsilon, exp_up, runs, word_for};
 use whit_core::{Cost, Rho};
 
 /// ρ of a pure ε: ε²/2 (Bun and Steinke, Proposition 3.3), rounded up.
@@ -87,7 +87,7 @@ pub fn tight_delta(rho: f64, epsilon: f64) -> f64 {
         return 1.0;
     }
     let guess = 1.0 + (0.5 * (epsilon / rho - 1.0)).max(1e-3);
-    lowest(guess, |alpha| cks_ln_delta(alpha, rho * alpha, epsilon)).1.exp().min(1.0)
+    exp_up(lowest(guess, |alpha| cks_ln_delta(alpha, rho * alpha, epsilon)).1).min(1.0)
 }
 
 /// The largest ρ whose tight conversion at δ is at most ε, rounded down by a hair: the budget of a filter.

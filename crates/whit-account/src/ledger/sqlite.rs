@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use whit_core::release::{CommitError, LedgerFailure, Reservation};
-use whit_core::{Charge, Ledger, Progress, Refusal};
+use whit_core::{Charge, Cost, Ledger, Progress, Refusal};
 
 /// The time in milliseconds since 1970. The clock is SQLite's: this crate reads none.
 pub(super) const NOW: &str = "SELECT CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)";
@@ -209,7 +209,16 @@ impl Books {
 
     /// A ledger for one release: the question and the budgets that watch over it. Those of other data sets and analysts do not apply.
     pub fn booking<'a>(&'a mut self, question: Question, budgets: &'a [Budget]) -> Booking<'a> {
-        Booking { books: self, question, budgets, resumed: None, at: None, entry: None, failure: None }
+        Booking {
+            books: self,
+            question,
+            budgets,
+            resumed: None,
+            at: None,
+            unwatched: false,
+            entry: None,
+            failure: None,
+        }
     }
 
     /// The entry of the same question about the same data, by the same analyst, that was reserved and of which nothing has come yet: the oldest, where there
@@ -242,7 +251,16 @@ impl Books {
     /// One reservation pays for one run. Where its progress was noted, it goes on [from that checkpoint](Booking::from_checkpoint) and from no other. Where
     /// none was, whoever goes on sees to it that nothing of an earlier part was seen.
     pub fn resume<'a>(&'a mut self, question: Question, budgets: &'a [Budget], entry: u64) -> Booking<'a> {
-        Booking { books: self, question, budgets, resumed: Some(entry), at: None, entry: None, failure: None }
+        Booking {
+            books: self,
+            question,
+            budgets,
+            resumed: Some(entry),
+            at: None,
+            unwatched: false,
+            entry: None,
+            failure: None,
+        }
     }
 
     /// Whether an entry is open, charged with this, and stands at this checkpoint.
@@ -475,7 +493,14 @@ impl Books {
         Ok(looked?)
     }
 
-    fn reserve(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<u64, Denied> {
+    /// Budgets are asked where they watch.
+    fn reserve(
+        &mut self,
+        question: &Question,
+        budgets: &[Budget],
+        charge: &Charge,
+        watched: bool,
+    ) -> Result<u64, Denied> {
         let budgets: Vec<&Budget> =
             budgets.iter().filter(|budget| budget.applies(&question.dataset, &question.analyst)).collect();
         let values = [
@@ -490,21 +515,20 @@ impl Books {
         ];
         self.at(Step::BeforeReserve);
         // What can be read and priced beforehand is, so that others wait only for what came since. Its verdict does not count.
-        let _ = self.look(|books| books.judge(question, &budgets, charge));
+        let judge = |books: &mut Self| if watched { books.judge(question, &budgets, charge) } else { Ok(()) };
+        let _ = self.look(judge);
         self.begin()?;
-        let reserved = self.reserve_within(question, &budgets, charge, &values);
+        let reserved = self.reserve_within(judge, &values);
         self.end(reserved, Step::InReserve, Step::AfterReserve)
     }
 
     fn reserve_within(
         &mut self,
-        question: &Question,
-        budgets: &[&Budget],
-        charge: &Charge,
+        judge: impl Fn(&mut Self) -> Result<(), Denied>,
         values: &[Value],
     ) -> Result<u64, Denied> {
         self.catch_up_to_write()?;
-        self.judge(question, budgets, charge)?;
+        judge(self)?;
         let entry = self.seen.entries.len() as i64 + 1;
         self.append(Kind::Reserve, entry, values)?;
         Ok(entry as u64)
@@ -640,6 +664,8 @@ pub struct Booking<'a> {
     resumed: Option<u64>,
     /// The checkpoint that was noted last, as far as this work knows.
     at: Option<Progress>,
+    /// Whether the owner gives all privacy up, so that no budget is asked.
+    unwatched: bool,
     entry: Option<u64>,
     failure: Option<LedgerFailure>,
 }
@@ -649,6 +675,13 @@ impl Booking<'_> {
     #[must_use]
     pub fn from_checkpoint(self, at: Option<Progress>) -> Self {
         Self { at, ..self }
+    }
+
+    /// The same for a release with which the owner gives all privacy up: no budget is asked, and every rung is charged with everything, so that budgets refuse
+    /// all that comes after.
+    #[must_use]
+    pub fn without_privacy(self) -> Self {
+        Self { unwatched: true, ..self }
     }
 
     /// The number of the entry that was reserved last, if one was.
@@ -683,7 +716,11 @@ impl Ledger for Booking<'_> {
     fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
         self.failure = None;
         let reserved = match self.resumed {
-            None => self.books.reserve(&self.question, self.budgets, charge),
+            None if self.unwatched => {
+                let everything = charge.iter().map(|(rung, _)| (rung.clone(), Cost::Everything)).collect();
+                self.books.reserve(&self.question, self.budgets, &everything, false)
+            }
+            None => self.books.reserve(&self.question, self.budgets, charge, true),
             Some(number) => self.books.check_open(number, charge, self.at.as_ref()).map(|()| number),
         };
         let number = reserved.map_err(|denied| self.refused(denied, charge))?;

@@ -5,8 +5,11 @@ use crate::plan::{Clip, Clipping};
 impl Clip {
     /// The factors of bags, layer by layer; one list that serves all layers unless they are clipped one by one.
     ///
-    /// `squared` has at least the squared norms of bags, layer by layer, and `scales` is by how much each bag's gradient is multiplied before it is
-    /// clipped. A gradient of zero stays zero, and no factor is 0/0.
+    /// `squared` has at least the squared norms of bags, layer by layer, all of them finite, and `scales` is by how much each bag's gradient is multiplied
+    /// before it is clipped. A gradient of zero stays zero, and no factor is 0/0.
+    ///
+    /// A gradient of exactly the length that is told becomes no longer than C: what adding up layers, root, product and quotient may lose is added to the
+    /// length, a unit in the last place for each of them.
     pub(super) fn factors(&self, squared: &[&[f64]], scales: Option<&[f64]>) -> Vec<Vec<f64>> {
         let bags = squared.first().map_or(0, |layer| layer.len());
         let scale = |bag: usize| scales.map_or(1.0, |scales| scales[bag]);
@@ -17,20 +20,21 @@ impl Clip {
                 Clipping::Flat | Clipping::PerLayer { .. } if scaled <= norm => scale,
                 _ if scaled == 0.0 => 0.0,
                 // Down, so that rounding does not lift it above the norm.
-                _ => scale.signum() * (norm / length).next_down(),
+                _ => scale.signum() * (norm / length).next_down().max(0.0),
             }
         };
+        let raise = 1.0 + (squared.len() + 8) as f64 * f64::EPSILON;
         match self.how {
             Clipping::Flat | Clipping::Normalising => {
                 let of = |bag: usize| {
                     let length = squared.iter().map(|layer| layer[bag]).sum::<f64>().sqrt();
-                    factor(length, scale(bag))
+                    factor(length * raise, scale(bag))
                 };
                 vec![(0..bags).map(of).collect()]
             }
             Clipping::PerLayer { .. } => squared
                 .iter()
-                .map(|layer| (0..bags).map(|bag| factor(layer[bag].sqrt(), scale(bag))).collect())
+                .map(|layer| (0..bags).map(|bag| factor(layer[bag].sqrt() * raise, scale(bag))).collect())
                 .collect(),
         }
     }

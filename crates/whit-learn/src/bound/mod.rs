@@ -54,6 +54,8 @@ pub struct Seen {
     pub clipped: usize,
     /// How many bags there were.
     pub bags: usize,
+    /// How many of them contributed nothing, since something of them was infinite or no number.
+    pub emptied: usize,
 }
 
 impl Seen {
@@ -62,6 +64,7 @@ impl Seen {
         self.rows += other.rows;
         self.clipped += other.clipped;
         self.bags += other.bags;
+        self.emptied += other.emptied;
     }
 }
 
@@ -93,6 +96,9 @@ fn check(layout: &Layout, felt: &[Felt]) -> Result<(), LearnError> {
 }
 
 /// Adds the clipped gradients of a batch's bags to `sums`.
+///
+/// A bag with an input, an output or a gradient that is infinite or no number adds nothing: all that is felt of its rows is set to zero before anything is
+/// added up, so that no sum of others is touched by it, and nothing fails.
 pub(crate) fn add_clipped<M: Model>(
     model: &M,
     layout: &Layout,
@@ -106,35 +112,43 @@ pub(crate) fn add_clipped<M: Model>(
         return Ok(Seen { bags: bags.len(), ..Seen::default() });
     }
     let weights = batch.weights.to_vec();
-    let (felt, losses) = felt(model, loss, batch)?;
+    let (mut felt, losses) = felt(model, loss, batch)?;
     check(layout, &felt)?;
-    let name = |felt: &Felt| layout.find(felt.weight).map_or_else(String::new, |place| place.name.clone());
-    let (lengths, factors) = match limit.clip {
-        None => {
-            if let Some(bad) = felt.iter().find(|felt| felt.gradient.iter().any(|value| !value.is_finite())) {
-                return Err(LearnError::NotANumber(name(bad)));
-            }
-            let plain = || Lengths { squared: Vec::new(), spread: None, formed: None };
-            let lengths = felt.iter().map(|felt| if felt.is_scale() { Lengths::of(felt, bags) } else { plain() });
-            (lengths.collect::<Vec<_>>(), vec![vec![1.0; bags.len()]])
+    if let Some(Clip { how: Clipping::PerLayer { layers }, .. }) = limit.clip
+        && layers as usize != felt.len()
+    {
+        let what = format!("the plan clips {layers} layers one by one, and the model has {}", felt.len());
+        return Err(LearnError::Layer(what));
+    }
+    let mut emptied = vec![false; bags.len()];
+    for felt in &felt {
+        felt.mark_unbounded(bags, &mut emptied);
+    }
+    if emptied.contains(&true) {
+        for felt in &mut felt {
+            felt.empty(bags, &emptied);
         }
+    }
+    let plain = || Lengths { squared: Vec::new(), spread: None, formed: None };
+    let of = |felt: &Felt| if limit.clip.is_some() || felt.is_scale() { Lengths::of(felt, bags) } else { plain() };
+    let mut lengths: Vec<Lengths> = felt.iter().map(of).collect();
+    // What is formed in f32 may overflow though all that it is formed of is finite.
+    let mut overflowed = vec![false; bags.len()];
+    for lengths in &lengths {
+        overflowed.iter_mut().zip(&lengths.squared).for_each(|(mark, squared)| *mark |= !squared.is_finite());
+    }
+    if overflowed.contains(&true) {
+        for (felt, lengths) in felt.iter_mut().zip(&mut lengths) {
+            felt.empty(bags, &overflowed);
+            lengths.empty(&overflowed);
+        }
+    }
+    let factors = match limit.clip {
+        None => vec![vec![1.0; bags.len()]],
         Some(clip) => {
-            let lengths: Vec<Lengths> = felt.iter().map(|felt| Lengths::of(felt, bags)).collect();
-            for (felt, lengths) in felt.iter().zip(&lengths) {
-                if lengths.squared.iter().any(|squared| !squared.is_finite()) {
-                    return Err(LearnError::NotANumber(name(felt)));
-                }
-            }
-            if let Clipping::PerLayer { layers } = clip.how
-                && layers as usize != felt.len()
-            {
-                let what = format!("the plan clips {layers} layers one by one, and the model has {}", felt.len());
-                return Err(LearnError::Layer(what));
-            }
             let squared: Vec<&[f64]> = lengths.iter().map(|lengths| &lengths.squared[..]).collect();
             let scales = limit.truncated.map(|step| truncations(&squared, bags, &losses, &weights, step));
-            let factors = clip.factors(&squared, scales.as_deref());
-            (lengths, factors)
+            clip.factors(&squared, scales.as_deref())
         }
     };
     let clipped = factors.iter().map(|factors| factors.iter().filter(|factor| factor.abs() < 1.0).count()).max();
@@ -144,16 +158,32 @@ pub(crate) fn add_clipped<M: Model>(
         let weight = layout.find(felt.weight).map_or(0..0, |place| place.range.clone());
         let bias = felt.bias.and_then(|bias| layout.find(bias)).map_or(0..0, |place| place.range.clone());
         let Ok([weight, bias]) = sums.get_disjoint_mut([weight, bias]) else {
-            return Err(LearnError::Shared(name(felt)));
+            let name = layout.find(felt.weight).map_or_else(String::new, |place| place.name.clone());
+            return Err(LearnError::Shared(name));
         };
         sum::add(felt, lengths, bags, factors, allowed, weight, bias);
     }
     Ok(Seen {
-        loss: losses.iter().map(|&loss| f64::from(loss)).sum(),
+        loss: losses.iter().map(|&loss| f64::from(loss)).filter(|loss| loss.is_finite()).sum(),
         rows: bags.rows(),
         clipped: clipped.unwrap_or(0),
         bags: bags.len(),
+        emptied: emptied.iter().zip(&overflowed).filter(|(emptied, overflowed)| **emptied || **overflowed).count(),
     })
+}
+
+/// At least how long the gradient of each bag is.
+pub(crate) fn lengths_of<M: Model>(model: &M, loss: Loss, batch: Batch<'_>) -> Result<Vec<f64>, LearnError> {
+    let bags = batch.bags;
+    if bags.rows() == 0 {
+        return Ok(vec![0.0; bags.len()]);
+    }
+    let (felt, _) = felt(model, loss, batch)?;
+    let mut squared = vec![0.0; bags.len()];
+    for felt in &felt {
+        squared.iter_mut().zip(Lengths::of(felt, bags).squared).for_each(|(sum, layer)| *sum += layer);
+    }
+    Ok(squared.into_iter().map(f64::sqrt).collect())
 }
 
 /// By how much truncated steps are shorter: a bag's model of its loss ends at zero, which no loss of ours goes below.
@@ -166,6 +196,20 @@ fn truncations(squared: &[&[f64]], bags: &Bags, losses: &[f32], weights: &[f32],
             crate::optimise::truncated(loss, squared, step)
         })
         .collect()
+}
+
+/// At least the Euclidean norm of numbers of any size: scaled by the largest of them, so that no square vanishes that counts and none overflows. Infinite where one
+/// is infinite or no number.
+pub(crate) fn norm_up(values: &[f64]) -> f64 {
+    let largest =
+        values.iter().fold(0.0_f64, |most, value| if value.is_nan() { f64::INFINITY } else { most.max(value.abs()) });
+    if largest == 0.0 || largest.is_infinite() {
+        return largest;
+    }
+    // By a power of two, which is exact; what vanishes of small numbers is less than what the raise adds.
+    let scale = f64::from_bits((largest.to_bits() & (0x7ff << 52)).max(1 << 52));
+    let squares: f64 = values.iter().map(|value| (value / scale) * (value / scale)).sum();
+    (squares.sqrt() * (1.0 + (values.len() as f64 + 8.0) * f64::EPSILON)).next_up() * scale
 }
 
 /// The clipped sum of a batch's bags, or the plain one. For tests, which compare it with gradients that are formed.

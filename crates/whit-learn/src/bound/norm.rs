@@ -1,8 +1,9 @@
 //! How long a bag's gradient is, layer by layer, without forming it where that is dearer.
 //!
 //! For a linear map with inputs aᵢ and gradients gᵢ at its output, a bag's gradient is Σᵢ aᵢgᵢᵀ. Its squared norm is
-//! Σᵢⱼ (aᵢ·aⱼ)(gᵢ·gⱼ) (the Gram form: n²(p+q) operations), or that of the matrix itself (n·p·q). The cheaper one is taken. What is formed is
-//! kept, since it is small then, and clipping needs it again.
+//! Σᵢⱼ (aᵢ·aⱼ)(gᵢ·gⱼ) (the Gram form: n²(p+q) operations), or that of the matrix itself (n·p·q). The cheaper one is taken, bag by bag: what is formed in f32
+//! rounds, and may overflow, and that must follow from the bag alone and not from who else was drawn. What is formed is kept, since it is small then, and clipping
+//! needs it again.
 
 use super::bags::Bags;
 use super::tape::{Felt, Felts};
@@ -12,45 +13,37 @@ use rayon::prelude::*;
 
 /// The gradients of one layer's parameters, bag by bag.
 pub(crate) struct Lengths {
-    /// At least the squared norm of each bag's gradient.
+    /// At least the squared norm of each bag's gradient, whatever finite numbers it is made of. Not finite where what was formed is not.
     pub(crate) squared: Vec<f64>,
-    /// Σᵢ |aᵢ|·|gᵢ| of each bag: what rounding errors of a sum are proportional to. Nothing where each bag's gradient is formed by itself.
+    /// Σᵢ |aᵢ|·|gᵢ| of each bag: what rounding errors of a sum are proportional to. 0 for bags whose gradient is formed, and nothing where all are.
     pub(crate) spread: Option<Vec<f64>>,
-    /// The gradients themselves, where they were formed: weight and then bias, bag by bag.
-    pub(crate) formed: Option<Vec<f32>>,
+    /// The gradients themselves, where they were formed and kept.
+    pub(crate) formed: Option<Formed>,
 }
 
-/// By how much of the squared spread the squared norm of a single row is raised: more than rounding can take away from it. A dot product is
-/// taken in runs of [`RUN`] products in f32, in [`LANES`] lanes, and lanes are added in f64, so its error is below (RUN/LANES + 1)·2⁻²⁴ ≈ 2⁻²⁰ of the
-/// product of the norms. The product of two such dots is within twice that of the product of all four norms, to first order, and the rest covers the second and
-/// that each factor is rounded to f32 once more.
-const ROUNDING: f64 = 1.0 / 262_144.0; // 2^-18
-/// The same for a bag of several rows, which may cancel each other so that little of the spread is left: their dots are taken in f64, and only the last rounding
-/// to f32 is left to cover.
-const WIDE_ROUNDING: f64 = 1.0 / 4_194_304.0; // 2^-22
-/// So many products are added in f32.
-const RUN: usize = 256;
-/// In so many sums at once.
-const LANES: usize = 16;
+/// Gradients of some bags.
+pub(crate) struct Formed {
+    /// Which bags, in order.
+    pub(crate) bags: Vec<usize>,
+    /// Their gradients, weight and then bias, bag by bag.
+    pub(crate) values: Vec<f32>,
+}
 
-/// a·b.
+/// By how much of the squared spread a squared norm is raised, at least. Rows of a bag may cancel each other, so that little of the spread is left: this keeps a
+/// norm at 2⁻¹¹ of it or more, and so what clipped sums round away within what is allowed for it.
+const LEAST_RAISE: f64 = 1.0 / 4_194_304.0; // 2^-22
+
+/// The same for dots of so many products, and so many positions: more than rounding can take away from a norm.
+///
+/// Products of two f32 are exact in f64, from the smallest (2⁻²⁹⁸) to the largest (2²⁵⁶), and so is their range: 2⁵⁰ products of four of them neither
+/// vanish nor overflow. A dot of n products errs by at most (n/8 + 16)·2⁻⁵³ of the product of both norms, the product of two dots by both errors, and a sum
+/// over m² of them by m²·2⁻⁵³ of the squared spread besides. (Higham 2002, section 3.1.)
+fn raise(products: usize, positions: usize) -> f64 {
+    LEAST_RAISE + (products as f64 + (positions as f64).powi(2) + 64.0) * f64::EPSILON
+}
+
+/// a·b in f64. Nothing of f32 is too small or too large for it.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
-    let run = |(a, b): (&[f32], &[f32])| {
-        let mut lanes = [0_f32; LANES];
-        let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-        let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-        for (a, b) in a.zip(b) {
-            for lane in 0..LANES {
-                lanes[lane] += a[lane] * b[lane];
-            }
-        }
-        f64::from(rest) + lanes.iter().map(|&lane| f64::from(lane)).sum::<f64>()
-    };
-    a.chunks(RUN).zip(b.chunks(RUN)).map(run).sum()
-}
-
-/// a·b in f64.
-fn wide_dot(a: &[f32], b: &[f32]) -> f64 {
     let mut lanes = [0_f64; 8];
     let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
     let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
@@ -62,6 +55,11 @@ fn wide_dot(a: &[f32], b: &[f32]) -> f64 {
     rest + lanes.iter().sum::<f64>()
 }
 
+/// At least the squared norm of numbers that are written out.
+pub(super) fn squared_up(values: &[f32]) -> f64 {
+    dot(values, values) * (1.0 + (values.len() as f64 + 64.0) * f64::EPSILON)
+}
+
 /// Whether a bag of so many positions has its gradient formed, rather than its Gram matrix.
 fn is_formed(positions: usize, input: usize, output: usize) -> bool {
     // Forming writes its result, too.
@@ -69,18 +67,39 @@ fn is_formed(positions: usize, input: usize, output: usize) -> bool {
 }
 
 impl Lengths {
+    /// Nothing is left of the marked bags.
+    pub(super) fn empty(&mut self, marks: &[bool]) {
+        let numbers = self.squared.iter_mut().zip(marks).chain(self.spread.iter_mut().flatten().zip(marks));
+        numbers.filter(|(_, mark)| **mark).for_each(|(number, _)| *number = 0.0);
+        if let Some(Formed { bags, values }) = &mut self.formed {
+            let size = values.len() / bags.len().max(1);
+            let formed = bags.iter().zip(values.chunks_exact_mut(size.max(1)));
+            formed.filter(|(bag, _)| marks[**bag]).for_each(|(_, values)| values.fill(0.0));
+        }
+    }
+
     /// Of one layer. `rows` is how many rows all bags have; a row has one or more positions.
     pub(crate) fn of(felt: &Felt, bags: &Bags) -> Self {
         let positions = felt.gradient.len() / felt.width.max(1);
         let each = positions / bags.rows().max(1);
         match &felt.map {
             Felts::Linear { input, width } => {
-                let longest = bags.ranges().map(|range| range.len()).max().unwrap_or(0) * each;
-                if is_formed(longest, *width, felt.width) {
-                    formed_linear(input, *width, felt, bags, each)
-                } else {
-                    gram(input, *width, felt, bags, each)
+                let is_formed = |range: std::ops::Range<usize>| is_formed(range.len() * each, *width, felt.width);
+                let all = bags.ranges().enumerate();
+                let chosen: Vec<usize> =
+                    all.filter(|(_, range)| is_formed(range.clone())).map(|(bag, _)| bag).collect();
+                if chosen.len() == bags.len() {
+                    return formed_linear(input, *width, felt, bags, chosen, each);
                 }
+                let mut lengths = gram(input, *width, felt, bags, &chosen, each);
+                if !chosen.is_empty() {
+                    let formed = formed_linear(input, *width, felt, bags, chosen.clone(), each);
+                    for (bag, squared) in chosen.into_iter().zip(formed.squared) {
+                        lengths.squared[bag] = squared;
+                    }
+                    lengths.formed = formed.formed;
+                }
+                lengths
             }
             Felts::Lookup { tokens } => lookup(tokens, felt, bags, each),
             Felts::Scale { input } => formed_scale(input, felt, bags, each),
@@ -89,48 +108,48 @@ impl Lengths {
     }
 }
 
-fn gram(input: &[f32], p: usize, felt: &Felt, bags: &Bags, each: usize) -> Lengths {
+fn gram(input: &[f32], p: usize, felt: &Felt, bags: &Bags, formed: &[usize], each: usize) -> Lengths {
     let (q, biased) = (felt.width, felt.bias.is_some());
     let one = f64::from(u8::from(biased));
     let of = |bag: usize| {
+        if formed.binary_search(&bag).is_ok() {
+            return (0.0, 0.0);
+        }
         let range = bags.range(bag);
         let positions = range.start * each..range.end * each;
         let a = |i: usize| &input[i * p..(i + 1) * p];
         let g = |i: usize| &felt.gradient[i * q..(i + 1) * q];
-        if positions.len() == 1 {
-            let (a, g) = (a(positions.start), g(positions.start));
-            let squared = (dot(a, a) + one) * dot(g, g);
-            return (squared * (1.0 + ROUNDING), squared.sqrt());
-        }
-        let (mut squared, mut spread) = (0.0, 0.0);
+        let raise = raise(p + q, positions.len());
+        let (mut squared, mut spread) = (0.0_f64, 0.0);
         for i in positions.clone() {
-            let own = (wide_dot(a(i), a(i)) + one) * wide_dot(g(i), g(i));
+            let own = (dot(a(i), a(i)) + one) * dot(g(i), g(i));
             squared += own;
             spread += own.sqrt();
             for j in positions.start..i {
-                squared += 2.0 * (wide_dot(a(i), a(j)) + one) * wide_dot(g(i), g(j));
+                squared += 2.0 * (dot(a(i), a(j)) + one) * dot(g(i), g(j));
             }
         }
-        (squared.max(0.0) + WIDE_ROUNDING * spread * spread, spread)
+        (squared.max(0.0) + raise * spread * spread, spread)
     };
     let (squared, spread) = (0..bags.len()).into_par_iter().with_min_len(16).map(of).unzip();
     Lengths { squared, spread: Some(spread), formed: None }
 }
 
-/// Forms the gradient of each bag and takes its norm, which is then exact to the last bits of f64.
-fn formed(size: usize, bags: &Bags, form: impl Fn(usize, &mut [f32]) + Sync) -> Lengths {
-    let mut all = vec![0_f32; size * bags.len()];
-    let norm = |(bag, gradient): (usize, &mut [f32])| {
+/// Forms the gradient of each bag and takes its norm. What is formed in f32 is what is added up later: where it vanished it adds nothing, and where it
+/// overflowed the norm is not finite, which the caller looks for.
+fn formed(size: usize, bags: Vec<usize>, form: impl Fn(usize, &mut [f32]) + Sync) -> Lengths {
+    let mut values = vec![0_f32; size * bags.len()];
+    let norm = |(gradient, &bag): (&mut [f32], &usize)| {
         form(bag, gradient);
-        gradient.iter().map(|&value| f64::from(value) * f64::from(value)).sum::<f64>()
+        squared_up(gradient)
     };
-    let squared = all.par_chunks_mut(size.max(1)).enumerate().map(norm).collect();
-    Lengths { squared, spread: None, formed: Some(all) }
+    let squared = values.par_chunks_mut(size.max(1)).zip(&bags).map(norm).collect();
+    Lengths { squared, spread: None, formed: Some(Formed { bags, values }) }
 }
 
-fn formed_linear(input: &[f32], p: usize, felt: &Felt, bags: &Bags, each: usize) -> Lengths {
+fn formed_linear(input: &[f32], p: usize, felt: &Felt, bags: &Bags, chosen: Vec<usize>, each: usize) -> Lengths {
     let (q, biased) = (felt.width, felt.bias.is_some());
-    formed(p * q + if biased { q } else { 0 }, bags, |bag, out| {
+    formed(p * q + if biased { q } else { 0 }, chosen, |bag, out| {
         let range = bags.range(bag);
         let (start, end) = (range.start * each, range.end * each);
         let (weight, bias) = out.split_at_mut(p * q);
@@ -147,7 +166,7 @@ fn formed_linear(input: &[f32], p: usize, felt: &Felt, bags: &Bags, each: usize)
 
 fn formed_scale(input: &[f32], felt: &Felt, bags: &Bags, each: usize) -> Lengths {
     let q = felt.width;
-    formed(2 * q, bags, |bag, out| {
+    formed(2 * q, (0..bags.len()).collect(), |bag, out| {
         let range = bags.range(bag);
         let (scale, shift) = out.split_at_mut(q);
         for i in range.start * each..range.end * each {
@@ -165,6 +184,7 @@ fn lookup(tokens: &[u32], felt: &Felt, bags: &Bags, each: usize) -> Lengths {
     let q = felt.width;
     let of = |bag: usize| {
         let range = bags.range(bag);
+        let raise = raise(q, range.len() * each);
         let mut order: Vec<usize> = (range.start * each..range.end * each).collect();
         order.sort_by_key(|&i| tokens[i]);
         let (mut squared, mut spread) = (0.0, 0.0);
@@ -173,12 +193,12 @@ fn lookup(tokens: &[u32], felt: &Felt, bags: &Bags, each: usize) -> Lengths {
             sum.fill(0.0);
             for &i in family {
                 let g = &felt.gradient[i * q..(i + 1) * q];
-                spread += wide_dot(g, g).sqrt();
+                spread += dot(g, g).sqrt();
                 sum.iter_mut().zip(g).for_each(|(sum, &value)| *sum += f64::from(value));
             }
             squared += sum.iter().map(|value| value * value).sum::<f64>();
         }
-        (squared + WIDE_ROUNDING * spread * spread, spread)
+        (squared + raise * spread * spread, spread)
     };
     let (squared, spread) = (0..bags.len()).into_par_iter().with_min_len(16).map(of).unzip();
     Lengths { squared, spread: Some(spread), formed: None }

@@ -38,14 +38,25 @@ pub(super) fn add_formed(formed: &[f32], size: usize, from: usize, factors: &[f6
 
 /// How many rows may be multiplied at once in f32, so that the error of the sum over all of them is at most `allowed`; none where f32 does not do.
 ///
-/// The error of a product over k rows is at most k·2⁻²⁴/(1 − k·2⁻²⁴) times Σᵢ |aᵢ|·|gᵢ| in the Frobenius norm, and that of adding the products up in f64 is
-/// far below the share that is left for it here. (Higham 2002, section 3.5.)
+/// The error of a product over k rows is at most k·2⁻²⁴/(1 − k·2⁻²⁴) times Σᵢ |aᵢ|·|gᵢ| in the Frobenius norm, and each factor·gradient is rounded once before it; that of adding
+/// the products up in f64 is far below the share that is left for it here. (Higham 2002, section 3.5.)
 pub(crate) fn rows_at_once(spread: f64, allowed: f64) -> Option<usize> {
     if spread == 0.0 {
         return Some(usize::MAX);
     }
-    let rows = 0.99 * allowed / (spread * HALF_STEP);
-    (rows >= FEWEST as f64).then_some(rows.min(1e6) as usize)
+    let rows = 0.97 * allowed / (spread * HALF_STEP) - 2.0;
+    (rows >= FEWEST as f64).then_some(rows.min(65_536.0) as usize)
+}
+
+/// Whether f32 holds all numbers of a product: none overflows, and what vanishes of small ones is not missed.
+///
+/// Whatever is below 2⁻¹²⁶ may be lost or flushed to zero, of inputs, of factor·gradient and of products. Over n rows of p inputs and q outputs that is at most
+/// n·√(pq)·2⁻¹²⁶·(max |a| + max |g| + 2) in the Frobenius norm.
+fn fits(input: &[f32], scaled: f64, rows: usize, size: usize, allowed: f64) -> bool {
+    let largest = f64::from(input.iter().fold(0_f32, |most, value| most.max(value.abs())));
+    let lost = rows as f64 * (size as f64).sqrt() * f64::from(f32::MIN_POSITIVE) * (largest + scaled + 2.0);
+    let most = rows as f64 * largest.max(1.0) * scaled;
+    most < 2_f64.powi(120) && lost <= 0.01 * allowed
 }
 
 /// Adds Σ over bags of factor·gradient of one layer to the sums of its weight and its bias.
@@ -60,12 +71,18 @@ pub(crate) fn add(
     weight: &mut [f64],
     bias: &mut [f64],
 ) {
+    let mut factors = factors.to_vec();
     if let Some(formed) = &lengths.formed {
         let size = weight.len() + bias.len();
-        add_formed(formed, size, 0, factors, weight);
-        add_formed(formed, size, weight.len(), factors, bias);
-        return;
+        // Nothing is left to add of them.
+        let own: Vec<f64> = formed.bags.iter().map(|&bag| std::mem::take(&mut factors[bag])).collect();
+        add_formed(&formed.values, size, 0, &own, weight);
+        add_formed(&formed.values, size, weight.len(), &own, bias);
+        if own.len() == factors.len() {
+            return;
+        }
     }
+    let factors = &factors[..];
     let q = felt.width;
     let positions = felt.gradient.len() / q.max(1);
     let each = positions / bags.rows().max(1);
@@ -88,8 +105,11 @@ pub(crate) fn add(
                 // Without a bias there is nothing to add to.
                 bias.iter_mut().zip(g).for_each(|(sum, &value)| *sum += factor * f64::from(value));
             }
-            // One rounding more for factor·gradient, which is a function of its own row alone.
-            if let Some(rows) = rows_at_once(spread, allowed) {
+            let scaled = felt.gradient.chunks_exact(q).zip(&of_position).fold(0.0_f64, |most, (g, factor)| {
+                most.max(f64::from(g.iter().fold(0_f32, |most, value| most.max(value.abs()))) * factor.abs())
+            });
+            let narrow = rows_at_once(spread, allowed).filter(|_| fits(input, scaled, positions, p * q, allowed));
+            if let Some(rows) = narrow {
                 let rows = rows.min(positions);
                 let mut scaled = vec![0_f32; rows * q];
                 let mut part = vec![0_f32; p * q];
@@ -98,16 +118,16 @@ pub(crate) fn add(
                     let scaled = &mut scaled[..n * q];
                     let from = felt.gradient[start * q..(start + n) * q].chunks_exact(q);
                     for ((out, g), factor) in scaled.chunks_exact_mut(q).zip(from).zip(&of_position[start..]) {
-                        let factor = *factor as f32;
-                        out.iter_mut().zip(g).for_each(|(out, &value)| *out = factor * value);
+                        out.iter_mut().zip(g).for_each(|(out, &value)| *out = (factor * f64::from(value)) as f32);
                     }
                     let a = Matrix::new(&input[start * p..(start + n) * p], n, p);
                     wide_product(a.turned(), Matrix::new(scaled, n, q), &mut part);
                     gather(weight, &part);
                 }
             } else {
-                // In blocks, so that memory stays where it is.
-                const BLOCK: usize = 4096;
+                // In blocks, so that memory stays where it is, and few enough rows in each: norms are at least 2⁻¹¹ of the spread, so the error of a sum over
+                // 2²⁴ units is at most 512·2⁻⁵³·2¹¹·2²⁴ = 2⁻⁹ clip norms.
+                const BLOCK: usize = 512;
                 let mut part = vec![0_f64; p * q];
                 for start in (0..positions).step_by(BLOCK) {
                     let n = BLOCK.min(positions - start);

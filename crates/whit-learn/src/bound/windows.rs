@@ -6,7 +6,7 @@
 //! and then its rounding harms nobody.
 
 use super::bags::Bags;
-use super::norm::Lengths;
+use super::norm::{Formed, Lengths, squared_up};
 use super::sum::add_formed;
 use super::tape::Felt;
 use crate::kernel::{Grid, Patches};
@@ -65,14 +65,11 @@ impl<'a> Windows<'a> {
             .for_each_init(|| Patches::new(self.grid), |patches, (out, rows)| self.form(patches, rows.clone(), out));
     }
 
-    /// How long the gradients of bags are, exactly to the last bits of f64.
+    /// How long the gradients of bags are, raised by what rounding may have taken away.
     pub(crate) fn lengths(&self, bags: &Bags) -> Lengths {
         let size = self.size();
         let groups: Vec<Range<usize>> = bags.ranges().collect();
-        let norms = |all: &[f32]| -> Vec<f64> {
-            let squared = |gradient: &[f32]| gradient.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
-            all.par_chunks(size.max(1)).map(squared).collect()
-        };
+        let norms = |all: &[f32]| -> Vec<f64> { all.par_chunks(size.max(1)).map(squared_up).collect() };
         let kept = size * groups.len() * size_of::<f32>() <= KEPT;
         let at_once = if kept { groups.len() } else { self.at_once() };
         let mut all = vec![0_f32; size * at_once.min(groups.len())];
@@ -82,7 +79,8 @@ impl<'a> Windows<'a> {
             self.formed(groups, all);
             squared.extend(norms(all));
         }
-        Lengths { squared, spread: None, formed: kept.then_some(all) }
+        let formed = kept.then(|| Formed { bags: (0..groups.len()).collect(), values: all });
+        Lengths { squared, spread: None, formed }
     }
 
     fn at_once(&self) -> usize {
@@ -137,7 +135,7 @@ mod tests {
             let (images, gradient) = (numbers(bags.rows() * grid.image()), numbers(bags.rows() * 3 * grid.pool()));
             let windows = Windows { images: &images, grid: &grid, gradient: &gradient, width: 3 };
             let lengths = windows.lengths(&bags);
-            let formed = lengths.formed.expect("they are small");
+            let formed = lengths.formed.expect("they are small").values;
             let factors: Vec<f64> = numbers(bags.len()).iter().map(|&factor| f64::from(factor)).collect();
             let weights = grid.patch() * 3;
             let (mut kept, mut anew) = ((vec![0.0; weights], vec![0.0; 3]), (vec![0.0; weights], vec![0.0; 3]));

@@ -19,6 +19,14 @@ pub enum PlanError {
         /// The norm.
         norm: f64,
     },
+    /// Features that would not be numbers any more.
+    #[error("features times {scale} and {offset} are beyond what floats hold, or all the same")]
+    Scale {
+        /// What they are multiplied with.
+        scale: f32,
+        /// What is added.
+        offset: f32,
+    },
     /// Clipping layer by layer, and there are none.
     #[error("clipping layer by layer needs the number of layers, and it is 0")]
     NoLayers,
@@ -91,6 +99,12 @@ pub enum PlanError {
         /// The kind of the protected unit.
         kind: Kind,
     },
+    /// Whole users are drawn, and a row may become another user's.
+    #[error("whole users are drawn, and under `{unit}` a row may become another user's, so that two of them change")]
+    MovedRows {
+        /// The protected unit.
+        unit: Unit,
+    },
     /// No accountant can price a rung.
     #[error("`{unit}` has no price: {reason}")]
     Unpriced {
@@ -131,6 +145,9 @@ impl PlanError {
         match self {
             Self::Rate { .. } => "give a rate greater than 0 and at most 1, such as `1/2000`".to_owned(),
             Self::Clip { .. } => "give a clip norm between 2^-100 and 2^100, such as 1".to_owned(),
+            Self::Scale { .. } => {
+                "give a scale between 2^-100 and 2^100, and an offset of at most 2^100, or leave them out".to_owned()
+            }
             Self::NoLayers => "count the layers that have parameters, or clip the whole gradient at once".to_owned(),
             Self::Noise { .. } => "give a noise multiplier between 2^-30 and 2^30, such as 1, or a target".to_owned(),
             Self::Difference { .. } => "give a difference greater than 0 and at most 2, or leave it at 2".to_owned(),
@@ -153,6 +170,9 @@ impl PlanError {
             Self::NoUsers => "declare the number of users, or draw with Poisson sampling".to_owned(),
             Self::NoUserRung { .. } => {
                 "put the user above the protected unit, with the caps that link them, or draw units".to_owned()
+            }
+            Self::MovedRows { .. } => {
+                "draw units, protect the element or the user, or declare change = \"add-remove\"".to_owned()
             }
             Self::Unpriced { .. } => "draw with Poisson sampling, or leave that rung out of the ladder".to_owned(),
             Self::Beside { .. } => "give it more noise, or allow a larger ε".to_owned(),

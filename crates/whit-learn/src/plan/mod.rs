@@ -11,6 +11,7 @@ mod tests;
 
 pub use error::PlanError;
 
+use crate::source::moves;
 use whit_account::accountant::pair::dominating;
 use whit_account::calibrate::{self, CalibrateError, Target};
 use whit_account::{Name, Unsupported, epsilon};
@@ -29,6 +30,21 @@ const MOST_NOISE: f64 = (1_u64 << 30) as f64;
 
 /// The largest clip norm, and one over it the smallest: all arithmetic on lattice steps is exact between them.
 const MOST_CLIP: f64 = (1_u128 << 100) as f64;
+
+/// The largest factor that features may be multiplied with, and one over it the smallest: beyond, rows are no numbers any more, or all of them 0.
+const MOST_SCALE: f32 = (1_u128 << 100) as f32;
+
+/// Whether features may be multiplied with one number and raised by another, as far as floats go.
+///
+/// ```
+/// use whit_learn::plan::check_scale;
+/// assert!(check_scale(1.0 / 255.0, -0.5).is_ok());
+/// assert!(check_scale(0.0, 0.0).unwrap_err().hint().contains("2^-100"));
+/// ```
+pub fn check_scale(scale: f32, offset: f32) -> Result<(), PlanError> {
+    let fits = (1.0 / MOST_SCALE..=MOST_SCALE).contains(&scale.abs()) && offset.abs() <= MOST_SCALE;
+    if fits { Ok(()) } else { Err(PlanError::Scale { scale, offset }) }
+}
 
 /// An ε beyond this promises nothing to speak of, and PLD would take minutes to say how little: hundreds of units that move at once have losses in the
 /// thousands.
@@ -289,6 +305,9 @@ impl Draft {
         if self.drawn == Drawn::Units || of_user(protected) {
             return Ok(Draw::Unit);
         }
+        if protected.unit.kind() == Kind::Event && protected.unit.change() == Change::Replace {
+            return Err(PlanError::MovedRows { unit: protected.unit.clone() });
+        }
         let coarsest = self.ladder.rungs().iter().zip(self.ladder.held()).rfind(|(rung, _)| of_user(rung));
         coarsest
             .map(|(_, &elements)| Draw::User { elements })
@@ -425,10 +444,13 @@ impl Plan {
 
     /// One step, as the cost language has it, for a rung of which one unit has rows in at most `held` protected units.
     fn sampled(&self, rung: &Rung, held: u64) -> Sampled {
-        let change = match self.sampling {
-            Sampling::Poisson => rung.unit.change(),
+        let (change, held) = moves(&self.ladder, rung, held);
+        let (change, held) = match (self.sampling, self.draw) {
+            (Sampling::Poisson, _) => (change, held),
             // Places are public: who goes leaves an empty place, which is a replacement.
-            Sampling::Fixed => Change::Replace,
+            (Sampling::Fixed, Draw::Unit) => (Change::Replace, held),
+            // A user whose only unit goes may make room for one with all that a user can have.
+            (Sampling::Fixed, Draw::User { elements }) => (Change::Replace, held.max(elements)),
         };
         let difference = match change {
             Change::AddRemove => 2.0, // nothing reads it
@@ -452,7 +474,7 @@ impl Plan {
     /// whose k units are replaced by k others is one whose k bags become other bags, coin by coin. Hence
     /// [`Ladder::held`] and not [`Rung::holds`] says how many change at once, whether units are drawn or whole
     /// users (who share one coin: errata E1, E17). Which pair dominates then is
-    /// [`dominating`]'s business; what slack does to it is told at
+    /// [`dominating`]'s business; what caps do to rows that are units of their own is told at [`Cut`](crate::source::Cut), and what slack does at
     /// [`Sanitiser`](crate::Sanitiser).
     pub fn cost(&self, rung: &Rung) -> Cost {
         if self.told {

@@ -193,3 +193,27 @@ fn what_is_released_beside_the_steps_is_promised_with_them() {
     let plan = Draft { beside: vec![(strange, Cost::Nothing)], ..events(Change::AddRemove) }.with_noise(2.0).unwrap();
     assert_eq!(plan.loss(1e-5).unwrap()[0].1.upper, f64::INFINITY);
 }
+
+/// A row that a cap cuts makes room for another of its user, so a row that comes or goes replaces a bag, and one that becomes another user's replaces two. See `Cut`.
+#[test]
+fn rows_of_users_with_caps_are_priced_for_those_that_come_in() {
+    let with_users = |change| {
+        let units = vec![Unit::event(change), Unit::user("user", change)];
+        let caps = whit_core::unit::Caps::one_element(7);
+        draft(Ladder::new(units, caps, Kind::Event).unwrap())
+    };
+    let first = |draft: Draft| step_of(&draft.with_noise(1.0).unwrap(), 0);
+    let (alone, cut) = (first(events(Change::AddRemove)), first(with_users(Change::AddRemove)));
+    assert_eq!((alone.change, alone.holds), (Change::AddRemove, 1));
+    assert_eq!((cut.change, cut.holds), (Change::Replace, 1));
+    let (alone, cut) = (first(events(Change::Replace)), first(with_users(Change::Replace)));
+    assert_eq!((alone.change, alone.holds), (Change::Replace, 1));
+    assert_eq!((cut.change, cut.holds), (Change::Replace, 2));
+    let user = step_of(&with_users(Change::AddRemove).with_noise(1.0).unwrap(), 1);
+    assert_eq!((user.change, user.holds), (Change::AddRemove, 7), "a user who goes lets nobody in");
+    let users = Draft { drawn: Drawn::Users, ..with_users(Change::Replace) };
+    assert!(matches!(users.with_noise(1.0), Err(PlanError::MovedRows { .. })));
+    // Whole users in batches of fixed size: one who is emptied may make room for one with all that a user can have.
+    let whole = Draft { drawn: Drawn::Users, users: Some(1_000), sampling: Sampling::Fixed, ..draft(elements()) };
+    assert_eq!(first(whole).holds, 10);
+}

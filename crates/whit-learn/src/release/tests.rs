@@ -7,6 +7,7 @@ fn recipe(outputs: usize) -> Recipe {
     Recipe {
         dataset: "visits".to_owned(),
         features: vec!["a".to_owned(), "b".to_owned()],
+        widths: BTreeMap::new(),
         bits: false,
         scale: 1.0,
         offset: 0.0,
@@ -25,7 +26,7 @@ fn card() -> Card {
     let caps = Caps { elements_per_user: Some(1000), rows_per_element: None };
     let ladder = Ladder::new(units, caps, Kind::Element).unwrap();
     let plan = Draft::new(ladder, "1/100".parse().unwrap(), Count::Declared(10_000), 1.0, 100).with_noise(1.0).unwrap();
-    Card::of(&plan, 1e-6, &recipe(1), "f00d", 3, Noise::Secret { threads: 1 }).unwrap()
+    Card::of(&plan, 1e-6, &recipe(1), 3, Noise::Secret { threads: 1 }).unwrap()
 }
 
 fn sample() -> Trained {
@@ -90,4 +91,170 @@ fn a_projection_travels_with_its_model() {
     assert!(Trained::of_file(&missing.to_file()).is_err());
     trained.recipe.projection = Some(Projecting { components: 3, radius: 1.0, noise: 5.0 });
     assert!(Trained::of_file(&trained.to_file()).is_err());
+}
+
+/// Cards of version 1 had a hash of the data, from which one who knows all values but one could find it.
+#[test]
+fn a_hash_of_the_data_is_neither_written_nor_kept() {
+    let trained = sample();
+    assert!(!String::from_utf8_lossy(&trained.to_file()).contains("fingerprint"));
+    let mut card = serde_json::to_value(&trained.card).unwrap();
+    card["fingerprint"] = "f00d".into();
+    card["version"] = 1.into();
+    let (old, new) = (card.to_string(), serde_json::to_string(&trained.card).unwrap());
+    let quoted = |text: &str| serde_json::to_string(text).unwrap();
+    let bytes = trained.to_file();
+    let end = 8 + usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    let header = String::from_utf8(bytes[8..end].to_vec()).unwrap();
+    let header = header.replace(&quoted(&new), &quoted(&old)).replace("whit model 2", "whit model 1");
+    assert!(header.contains("f00d"));
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.into_bytes());
+    file.extend(&bytes[end..]);
+    assert_eq!(Trained::of_file(&file).unwrap(), trained);
+}
+
+#[test]
+fn noise_from_a_seed_promises_nothing() {
+    let units = vec![Unit::event(Change::Replace)];
+    let ladder = Ladder::new(units, Caps::default(), Kind::Event).unwrap();
+    let plan = Draft::new(ladder, "1/100".parse().unwrap(), Count::Declared(10_000), 1.0, 100).with_noise(1.0).unwrap();
+    let card = Card::of(&plan, 1e-6, &recipe(1), 3, Noise::Replay { seed: 5 }).unwrap();
+    assert_eq!(card.rungs[0].epsilon, f64::INFINITY);
+    assert!(RungLoss::of(&plan, 1e-6).unwrap()[0].epsilon.is_finite());
+}
+
+mod order {
+    use super::*;
+    use crate::loss::Targets;
+    use crate::model::Network;
+    use crate::optimise::{Optimiser, Rule, Schedule};
+    use crate::source::{Owners, Rows};
+    use crate::store::Store;
+    use crate::train::{Parts, Tuning, Way};
+    use std::cell::RefCell;
+    use std::path::PathBuf;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("whit-run-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder); // it may not be there
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// Writes down what happens, and may say no.
+    struct Recorder<'a> {
+        events: &'a RefCell<Vec<String>>,
+        willing: bool,
+        /// Says no to the note of this step.
+        stops_at: Option<u64>,
+    }
+
+    impl Ledger for Recorder<'_> {
+        fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
+            if !self.willing {
+                let [asked, left, unit] = ["much", "little", "event"].map(str::to_owned);
+                return Err(Refusal { asked, left, unit, available: None });
+            }
+            let everything = charge.iter().all(|(_, cost)| *cost == Cost::Everything);
+            self.events.borrow_mut().push(if everything { "reserve everything" } else { "reserve" }.to_owned());
+            Ok(Reservation::new(3))
+        }
+
+        fn commit(&mut self, _: Reservation, _: &[u8]) -> Result<(), CommitError> {
+            self.events.borrow_mut().push("commit".to_owned());
+            Ok(())
+        }
+
+        fn progress(&mut self, _: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
+            if self.stops_at == Some(progress.step) {
+                return Err(LedgerFailure { sentence: "somebody else went on".to_owned(), hint: None });
+            }
+            self.events.borrow_mut().push(format!("note {}", progress.step));
+            Ok(())
+        }
+    }
+
+    fn learner(plan: &Plan, noise: Noise) -> Learner<Network> {
+        let rows = Rows::new(
+            Store::of(vec![0.5; 40], 2).unwrap(),
+            Targets::Numbers { values: vec![1.0; 20], width: 1 },
+            Kind::Event,
+            Owners::default(),
+        );
+        let model = recipe(1).model.build(2, 1, &mut Os).unwrap();
+        let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.1 }, None, 3).unwrap();
+        let (way, tuning) = (Way::Mean, Tuning::default());
+        let rows = rows.unwrap();
+        let parts = Parts {
+            model,
+            plan: plan.clone(),
+            loss: Loss::Logistic,
+            way,
+            rows,
+            optimiser,
+            average: None,
+            noise,
+            tuning,
+        };
+        Learner::new(parts).unwrap()
+    }
+
+    fn run(
+        name: &str,
+        noise: Noise,
+        (willing, stops_at): (bool, Option<u64>),
+        from: Option<Standing>,
+    ) -> (Result<Trained, ReleaseError>, Vec<String>, Option<Standing>, Option<Standing>) {
+        let folder = folder(name);
+        let ladder = Ladder::new(vec![Unit::event(Change::Replace)], Caps::default(), Kind::Event).unwrap();
+        let plan = Draft::new(ladder, "1/4".parse().unwrap(), Count::Declared(20), 1.0, 5).with_noise(1.0).unwrap();
+        let place = Place::take(&folder.join("m.checkpoint")).unwrap();
+        let events = RefCell::new(Vec::new());
+        let make = || {
+            events.borrow_mut().push("read".to_owned());
+            Ok(learner(&plan, noise))
+        };
+        let card = Card::of(&plan, 1e-6, &recipe(1), 3, noise).unwrap();
+        let task = Task { plan: plan.clone(), noise, card, recipe: recipe(1), make: Box::new(make) };
+        let keeping = Keeping { run: "run".to_owned(), place: &place, every: 2, from, unnoted: false };
+        let mut watch = |_: &Learner<Network>, _: &Seen| Ok(());
+        let run = Run::new(task, keeping, &mut watch);
+        let trained = train(&run, &mut Recorder { events: &events, willing, stops_at });
+        drop(run);
+        let (last, next) = (place.find("run").unwrap(), place.find_next("run"));
+        std::fs::remove_dir_all(folder).unwrap();
+        (trained, events.into_inner(), last, next)
+    }
+
+    const SECRET: Noise = Noise::Secret { threads: 1 };
+
+    #[test]
+    fn rows_are_read_after_the_reservation() {
+        let (trained, events, last, next) = run("order", SECRET, (true, None), None);
+        assert_eq!(trained.unwrap().card.entry, Some(3));
+        assert_eq!(events, ["reserve", "read", "note 0", "note 2", "note 4", "note 5", "commit"]);
+        let last = last.unwrap().checkpoint;
+        assert_eq!((last.taken, last.entry, next), (5, 3, None));
+        // A budget that says no is asked before anything is read.
+        let (refused, events, last, _) = run("refused", SECRET, (false, None), None);
+        assert!(matches!(refused, Err(ReleaseError::Refused(_))) && events.is_empty() && last.is_none());
+        let (_, events, ..) = run("seeded", Noise::Replay { seed: 1 }, (true, None), None);
+        assert_eq!(events[..2], ["reserve everything", "read"]);
+    }
+
+    /// What the ledger does not note goes no further: the last checkpoint stays, the next stands beside it and says what it follows from.
+    #[test]
+    fn a_run_that_is_not_noted_ends_where_it_stood() {
+        let (stopped, events, last, next) = run("stopped", SECRET, (true, Some(4)), None);
+        assert!(stopped.unwrap_err().to_string().contains("somebody else went on"));
+        assert_eq!(events, ["reserve", "read", "note 0", "note 2"]);
+        let (last, next) = (last.unwrap(), next.unwrap());
+        assert_eq!((last.checkpoint.taken, next.checkpoint.taken), (2, 4));
+        assert_eq!(next.checkpoint.after.as_ref(), Some(&last.hash));
+        // From where it stood it takes the steps that are left, and no others.
+        let (trained, events, ..) = run("resumed", SECRET, (true, None), Some(last));
+        assert!(trained.is_ok());
+        assert_eq!(events, ["reserve", "read", "note 4", "note 5", "commit"]);
+    }
 }

@@ -4,7 +4,7 @@ use super::SanitiseError;
 use crate::plan::SNAPPING;
 use whit_noise::{Overflow, Ratio};
 
-/// Sums stay below so many lattice steps: there a float still tells halves apart, and noise has room in 64 bits.
+/// Sums stay within so many lattice steps: there a float still tells halves apart, and noise has room in 64 bits.
 const REACH: f64 = (1_u64 << 51) as f64;
 
 /// 1.5 · 2^52. Between 2^52 and 2^53 floats are the integers, so adding this rounds to the nearest one, halves to even.
@@ -49,20 +49,14 @@ impl Grid {
         clip.times(&noise)
     }
 
-    /// Refuses what has no place on the lattice, before anything is drawn.
-    pub(super) fn check(&self, sum: &[f64]) -> Result<(), SanitiseError> {
-        // Without a branch in the loop, so that it goes by vectors; NaN compares as false.
-        let fits = sum.iter().fold(true, |fits, value| fits & ((value * self.inverse).abs() < REACH));
-        if fits {
-            Ok(())
-        } else if sum.iter().all(|value| value.is_finite()) {
-            Err(SanitiseError::TooLarge)
-        } else {
-            Err(SanitiseError::NotFinite)
-        }
+    /// Refuses what no clipped sum is, before anything is drawn.
+    pub(super) fn check(sum: &[f64]) -> Result<(), SanitiseError> {
+        // Without a branch in the loop, so that it goes by vectors.
+        let fits = sum.iter().fold(true, |fits, value| fits & value.is_finite());
+        if fits { Ok(()) } else { Err(SanitiseError::NotFinite) }
     }
 
-    /// Adds the nearest points to `noise`; the sum was checked before.
+    /// Adds the nearest points to `noise`; the sum was checked before. A coordinate beyond the lattice stays at its end, which moves no two sums further apart.
     pub(super) fn add_to(&self, noise: &mut [i64], sum: &[f64]) -> Result<(), Overflow> {
         let mut wrapped = 0;
         for (noise, value) in noise.iter_mut().zip(sum) {
@@ -74,11 +68,11 @@ impl Grid {
         if wrapped < 0 { Err(Overflow) } else { Ok(()) }
     }
 
-    /// The nearest point to a value of fewer than 2^51 steps.
+    /// The nearest point to a value, of those within 2^51 steps.
     #[inline]
     fn snap(self, value: f64) -> i64 {
         // The bits of floats between 2^52 and 2^53 count up by one from integer to integer.
-        (value * self.inverse + ROUNDER).to_bits() as i64 - ROUNDER.to_bits() as i64
+        ((value * self.inverse).clamp(-REACH, REACH) + ROUNDER).to_bits() as i64 - ROUNDER.to_bits() as i64
     }
 }
 
@@ -124,7 +118,7 @@ mod tests {
             // Both are exact: the scaling is by a power of two, and the two lie close together.
             let moved = (value * grid.inverse - point as f64).abs();
             prop_assert!(moved <= 0.5, "{value} moved by {moved} steps");
-            prop_assert!(grid.check(&[value]).is_ok());
+            prop_assert!(Grid::check(&[value]).is_ok());
         }
     }
 
@@ -137,6 +131,9 @@ mod tests {
         }
         let last = REACH - 0.5;
         assert!((grid.snap(last) as f64 - last).abs() <= 0.5 && (grid.snap(-last) as f64 + last).abs() <= 0.5);
+        let end = REACH as i64;
+        assert_eq!([REACH, 2.0 * REACH, 1e300].map(|far| grid.snap(far)), [end; 3]);
+        assert_eq!([-REACH, -2.0 * REACH, -1e300].map(|far| grid.snap(far)), [-end; 3]);
         let mut noise = [i64::MAX];
         assert_eq!(grid.add_to(&mut noise, &[1.0]), Err(Overflow));
         let mut noise = [i64::MIN];

@@ -38,9 +38,6 @@ pub enum SanitiseError {
     /// NaN or infinity in the sum.
     #[error("the clipped sum is not finite, so what clips does not bound")]
     NotFinite,
-    /// A sum beyond the lattice.
-    #[error("the clipped sum is more than 2^51 lattice steps from 0")]
-    TooLarge,
     /// Noise, or a noisy sum, beyond 64 bits.
     #[error(transparent)]
     Overflow(#[from] Overflow),
@@ -69,7 +66,6 @@ impl SanitiseError {
             Self::Length { .. } => Some("make the sanitiser for the number of parameters that are trained"),
             Self::Coordinates { .. } => Some("train between 1 and 2^32 parameters"),
             Self::NotFinite => Some("let a bag whose gradient is not finite contribute nothing"),
-            Self::TooLarge => Some("draw fewer units in a step"),
             Self::Thread { .. } => Some("free some memory or threads"),
             Self::Forked => Some("make a new sanitiser in each process"),
             Self::Overflow(_) | Self::Noise(_) | Self::Stopped => None,
@@ -89,7 +85,8 @@ impl SanitiseError {
 /// `σ/(1 + slack)`, on contributions of at most 1 that are at most `(d + slack)/(1 + slack)` apart.
 ///
 /// # Why
-/// 1. *The float sum* is within `C·SUMMATION/2` of `S`; the clipping guarantees it. It is a function of the drawn bags, in the
+/// 1. *The float sum* is within `C·SUMMATION/2` of `S`, whatever the rows are, from the smallest float to the largest: norms are taken in wide arithmetic and raised by
+///    more than it rounds, and sums are taken in f32 only where that errs by less. It is a function of the drawn bags, in the
 ///    order of their units, alone: where the unit is not drawn, both data sets give the same floats, bit by bit.
 /// 2. *Snapping* moves it by at most `√d·step/2 ≤ C·SNAPPING/2` more: see [`Grid`]. So the lattice point `T` is within
 ///    `C·slack/2` of `S`, with `slack = SUMMATION + SNAPPING`, and the distance of two of them grows by at most `C·slack`.
@@ -101,12 +98,13 @@ impl SanitiseError {
 ///    a number that is the same for all data sets.
 /// 5. Noise is drawn once for each step and used once: buffers have one owner, and a fork is refused.
 ///
-/// That a sum is refused for not being finite shows something of the data. Clipping therefore lets a bag whose gradient
-/// is not finite contribute nothing, and the check here only stands in case that it does not.
+/// A refusal of a sum would show something of the data. A unit of which something is infinite or no number therefore contributes nothing, and a coordinate of the sum
+/// that is beyond the lattice (2^51 steps, which takes millions of units in one step) stays at its end, as in a projection. That a sum is not finite is still looked for; no rows make it
+/// so.
 ///
 /// # Tried by
 /// `a_snapped_sum_is_within_the_stated_slack`, `noise_follows_its_law`, `each_step_has_noise_of_its_own`,
-/// `what_is_refused_takes_no_noise`, `every_buffer_is_given_once_and_in_order`, `a_plan_pays_for_so_many_steps_and_no_more`,
+/// `what_is_refused_takes_no_noise`, `no_row_of_any_size_adds_more_than_the_clip`, `every_buffer_is_given_once_and_in_order`, `a_plan_pays_for_so_many_steps_and_no_more`,
 /// `slack_is_paid_for_at_every_difference`,
 /// `an_attack_on_whole_users_attains_what_the_plan_charges_and_not_what_the_paper_does`.
 ///
@@ -190,7 +188,7 @@ impl Sanitiser {
         if sum.len() != self.coordinates {
             return Err(SanitiseError::Length { expected: self.coordinates, found: sum.len() });
         }
-        self.grid.check(sum)
+        Grid::check(sum)
     }
 
     /// Without noise there is nothing that a lattice could hide.

@@ -133,8 +133,6 @@ fn what_is_refused_takes_no_noise() {
             ([f64::NAN, 0.0], SanitiseError::NotFinite),
             ([0.0, f64::INFINITY], SanitiseError::NotFinite),
             ([f64::NEG_INFINITY, 1.0], SanitiseError::NotFinite),
-            ([f64::MAX, 1.0], SanitiseError::TooLarge),
-            ([1.0, -2f64.powi(31)], SanitiseError::TooLarge),
         ] {
             let left = troubled.left();
             assert_eq!(troubled.sanitise(&bad, &mut b), Err(told));

@@ -24,16 +24,16 @@
 //! - the optimiser is [`Rule::PLAIN`](crate::optimise::Rule::PLAIN), and θ̄ the uniform average of its iterates;
 //! - near the optimum no gradient is clipped and no iterate is projected. Clipping must stay on (E11); where it still
 //!   bites at the end, the interval is about the point where the mean *clipped* gradient vanishes, and H must be the
-//!   derivative of that;
+//!   derivative of that. [`Sandwich`] counts the units that it shortens, and [`Spread::check`] refuses where they are too many;
 //! - step sizes are `α0·k^-β` with 1/2 < β < 1. Others leave a bias of the order of α, in a model that is no
 //!   parabola: [`Spread::asymptotic`] says no;
-//! - the start is forgotten: [`Spread::start`] says how much of it is left;
+//! - the start is forgotten: [`Spread::start`] says how much of it is left, and [`Spread::check`] refuses where that is more than a standard error;
 //! - H and Σ are near enough: their own noise vanishes as n grows, but is not in the interval. Where H's noise is not
 //!   small, it is refused; where Σ's is not, [`Spread::unsure`] says so.
 
 mod sandwich;
 
-pub use sandwich::{Moments, Sandwich, curvature};
+pub use sandwich::{Moments, Sandwich, Sums, curvature};
 
 use crate::optimise::Schedule;
 use crate::symmetric::{self, Eigen};
@@ -78,6 +78,25 @@ pub enum Error {
         /// The largest eigenvalue.
         most: f64,
     },
+    /// So many units were shortened that parameters are about something else.
+    #[error(
+        "about {:.1} % of units (± {:.1}) are beyond the clip norm or the curvature's bound and were shortened, so the parameters are not those that the loss is least at",
+        100.0 * share.max(0.0), 200.0 * noise
+    )]
+    Clipped {
+        /// The share of units, as it was released.
+        share: f64,
+        /// The deviation of the noise in it.
+        noise: f64,
+    },
+    /// Parameters that are still far from where the steps lead.
+    #[error("{moving} of {parameters} parameters are more than one standard error from where their steps lead")]
+    Moving {
+        /// How many of them are.
+        moving: usize,
+        /// How many there are.
+        parameters: usize,
+    },
     /// A matrix that does not come apart.
     #[error(transparent)]
     Symmetric(#[from] symmetric::Error),
@@ -96,6 +115,10 @@ impl Error {
             Self::Flat { .. } => {
                 "spend more on the Hessian, drop columns that say the same, or add a ridge that the model knows of"
             }
+            Self::Clipped { .. } => {
+                "clip at a larger norm, give intervals.curvature room for the longest row, or scale the features"
+            }
+            Self::Moving { .. } => "take more or longer steps, or let the average begin later",
             Self::Unstable { .. } => "use a smaller first step size, below 2 over the largest curvature",
             Self::Symmetric(error) => error.hint(),
             Self::Scatter(error) => error.hint(),
@@ -206,7 +229,12 @@ pub struct Spread {
     pub asymptotic: bool,
     basis: Eigen,
     left: Vec<f64>,
+    /// |H⁻¹ⱼ| for each parameter: how far a mean gradient of length 1 moves it, at most.
+    reach: Vec<f64>,
 }
+
+/// A clipped share beyond this is refused, whatever the standard errors are: of gradients that are so often too long it is not known how much too long they are.
+const MATERIAL: f64 = 0.05;
 
 impl Spread {
     /// The standard errors of a run over `units` independent units, from private or known moments.
@@ -252,10 +280,10 @@ impl Spread {
         let unsure = |(row, error): (f64, &StandardError)| {
             moments.gradient_noise * row * row / units / error.total().powi(2).max(f64::MIN_POSITIVE)
         };
-        let unsure = rows.into_iter().zip(&errors).map(unsure).collect();
+        let unsure = rows.iter().copied().zip(&errors).map(unsure).collect();
         let start = left.iter().fold(0.0_f64, |most, left| most.max(left.abs()));
         let asymptotic = matches!(run.schedule, Schedule::Power { decay, .. } if decay > 0.5 && decay < 1.0);
-        Ok(Self { errors, start, unsure, asymptotic, basis: hessian, left })
+        Ok(Self { errors, start, unsure, asymptotic, basis: hessian, left, reach: rows })
     }
 
     /// Ranges around the average that cover the population's parameters with this probability each, not all at once.
@@ -270,6 +298,31 @@ impl Spread {
             Interval { low: theta - half, high: theta + half }
         };
         Ok(average.iter().zip(&self.errors).map(around).collect())
+    }
+
+    /// Refuses where the theorem is about something else than this run: where units were shortened in numbers that matter, or parameters are still on their way.
+    ///
+    /// Where a share s of units has gradients beyond the clip norm C, by half of C on average, the mean gradient is off by at most s·C/2, and parameter j by at most
+    /// s·C/2·|H⁻¹ⱼ|. Half a standard error of that lets a 95 % interval cover 92 %, which is where it is refused; and so is every share of more than 5 %, of
+    /// which it is not known by how much they are beyond. As the share is known up to noise, it is refused where it is too large though three deviations are taken off
+    /// it, so that a clip which never bites costs an interval once in 700 runs. Otherwise what is returned is how many parameters may be off by so much, if the share is
+    /// two deviations from nothing at all.
+    pub fn check(&self, moments: &Moments, clip: f64, start: &[f64], average: &[f64]) -> Result<usize, Error> {
+        let Moments { shortened: share, shortened_noise: noise, .. } = *moments;
+        let off = |share: f64| {
+            let moved = self.reach.iter().zip(&self.errors);
+            moved.filter(|(reach, error)| share * clip / 2.0 * **reach > error.total() / 2.0).count()
+        };
+        let least = share - 3.0 * noise;
+        if least > MATERIAL || off(least) > 0 {
+            return Err(Error::Clipped { share, noise });
+        }
+        let pull = self.pull(start, average)?;
+        let moving = pull.iter().zip(&self.errors).filter(|(pull, error)| pull.abs() > error.total()).count();
+        if moving > 0 {
+            return Err(Error::Moving { moving, parameters: average.len() });
+        }
+        Ok(if share > 2.0 * noise { off(share) } else { 0 })
     }
 
     /// How far the start still pulls each parameter, to first order: subtract it, or run longer where it is not far

@@ -33,7 +33,7 @@ fn population(units: usize, entropy: &mut Replay) -> Vec<([f64; 3], f64)> {
 }
 
 /// Noisy descent with Poisson batches; the average of its iterates.
-fn train(data: &[([f64; 3], f64)], run: &Run, entropy: &mut Replay) -> Vec<f64> {
+fn train(data: &[([f64; 3], f64)], run: &Run, clip: f64, entropy: &mut Replay) -> Vec<f64> {
     let mut optimiser = Optimiser::new(Rule::PLAIN, run.schedule, Some(10.0), 3).unwrap();
     let mut average = Average::new(Weights::Uniform { from: run.from }, 3).unwrap();
     let mut theta = [0.0_f32; 3];
@@ -43,6 +43,7 @@ fn train(data: &[([f64; 3], f64)], run: &Run, entropy: &mut Replay) -> Vec<f64> 
         let mut at = (uniform(entropy).ln() * skip) as usize; // gaps between drawn units are geometric
         while let Some((x, y)) = data.get(at) {
             let slope = sigmoid(dot(x, &theta.map(f64::from))) - y;
+            let slope = slope * (clip / (slope.abs() * dot(x, x).sqrt())).min(1.0);
             sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += slope * x);
             at += 1 + (uniform(entropy).ln() * skip) as usize;
         }
@@ -54,8 +55,8 @@ fn train(data: &[([f64; 3], f64)], run: &Run, entropy: &mut Replay) -> Vec<f64> 
 }
 
 /// Released, at the average: what an interval may use.
-fn private_moments(data: &[([f64; 3], f64)], average: &[f64], seed: u64) -> Moments {
-    let sandwich = Sandwich::new(3, 0.9, CLIP, "3".parse().unwrap()).unwrap();
+fn private_moments(data: &[([f64; 3], f64)], average: &[f64], clip: f64, seed: u64) -> Moments {
+    let sandwich = Sandwich::new(3, 0.9, clip, "3".parse().unwrap()).unwrap();
     let parts: Vec<(Vec<f64>, Vec<f64>)> = data
         .iter()
         .map(|(x, y)| {
@@ -63,10 +64,8 @@ fn private_moments(data: &[([f64; 3], f64)], average: &[f64], seed: u64) -> Mome
             (curvature(x, p * (1.0 - p)), x.iter().map(|x| (p - y) * x).collect())
         })
         .collect();
-    let (hessian, gradient) = sandwich.sums(parts.iter().map(|(rows, slope)| (&rows[..], &slope[..]))).unwrap();
-    let hessian = sanitised(&sandwich.hessian, &hessian, seed);
-    let gradient = sanitised(&sandwich.gradient, &gradient, seed + 1);
-    sandwich.moments(&hessian, &gradient, UNITS as f64).unwrap()
+    let sums = sandwich.sums(parts.iter().map(|(rows, slope)| (&rows[..], &slope[..]))).unwrap();
+    sandwich.moments(&sanitised(&sandwich, &sums, seed), UNITS as f64).unwrap()
 }
 
 /// Logistic regression, 2000 units, 600 trainings, H and Σ released with noise. Coverage of 95 % has a deviation of
@@ -77,12 +76,15 @@ fn private_moments(data: &[([f64; 3], f64)], average: &[f64], seed: u64) -> Mome
 fn intervals_cover_as_often_as_they_say() {
     let (trainings, run, band) = (600, run(0.3), 0.035);
     let (mut covered, mut narrow, mut predicted) = ([0.0; 3], [0.0; 3], [0.0; 3]);
+    let mut refused = 0;
     for training in 0..trainings {
         let mut entropy = Replay::new(0xC0FE + training);
         let data = population(UNITS, &mut entropy);
-        let average = train(&data, &run, &mut entropy);
-        let spread = Spread::of(&private_moments(&data, &average, 2 * training), UNITS as f64, &run).unwrap();
+        let average = train(&data, &run, CLIP, &mut entropy);
+        let moments = private_moments(&data, &average, CLIP, training);
+        let spread = Spread::of(&moments, UNITS as f64, &run).unwrap();
         assert!(spread.asymptotic);
+        refused += usize::from(spread.check(&moments, CLIP, &[0.0; 3], &average).is_err());
         let pull = spread.pull(&[0.0; 3], &average).unwrap();
         let intervals = spread.intervals(&average, 0.95).unwrap();
         for j in 0..3 {
@@ -94,12 +96,75 @@ fn intervals_cover_as_often_as_they_say() {
             assert!(pull[j].abs() < 0.05 * error.total(), "the start is forgotten");
         }
     }
+    assert_eq!(refused, 0, "a clip that never bites costs no interval");
     println!("95 % intervals cover {covered:.3?}; without the noise's share {narrow:.3?}, predicted {predicted:.3?}");
     for j in 0..3 {
         assert!((covered[j] - 0.95).abs() < band, "parameter {j}: {}", covered[j]);
         assert!(narrow[j] < 0.95 - band, "parameter {j}: {} without the noise's share", narrow[j]);
         assert!((narrow[j] - predicted[j]).abs() < 0.06, "parameter {j}: {} instead of {}", narrow[j], predicted[j]);
     }
+}
+
+/// The same trainings, and a clip that shortens some of the gradients, or most: each is refused, and rightly so.
+#[test]
+fn a_clip_that_bites_leaves_no_intervals() {
+    let trainings = 40;
+    for clip in [0.2, 0.5, 0.8] {
+        let (mut refused, mut covered) = (0, [0; 3]);
+        let mut told = 0.0;
+        for training in 0..trainings {
+            let run = run(0.1);
+            let mut entropy = Replay::new(0xB17E + training);
+            let data = population(UNITS, &mut entropy);
+            let average = train(&data, &run, clip, &mut entropy);
+            let moments = private_moments(&data, &average, clip, training);
+            told += moments.shortened / trainings as f64;
+            let spread = Spread::of(&moments, UNITS as f64, &run).unwrap();
+            let check = spread.check(&moments, clip, &[0.0; 3], &average);
+            refused += usize::from(matches!(check, Err(Error::Clipped { .. })));
+            for (j, interval) in spread.intervals(&average, 0.95).unwrap().iter().enumerate() {
+                covered[j] += usize::from((interval.low..=interval.high).contains(&TRUTH[j]));
+            }
+        }
+        println!(
+            "clip {clip}: {told:.3} of units are clipped, {refused} of {trainings} refused, {covered:?} would cover"
+        );
+        assert_eq!(refused, trainings as usize, "clip {clip}");
+        assert!(covered.iter().any(|&covered| covered < 3 * trainings as usize / 4), "clip {clip}: {covered:?}");
+    }
+}
+
+/// Steps that are too few and too short to arrive.
+#[test]
+fn parameters_on_their_way_have_no_intervals() {
+    let schedule = Schedule::Power { first: 0.05, decay: 0.6 };
+    let run = Run { steps: 60, from: 11, schedule, ..run(0.01) };
+    let mut entropy = Replay::new(0x60);
+    let data = population(UNITS, &mut entropy);
+    let average = train(&data, &run, CLIP, &mut entropy);
+    let moments = private_moments(&data, &average, CLIP, 3);
+    let spread = Spread::of(&moments, UNITS as f64, &run).unwrap();
+    let refused = spread.check(&moments, CLIP, &[0.0; 3], &average).unwrap_err();
+    assert!(matches!(refused, Error::Moving { moving: 1.., parameters: 3 }), "{refused}");
+    assert!(refused.hint().contains("steps"));
+}
+
+/// With noise in the count, nothing is refused that may well hold, and what may well not hold is told.
+#[test]
+fn a_share_that_is_not_known_is_no_refusal_and_not_silent() {
+    let schedule = Schedule::Power { first: 0.5, decay: 0.6 };
+    let run = Run { steps: 1000, from: 100, schedule, rate: 1.0, expected: 100.0, noise: 0.0 };
+    let known = Moments::known(vec![1.0, 0.0, 0.0, 1.0], vec![0.25, 0.0, 0.0, 0.25]);
+    let check = |shortened: f64, shortened_noise: f64| {
+        let moments = Moments { shortened, shortened_noise, ..known.clone() };
+        Spread::of(&moments, 100.0, &run).unwrap().check(&moments, 1.0, &[0.0; 2], &[0.0; 2])
+    };
+    assert_eq!(check(0.0, 0.0), Ok(0));
+    assert_eq!(check(0.04, 0.0), Ok(0), "0.04·C/2 is less than half of the standard error, 0.05");
+    assert_eq!(check(0.052, 0.01), Ok(2), "more than half of it, but that may be chance");
+    assert_eq!(check(0.06, 0.04), Ok(0), "as likely as not it is chance");
+    assert!(matches!(check(0.09, 0.01), Err(Error::Clipped { .. })));
+    assert!(matches!(check(0.06, 0.0), Err(Error::Clipped { .. })));
 }
 
 /// One data set of 200 units, no noise, half of the units in each batch, 300 trainings: the averages differ by their
@@ -109,7 +174,7 @@ fn the_sampling_share_is_what_batches_do() {
     let mut entropy = Replay::new(0xBA7C);
     let data = population(200, &mut entropy);
     let run = Run { rate: 0.5, expected: 100.0, noise: 0.0, ..run(0.0) };
-    let averages: Vec<Vec<f64>> = (0..300).map(|_| train(&data, &run, &mut entropy)).collect();
+    let averages: Vec<Vec<f64>> = (0..300).map(|_| train(&data, &run, CLIP, &mut entropy)).collect();
     let centre: Vec<f64> = (0..3).map(|j| averages.iter().map(|a| a[j] / 300.0).sum()).collect();
     let mut moments = Moments::known(vec![0.0; 9], vec![0.0; 9]);
     for (x, y) in &data {
@@ -195,28 +260,32 @@ fn a_sandwich_restores_what_went_in() {
     let sandwich = Sandwich::new(2, 2.0, 1.0, "0.000001".parse().unwrap()).unwrap();
     // Two rows a unit; and a gradient that is longer than the clip.
     let units = [([1.0, 0.0, 0.5, 0.5], [0.6, 0.0]), ([0.0, 1.0, 0.0, 0.0], [30.0, 40.0])];
-    let (hessian, gradient) = sandwich.sums(units.iter().map(|(rows, slope)| (&rows[..], &slope[..]))).unwrap();
-    let (h, g) = (sanitised(&sandwich.hessian, &hessian, 1), sanitised(&sandwich.gradient, &gradient, 2));
-    let moments = sandwich.moments(&h, &g, 2.0).unwrap();
+    let sums = sandwich.sums(units.iter().map(|(rows, slope)| (&rows[..], &slope[..]))).unwrap();
+    let moments = sandwich.moments(&sanitised(&sandwich, &sums, 1), 2.0).unwrap();
+    assert!((moments.shortened - 0.5).abs() < 1e-4 && moments.shortened_noise < 1e-5, "one of two was shortened");
     let near = |a: &[f64], b: [f64; 4]| assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4), "{a:?} {b:?}");
     near(&moments.hessian, [0.625, 0.125, 0.125, 0.625]);
     near(&moments.gradient, [0.36, 0.24, 0.24, 0.32]);
     let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false };
-    let Cost::Series(costs) = sandwich.cost(&rung) else { panic!("two releases") };
-    assert!(costs.len() == 2 && costs.iter().all(|cost| matches!(cost, Cost::Gaussian { .. })));
+    let Cost::Series(costs) = sandwich.cost(&rung) else { panic!("three releases") };
+    let noise = |cost: &Cost| if let Cost::Gaussian { noise } = cost { *noise } else { panic!("Gaussian") };
+    let found: Vec<f64> = costs.iter().map(noise).collect();
+    assert!(found.iter().zip([1e-6, 1e-6, 2e-6]).all(|(a, b)| (a / b - 1.0).abs() < 1e-12 && *a <= b), "{found:?}");
     assert!(sandwich.sums([(&[1.0, 0.0][..], &[1.0][..])]).is_err());
 }
 
 #[test]
-fn a_sandwich_is_its_two_halves() {
+fn a_sandwich_is_its_three_parts() {
     let sandwich = Sandwich::new(2, 2.0, 1.0, "3".parse().unwrap()).unwrap();
     let units = [([1.0, 0.0], [0.6, 0.0]), ([0.0, 1.0], [0.3, 0.4])];
     let sums = sandwich.sums(units.iter().map(|(rows, slope)| (&rows[..], &slope[..]))).unwrap();
-    let both = sanitised(&sandwich, &sums, 5);
-    assert_eq!(both.len(), 6, "two triangles of three entries");
-    assert_eq!(both[..3], sanitised(&sandwich.hessian, &sums.0, 5)[..], "the first half is the Hessian's");
-    assert_ne!(both[3..], sanitised(&sandwich.gradient, &sums.1, 5)[..], "the second half has noise of its own");
-    let turned = (sums.1.clone(), sums.0.clone());
+    let all = sanitised(&sandwich, &sums, 5);
+    assert_eq!(all.len(), 7, "two triangles of three entries, and a count");
+    assert_eq!(all[..3], sanitised(&sandwich.hessian, &sums.hessian, 5)[..], "the first part is the Hessian's");
+    assert_ne!(all[3..6], sanitised(&sandwich.gradient, &sums.gradient, 5)[..], "the second has noise of its own");
+    assert_ne!(all[6..], sanitised(&sandwich.shortened, &sums.shortened, 5)[..], "and so has the third");
+    assert!(sandwich.moments(&all[..6], 2.0).is_err());
+    let turned = Sums { hessian: sums.gradient.clone(), gradient: sums.hessian.clone(), ..sums };
     assert!(sandwich.sanitise(&turned, &mut Replay::new(5)).is_err(), "sums of another bound are refused");
 }
 

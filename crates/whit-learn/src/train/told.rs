@@ -34,12 +34,11 @@ impl From<label::Error> for LearnError {
 }
 
 impl Telling {
-    /// What it costs to tell the labels of these rows, rung by rung. Whose they are, and how many, is public under a label unit.
-    pub fn charge(&self, rows: &Rows, ladder: &Ladder) -> Result<Charge, LearnError> {
-        let mut response = PriorResponse::flat(self.classes, self.epsilon, rows.len())?;
-        let order: Vec<u32> = (0..rows.len() as u32).collect();
+    /// What it costs to tell the labels of so many rows of these users, rung by rung. Whose they are, and how many, is public under a label unit.
+    pub fn charge(&self, rows: usize, users: Option<&[u64]>, ladder: &Ladder) -> Result<Charge, LearnError> {
+        let mut response = PriorResponse::flat(self.classes, self.epsilon, rows)?;
         for rung in ladder.rungs().iter().filter(|rung| !rung.unit.key().is_empty()) {
-            response = response.grouped(rung.unit.clone(), &owners(rows, &order)?)?;
+            response = response.grouped(rung.unit.clone(), users.ok_or_else(nobody)?)?;
         }
         Ok(ladder.rungs().iter().map(|rung| (rung.clone(), response.cost(rung))).collect())
     }
@@ -49,10 +48,13 @@ impl Telling {
     }
 }
 
+fn nobody() -> LearnError {
+    LearnError::Data("the labels of a user need a column of users".to_owned())
+}
+
 /// The users of rows, in this order.
 fn owners(rows: &Rows, order: &[u32]) -> Result<Vec<u64>, LearnError> {
-    let users =
-        rows.users().ok_or_else(|| LearnError::Data("the labels of a user need a column of users".to_owned()))?;
+    let users = rows.users().ok_or_else(nobody)?;
     Ok(order.iter().map(|&row| users[row as usize]).collect())
 }
 

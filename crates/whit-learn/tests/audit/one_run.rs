@@ -72,7 +72,7 @@ impl Data {
 }
 
 fn case(kind: Kind, noise: f64, way: Way) -> Case {
-    Case { kind, rate: "1/2", units: UNITS as u64, noise, way }
+    Case { kind, rate: "1/2", units: UNITS as u64, noise, way, norm: 1.0 }
 }
 
 /// What a learner shows of each unit: the sum over all steps of how far θ went along the way that the unit pulls.

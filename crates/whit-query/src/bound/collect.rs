@@ -4,12 +4,14 @@
 //! together by counting, which is linear, and what is done within a user stays in the processor's caches. The table
 //! of (unit, group) pairs that a query of two levels would build is never built.
 
+use super::choice::{mix, share_of};
 use super::number::Numbering;
-use super::{Inner, Outcome, Rules, Sums, overflow};
+use super::{Inner, Outcome, Rules, Sums};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Int64Type, Schema};
 use datafusion::common::{DataFusionError, HashMap};
+use std::collections::BTreeMap;
 
 /// Rows of one user with the same element, group and inner value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +41,14 @@ pub(crate) struct Collector {
     sums: Vec<Vec<i64>>,
     counted: Vec<i64>,
     last: Vec<u64>,
+    /// By sum and group, what did not fit into 64 bits any more.
+    beyond: BTreeMap<(usize, usize), i128>,
     /// How many users, or rows, were added up.
     settled: u64,
     /// What inner values weigh in their groups.
     weights: HashMap<(u32, u32), i64>,
+    /// How many rows there were before caps, and how many count after them.
+    kept: [i128; 2],
 }
 
 /// What is needed for one user at a time.
@@ -51,15 +57,17 @@ struct Scratch {
     rows: Vec<u128>,
     leaves: Vec<Leaf>,
     crowd: Vec<u64>,
+    weights: Vec<u64>,
+    order: Vec<(u64, usize)>,
 }
 
 /// Of each parent's children, those whose priority is below that of the one after the `most`-th; all where there are no more. Leaves of one parent,
 /// and of one child within it, stand together.
-fn thin<P: PartialEq>(
+fn thin<P: PartialEq, C: PartialEq>(
     leaves: &mut Vec<Leaf>,
     parent: impl Fn(&Leaf) -> P,
-    child: impl Fn(&Leaf) -> u32,
-    priorities: &[u64],
+    child: impl Fn(&Leaf) -> C,
+    priority: impl Fn(&Leaf) -> u64,
     most: u64,
     crowd: &mut Vec<u64>,
 ) {
@@ -70,17 +78,21 @@ fn thin<P: PartialEq>(
     while read < leaves.len() {
         let family = parent(&leaves[read]);
         let end = read + leaves[read..].iter().take_while(|leaf| parent(leaf) == family).count();
-        crowd.clear();
-        let mut before = None;
-        for leaf in &leaves[read..end] {
-            if before != Some(child(leaf)) {
-                before = Some(child(leaf));
-                crowd.push(priorities[child(leaf) as usize]);
+        let mut limit = None;
+        if (end - read) as u64 > most {
+            crowd.clear();
+            let mut before = None;
+            for leaf in &leaves[read..end] {
+                let own = Some(child(leaf));
+                if before != own {
+                    before = own;
+                    crowd.push(priority(leaf));
+                }
             }
+            limit = (crowd.len() as u64 > most).then(|| *crowd.select_nth_unstable(most as usize).1);
         }
-        let limit = (crowd.len() as u64 > most).then(|| *crowd.select_nth_unstable(most as usize).1);
         for i in read..end {
-            if limit.is_none_or(|limit| priorities[child(&leaves[i]) as usize] < limit) {
+            if limit.is_none_or(|limit| priority(&leaves[i]) < limit) {
                 leaves[write] = leaves[i];
                 write += 1;
             }
@@ -95,11 +107,13 @@ impl Collector {
         let (layout, seed) = (rules.layout, rules.seed);
         let columns = rules.addends.iter().filter_map(|addend| addend.column).max().map_or(0, |last| last + 1);
         let distinct = matches!(rules.inner, Inner::Distinct { .. });
+        // Whatever may have to be chosen is chosen by who it is, in which element, group and value.
+        let ranked = layout.user && rules.chooses();
         Ok(Self {
-            users: Numbering::new(schema, 0..usize::from(layout.user), 0, false)?,
-            elements: Numbering::new(schema, layout.elements(), seed ^ 1, rules.elements_per_user.is_some())?,
-            groups: Numbering::new(schema, layout.groups(), seed ^ 2, rules.groups_per_unit.is_some())?,
-            inners: Numbering::new(schema, layout.inners(), seed ^ 3, distinct)?,
+            users: Numbering::new(schema, 0..usize::from(layout.user), seed, ranked)?,
+            elements: Numbering::new(schema, layout.elements(), seed ^ 1, ranked && layout.element)?,
+            groups: Numbering::new(schema, layout.groups(), seed ^ 2, ranked && layout.keys > 0)?,
+            inners: Numbering::new(schema, layout.inners(), seed ^ 3, ranked && distinct)?,
             user: Vec::new(),
             element: Vec::new(),
             group: Vec::new(),
@@ -108,8 +122,10 @@ impl Collector {
             sums: vec![Vec::new(); rules.addends.len()],
             counted: Vec::new(),
             last: Vec::new(),
+            beyond: BTreeMap::new(),
             settled: 0,
             weights: HashMap::new(),
+            kept: [0; 2],
             rules,
         })
     }
@@ -129,7 +145,7 @@ impl Collector {
             self.inner.extend_from_slice(self.inners.number(&columns[layout.inners()], rows)?);
         }
         for (added, column) in self.added.iter_mut().zip(&columns[layout.inners().end..]) {
-            append(added, column)?;
+            append(added, column);
         }
         if self.user.len() > u32::MAX as usize {
             return Err(DataFusionError::ResourcesExhausted("more than 2^32 rows at once".to_owned()));
@@ -153,16 +169,21 @@ impl Collector {
         }
         // The first column is added in the pass that counts.
         let mut counted = Some(&mut self.counted);
-        for (addend, sums) in self.rules.addends.iter().zip(&mut self.sums) {
+        for (number, (addend, sums)) in self.rules.addends.iter().zip(&mut self.sums).enumerate() {
             sums.resize(known, 0);
-            // So many rows of at most so much each: every value is one, or was clamped when it was put on its lattice.
-            let most = addend.low.unsigned_abs().max(addend.high.unsigned_abs()).max(1);
-            if i128::from(most) * i128::from(self.settled) >= 1 << 62 {
-                return Err(overflow());
-            }
             let Some(column) = addend.column.map(|column| &columns[layout.inners().end + column]) else {
                 continue; // the number of rows, which is counted already
             };
+            // So many rows of at most so much each: every value is one, or was clamped when it was put on its lattice.
+            let most = addend.low.unsigned_abs().max(addend.high.unsigned_abs()).max(1);
+            if i128::from(most) * i128::from(self.settled) >= 1 << 62
+                && let Some(column) = column.as_primitive_opt::<Int64Type>()
+            {
+                for (&id, value) in ids.iter().zip(column) {
+                    add_up(sums, &mut self.beyond, number, id as usize, value.unwrap_or(0));
+                }
+                continue;
+            }
             match (column.as_primitive_opt::<Int64Type>(), column.nulls()) {
                 (Some(column), None) if counted.is_some() => {
                     let Some(counted) = counted.take() else { continue };
@@ -202,9 +223,9 @@ impl Collector {
     }
 
     /// Adds up what was pushed, user by user.
-    fn settle(&mut self) -> Outcome<()> {
+    fn settle(&mut self) {
         if !self.rules.layout.user {
-            return Ok(());
+            return;
         }
         let groups = self.groups.known.max(1);
         self.sums.iter_mut().for_each(|sums| sums.resize(groups, 0));
@@ -227,16 +248,16 @@ impl Collector {
         }
         drop(next);
         let mut scratch = Scratch::default();
-        for bounds in ends.windows(2) {
+        for (user, bounds) in ends.windows(2).enumerate() {
             self.settled += 1;
-            self.settle_user(&mut placed[bounds[0] as usize..bounds[1] as usize], &mut scratch)?;
+            let own = self.users.priorities.as_ref().map_or(0, |hashes| hashes[user]);
+            self.settle_user(own, &mut placed[bounds[0] as usize..bounds[1] as usize], &mut scratch);
         }
-        Ok(())
     }
 
     /// All rows of one user, as numbers of groups above numbers of rows.
-    fn settle_user(&mut self, placed: &mut [u64], scratch: &mut Scratch) -> Outcome<()> {
-        let Scratch { rows, leaves, crowd } = scratch;
+    fn settle_user(&mut self, own: u64, placed: &mut [u64], scratch: &mut Scratch) {
+        let Scratch { rows, leaves, crowd, .. } = scratch;
         leaves.clear();
         let layout = self.rules.layout;
         if layout.element || layout.inner {
@@ -266,31 +287,99 @@ impl Collector {
                 }
             }
         }
-        self.cut(leaves, crowd);
-        self.add(leaves, placed)
+        if let Some(most) = self.rules.told {
+            let units = leaves.chunk_by(|a, b| a.element == b.element);
+            let rows =
+                units.map(|unit| unit.iter().map(|leaf| u64::from(leaf.end - leaf.start)).sum::<u64>().min(most));
+            // A user's elements beyond the cap are no reason to count more than as many full ones as may be kept.
+            let of_user = self.rules.elements_per_user.map_or(u64::MAX, |elements| elements.saturating_mul(most));
+            self.kept[0] += i128::from(rows.sum::<u64>().min(of_user));
+        }
+        self.cut(own, leaves, crowd);
+        let mut start = 0;
+        while start < scratch.leaves.len() {
+            let element = scratch.leaves[start].element;
+            let end = start + scratch.leaves[start..].iter().take_while(|leaf| leaf.element == element).count();
+            self.weigh(own, start..end, scratch);
+            self.add(own, start..end, placed, scratch);
+            start = end;
+        }
+    }
+
+    /// What decides about a group of a unit: the user, the element and the group together, under the seed.
+    fn of_group(&self, own: u64, leaf: &Leaf) -> u64 {
+        let hash = |numbers: &Numbering, id: u32| numbers.priorities.as_ref().map_or(0, |hashes| hashes[id as usize]);
+        mix(mix(own, hash(&self.elements, leaf.element)), hash(&self.groups, leaf.group))
     }
 
     /// Leaves what a user may contribute.
-    fn cut(&self, leaves: &mut Vec<Leaf>, crowd: &mut Vec<u64>) {
+    fn cut(&self, own: u64, leaves: &mut Vec<Leaf>, crowd: &mut Vec<u64>) {
         let Rules { elements_per_user, groups_per_unit, inner, .. } = &self.rules;
-        if let (Some(most), Some(priorities)) = (*elements_per_user, &self.elements.priorities)
+        if let (Some(most), Some(hashes)) = (*elements_per_user, &self.elements.priorities)
             && self.rules.layout.element
         {
-            thin(leaves, |_| (), |leaf| leaf.element, priorities, most, crowd);
+            let priority = |leaf: &Leaf| mix(own, hashes[leaf.element as usize]);
+            thin(leaves, |_| (), |leaf| leaf.element, priority, most, crowd);
         }
-        if let (Some(most), Some(priorities)) = (*groups_per_unit, &self.groups.priorities)
-            && self.rules.layout.keys > 0
-        {
-            thin(leaves, |leaf| leaf.element, |leaf| leaf.group, priorities, most, crowd);
+        if let Some(most) = groups_per_unit.filter(|_| self.rules.layout.keys > 0) {
+            let priority = |leaf: &Leaf| self.of_group(own, leaf);
+            thin(leaves, |leaf| leaf.element, |leaf| leaf.group, priority, most, crowd);
         }
-        if let (Inner::Distinct { most }, Some(priorities)) = (*inner, &self.inners.priorities) {
-            thin(leaves, |leaf| (leaf.element, leaf.group), |leaf| leaf.inner, priorities, most, crowd);
+        if let (Inner::Distinct { most }, Some(hashes)) = (*inner, &self.inners.priorities) {
+            let priority = |leaf: &Leaf| mix(self.of_group(own, leaf), hashes[leaf.inner as usize]);
+            thin(leaves, |leaf| (leaf.element, leaf.group), |leaf| leaf.inner, priority, most, crowd);
+            let child = |leaf: &Leaf| (leaf.group, leaf.inner);
+            thin(leaves, |leaf| leaf.element, child, priority, self.rules.rows_in_all, crowd);
         }
     }
 
-    /// Adds what is left of a user, unit by unit and group by group.
-    fn add(&mut self, leaves: &[Leaf], rows: &[u64]) -> Outcome<()> {
-        for family in leaves.chunk_by(|a, b| (a.element, a.group) == (b.element, b.group)) {
+    /// How many rows each group of one unit counts for: at most so many in one, and at most so many in all.
+    ///
+    /// Above the latter each group gets its share, rounded so that the sum of all is kept (systematic sampling from a
+    /// point that the unit's hash says). The order in which that is done is that of the hashes of the groups, so that nobody else has a part in it.
+    fn weigh(&self, own: u64, unit: std::ops::Range<usize>, scratch: &mut Scratch) {
+        let Scratch { leaves, weights, order, .. } = scratch;
+        weights.clear();
+        if matches!(self.rules.inner, Inner::Distinct { .. }) {
+            return;
+        }
+        let (most, in_all) = (self.rules.rows_per_group, self.rules.rows_in_all);
+        let families = || leaves[unit.clone()].chunk_by(|a, b| a.group == b.group);
+        let count = |family: &[Leaf]| family.iter().map(|leaf| u64::from(leaf.end - leaf.start)).sum::<u64>().min(most);
+        weights.extend(families().map(count));
+        let together: u64 = weights.iter().sum();
+        if together <= in_all || self.rules.inner != Inner::None {
+            return; // a tree's weights need no rounding, so they are shared out there
+        }
+        order.clear();
+        order.extend(families().map(|family| self.of_group(own, &family[0])).zip(0..));
+        order.sort_unstable();
+        if order.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            weights.fill(0); // two groups with one hash: their order would be the engine's
+            return;
+        }
+        let first = &leaves[unit.start];
+        let of_unit = mix(own, self.elements.priorities.as_ref().map_or(0, |hashes| hashes[first.element as usize]));
+        let (together, in_all) = (u128::from(together), u128::from(in_all));
+        let mut point = u128::from(share_of(mix(of_unit, 1), together as u64));
+        for &(_, family) in &*order {
+            let next = point + u128::from(weights[family]) * in_all;
+            weights[family] = (next / together - point / together) as u64;
+            point = next;
+        }
+    }
+
+    /// Adds what is left of one unit, group by group.
+    fn add(&mut self, own: u64, unit: std::ops::Range<usize>, rows: &[u64], scratch: &Scratch) {
+        let Scratch { leaves, weights, .. } = scratch;
+        let together: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
+        if let Some(most) = self.rules.told {
+            self.kept[1] += together.min(u128::from(most)) as i128;
+        }
+        for (family, weight) in leaves[unit]
+            .chunk_by(|a, b| a.group == b.group)
+            .zip(weights.iter().map(Some).chain(std::iter::repeat(None)))
+        {
             let group = family[0].group as usize;
             if self.last[group] != self.settled {
                 self.last[group] = self.settled;
@@ -299,18 +388,28 @@ impl Collector {
             match self.rules.inner {
                 Inner::None => {
                     let leaf = family[0];
-                    for (addend, sums) in self.rules.addends.iter().zip(&mut self.sums) {
-                        let total = match addend.column {
-                            None => i64::from(leaf.end - leaf.start),
+                    let count = u64::from(leaf.end - leaf.start);
+                    let weight = weight.copied().unwrap_or(count);
+                    // Where rows count for less, all sums of a unit are scaled alike; what is left is rounded up or down by chance, so that it is
+                    // right on average. Each row lies in a range, so the sum lies in as many of it as the weight says.
+                    let scaled =
+                        (weight < count).then(|| i128::from(share_of(mix(self.of_group(own, &leaf), 2), count)));
+                    for (number, addend) in self.rules.addends.iter().enumerate() {
+                        let mut total: i64 = match addend.column {
+                            None => count as i64,
                             Some(column) => {
                                 let added = &self.added[column];
                                 let of = |&row: &u64| i64::from(added[row as usize]);
                                 rows[leaf.start as usize..leaf.end as usize].iter().map(of).sum()
                             }
                         };
+                        if let Some(point) = scaled {
+                            let whole = i128::from(total) * i128::from(weight) + point;
+                            total = whole.div_euclid(i128::from(count)) as i64;
+                        }
                         // A missing value adds nothing, also where the least that a value can be is above zero.
                         let total = total.clamp(addend.low.min(0), addend.high.max(0));
-                        sums[group] = sums[group].checked_add(total).ok_or_else(overflow)?;
+                        add_up(&mut self.sums[number], &mut self.beyond, number, group, total);
                     }
                 }
                 Inner::Distinct { .. } => {
@@ -318,24 +417,25 @@ impl Collector {
                         self.weights.insert((leaf.group, leaf.inner), 1);
                     }
                 }
-                Inner::Weights { each, rows } => {
-                    let count = |leaf: &Leaf| i128::from(leaf.end - leaf.start);
-                    let (total, rows): (i128, _) = (family.iter().map(count).sum(), i128::from(rows));
+                Inner::Weights { each } => {
+                    let count = |leaf: &Leaf| u128::from(leaf.end - leaf.start);
+                    let total: u128 = family.iter().map(count).sum();
+                    let weight = weight.map_or(total, |&weight| u128::from(weight));
+                    let in_all = u128::from(self.rules.rows_in_all).min(together);
                     for leaf in family {
                         // Rounded down, so that a unit's weights never add up to more than rows · each.
-                        let weight = (count(leaf) * i128::from(each) * rows / total.max(rows).max(1)) as i64;
+                        let share = count(leaf) * u128::from(each) * weight * in_all / (total * together).max(1);
                         let sum = self.weights.entry((leaf.group, leaf.inner)).or_insert(0);
-                        *sum = sum.checked_add(weight).ok_or_else(overflow)?;
+                        *sum = sum.saturating_add(share as i64); // no more than 1,024 a row: never reached
                     }
                 }
             }
         }
-        Ok(())
     }
 
     /// The sums over all that was pushed. A group in which nobody was counted is left out.
     pub(crate) fn finish(mut self) -> Outcome<Sums> {
-        self.settle()?;
+        self.settle();
         let some = |values: &[ArrayRef], which: &UInt32Array| {
             values.iter().map(|values| take(values, which, None)).collect::<Result<Vec<_>, _>>()
         };
@@ -350,42 +450,53 @@ impl Collector {
                 }
             }
             let met: Vec<u32> = (0..).zip(&self.counted).filter(|&(_, &users)| users > 0).map(|(g, _)| g).collect();
-            let only = |values: &[i64]| met.iter().map(|&group| values[group as usize]).collect::<Vec<_>>();
-            let mut values: Vec<Vec<i64>> = self.sums.iter().map(|sums| only(sums)).collect();
-            values.push(only(&self.counted));
+            let only = |number: usize, values: &[i64]| -> Vec<i128> {
+                let of = |&group: &u32| {
+                    let group = group as usize;
+                    i128::from(values[group]) + self.beyond.get(&(number, group)).copied().unwrap_or(0)
+                };
+                met.iter().map(of).collect()
+            };
+            let mut values: Vec<Vec<i128>> =
+                self.sums.iter().enumerate().map(|(number, sums)| only(number, sums)).collect();
+            values.push(only(usize::MAX, &self.counted));
             let groups = met.len();
-            return Ok(Sums { keys: some(&keys, &met.into())?, groups, values });
+            return Ok(Sums { keys: some(&keys, &met.into())?, groups, values, kept: self.kept });
         }
-        let (pairs, weights): (Vec<(u32, u32)>, Vec<i64>) = self.weights.into_iter().unzip();
+        let weights = self.weights.into_iter().map(|(pair, weight)| (pair, i128::from(weight)));
+        let (pairs, weights): (Vec<(u32, u32)>, Vec<i128>) = weights.unzip();
         let (groups, inners): (Vec<u32>, Vec<u32>) = pairs.into_iter().unzip();
         keys = some(&keys, &groups.into())?;
         keys.extend(some(&self.inners.values()?, &inners.into())?);
-        Ok(Sums { keys, groups: weights.len(), values: vec![weights] })
+        Ok(Sums { keys, groups: weights.len(), values: vec![weights], kept: self.kept })
     }
 }
 
+/// Adds to a sum; what would leave 64 bits is put aside, so that no order of adding makes a difference.
+fn add_up(sums: &mut [i64], beyond: &mut BTreeMap<(usize, usize), i128>, number: usize, group: usize, value: i64) {
+    sums[group] = sums[group].checked_add(value).unwrap_or_else(|| {
+        *beyond.entry((number, group)).or_insert(0) += i128::from(sums[group]);
+        value
+    });
+}
+
 /// What rows add: a whole number, or one where something is there.
-fn append(added: &mut Vec<i32>, column: &ArrayRef) -> Outcome<()> {
+fn append(added: &mut Vec<i32>, column: &ArrayRef) {
     if column.data_type() == &DataType::Boolean {
         match column.nulls() {
             None => added.resize(added.len() + column.len(), 1),
             Some(nulls) => added.extend(nulls.iter().map(i32::from)),
         }
-        return Ok(());
+        return;
     }
     let column = column.as_primitive::<Int64Type>();
-    // At most 2^31 steps are planned for, so all of them fit.
-    let narrow = |value: i64| i32::try_from(value).map_err(|_| overflow());
+    // At most 2^30 steps are planned for, so all of them fit.
+    let narrow = |value: i64| value.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
     if column.null_count() == 0 {
-        for &value in column.values() {
-            added.push(narrow(value)?);
-        }
+        added.extend(column.values().iter().map(|&value| narrow(value)));
     } else {
-        for value in column {
-            added.push(narrow(value.unwrap_or(0))?);
-        }
+        added.extend(column.iter().map(|value| narrow(value.unwrap_or(0))));
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use super::super::{Addend, Layout, count_values, merge};
+use super::super::{Addend, Layout, MOST, count_values, merge, told};
 use super::*;
 use datafusion::arrow::array::{Int64Array, StringArray};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
@@ -24,7 +24,17 @@ fn schema(layout: Layout) -> SchemaRef {
 
 fn rules(layout: Layout) -> Rules {
     let addends = vec![Addend { column: Some(0), low: 0, high: 3 }];
-    Rules { layout, elements_per_user: None, groups_per_unit: None, inner: Inner::None, addends, seed: 7 }
+    Rules {
+        layout,
+        elements_per_user: None,
+        groups_per_unit: None,
+        rows_per_group: u64::MAX,
+        rows_in_all: u64::MAX,
+        told: Some(50),
+        inner: Inner::None,
+        addends,
+        seed: 7,
+    }
 }
 
 fn batch(rows: &[Row], layout: Layout) -> RecordBatch {
@@ -55,7 +65,7 @@ fn collect(rules: &Rules, batches: &[&[Row]]) -> Sums {
 /// Sums by their keys and inner values.
 fn table(sums: &Sums) -> BTreeMap<Vec<i64>, Vec<i64>> {
     let key = |g: usize| sums.keys.iter().map(|key| key.as_primitive::<Int64Type>().value(g)).collect();
-    (0..sums.groups).map(|g| (key(g), sums.values.iter().map(|values| values[g]).collect())).collect()
+    (0..sums.groups).map(|g| (key(g), sums.values.iter().map(|values| told(values[g])).collect())).collect()
 }
 
 const BY_USER: Layout = Layout { user: true, element: false, keys: 1, inner: false };
@@ -121,10 +131,10 @@ fn weights_of_one_unit_never_add_up_to_more_than_its_rows() {
             .enumerate()
             .flat_map(|(value, &count)| std::iter::repeat_n((1, 0, 5, value as i64, Some(1)), count as usize));
         let mut shared = rules(WITHIN);
-        shared.inner = Inner::Weights { each: 1024, rows };
-        let total: i64 = collect(&shared, &[&repeated.collect::<Vec<Row>>()]).values[0].iter().sum();
-        let expected = counts.iter().sum::<i64>().min(rows as i64) * 1024;
-        assert!(total <= expected && total > expected - counts.len() as i64, "{counts:?}: {total} of {expected}");
+        (shared.inner, shared.rows_per_group) = (Inner::Weights { each: 1024 }, rows);
+        let total: i128 = collect(&shared, &[&repeated.collect::<Vec<Row>>()]).values[0].iter().sum();
+        let expected = i128::from(counts.iter().sum::<i64>().min(rows as i64) * 1024);
+        assert!(total <= expected && total > expected - counts.len() as i128, "{counts:?}: {total} of {expected}");
     }
 }
 
@@ -134,7 +144,8 @@ fn families_keep_their_smallest_and_ties_at_the_limit_go() {
     let kept = |groups: &[(u32, u32)], priorities: &[u64], most| -> Vec<u32> {
         let leaf = |&(element, group): &(u32, u32)| Leaf { element, group, inner: 0, start: 0, end: 1 };
         let mut leaves: Vec<Leaf> = groups.iter().map(leaf).collect();
-        thin(&mut leaves, |leaf| leaf.element, |leaf| leaf.group, priorities, most, &mut Vec::new());
+        let priority = |leaf: &Leaf| priorities[leaf.group as usize];
+        thin(&mut leaves, |leaf| leaf.element, |leaf| leaf.group, priority, most, &mut Vec::new());
         leaves.iter().map(|leaf| leaf.group).collect()
     };
     assert_eq!(kept(&[(0, 0), (0, 1), (0, 2), (1, 3)], &[5, 5, 1, 9], 2), [2, 3]);
@@ -156,16 +167,21 @@ fn any_rules() -> impl Strategy<Value = Rules> {
     let inner = prop_oneof![
         Just(Inner::None),
         (1..4_u64).prop_map(|most| Inner::Distinct { most }),
-        (1..4_u64).prop_map(|rows| Inner::Weights { each: 1024, rows }),
+        Just(Inner::Weights { each: 1024 }),
     ];
     let cap = || proptest::option::of(1..4_u64);
-    (any::<bool>(), 0..2_usize, inner, cap(), cap()).prop_map(|(element, keys, inner, elements_per_user, groups)| {
+    let rows = || prop_oneof![Just(u64::MAX), 1..5_u64];
+    let caps = (cap(), cap(), rows(), rows());
+    (any::<bool>(), 0..2_usize, inner, caps).prop_map(|(element, keys, inner, caps)| {
+        let (elements_per_user, groups, rows_per_group, rows_in_all) = caps;
         let layout = Layout { user: true, element, keys, inner: inner != Inner::None };
         let addends = match inner {
             Inner::None => vec![Addend { column: Some(0), low: -2, high: 3 }, Addend { column: None, low: 0, high: 2 }],
             _ => Vec::new(),
         };
-        Rules { layout, elements_per_user, groups_per_unit: groups.filter(|_| keys > 0), inner, addends, seed: 9 }
+        let groups_per_unit = groups.filter(|_| keys > 0);
+        let told = Some(5);
+        Rules { layout, elements_per_user, groups_per_unit, rows_per_group, rows_in_all, told, inner, addends, seed: 9 }
     })
 }
 
@@ -200,11 +216,99 @@ fn rows_that_stand_for_themselves_are_added_as_they_come() {
     collector.push(&RecordBatch::try_new(Arc::clone(&schema), whole.columns()[1..].to_vec()).unwrap()).unwrap();
     let expected = BTreeMap::from([(vec![10], vec![5, 2, 2]), (vec![11], vec![1, 2, 2])]);
     assert_eq!(table(&collector.finish().unwrap()), expected);
+}
 
-    own.addends[0].high = i64::MAX;
-    let mut collector = Collector::new(own, &schema).unwrap();
-    let refused = collector.push(&RecordBatch::try_new(schema, whole.columns()[1..].to_vec()).unwrap());
-    assert!(refused.is_err_and(|error| error.to_string().contains("does not fit")));
+/// However large, and in whatever order: what is told is the sum, clamped, and adding up never fails.
+#[test]
+fn sums_that_leave_64_bits_are_clamped_and_never_fail() {
+    let (layout, huge) = (Layout { user: false, element: false, keys: 1, inner: false }, i64::MAX - 5);
+    let schema = Arc::new(Schema::new(schema(layout).fields()[1..].to_vec()));
+    let mut wide = rules(layout);
+    wide.addends = vec![Addend { column: Some(0), low: -huge, high: huge }];
+    let sum = |signs: &[i64]| {
+        let rows: Vec<Row> = signs.iter().map(|sign| (0, 0, 10, 0, Some(sign * huge))).collect();
+        let columns = batch(&rows, layout).columns()[1..].to_vec();
+        let mut collector = Collector::new(wide.clone(), &schema).unwrap();
+        collector.push(&RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()).unwrap();
+        collector.finish().unwrap()
+    };
+    assert_eq!(table(&sum(&[1, 1, 1]))[&vec![10]][0], MOST as i64);
+    assert_eq!(table(&sum(&[-1, -1, -1]))[&vec![10]][0], -MOST as i64);
+    assert_eq!(table(&sum(&[1, 1, 1, -1, -1, -1]))[&vec![10]][0], 0, "what was beyond comes back");
+    let merged = merge(vec![sum(&[1, 1]), sum(&[-1, -1]), sum(&[])]).unwrap();
+    assert_eq!(table(&merged)[&vec![10]][0], 0, "also from another stream");
+
+    let (layout, many) = (BY_USER, 8_i64);
+    let mut wide = rules(layout);
+    wide.addends = vec![Addend { column: None, low: 0, high: i64::MAX }];
+    let mut collector = Collector::new(wide, &super::tests::schema(layout)).unwrap();
+    collector.sums = vec![vec![i64::MAX - 2]];
+    collector.push(&batch(&(0..many).map(|user| (user, 0, 10, 0, None)).collect::<Vec<_>>(), layout)).unwrap();
+    let sums = collector.finish().unwrap();
+    assert_eq!(sums.values[0][0], i128::from(i64::MAX) - 2 + i128::from(many));
+}
+
+/// If units chose by the group alone, five groups would have everybody and fifteen nobody. A fair choice fails once in 10⁹ seeds (Hoeffding).
+#[test]
+fn a_cap_on_groups_leaves_each_group_its_share_of_users() {
+    let (users, groups, most) = (3000_i64, 20_i64, 5_u64);
+    let rows: Vec<Row> = (0..users * groups).map(|i| (i / groups, 0, i % groups, 0, Some(1))).collect();
+    let mut limited = rules(BY_USER);
+    limited.groups_per_unit = Some(most);
+    let kept = table(&collect(&limited, &[&rows]));
+    let tolerance = ((2.0e9 * groups as f64).ln() / (2.0 * users as f64)).sqrt();
+    for group in 0..groups {
+        let share = kept.get(&vec![group]).map_or(0, |sums| sums[0]) as f64 / users as f64;
+        assert!((share - 0.25).abs() < tolerance, "group {group} keeps {share} of its users");
+    }
+    let again = Rules { seed: 8, ..limited.clone() };
+    assert_ne!(table(&collect(&again, &[&rows])), kept, "another seed, another choice");
+
+    // Elements of a user and different values likewise.
+    let mut limited = rules(Layout { keys: 1, ..BY_ELEMENT });
+    limited.elements_per_user = Some(most);
+    let rows: Vec<Row> =
+        (0..users * groups).map(|i| (i / groups, (i % groups) as u8, i % groups, 0, Some(1))).collect();
+    let kept = table(&collect(&limited, &[&rows]));
+    for group in 0..groups {
+        let share = kept.get(&vec![group]).map_or(0, |sums| sums[0]) as f64 / users as f64;
+        assert!((share - 0.25).abs() < tolerance, "element {group} keeps {share} of its users");
+    }
+    let mut limited = rules(WITHIN);
+    limited.inner = Inner::Distinct { most: 1 };
+    let rows: Vec<Row> = (0..200 * groups).map(|i| (i / groups, 0, 5, i % groups, Some(1))).collect();
+    let counted = table(&count_values(&collect(&limited, &[&rows])).unwrap());
+    assert_eq!(counted[&vec![5]][0], groups, "200 users with one value each find all of twenty");
+}
+
+/// A user with 30 rows of which 10 count: the mean over users is that of all rows, not of clamped sums over clamped counts.
+#[test]
+fn a_unit_over_its_cap_counts_for_less_in_all_sums_alike() {
+    let mut capped = rules(BY_USER);
+    capped.rows_per_group = 10;
+    // A sum, a count of what is there, and a count of rows.
+    capped.addends =
+        vec![Addend { column: Some(0), low: -10_000, high: 10_000 }, Addend { column: None, low: 0, high: 10 }];
+    let value = |user: i64, row: i64| (user * 7 + row * 13) % 1000;
+    let rows: Vec<Row> =
+        (0..400).flat_map(|user| (0..30).map(move |row| (user, 0, 5, 0, Some(value(user, row))))).collect();
+    let sums = table(&collect(&capped, &[&rows]))[&vec![5]].clone();
+    assert_eq!(sums[1], 4000, "ten rows a user");
+    let truth = rows.iter().filter_map(|row| row.4).sum::<i64>() as f64 / rows.len() as f64;
+    let mean = sums[0] as f64 / sums[1] as f64;
+    // Each user's sum is off by less than a step.
+    assert!((mean - truth).abs() <= 400.0 / 4000.0, "{mean} and {truth}");
+}
+
+/// Rows that are there in a third of a user's rows count for a third of the user's cap, on average: rounding down would leave nothing.
+#[test]
+fn what_is_rounded_is_right_on_average() {
+    let mut capped = rules(BY_USER);
+    (capped.rows_per_group, capped.addends) = (1, vec![Addend { column: Some(0), low: 0, high: 1 }]);
+    let rows: Vec<Row> =
+        (0..3000).flat_map(|user| (0..3).map(move |row| (user, 0, 5, 0, Some(i64::from(row == 0))))).collect();
+    let kept = table(&collect(&capped, &[&rows]))[&vec![5]][0] as f64 / 3000.0;
+    assert!((kept - 1.0 / 3.0).abs() < (2.0e9_f64.ln() / 6000.0).sqrt(), "{kept}");
 }
 
 proptest! {
@@ -222,6 +326,38 @@ proptest! {
             prop_assert_eq!(ones(merged), ones(expected)); // how often a value was kept is not asked
         } else {
             prop_assert_eq!(merged, expected);
+        }
+    }
+
+    /// Rows that count: as many as there are, but no more in a group or in all than allowed; and all of them where that is not reached.
+    #[test]
+    fn rows_count_no_more_often_than_allowed_in_a_group_and_in_all(
+        rows in any_rows(), most in 1..5_u64, in_all in 1..9_u64, inner in 0..3_u8,
+    ) {
+        let mut limited = rules(if inner == 0 { BY_USER } else { WITHIN });
+        (limited.rows_per_group, limited.rows_in_all) = (most, in_all);
+        limited.inner = [Inner::None, Inner::Weights { each: 1 << 10 }, Inner::Distinct { most }][usize::from(inner)];
+        limited.addends = vec![Addend { column: None, low: 0, high: most as i64 }];
+        for user in 0..6 {
+            let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();
+            let mut counts = BTreeMap::<i64, BTreeMap<i64, i64>>::new();
+            for row in &own {
+                *counts.entry(row.2).or_default().entry(row.3).or_default() += 1;
+            }
+            let mut kept = BTreeMap::<i64, i64>::new();
+            for (key, values) in table(&collect(&limited, &[&own])) {
+                *kept.entry(key[0]).or_default() += values[0];
+            }
+            let each = if inner == 1 { 1 << 10 } else { 1 };
+            let (most, in_all) = (most as i64 * each, in_all as i64 * each);
+            let full: i64 = counts
+                .values()
+                .map(|of| (if inner == 2 { of.len() as i64 } else { of.values().sum::<i64>() } * each).min(most))
+                .sum();
+            let together: i64 = kept.values().sum();
+            prop_assert!(kept.values().all(|&kept| kept <= most) && together <= in_all);
+            let lost = if inner == 1 { own.len() as i64 } else { 0 }; // a tree's weights are rounded down
+            prop_assert!(together >= full.min(in_all) - lost, "{} of {} and {}", together, full, in_all);
         }
     }
 

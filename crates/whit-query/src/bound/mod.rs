@@ -5,12 +5,18 @@
 //! is left is added up over units ([`collect`]).
 //!
 //! # Why it is safe to cut here
-//! What a unit keeps is a function of its own rows alone: the children (groups of a unit, elements of a user, values
+//! What a unit keeps is a function of its own rows and of a secret seed alone: the children (groups of a unit, elements of a user, values
 //! of a unit in a group) with the smallest hashes, and of those whose hash stands at the limit, none. So a unit that does not
 //! change keeps what it kept, whatever others do, and a unit that changes moves the sums by what it keeps before and after. Where
 //! a user keeps only so many *elements*, one that is emptied may let in another: planning never takes the group of
 //! an element as its own then.
+//!
+//! # Why it is fair
+//! The hash is of the unit *and* the child ([`choice`]), so each unit keeps a sample of its own, and no group is kept by all
+//! or by none. A unit with more rows in a group than count, or with more in all, has each of its rows count for less:
+//! one weight for all sums alike, so that a mean stays the mean of that unit's rows.
 
+pub(crate) mod choice;
 pub(crate) mod collect;
 mod number;
 pub(crate) mod quantise;
@@ -66,12 +72,10 @@ pub(crate) enum Inner {
         /// At most.
         most: u64,
     },
-    /// A unit's rows in a group share a weight: so much a row, for so many rows.
+    /// A unit's rows in a group share a weight: so much a row, for as many rows as count.
     Weights {
         /// The weight of a row.
-        each: i64,
-        /// Above so many rows, all weigh less.
-        rows: u64,
+        each: u32,
     },
 }
 
@@ -92,11 +96,28 @@ pub(crate) struct Rules {
     pub(crate) layout: Layout,
     pub(crate) elements_per_user: Option<u64>,
     pub(crate) groups_per_unit: Option<u64>,
+    /// Above so many rows of a unit in a group, all of them count for less.
+    pub(crate) rows_per_group: u64,
+    /// The same for the rows that a unit has in all its groups.
+    pub(crate) rows_in_all: u64,
+    /// Where it is to be told what caps leave: rows are counted before and after them, of one unit at most so many.
+    pub(crate) told: Option<u64>,
     pub(crate) inner: Inner,
     /// What is added up, where there is no inner value.
     pub(crate) addends: Vec<Addend>,
-    /// Which children a parent keeps depends on this and on the children.
+    /// Which children a parent keeps depends on this, on the parent and on the children. Nobody may guess it.
     pub(crate) seed: u64,
+}
+
+impl Rules {
+    /// Whether there is anything to choose.
+    fn chooses(&self) -> bool {
+        self.elements_per_user.is_some()
+            || self.groups_per_unit.is_some()
+            || self.rows_per_group < u64::MAX
+            || self.rows_in_all < u64::MAX
+            || matches!(self.inner, Inner::Distinct { .. })
+    }
 }
 
 /// Exact sums over units, group by group.
@@ -107,14 +128,21 @@ pub(crate) struct Sums {
     /// How many groups.
     pub(crate) groups: usize,
     /// One vector for each sum and then one for the number of users (or rows); or one for the weights of inner values.
-    pub(crate) values: Vec<Vec<i64>>,
+    pub(crate) values: Vec<Vec<i128>>,
+    /// Where it is told what caps leave: how many rows there were, and how many of them count.
+    pub(crate) kept: [i128; 2],
+}
+
+/// Up to here sums are told, on either side of zero; beyond it they are clamped, which moves no two of them further apart. Above it there
+/// is as much room again for noise.
+pub(crate) const MOST: i128 = 1 << 62;
+
+/// A sum as noise is added to it.
+pub(crate) fn told(sum: i128) -> i64 {
+    sum.clamp(-MOST, MOST) as i64
 }
 
 type Outcome<T> = datafusion::common::Result<T>;
-
-fn overflow() -> datafusion::common::DataFusionError {
-    datafusion::common::DataFusionError::Execution("a sum does not fit into 64 bits".to_owned())
-}
 
 /// The types of some keys, under names that nobody reads.
 pub(crate) fn schema_of(keys: &[ArrayRef]) -> SchemaRef {
@@ -141,17 +169,20 @@ pub(crate) fn merge(mut parts: Vec<Sums>) -> Outcome<Sums> {
     if parts.len() == 1 {
         return Ok(parts.remove(0));
     }
-    let Some(first) = parts.first() else { return Err(overflow()) };
+    let Some(first) = parts.first() else {
+        return Err(datafusion::common::DataFusionError::Internal("nothing to merge".to_owned()));
+    };
     let (width, empty) = (first.values.len(), first.keys.clone());
     let mut groups = interner(schema_of(&empty))?;
-    let (mut values, mut number) = (vec![Vec::<i64>::new(); width], 0);
+    let (mut values, mut number) = (vec![Vec::<i128>::new(); width], 0);
+    let kept = [0, 1].map(|i| parts.iter().map(|part| part.kept[i]).sum());
     for part in &parts {
         let ids = numbers(&mut groups, &part.keys, part.groups)?;
         number = number.max(ids.iter().max().map_or(0, |most| most + 1));
         for (all, some) in values.iter_mut().zip(&part.values) {
             all.resize(number, 0);
             for (&id, &value) in ids.iter().zip(some) {
-                all[id] = all[id].checked_add(value).ok_or_else(overflow)?;
+                all[id] += value;
             }
         }
     }
@@ -159,7 +190,7 @@ pub(crate) fn merge(mut parts: Vec<Sums>) -> Outcome<Sums> {
         Some(groups) if number > 0 => groups.emit(EmitTo::All)?,
         _ => empty.iter().map(|key| key.slice(0, 0)).collect(),
     };
-    Ok(Sums { keys, groups: number, values })
+    Ok(Sums { keys, groups: number, values, kept })
 }
 
 /// The number of different inner values in each group: one row a group.
@@ -169,14 +200,14 @@ pub(crate) fn count_values(sums: &Sums) -> Result<Sums, QueryError> {
         let mut groups = interner(schema_of(keys))?;
         let ids = numbers(&mut groups, keys, sums.groups)?;
         let number = ids.iter().max().map_or(0, |most| most + 1);
-        let mut counts = vec![0_i64; number];
+        let mut counts = vec![0_i128; number];
         let inner = &sums.keys[keys.len()];
         for (row, &id) in ids.iter().enumerate() {
-            counts[id] += i64::from(inner.is_valid(row)); // a missing value is no value
+            counts[id] += i128::from(inner.is_valid(row)); // a missing value is no value
         }
         let first: UInt32Array = first_rows(&ids, number);
         let keys = keys.iter().map(|key| take(key, &first, None)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Sums { keys, groups: number, values: vec![counts] })
+        Ok(Sums { keys, groups: number, values: vec![counts], kept: sums.kept })
     };
     counted().map_err(|error| crate::engine::running(&error))
 }

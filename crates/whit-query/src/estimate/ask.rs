@@ -543,9 +543,10 @@ fn describe(
             short(100.0 * quantile)
         )),
         Radius::Split { users, .. } => statement.notes.push(format!(
-            "radius {} found privately from {} % of the users, who are set aside: the sums are of the others",
+            "radius {} found privately from {} % of the users, who are set aside: the sums are of the others, times {} to stand for all, and the intervals count that choice too",
             short(noisy.radius),
-            short(100.0 * users)
+            short(100.0 * users),
+            short(1.0 / (1.0 - users))
         )),
     }
     if let Some(clipping) = mechanism.clipping(noisy) {
@@ -622,7 +623,7 @@ fn left_out(item: &str, items: usize) -> String {
 }
 
 fn column(name: &str, role: Role) -> Column {
-    Column { name: name.to_owned(), role }
+    Column { name: name.to_owned(), role, after_caps: false }
 }
 
 fn key(text: &str) -> Cell {

@@ -106,6 +106,29 @@ fn hitters_are_counted_once_and_asking_again_is_free() {
     }
 }
 
+/// Bytes that are no text are no item, whoever has them: their rows are left out, and the question is answered.
+#[test]
+fn items_that_are_no_text_are_left_out() {
+    let scratch = Scratch::new("ask-bytes");
+    talk(&scratch);
+    let users: Vec<i64> = (0..40).collect();
+    let mut words: Vec<&[u8]> = vec![b"w0"; 40];
+    (words[3], words[17], words[20]) = (b"\xff\xfe", b"\xc3\x28", b"");
+    let words = datafusion::arrow::array::BinaryArray::from(words);
+    let columns: Vec<(&str, datafusion::arrow::array::ArrayRef)> = vec![
+        ("user", Arc::new(Int64Array::from(users))),
+        ("word", Arc::new(words)),
+        ("seconds", Arc::new(Float64Array::from(vec![1.0; 40]))),
+        ("day", Arc::new(Int64Array::from(vec![1; 40]))),
+    ];
+    scratch.parquet("talk.parquet", columns);
+    let (tables, mut books) = (declare(&scratch, "'day'", "elements_per_user = 20"), books(&scratch));
+    let question =
+        HittersQuestion { items: Some(ItemList::Listed(vec!["w0".into(), "w1".into()])), ..self::words(&scratch) };
+    let answer = hitters(&tables, &question, &asking(300.0), &mut books, "anna").unwrap();
+    assert!((number(&answer.rows[0][1]) - 37.0).abs() < 3.0, "{:?}", answer.rows);
+}
+
 #[test]
 fn what_an_element_touches_decides_the_noise() {
     let scratch = Scratch::new("ask-touch");

@@ -170,7 +170,7 @@ pub enum Radius {
         quantile: f64,
     },
     /// A share of the users is set aside: their blocks are counted by length with the whole budget, and the histogram is of all
-    /// others.
+    /// others, scaled up to stand for all.
     Split {
         /// The share of users.
         users: f64,
@@ -288,7 +288,23 @@ impl Histogram {
     /// The value of one step of an item.
     fn step(&self, item: u32, radius: f64) -> f64 {
         let size = if self.bound.items.is_single(item) { 1 } else { 2 };
-        radius * self.bound.width(size) / f64::from(1 << BITS)
+        radius * self.bound.width(size) / f64::from(1 << BITS) / (1.0 - self.aside())
+    }
+
+    /// The share of users who are set aside, and for whom the others stand.
+    fn aside(&self) -> f64 {
+        match self.radius {
+            Radius::Split { users, .. } => users,
+            Radius::Given(_) | Radius::TwoStage { .. } => 0.0,
+        }
+    }
+
+    /// How far the noise takes an item's sum, and how far the choice of the users who are set aside may take it besides: scaled up, each
+    /// of the others moves it by at most the radius, so its variance is at most f/(1 − f) times the radius times the sum.
+    fn reach(&self, (steps, z): (f64, f64), step: f64, value: f64, radius: f64) -> f64 {
+        let (noise, aside) = (steps * step, self.aside());
+        let chosen = z * z * aside / (1.0 - aside) * radius * (value + noise).max(0.0);
+        if aside > 0.0 { noise.hypot(chosen.sqrt()) } else { noise }
     }
 
     /// μ of both stages together, where each unit is seen by one of them, or leaves the one and joins the other.
@@ -329,15 +345,17 @@ impl Histogram {
     /// As for [`Hitters::ranking`](super::hitters::Hitters::ranking), intervals of a `top` hold all at once. Ties are broken by number.
     pub fn bars(&self, noisy: &NoisyHistogram, top: Option<usize>, confidence: f64) -> Vec<Bar> {
         let steps: Vec<f64> = (0..noisy.values.len() as u32).map(|item| self.step(item, noisy.radius)).collect();
-        let within = self.noise.within(confidence, if top.is_some() { steps.len() } else { 1 }).within;
+        let named = if top.is_some() { steps.len() } else { 1 };
+        let within = self.noise.within(confidence, named).within;
+        let z = upper_quantile(-0.5 * (confidence.ln() / named.max(1) as f64).exp_m1());
         // Ranked by value, not by steps: a step is worth more in some clusters.
         let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
         let order: Vec<i64> =
             noisy.values.iter().zip(&steps).map(|(&value, step)| (value as f64 * (step / least)) as i64).collect();
         let bar = |item: u32| {
             let (step, value) = (steps[item as usize], noisy.values[item as usize] as f64);
-            let low = ((value - within) * step).max(0.0);
-            Bar { item, value: value * step, low, high: ((value + within) * step).max(0.0) }
+            let (value, reach) = (value * step, self.reach((within, z), step, value * step, noisy.radius));
+            Bar { item, value, low: (value - reach).max(0.0), high: (value + reach).max(0.0) }
         };
         ranked(&order, top).into_iter().map(bar).collect()
     }

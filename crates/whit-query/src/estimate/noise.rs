@@ -1,6 +1,7 @@
 //! Rounded Gaussian noise on a vector of lattice steps, and what it costs at a distance.
 
-use whit_account::normal::{gaussian_mu_down, upper_quantile};
+use crate::sanitise;
+use whit_account::normal::gaussian_mu_down;
 use whit_core::mechanism::SanitiseError;
 use whit_core::{Accuracy, Cost};
 use whit_noise::{Entropy, Ratio, RoundedGaussian};
@@ -121,11 +122,9 @@ impl Noise {
         if !(confidence > 0.0 && confidence < 1.0) {
             return Accuracy { within: f64::INFINITY, confidence };
         }
-        // All of d hold with probability c when each holds with c^(1/d); a hair less is allowed, for the rounding here.
-        let each = -(confidence.ln() / dimension.max(1) as f64).exp_m1() * (1.0 - 1e-9);
-        // A real that rounds to more than m is at least m + 1/2 away.
-        let within = (self.sigma() * upper_quantile(0.5 * each) - 0.5).ceil().max(0.0);
-        Accuracy { within, confidence }
+        // All of d hold with probability c when each holds with c^(1/d).
+        let each = -(confidence.ln() / dimension.max(1) as f64).exp_m1();
+        Accuracy { within: sanitise::Noise::Gaussian(self.law.clone()).reach(each), confidence }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::tokens::Token;
 use crate::engine::{planning, running};
 use crate::error::QueryError;
+use crate::evaluate::guarded;
 use crate::partition::Lookup;
 use crate::release::Tables;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -54,7 +55,11 @@ impl Reading<'_> {
     /// Whether the columns are there and of a kind that can be read.
     pub(super) fn check(&self, tables: &Tables) -> Result<(), QueryError> {
         let schema = &tables.warehouse().source(self.dataset)?.schema;
-        column(schema, self.dataset, self.user)?;
+        let user = column(schema, self.dataset, self.user)?;
+        if !RowConverter::supports_fields(&[SortField::new(user)]) {
+            let sentence = format!("`{}.{}` is of a type that has no order", self.dataset, self.user);
+            return Err(QueryError::asked(sentence, "declare a user of numbers or text"));
+        }
         column(schema, self.dataset, self.item)?;
         if let Some((weight, _)) = self.weight {
             let kind = column(schema, self.dataset, weight)?;
@@ -63,7 +68,11 @@ impl Reading<'_> {
                 return Err(QueryError::asked(sentence, "name a column of numbers, or count without --weight"));
             }
         }
-        Ok(())
+        // What can never be read is found out here, from types alone.
+        tables.runtime().block_on(async {
+            let (state, plan) = self.frame(tables).await.map_err(|error| planning(&error))?.into_parts();
+            state.create_physical_plan(&guarded(plan, &state)?).await.map(drop).map_err(|error| planning(&error))
+        })
     }
 
     /// Reads all rows that have a user and an item on the list.
@@ -73,6 +82,9 @@ impl Reading<'_> {
 
     async fn stream(&self, tables: &Tables) -> Result<Gathered, QueryError> {
         let frame = self.frame(tables).await.map_err(|error| planning(&error))?;
+        let (state, plan) = frame.into_parts();
+        // An item that is no text, and a weight that is no number, are NULL, and their rows are left out.
+        let frame = DataFrame::new(state.clone(), guarded(plan, &state)?);
         let mut rows = frame.execute_stream().await.map_err(|error| running(&error))?;
         let mut pool = Pool::default();
         while let Some(batch) = rows.next().await {

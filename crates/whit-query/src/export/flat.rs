@@ -46,7 +46,7 @@ impl Flat {
 /// use whit_query::export::flat;
 /// use whit_query::{Column, Role};
 /// let columns = [("shop", Role::Key), ("n", Role::Noisy), ("n_low", Role::Noisy)]
-///     .map(|(name, role)| Column { name: name.into(), role });
+///     .map(|(name, role)| Column { name: name.into(), role, after_caps: false });
 /// let names: Vec<String> = flat(&columns).into_iter().map(|flat| flat.name).collect();
 /// assert_eq!(names, ["shop", "n", "n_low_2", "n_high", "n_low", "n_low_low", "n_low_high"]);
 /// ```
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn two_columns_of_one_name_are_told_apart() {
-        let columns = ["n", "n", "n_2"].map(|name| Column { name: name.into(), role: Role::Exact });
+        let columns = ["n", "n", "n_2"].map(|name| Column { name: name.into(), role: Role::Exact, after_caps: false });
         let names: Vec<String> = flat(&columns).into_iter().map(|flat| flat.name).collect();
         assert_eq!(names, ["n", "n_2", "n_2_2"]);
     }

@@ -88,7 +88,7 @@ mod tests {
     use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     fn answer() -> Answer {
-        let column = |name: &str, role| Column { name: name.into(), role };
+        let column = |name: &str, role| Column { name: name.into(), role, after_caps: false };
         let cell = |value, low, high| Cell { value, low, high };
         let rows = vec![
             vec![

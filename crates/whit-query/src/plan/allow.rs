@@ -1,8 +1,8 @@
-//! Which expressions a private row may pass through, and how they are made unable to fail.
+//! Which expressions a private row may pass through.
 //!
-//! An expression must be a function of its row alone: no volatile functions, no look at other rows. And it must not
-//! fail because of what is in a row: an error that one row causes tells of that row. So casts become casts that give
-//! NULL where they cannot be made, and division by zero gives NULL.
+//! An expression must be a function of its row alone: no volatile functions, no look at other rows, at files or at the clock.
+//! That it does not fail because of what is in a row is seen to by [`evaluate`](crate::evaluate), whatever it is made of. Casts that cannot be
+//! made, quotients by zero and roots of what is below zero are common, so they are written out here as NULL, which is quicker.
 
 use crate::error::QueryError;
 use datafusion::arrow::datatypes::DataType;
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator, TryCast, lit, when};
 use datafusion::scalar::ScalarValue;
 use whit_core::declare::nearest;
 
-/// Functions of one row that never fail, whatever is in it.
+/// Functions of one row alone. What they cannot be computed for is NULL.
 const FUNCTIONS: &[&str] = &[
     "acos",
     "acosh",
@@ -27,23 +27,31 @@ const FUNCTIONS: &[&str] = &[
     "cbrt",
     "ceil",
     "character_length",
+    "chr",
     "clamp",
     "coalesce",
     "concat",
     "concat_ws",
+    "contains",
     "cos",
     "cosh",
     "cot",
+    "date_bin",
     "date_part",
     "date_trunc",
     "degrees",
     "ends_with",
     "exp",
+    "factorial",
+    "find_in_set",
     "floor",
+    "from_unixtime",
+    "gcd",
     "greatest",
     "initcap",
     "isnan",
     "iszero",
+    "lcm",
     "least",
     "left",
     "levenshtein",
@@ -52,19 +60,30 @@ const FUNCTIONS: &[&str] = &[
     "log10",
     "log2",
     "lower",
+    "lpad",
     "ltrim",
+    "make_date",
+    "make_time",
     "nanvl",
     "nullif",
     "nvl",
     "nvl2",
     "octet_length",
+    "overlay",
     "pi",
+    "power",
     "radians",
+    "regexp_count",
+    "regexp_instr",
+    "regexp_like",
+    "regexp_replace",
     "registrable_domain",
+    "repeat",
     "replace",
     "reverse",
     "right",
     "round",
+    "rpad",
     "rtrim",
     "signum",
     "sin",
@@ -77,7 +96,17 @@ const FUNCTIONS: &[&str] = &[
     "substr_index",
     "tan",
     "tanh",
+    "to_char",
+    "to_date",
     "to_hex",
+    "to_local_time",
+    "to_time",
+    "to_timestamp",
+    "to_timestamp_micros",
+    "to_timestamp_millis",
+    "to_timestamp_nanos",
+    "to_timestamp_seconds",
+    "to_unixtime",
     "translate",
     "trunc",
     "upper",
@@ -86,6 +115,12 @@ const FUNCTIONS: &[&str] = &[
 /// Whether a scalar function may touch a private row.
 pub(crate) fn function(name: &str) -> bool {
     FUNCTIONS.contains(&name) || name.starts_with(crate::plan::track::PARTITION_FUNCTION)
+}
+
+/// The names of all scalar functions that may touch a private row.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().copied()
 }
 
 /// Aggregates that depend on the values alone and not on the order of rows: fit for sub-queries that stay within a unit.
@@ -112,7 +147,7 @@ pub(crate) fn window(name: &str) -> bool {
     NAMES.contains(&name) || inner_aggregate(name)
 }
 
-/// Makes an expression over a private row unable to fail, or says why it cannot stand there.
+/// An expression over a private row with its common failures written out, or why it cannot stand there.
 ///
 /// `public` says whether a sub-query reads public tables only.
 pub(crate) fn expression(
@@ -139,7 +174,7 @@ pub(crate) fn soft_cast(expr: Expr) -> Transformed<Expr> {
     }
 }
 
-/// The same expression, unable to fail: what cannot be cast is NULL, and so is what is divided by zero.
+/// The same expression with common failures written out: what cannot be cast is NULL, and so are a quotient by zero and a root of what is below it.
 pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
     let safe = expr.transform_up(|node| {
         Ok(match node {
@@ -158,6 +193,10 @@ pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
                     Transformed::yes(guarded)
                 }
             }
+            Expr::ScalarFunction(call) if call.name() == "sqrt" && call.args.len() == 1 => {
+                let below = call.args[0].clone().lt(lit(0));
+                Transformed::yes(when(below, lit(ScalarValue::Float64(None))).otherwise(Expr::ScalarFunction(call))?)
+            }
             Expr::ScalarFunction(mut call) if call.name() == "abs" && call.args.len() == 1 => {
                 let value = call.args.remove(0);
                 let below = value.clone().lt(lit(0));
@@ -170,7 +209,7 @@ pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
 }
 
 /// A literal that is not zero divides anything.
-fn is_plain_divisor(expr: &Expr) -> bool {
+pub(crate) fn is_plain_divisor(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(value, _) => {
             !value.is_null()
@@ -211,23 +250,18 @@ fn fault_of(expr: &Expr, public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, Qu
             if matches!(
                 binary.op,
                 Operator::RegexMatch | Operator::RegexNotMatch | Operator::RegexIMatch | Operator::RegexNotIMatch
-            ) =>
+            ) && !matches!(binary.right.as_ref(), Expr::Literal(..)) =>
         {
-            refuse(format!("`{expr}` may fail on what is in a row"), "use LIKE")
+            refuse(format!("the pattern of `{expr}` is no constant"), "write the pattern out")
         }
-        Expr::Literal(value, _) if matches!(value.data_type(), DataType::Interval(_) | DataType::Duration(_)) => {
-            refuse(
-                format!("`{expr}` may fail on a date that is too far away"),
-                "compare with a fixed date instead, or use date_part",
-            )
+        Expr::SimilarTo(like) if !matches!(like.pattern.as_ref(), Expr::Literal(..)) => {
+            refuse(format!("the pattern of `{expr}` is no constant"), "write the pattern out")
         }
+        Expr::SimilarTo(_) => Ok(()),
         Expr::ScalarFunction(call) if call.name() == "abs" => Ok(()), // written out below
         Expr::ScalarFunction(call) if function(call.name()) => constants(call),
         Expr::ScalarFunction(call) => refuse(
-            format!(
-                "`{}` may not read a private row: it is not known to be a function of that row that never fails",
-                call.name()
-            ),
+            format!("`{}` may not read a private row: it is not known to be a function of that row alone", call.name()),
             &format!(
                 "{}compute it beforehand, or use one of: {}",
                 nearest(call.name(), FUNCTIONS.iter().copied())
@@ -246,32 +280,7 @@ fn fault_of(expr: &Expr, public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, Qu
     }
 }
 
-/// The parts of a date that have a name.
-const PARTS: [&str; 21] = [
-    "year",
-    "quarter",
-    "month",
-    "week",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-    "microsecond",
-    "isoyear",
-    "isodow",
-    "dow",
-    "doy",
-    "epoch",
-    "decade",
-    "century",
-    "milliseconds",
-    "microseconds",
-    "nanosecond",
-    "nanoseconds",
-];
-
-/// Arguments that must be constants, and make sense: what is wrong with them would show only when a row gets there.
+/// Arguments that must be constants: edges of bins that are known without looking, and patterns that are compiled once.
 fn constants(call: &datafusion::logical_expr::expr::ScalarFunction) -> Result<(), QueryError> {
     let number = |i: usize| match call.args.get(i) {
         Some(Expr::Literal(value, _)) => super::range::literal(value),
@@ -281,28 +290,23 @@ fn constants(call: &datafusion::logical_expr::expr::ScalarFunction) -> Result<()
         },
         _ => None,
     };
-    let word = |i: usize| match call.args.get(i) {
-        Some(Expr::Literal(value, _)) => Some(value.to_string().to_lowercase()),
-        _ => None,
-    };
+    let constant = |i: usize| matches!(call.args.get(i), Some(Expr::Literal(value, _)) if !value.is_null());
     let fine = match call.name() {
         "clamp" => number(1).zip(number(2)).is_some_and(|(low, high)| low <= high),
         "bin" => {
             matches!((number(1), number(2), number(3)), (Some(low), Some(high), Some(n)) if crate::functions::edges(low, high, n).is_some())
         }
-        "date_trunc" | "date_part" => word(0).is_some_and(|part| PARTS.contains(&part.as_str())),
-        "substr" => (1..call.args.len()).all(|i| number(i).is_some_and(|n| (0.0..1e9).contains(&n))),
-        "split_part" | "substr_index" => number(2).is_some_and(|n| n != 0.0 && n.abs() < 1e9),
-        "round" | "trunc" => (1..call.args.len()).all(|i| number(i).is_some_and(|n| n.abs() < 300.0)),
-        "left" | "right" => number(1).is_some_and(|n| n.abs() < 1e9),
-        "log" => call.args.len() < 2 || number(0).is_some(),
+        "date_trunc" | "date_part" => constant(0),
+        "regexp_like" | "regexp_count" | "regexp_instr" | "regexp_replace" => {
+            constant(1) && (2..call.args.len()).all(|i| constant(i))
+        }
         _ => true,
     };
     if fine {
         return Ok(());
     }
     Err(QueryError::asked(
-        format!("`{}` needs constants that make sense as its options, or it may fail on some row", call.name()),
+        format!("`{}` needs constants that make sense as its options", call.name()),
         "write the numbers and words out",
     ))
 }

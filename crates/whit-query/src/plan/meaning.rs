@@ -90,8 +90,14 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
         .map_err(|error| crate::engine::planning(&error))?;
     let _ = writeln!(
         text,
-        "grain {:?} groups {:?} at most {:?} elements {:?} rows {:?}",
-        part.grain, part.groups, part.groups_per_unit, part.elements_per_user, part.row_caps
+        "grain {:?} groups {:?} at most {:?} elements {:?} rows {:?} in a group {:?} in all {:?}",
+        part.grain,
+        part.groups,
+        part.groups_per_unit,
+        part.elements_per_user,
+        part.row_caps,
+        part.rows_per_group,
+        (part.rows_in_all, part.kept.as_ref().map(|kept| kept.most))
     );
     for (i, key) in part.keys.iter().enumerate() {
         let _ = writeln!(text, "key{i} {} listed {:?}", key.data_type, key.listed);

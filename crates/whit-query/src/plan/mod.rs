@@ -72,6 +72,10 @@ pub struct Part {
     pub groups_per_unit: Option<u64>,
     /// At most so many elements of one user count, where a user rung rests on it.
     pub elements_per_user: Option<u64>,
+    /// Above so many rows of one unit in one group, all of them count for less; `None` where each row stands for itself, or nothing is limited.
+    pub rows_per_group: Option<u64>,
+    /// The same for the rows that one unit has in all its groups.
+    pub rows_in_all: Option<u64>,
     /// Where each row stands for itself and coarser rungs rest on caps: at most so many rows with the same hidden columns.
     pub row_caps: Vec<(Vec<&'static str>, u64)>,
     /// What is summed.
@@ -80,12 +84,27 @@ pub struct Part {
     pub autos: Vec<Auto>,
     /// What is made of the measures, one for each aggregate of the question.
     pub statistics: Vec<Statistic>,
+    /// For each of them, whether caps may leave something out of it: then it is of what they leave.
+    pub after_caps: Vec<bool>,
+    /// Where caps may leave something out: how much is told too.
+    pub kept: Option<Kept>,
     /// The names and types of the output columns, keys first.
     pub output: Vec<(String, DataType)>,
     /// For each column of the question's aggregate, which of the output columns it is.
     pub places: Vec<usize>,
     /// How many users, or units where no user is declared, have a key: what decides whether a private key shows.
     pub presence: Option<Presence>,
+}
+
+/// How many rows there are, and how many count after caps: told beside an answer, for a small share of its price.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// Of one unit at most so many rows are counted, before caps as after them.
+    pub most: u64,
+    /// Rung by rung, how far one unit moves the number of rows before caps, and after them.
+    pub moved: [Vec<Sensitivity>; 2],
+    /// The caps that may leave something out: "`groups = 5`".
+    pub caps: String,
 }
 
 /// A group key.
@@ -279,4 +298,6 @@ pub struct Asking {
     pub rows: Option<u64>,
     /// The confidence of intervals.
     pub confidence: Option<f64>,
+    /// About so many rows in a group: what a preview goes by, which reads none. Nothing else does.
+    pub about: Option<f64>,
 }

@@ -1,7 +1,8 @@
 //! From released tables to the answer: HAVING, ORDER BY, LIMIT and expressions, with intervals for all that is made of noise.
 //!
-//! All of this is post-processing. Where a column is an expression of noisy values, its interval comes from computing it again for
-//! values drawn around the released ones as the noise is.
+//! All of this is post-processing. Where a column is an expression of noisy values, its interval comes from computing it again with the
+//! noisy measures moved as far as their noise may have moved them ([`Design`]). Measures have independent noise; values made of them
+//! (an average and a count) have not.
 
 use super::outline::{ROW, part_schema};
 use super::{ReleasedPart, Tables, frame};
@@ -9,24 +10,25 @@ use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::engine::planning;
 use crate::error::QueryError;
 use crate::plan::{Part, Plan, Statistic, part_name, track};
+use crate::sanitise::Noise;
+use crate::sanitise::noise::Together;
+use crate::sanitise::statistic::Noisy;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray, StringViewArray,
 };
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Projection};
 use datafusion::scalar::ScalarValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use whit_account::normal;
-use whit_noise::{Entropy, Replay};
 
-/// How often a derived value is computed again.
-const DRAWS: usize = 200;
-/// But no more rows than this altogether.
+/// A derived value is computed again for no more rows than this altogether.
 const MOST_ROWS: usize = 400_000;
+/// Nor where more noises than this come together.
+const MOST_NOISES: usize = 8;
 
 /// A released table: its keys, and then its statistics.
 pub(super) struct Table<'a> {
@@ -36,15 +38,21 @@ pub(super) struct Table<'a> {
     pub(super) output: &'a [(String, DataType)],
     /// Statistic by statistic, whether it is exact.
     pub(super) exact: Vec<bool>,
+    /// Statistic by statistic, whether caps may leave something out of it.
+    pub(super) after_caps: &'a [bool],
+    /// The part and the noise of its measures, where the table is made of measures.
+    pub(super) made_of: Option<(&'a Part, &'a [Noise])>,
     /// What was released.
     pub(super) released: &'a ReleasedPart,
 }
 
 impl<'a> Table<'a> {
     /// The released table of a part.
-    pub(super) fn of(part: &'a Part, released: &'a ReleasedPart) -> Self {
+    pub(super) fn of(part: &'a Part, noise: &'a [Noise], released: &'a ReleasedPart) -> Self {
         let exact = part.statistics.iter().map(|statistic| matches!(statistic, Statistic::Exact(_))).collect();
-        Self { keys: part.keys.len(), output: &part.output, exact, released }
+        let kept = !noise.is_empty() && released.measures.len() == noise.len();
+        let made_of = kept.then_some((part, noise));
+        Self { keys: part.keys.len(), output: &part.output, exact, after_caps: &part.after_caps, made_of, released }
     }
 }
 
@@ -70,7 +78,15 @@ pub(super) fn answer(
         None => Role::Key,
     };
     let title = |i: usize| if traced { title(&after, i, parts[0].output) } else { None };
-    let column = |&i: &usize| Column { name: title(i).unwrap_or_else(|| names[i].clone()), role: role(i) };
+    let after_caps = |i: usize| match columns_of(i) {
+        Some(used) => used.iter().filter_map(|&i| i.checked_sub(parts[0].keys)).any(|i| parts[0].after_caps[i]),
+        None => role(i) == Role::Noisy && parts.iter().any(|part| part.after_caps.contains(&true)),
+    };
+    let column = |&i: &usize| Column {
+        name: title(i).unwrap_or_else(|| names[i].clone()),
+        role: role(i),
+        after_caps: after_caps(i),
+    };
     let columns: Vec<Column> = visible.iter().map(column).collect();
     let values = visible.iter().map(|&i| frame::values(whole.column(i))).collect::<Result<Vec<_>, _>>()?;
     let mut rows: Vec<Vec<Cell>> = (0..whole.num_rows())
@@ -94,9 +110,15 @@ pub(super) fn answer(
             })
             .map(|(place, _)| place)
             .collect();
-        if !derived.is_empty() {
-            let wanted: Vec<(usize, usize)> = derived.iter().map(|&place| (place, visible[place])).collect();
-            redraw(tables, &after, part, &statement, &wanted, ids, &mut rows)?;
+        for place in derived {
+            let Some(used) = uses(&after, visible[place], part) else { continue };
+            let Some(found) = moved(tables, &after, part, statement.confidence, (visible[place], &used))? else {
+                continue;
+            };
+            for (row, cells) in rows.iter_mut().enumerate() {
+                let ends = found[ids.value(row) as usize];
+                (cells[place].low, cells[place].high) = (ends.map(|ends| ends.0), ends.map(|ends| ends.1));
+            }
         }
     }
     Ok(Answer { columns, rows, statement })
@@ -121,19 +143,26 @@ fn array<'a>(values: impl Iterator<Item = &'a Value> + Clone, kind: &DataType) -
     if let Some(array) = plain_array(values.clone(), kind) {
         return Ok(array);
     }
+    /// The largest number below 2^63 that is a float.
+    const MOST: f64 = 9_223_372_036_854_774_784.0;
+    let least = if kind.is_unsigned_integer() { 0 } else { i64::MIN };
     let wrong = |error: datafusion::common::DataFusionError| QueryError::failed(error.strip_backtrace());
     let scalar = |value: &Value| -> datafusion::common::Result<ScalarValue> {
         match value {
             Value::Null => ScalarValue::try_from(kind),
             Value::Bool(value) => ScalarValue::Boolean(Some(*value)).cast_to(kind),
-            Value::Int(value) => ScalarValue::Int64(Some(*value)).cast_to(kind),
+            Value::Int(value) => ScalarValue::Int64(Some((*value).max(least))).cast_to(kind),
             Value::Float(value) => {
-                let value = if kind.is_integer() { value.round() } else { *value };
+                // A sum may be larger than its type, and noise may take it below zero: that is no reason to fail.
+                let (low, high) = if least == 0 { (0.0, 18_446_744_073_709_549_568.0) } else { (-MOST, MOST) };
+                let value = if kind.is_integer() { value.round().clamp(low, high) } else { *value };
                 ScalarValue::Float64(Some(value)).cast_to(kind)
             }
             Value::Text(text) => ScalarValue::Utf8(Some(text.clone())).cast_to(kind),
         }
     };
+    // A key that cannot be read back, such as a day beyond the calendar, is missing: that is no reason to fail.
+    let scalar = |value: &Value| scalar(value).or_else(|_| ScalarValue::try_from(kind));
     let scalars = values.map(scalar).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     if scalars.is_empty() {
         return Ok(datafusion::arrow::array::new_empty_array(kind));
@@ -341,6 +370,57 @@ pub(crate) fn titles(plan: &Plan, part: &Part) -> Vec<String> {
     titles
 }
 
+/// The columns that a question shows of its only part: each by its name, and which statistic it is, or else which column of what comes
+/// after; nothing where rows cannot be followed.
+pub(super) fn visible(after: &LogicalPlan, part: &Part) -> Option<Vec<(String, Result<usize, usize>)>> {
+    let released = ReleasedPart { keys: Vec::new(), cells: Vec::new(), measures: Vec::new(), found: Vec::new() };
+    let table = Table::of(part, &[], &released);
+    let after = carry(after)?;
+    let mut columns = Vec::new();
+    for (i, field) in after.schema().fields().iter().enumerate().filter(|(_, field)| field.name() != ROW) {
+        let role = role_of(&uses(&after, i, &table)?, &table);
+        let name = title(&after, i, table.output).unwrap_or_else(|| field.name().clone());
+        match direct(&after, i).and_then(|column| column.checked_sub(table.keys)) {
+            Some(statistic) => columns.push((name, Ok(statistic))),
+            None if role == Role::Noisy && field.data_type().is_numeric() => columns.push((name, Err(i))),
+            None => {}
+        }
+    }
+    Some(columns)
+}
+
+/// What one column of what comes after is, group by group; no number where it is none.
+pub(super) fn moments(
+    tables: &Tables,
+    after: &LogicalPlan,
+    part: &Table<'_>,
+    column: usize,
+) -> Result<Vec<f64>, QueryError> {
+    let nothing = vec![f64::NAN; part.released.keys.len()];
+    let Some(everything) = carry(after).and_then(|after| all_rows(&after)) else { return Ok(nothing) };
+    Ok(evaluated(tables, &everything, &table(part, part.released)?, column, nothing.len())?.unwrap_or(nothing))
+}
+
+/// One column of a plan over this table, by the number of the row.
+fn evaluated(
+    tables: &Tables,
+    plan: &LogicalPlan,
+    batch: &RecordBatch,
+    column: usize,
+    rows: usize,
+) -> Result<Option<Vec<f64>>, QueryError> {
+    let (names, whole) = run(tables, plan, std::slice::from_ref(batch))?;
+    let Some(row_column) = names.iter().position(|name| name == ROW) else { return Ok(None) };
+    let order = whole.column(row_column).as_primitive::<Int64Type>();
+    let Ok(values) = cast(whole.column(column), &DataType::Float64) else { return Ok(None) };
+    let values = values.as_primitive::<Float64Type>();
+    let mut found = vec![f64::NAN; rows];
+    for row in (0..whole.num_rows()).filter(|&row| values.is_valid(row)) {
+        found[order.value(row) as usize] = values.value(row);
+    }
+    Ok(Some(found))
+}
+
 /// The plan without what leaves rows out or orders them.
 fn all_rows(plan: &LogicalPlan) -> Option<LogicalPlan> {
     match plan {
@@ -354,72 +434,201 @@ fn all_rows(plan: &LogicalPlan) -> Option<LogicalPlan> {
     }
 }
 
-/// Intervals for expressions of noisy values: the middle of what they come to around the released values.
-fn redraw(
+/// What is moved to see how far an expression follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Axis {
+    /// A measure, whose noise is independent of the others'.
+    Measure(usize),
+    /// A statistic of which the measures are not kept: its own interval is moved over.
+    Cell(usize),
+}
+
+/// Along which axes values are moved, and to which points: 0 is what was released, and from −1 to 1 each noise stays with such a
+/// confidence that all do with that of the answer.
+struct Design {
+    axes: Vec<Axis>,
+    /// Axis by axis, how many steps 1 is worth; of a cell, how many times its interval's reach.
+    reach: Vec<f64>,
+    points: Vec<Vec<f64>>,
+}
+
+impl Design {
+    /// The design for these columns; nothing where there are none, or too many.
+    fn new(part: &Table<'_>, used: &BTreeSet<usize>, confidence: f64) -> Option<Self> {
+        let mut axes = BTreeSet::new();
+        for statistic in used.iter().filter_map(|&column| column.checked_sub(part.keys)) {
+            match part.made_of.map(|(made_of, _)| &made_of.statistics[statistic]) {
+                _ if part.exact[statistic] => {}
+                Some(Statistic::Count(i) | Statistic::Sum(i)) => axes.extend([Axis::Measure(*i)]),
+                Some(Statistic::Mean { sum, count }) => axes.extend([*sum, *count].map(Axis::Measure)),
+                Some(Statistic::Spread { sum, squares, count, .. }) => {
+                    axes.extend([*sum, *squares, *count].map(Axis::Measure));
+                }
+                _ => axes.extend([Axis::Cell(statistic)]),
+            }
+        }
+        let axes: Vec<Axis> = axes.into_iter().collect();
+        if axes.is_empty() || axes.len() > MOST_NOISES {
+            return None;
+        }
+        // All hold at once, however they hang together.
+        let (wrong, many) = (1.0 - confidence, axes.len() as f64);
+        let reach = |axis: &Axis| match (axis, part.made_of) {
+            // At least one step: how far an expression follows is to be seen also where the noise is mostly 0.
+            (Axis::Measure(i), Some((_, noise))) => noise[*i].reach(wrong / many).max(1.0),
+            // The tails of all noises here fall at least as fast as those of a Laplace noise.
+            _ => (many / wrong).ln() / (1.0 / wrong).ln(),
+        };
+        let reach = axes.iter().map(reach).collect();
+        let mut points = vec![vec![0.0; axes.len()]];
+        for axis in 0..axes.len() {
+            for to in [-1.0, -0.5, 0.5, 1.0] {
+                let mut point = vec![0.0; axes.len()];
+                point[axis] = to;
+                points.push(point);
+            }
+        }
+        let corner =
+            |signs: usize| (0..axes.len()).map(|axis| if signs >> axis & 1 == 1 { 1.0 } else { -1.0 }).collect();
+        points.extend((0..1 << axes.len()).filter(|_| axes.len() > 1).map(corner));
+        Some(Self { axes, reach, points })
+    }
+
+    /// The table with all values moved to one point.
+    fn cells(&self, part: &Table<'_>, point: &[f64], confidence: f64) -> Result<Vec<Vec<Cell>>, QueryError> {
+        let released = part.released;
+        let mut cells = released.cells.clone();
+        let mut measures = released.measures.clone();
+        for ((axis, reach), &to) in self.axes.iter().zip(&self.reach).zip(point) {
+            match axis {
+                Axis::Measure(i) => {
+                    let by = (to * reach).round() as i64;
+                    measures[*i].iter_mut().for_each(|value| *value = value.saturating_add(by));
+                }
+                Axis::Cell(statistic) => cells[*statistic].iter_mut().for_each(|cell| shift(cell, to * reach)),
+            }
+        }
+        if let Some((made_of, noise)) = part.made_of {
+            let noisy = Noisy::new(made_of, noise, measures, &released.found, confidence);
+            for (statistic, column) in made_of.statistics.iter().zip(&mut cells) {
+                for (cell, value) in
+                    column.iter_mut().zip(noisy.values(statistic, released.keys.len())?.into_iter().flatten())
+                {
+                    cell.value = value;
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    /// The interval of an expression, from its values at all points.
+    ///
+    /// What is as good as linear in the noises has the interval of their sum. What bends reaches from the least to the most that it comes to,
+    /// with all noises within their own. Where a value rises and falls along one axis, a division may have passed through 0, and then
+    /// nothing is told.
+    fn interval(&self, values: &[f64], together: Option<&Together<'_>>, divides: bool) -> Option<(f64, f64)> {
+        if values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let (least, most) = values.iter().fold((values[0], values[0]), |(a, b), &value| (a.min(value), b.max(value)));
+        let at = |axis: usize| -> [f64; 5] {
+            let along = &values[1 + 4 * axis..5 + 4 * axis];
+            [along[0], along[1], values[0], along[2], along[3]]
+        };
+        let hair = 1e-9 * (most - least).abs();
+        let turns = (0..self.axes.len()).any(|axis| {
+            let along = at(axis);
+            let steps = || along.windows(2).map(|pair| pair[1] - pair[0]);
+            steps().any(|step| step > hair) && steps().any(|step| step < -hair)
+        });
+        if divides && turns {
+            return None;
+        }
+        let slopes: Vec<f64> = (0..self.axes.len()).map(|axis| (at(axis)[4] - at(axis)[0]) / 2.0).collect();
+        let bent = self.points.iter().zip(values).map(|(point, value)| {
+            let straight: f64 = point.iter().zip(&slopes).map(|(to, slope)| to * slope).sum();
+            (value - values[0] - straight).abs()
+        });
+        let bent = bent.fold(0.0, f64::max);
+        if let Some(together) = together {
+            let coefficients: Vec<f64> = slopes.iter().zip(&self.reach).map(|(slope, reach)| slope / reach).collect();
+            let within = together.within(&coefficients) + bent;
+            if 2.0 * within < most - least {
+                return Some((values[0] - within, values[0] + within));
+            }
+        }
+        Some((least, most))
+    }
+}
+
+/// Moves a value by so many times the reach of its interval.
+fn shift(cell: &mut Cell, by: f64) {
+    let at = match cell.value {
+        Value::Int(value) => value as f64,
+        Value::Float(value) => value,
+        Value::Null | Value::Bool(_) | Value::Text(_) => return,
+    };
+    let end = if by < 0.0 { cell.low } else { cell.high };
+    let to = at + by.abs() * (end.unwrap_or(f64::NAN) - at);
+    cell.value = match cell.value {
+        Value::Int(_) if to.is_finite() => Value::Int(to.round() as i64),
+        _ => Value::Float(to),
+    };
+}
+
+/// Intervals for one column that is an expression of noisy values, one a group; nothing where they cannot be told.
+fn moved(
     tables: &Tables,
     after: &LogicalPlan,
     part: &Table<'_>,
-    statement: &Statement,
-    wanted: &[(usize, usize)],
-    ids: &Int64Array,
-    rows: &mut [Vec<Cell>],
-) -> Result<(), QueryError> {
+    confidence: f64,
+    (column, used): (usize, &BTreeSet<usize>),
+) -> Result<Option<Vec<Option<(f64, f64)>>>, QueryError> {
     let released = part.released;
-    let (Some(everything), groups) = (all_rows(after), released.keys.len()) else { return Ok(()) };
-    let draws = DRAWS.min(MOST_ROWS / groups.max(1));
-    if draws < 40 {
-        return Ok(()); // too few for an interval
-    }
-    let z = normal::upper_quantile((1.0 - statement.confidence) / 2.0);
-    let mut entropy = Replay::new(0x5ee5); // of released numbers only: nothing here is secret
-    let mut drawn = ReleasedPart {
-        keys: Vec::with_capacity(draws * groups),
-        cells: vec![Vec::with_capacity(draws * groups); released.cells.len()],
+    let groups = released.keys.len();
+    let (Some(everything), Some(design)) = (all_rows(after), Design::new(part, used, confidence)) else {
+        return Ok(None);
     };
-    for _ in 0..draws {
-        drawn.keys.extend(released.keys.iter().cloned());
-        for (all, cells) in drawn.cells.iter_mut().zip(&released.cells) {
-            all.extend(cells.iter().map(|cell| wiggled(cell, z, &mut entropy)));
+    if design.points.len() * groups > MOST_ROWS || groups == 0 {
+        return Ok(None);
+    }
+    let empty = vec![Vec::with_capacity(design.points.len() * groups); released.cells.len()];
+    let mut all = ReleasedPart { keys: Vec::new(), cells: empty, measures: Vec::new(), found: Vec::new() };
+    for point in &design.points {
+        all.keys.extend(released.keys.iter().cloned());
+        for (all, cells) in all.cells.iter_mut().zip(design.cells(part, point, confidence)?) {
+            all.extend(cells);
         }
     }
-    let batch = table(part, &drawn)?;
-    let (names, whole) = run(tables, &everything, &[batch])?;
-    let Some(row_column) = names.iter().position(|name| name == ROW) else { return Ok(()) };
-    let order = whole.column(row_column).as_primitive::<Int64Type>();
-    let tail = (1.0 - statement.confidence) / 2.0;
-    for &(place, column) in wanted {
-        let Ok(values) = cast(whole.column(column), &DataType::Float64) else { continue };
-        let values = values.as_primitive::<Float64Type>();
-        let mut by_group: Vec<Vec<f64>> = vec![Vec::with_capacity(draws); groups];
-        for row in 0..whole.num_rows() {
-            if values.is_valid(row) && values.value(row).is_finite() {
-                by_group[order.value(row) as usize % groups].push(values.value(row));
-            }
-        }
-        for (row, cells) in rows.iter_mut().enumerate() {
-            let found = &mut by_group[ids.value(row) as usize];
-            if found.len() < draws / 2 {
-                continue;
-            }
-            found.sort_by(f64::total_cmp);
-            let at = |share: f64| found[((found.len() - 1) as f64 * share).round() as usize];
-            (cells[place].low, cells[place].high) = (Some(at(tail)), Some(at(1.0 - tail)));
-        }
-    }
-    Ok(())
+    let batch = table(part, &all)?;
+    let Some(values) = evaluated(tables, &everything, &batch, column, design.points.len() * groups)? else {
+        return Ok(None);
+    };
+    let by_group = (0..groups).map(|group| values.iter().skip(group).step_by(groups).copied().collect::<Vec<_>>());
+    let noises = design.axes.iter().map(|axis| match (axis, part.made_of) {
+        (Axis::Measure(i), Some((_, noise))) => Some(&noise[*i]),
+        _ => None,
+    });
+    let together = noises.collect::<Option<Vec<_>>>().map(|noises| Together::new(noises, confidence));
+    let divides = divides(after);
+    Ok(Some(by_group.map(|values| design.interval(&values, together.as_ref(), divides)).collect()))
 }
 
-/// A value around the released one, as likely as the noise makes it.
-fn wiggled(cell: &Cell, z: f64, entropy: &mut dyn Entropy) -> Cell {
-    let number = match cell.value {
-        Value::Int(value) => value as f64,
-        Value::Float(value) => value,
-        Value::Null | Value::Bool(_) | Value::Text(_) => return cell.clone(),
-    };
-    let (Some(low), Some(high)) = (cell.low, cell.high) else { return cell.clone() };
-    let uniform = (entropy.bits(53) as f64 + 0.5) / 2f64.powi(53);
-    let moved = number + normal::quantile(uniform) * (high - low) / (2.0 * z);
-    let value =
-        if matches!(cell.value, Value::Int(_)) { Value::Int(moved.round() as i64) } else { Value::Float(moved) };
-    Cell { value, low: cell.low, high: cell.high }
+/// Whether a plan divides by something, or calls a function that may have a pole.
+fn divides(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let _ = plan.apply(|node| {
+        for expr in node.expressions() {
+            let _ = expr.apply(|expr| {
+                found |= match expr {
+                    Expr::BinaryExpr(binary) => matches!(binary.op, Operator::Divide | Operator::Modulo),
+                    Expr::ScalarFunction(function) => !matches!(function.name(), "abs" | "round" | "floor" | "ceil"),
+                    _ => false,
+                };
+                Ok(TreeNodeRecursion::Continue)
+            });
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
 }

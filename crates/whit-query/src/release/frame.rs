@@ -2,12 +2,13 @@
 
 use super::Tables;
 use crate::answer::Value;
-use crate::bound::{Sums, schema_of};
+use crate::bound::{Sums, schema_of, told};
 use crate::engine::planning;
 use crate::error::QueryError;
+use crate::evaluate::attempt::cast_each;
 use crate::plan::{Groups, Part, Statistic};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::compute::{SortColumn, cast, lexsort_to_indices, take};
+use datafusion::arrow::compute::{SortColumn, can_cast_types, cast, lexsort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
@@ -26,6 +27,8 @@ pub(crate) struct Frame {
     pub(crate) groups: usize,
     /// How many users, or rows where no user is declared, have each group.
     pub(crate) presence: Vec<i64>,
+    /// How many rows there were, and how many count after caps, where that is told.
+    pub(crate) kept: [i64; 2],
 }
 
 fn wrong(error: impl Into<datafusion::common::DataFusionError>) -> QueryError {
@@ -46,8 +49,9 @@ fn sorted(keys: &[ArrayRef]) -> Result<datafusion::arrow::array::UInt32Array, Qu
 impl Frame {
     /// The groups of a part, and its plain sums in their order, without the last, which is the presence.
     pub(crate) fn of(part: &Part, plain: &Sums) -> Result<(Self, Vec<Vec<i64>>), QueryError> {
+        let kept = plain.kept.map(told);
         let mut frame = match part.groups {
-            Groups::One => Self { keys: Vec::new(), groups: 1, presence: Vec::new() },
+            Groups::One => Self { keys: Vec::new(), groups: 1, presence: Vec::new(), kept },
             Groups::Observed | Groups::Selected => {
                 let keys = if plain.groups == 0 {
                     part.keys.iter().map(|key| datafusion::arrow::array::new_empty_array(&key.data_type)).collect()
@@ -62,7 +66,7 @@ impl Frame {
                     }
                     None => keys,
                 };
-                Self { keys, groups: plain.groups, presence: Vec::new() }
+                Self { keys, groups: plain.groups, presence: Vec::new(), kept }
             }
             Groups::Listed => {
                 let lists: Vec<&[ScalarValue]> =
@@ -80,7 +84,7 @@ impl Frame {
                     };
                     keys.push(cast(&array, &key.data_type).map_err(wrong)?);
                 }
-                Self { keys, groups, presence: Vec::new() }
+                Self { keys, groups, presence: Vec::new(), kept }
             }
         };
         let mut aligned = frame.align(plain)?;
@@ -124,14 +128,14 @@ impl Frame {
     /// The columns of sums in the order of the groups; a group without rows has 0, and rows without a group are left out.
     pub(crate) fn align(&self, sums: &Sums) -> Result<Vec<Vec<i64>>, QueryError> {
         let places = self.places(&sums.keys, sums.groups)?;
-        let align = |values: &Vec<i64>| {
-            let mut aligned = vec![0; self.groups];
+        let align = |values: &Vec<i128>| {
+            let mut aligned = vec![0_i128; self.groups];
             for (place, value) in places.iter().zip(values) {
                 if let Some(place) = place {
                     aligned[*place] += value;
                 }
             }
-            aligned
+            aligned.into_iter().map(told).collect()
         };
         Ok(sums.values.iter().map(align).collect())
     }
@@ -145,7 +149,7 @@ impl Frame {
             let places = self.places(keys, sums.groups).map_err(engine)?;
             for (row, place) in places.into_iter().enumerate() {
                 if let (Some(place), true) = (place, inner.is_valid(row)) {
-                    leaves[place * tree.leaves() + inner.value(row) as usize] += sums.values[0][row];
+                    leaves[place * tree.leaves() + inner.value(row) as usize] += told(sums.values[0][row]);
                 }
             }
         }
@@ -173,7 +177,7 @@ pub(crate) fn spread(sums: &Sums, bins: usize) -> Result<Vec<i64>, SanitiseError
         for row in 0..sums.groups {
             if inner.is_valid(row) {
                 let count = &mut counts[inner.value(row) as usize];
-                *count = count.checked_add(sums.values[0][row]).ok_or(SanitiseError::Overflow)?;
+                *count = count.checked_add(told(sums.values[0][row])).ok_or(SanitiseError::Overflow)?;
             }
         }
     }
@@ -255,13 +259,22 @@ pub(crate) fn values(array: &ArrayRef) -> Result<Vec<Value>, QueryError> {
             let column = as_type(&DataType::Int64)?;
             each(&|i| Value::Int(column.as_primitive::<Int64Type>().value(i)))
         }
-        kind if kind.is_numeric() => {
+        // A float would not tell two long decimals apart. Which way they are written follows from their type alone.
+        kind if kind.is_numeric() && !matches!(kind, DataType::Decimal128(16.., _) | DataType::Decimal256(16.., _)) => {
             let column = as_type(&DataType::Float64)?;
             each(&|i| Value::Float(column.as_primitive::<datafusion::arrow::datatypes::Float64Type>().value(i)))
         }
         _ => {
-            let column = as_type(&DataType::Utf8)?;
-            each(&|i| Value::Text(column.as_string::<i32>().value(i).to_owned()))
+            if !can_cast_types(kind, &DataType::Utf8) {
+                return Err(QueryError::asked(
+                    format!("a column of type {kind} cannot be written in an answer"),
+                    "name its parts instead",
+                ));
+            }
+            // What cannot be written, such as a day beyond the calendar, is missing.
+            let column = cast_each(array, &DataType::Utf8);
+            let column = column.as_string::<i32>();
+            each(&|i| if column.is_null(i) { Value::Null } else { Value::Text(column.value(i).to_owned()) })
         }
     })
 }

@@ -4,6 +4,8 @@
 
 pub(crate) mod finish;
 mod frame;
+mod heeded;
+pub(crate) mod imagine;
 mod outline;
 mod stored;
 
@@ -12,7 +14,8 @@ use crate::bound::Sums;
 use crate::engine::{self, Pass, planning, running};
 use crate::error::QueryError;
 use crate::estimate::sql::Call;
-use crate::plan::{Asking, Grain, Part, Plan, Statistic, What, meaning, track};
+use crate::evaluate::{guarded, samples};
+use crate::plan::{Asking, Grain, Groups, Kept, Part, Plan, Statistic, What, meaning, track};
 use crate::sanitise::statistic::{Noisy, step_of};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::{FileHashes, Tuning, Warehouse, runtime};
@@ -57,6 +60,8 @@ pub struct ExactPart {
     pub measures: Vec<Vec<i64>>,
     /// How many users (or rows) have each group.
     pub presence: Vec<i64>,
+    /// How many rows there were, and how many count after caps, where that is told.
+    pub kept: [i64; 2],
 }
 
 /// Many runs of one question. For audits, never for people.
@@ -67,6 +72,8 @@ pub struct Audited {
     pub prices: Vec<crate::answer::Price>,
     /// Run by run, the keys and the values of each row.
     pub runs: Vec<Vec<(Vec<Value>, Vec<Value>)>>,
+    /// Run by run, the whole answer, where these were asked for.
+    pub answers: Vec<Answer>,
 }
 
 impl Tables {
@@ -184,9 +191,35 @@ impl Tables {
         self.planned(sql, &self.logical(sql)?, asking)
     }
 
-    /// The same for a question that was read already.
+    /// The same for a question that was read already. It is tried on made-up rows, so that one which can never be answered is not paid for.
     pub(crate) fn planned(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
+        let plan = self.outlined(sql, logical, asking)?;
+        for part in &plan.parts {
+            let tried = self.runtime.block_on(engine::rehearse(self.warehouse.context(), part))?;
+            // Listed groups may be many, and their types are known already.
+            if let Some((part, plain)) = tried.filter(|_| part.groups != Groups::Listed) {
+                let (frame, _) = frame::Frame::of(&part, &plain)?;
+                frame.rows(&(0..frame.groups.min(1)).collect::<Vec<_>>())?;
+                frame::exact_columns(self, &part, &frame)?;
+            }
+        }
+        if !plan.parts.is_empty() {
+            self.rehearse_after(&plan.after)?;
+        }
+        Ok(plan)
+    }
+
+    fn outlined(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
         self.surrounded(|around| outline::plan(sql, logical, asking, around))
+    }
+
+    /// Tries what is done with released tables on made-up ones.
+    fn rehearse_after(&self, after: &LogicalPlan) -> Result<(), QueryError> {
+        let after = samples::in_place_of(after).map_err(|error| planning(&error))?;
+        for batch in self.collect(&after)? {
+            batch.columns().iter().try_for_each(|column| frame::values(column).map(drop))?;
+        }
+        Ok(())
     }
 
     /// Whether a question reads what an estimator releases, and what it does with that.
@@ -197,6 +230,7 @@ impl Tables {
     /// Reads a question.
     pub(crate) fn logical(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
         let state = self.warehouse.context().state();
+        heeded::all(sql, &state)?;
         let planned = self.runtime.block_on(state.create_logical_plan(sql));
         let logical = planned.map_err(|error| outline::misread(&error, sql, self))?;
         outline::only_asks(&logical).map(|()| logical)
@@ -216,7 +250,8 @@ impl Tables {
     fn collect(&self, plan: &LogicalPlan) -> Result<Vec<RecordBatch>, QueryError> {
         let context = self.warehouse.context();
         self.runtime.block_on(async {
-            let physical = context.state().create_physical_plan(plan).await.map_err(|error| planning(&error))?;
+            let plan = guarded(plan.clone(), &context.state())?;
+            let physical = context.state().create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
             datafusion::physical_plan::collect(physical, context.task_ctx()).await.map_err(|error| running(&error))
         })
     }
@@ -290,6 +325,7 @@ impl Tables {
                     "ask it without one",
                 ));
             }
+            self.rehearse_after(&after)?;
             return self.answer_call(sql, &call, &after, asking, books, analyst);
         }
         let plan = self.planned(sql, &logical, asking)?;
@@ -298,7 +334,7 @@ impl Tables {
             let run = Run::new(self, &plan, None, confidence, 0);
             let released = run.everything(&mut Os).map_err(|error| QueryError::failed(error.to_string()))?;
             let statement = Self::statement(&plan, confidence, &released);
-            return self.finish(&plan, &released, statement);
+            return self.finish(&plan, None, &released, statement);
         }
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
@@ -326,8 +362,8 @@ impl Tables {
             })?;
             (released, Some(stored.number), true)
         } else {
-            let hash = blake3::hash(meaning.as_bytes());
-            let choice = u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default());
+            // Which of its own a unit beyond a cap keeps follows from this, so nobody may foresee it.
+            let choice = seed.map_or_else(|| Os.bits(64), |seed| Replay::new(!seed).bits(64));
             let run = Run::new(self, &plan, Some(&calibrated), confidence, choice);
             let budgets = self.budgets(&plan.dataset)?;
             run.begin();
@@ -364,13 +400,23 @@ impl Tables {
         if seed.is_some() {
             statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
         }
-        self.finish(&plan, &released, statement)
+        self.finish(&plan, Some(&calibrated), &released, statement)
     }
 
     /// What a question makes of the tables that were released for it.
-    fn finish(&self, plan: &Plan, released: &Released, statement: Statement) -> Result<Answer, QueryError> {
-        let parts = plan.parts.iter().zip(&released.parts).map(|(part, released)| finish::Table::of(part, released));
-        finish::answer(self, &plan.after, &parts.collect::<Vec<_>>(), statement)
+    fn finish(
+        &self,
+        plan: &Plan,
+        noise: Option<&Calibrated>,
+        released: &Released,
+        statement: Statement,
+    ) -> Result<Answer, QueryError> {
+        let mut parts = Vec::new();
+        for (number, (part, released)) in plan.parts.iter().zip(&released.parts).enumerate() {
+            let noise = noise.map_or(&[][..], |noise| &noise.parts[number].measures);
+            parts.push(finish::Table::of(part, noise, released));
+        }
+        finish::answer(self, &plan.after, &parts, statement)
     }
 
     /// Asks an estimator, and does with its table what the question says.
@@ -387,12 +433,18 @@ impl Tables {
         sql.clone_into(&mut statement.question);
         let output = call.output(&columns);
         let keys = columns.len() - 1;
-        let mut released = ReleasedPart { keys: Vec::with_capacity(rows.len()), cells: vec![Vec::new()] };
+        let mut released = ReleasedPart {
+            keys: Vec::with_capacity(rows.len()),
+            cells: vec![Vec::new()],
+            measures: Vec::new(),
+            found: Vec::new(),
+        };
         for mut row in rows {
             released.cells[0].extend(row.pop());
             released.keys.push(row.into_iter().map(|cell| cell.value).collect());
         }
-        let table = finish::Table { keys, output: &output, exact: vec![false], released: &released };
+        let (exact, after_caps) = (vec![false], &[false][..]);
+        let table = finish::Table { keys, output: &output, exact, after_caps, made_of: None, released: &released };
         finish::answer(self, after, &[table], statement)
     }
 
@@ -522,10 +574,24 @@ impl Tables {
         self.warehouse.source(name)?.fingerprint(&mut Remembered { books })
     }
 
+    /// The same from what is remembered of files, without reading any; nothing where one of them is not as it was.
+    pub(crate) fn known_fingerprint_of(
+        &self,
+        names: &[String],
+        books: &mut Books,
+    ) -> Result<Option<String>, QueryError> {
+        for name in names {
+            if !self.warehouse.source(name)?.is_known(&Remembered { books }) {
+                return Ok(None);
+            }
+        }
+        self.fingerprint_of(names, books).map(Some)
+    }
+
     /// The exact, bounded integers that noise would be added to. Never for people: tests compare them between neighbours.
     #[doc(hidden)]
     pub fn exact_for_tests(&self, sql: &str, asking: &Asking) -> Result<(Plan, Vec<ExactPart>), QueryError> {
-        let plan = self.plan(sql, asking)?;
+        let plan = self.outlined(sql, &self.logical(sql)?, asking)?;
         let run = Run::new(self, &plan, None, CONFIDENCE, 1);
         let ranges: Vec<(f64, f64)> = Vec::new();
         let mut parts = Vec::new();
@@ -535,6 +601,7 @@ impl Tables {
                 keys: frame.rows(&(0..frame.groups).collect::<Vec<_>>())?,
                 measures,
                 presence: frame.presence.clone(),
+                kept: frame.kept,
             });
         }
         Ok((plan, parts))
@@ -545,18 +612,29 @@ impl Tables {
     /// The engine runs once, unless bounds are found privately, since what it finds is the same each time.
     #[doc(hidden)]
     pub fn release_many_for_audit(&self, sql: &str, asking: &Asking, times: usize) -> Result<Audited, QueryError> {
+        self.audited(sql, asking, times, false)
+    }
+
+    /// The same with what the question makes of each release, intervals and all. Never for people.
+    #[doc(hidden)]
+    pub fn answer_many_for_audit(&self, sql: &str, asking: &Asking, times: usize) -> Result<Audited, QueryError> {
+        self.audited(sql, asking, times, true)
+    }
+
+    fn audited(&self, sql: &str, asking: &Asking, times: usize, whole: bool) -> Result<Audited, QueryError> {
         let failed = |error: SanitiseError| QueryError::failed(error.to_string());
         let plan = self.plan(sql, asking)?;
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
-        let run = Run::new(self, &plan, Some(&calibrated), CONFIDENCE, 1);
+        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        let run = Run::new(self, &plan, Some(&calibrated), confidence, 1);
         let finds = plan.parts.iter().any(|part| !part.autos.is_empty());
         let exact = if finds {
             Vec::new()
         } else {
             plan.parts.iter().map(|part| run.exact(part, &[])).collect::<Result<Vec<_>, _>>().map_err(failed)?
         };
-        let mut runs = Vec::with_capacity(times);
+        let (mut runs, mut answers) = (Vec::with_capacity(times), Vec::new());
         for _ in 0..times {
             let released = if finds {
                 run.everything(&mut Os).map_err(failed)?
@@ -567,6 +645,10 @@ impl Tables {
                 }
                 released
             };
+            if whole {
+                let statement = Self::statement(&plan, confidence, &released);
+                answers.push(self.finish(&plan, Some(&calibrated), &released, statement)?);
+            }
             let rows = released.parts.into_iter().flat_map(|part| {
                 let cells = part.cells;
                 let row = move |(i, keys): (usize, Vec<Value>)| {
@@ -576,7 +658,7 @@ impl Tables {
             });
             runs.push(rows.collect());
         }
-        Ok(Audited { prices: Statement::prices(&calibrated.charge, delta), runs })
+        Ok(Audited { prices: Statement::prices(&calibrated.charge, delta), runs, answers })
     }
 }
 
@@ -631,8 +713,8 @@ impl FileHashes for Remembered<'_> {
 ///
 /// # Claim
 /// All that is released together is at most as easy to tell apart as the series of its parts: for each measure, Gaussian
-/// noise over its sensitivity on the rung (or discrete Laplace noise); for keys that are not public, what
-/// [`Keys`](whit_core::mechanism::keys::Keys) costs.
+/// noise over its sensitivity on the rung (or discrete Laplace noise); likewise for the two numbers that tell what caps left out; for keys that
+/// are not public, what [`Keys`](whit_core::mechanism::keys::Keys) costs.
 ///
 /// # Why
 /// Composition: each measure and each set of keys is a mechanism of its own on the same rows, chosen before any of them
@@ -649,6 +731,29 @@ struct Run<'a> {
     seed: u64,
     /// The first reading of the rows, where it began before it was asked for. Dropping it ends it.
     ahead: Mutex<JoinSet<Result<Sums, QueryError>>>,
+}
+
+/// How much caps left out, of noisy numbers of rows before and after them, each off by no more than its error.
+fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &Kept, unit: &str) -> String {
+    let Kept { caps, most: counted, .. } = kept;
+    let (before, after) = (before as f64, after as f64);
+    if before <= 2.0 * of_before {
+        return format!("how many rows were left out by {caps} cannot be told: there are too few for the noise");
+    }
+    let share = after / before;
+    let error = of_after.hypot(share * of_before) / before;
+    let (least, most) = ((1.0 - share - error).clamp(0.0, 1.0), (1.0 - share + error).clamp(0.0, 1.0));
+    let percent = |share: f64| format!("{:.*}", usize::from(error < 0.005), 100.0 * share);
+    if least == 0.0 {
+        let most = percent(most);
+        return format!(
+            "no more than about {most} % of rows were left out by {caps} (of one {unit} up to {counted} rows are counted for this)"
+        );
+    }
+    let (about, least, most) = (percent((1.0 - share).clamp(0.0, 1.0)), percent(least), percent(most));
+    format!(
+        "about {about} % of rows were left out by {caps} (between {least} and {most} %; of one {unit} up to {counted} rows are counted for this)"
+    )
 }
 
 fn engine(error: QueryError) -> SanitiseError {
@@ -772,6 +877,11 @@ impl<'a> Run<'a> {
         };
         let exact = frame::exact_columns(self.tables, part, frame).map_err(engine)?;
         let noises = noise.map_or(&[][..], |noise| &noise.measures);
+        let kept = part.measures.iter().zip(&values).map(|(measure, values)| match measure.what {
+            What::Tree { .. } => Vec::new(),
+            _ => groups.iter().map(|&group| values[group]).collect(),
+        });
+        let kept = kept.collect();
         let noisy = Noisy::new(part, noises, values, found, self.confidence);
         let mut cells = Vec::new();
         for (i, statistic) in part.statistics.iter().enumerate() {
@@ -782,8 +892,17 @@ impl<'a> Run<'a> {
                 other => noisy.cells(other, &groups).map_err(engine)?,
             });
         }
+        if let (Some(kept), Some(laws)) = (&part.kept, noise.and_then(|noise| noise.kept.as_ref())) {
+            let mut rows = frame.kept;
+            for (rows, law) in rows.iter_mut().zip(laws) {
+                law.add(std::slice::from_mut(rows), entropy)?;
+            }
+            let errors = [0, 1].map(|i: usize| laws[i].within(self.confidence));
+            let unit = if part.grain == Grain::Element { "element" } else { "user" };
+            released.notes.push(left_out(rows, errors, kept, unit));
+        }
         let keys = frame.rows(&groups).map_err(engine)?;
-        released.parts.push(ReleasedPart { keys, cells });
+        released.parts.push(ReleasedPart { keys, cells, measures: kept, found: found.to_vec() });
         for (i, law) in noises.iter().enumerate() {
             released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(step_of(part, i, found))));
         }

@@ -12,6 +12,13 @@ pub(crate) struct ReleasedPart {
     /// One column of cells a statistic.
     #[serde(serialize_with = "write_cells", deserialize_with = "read_cells")]
     pub(crate) cells: Vec<Vec<Cell>>,
+    /// One column a measure: the noisy numbers of which the cells are made, for the intervals of what is made of several cells. A tree's
+    /// is empty, since it has thousands a group. Nothing where it was stored before they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) measures: Vec<Vec<i64>>,
+    /// The ranges that were found privately.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) found: Vec<(f64, f64)>,
 }
 
 /// What was released, before anything is done with it.
@@ -27,7 +34,7 @@ pub(crate) struct Released {
 
 impl Default for Released {
     fn default() -> Self {
-        Self { version: 2, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() }
+        Self { version: 3, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() }
     }
 }
 
@@ -77,7 +84,12 @@ mod tests {
                 vec![cell(Value::Int(7), Some(5.5), Some(8.5)), cell(Value::Null, None, None)],
                 vec![cell(Value::Float(0.25), None, None), cell(Value::Bool(true), Some(0.0), None)],
             ],
+            measures: Vec::new(),
+            found: Vec::new(),
         };
+        let whole = ReleasedPart { measures: vec![vec![7, -3], Vec::new()], found: vec![(-1.5, 2.0)], ..part.clone() };
+        let kept = Released { parts: vec![whole], ..Released::default() };
+        assert_eq!(serde_json::from_slice::<Released>(&kept.to_bytes()).unwrap(), kept);
         let released = Released { parts: vec![part], ..Released::default() };
         let read: Released = serde_json::from_slice(&released.to_bytes()).unwrap();
         assert_eq!(read, released);

@@ -4,17 +4,18 @@
 //! the same share: with Gaussian noise, shares of μ², of which the whole is known exactly (Balle and Wang 2018; Dong,
 //! Roth and Su 2022), so that k measures cost √k times the noise and not k times; with δ = 0, shares of ε.
 
+pub(crate) mod noise;
 pub(crate) mod statistic;
+
+pub(crate) use noise::Noise;
 
 use crate::error::QueryError;
 use crate::plan::{Groups, Part, Plan};
 use whit_account::normal::gaussian_mu_down;
-use whit_core::mechanism::Mechanism;
-use whit_core::mechanism::gaussian::GaussianVector;
+use whit_core::mechanism::Mechanism as _;
 use whit_core::mechanism::keys::{Keys, Moved};
-use whit_core::mechanism::laplace::LaplaceVector;
-use whit_core::{Bound, Charge, Cost, Delta, Rung, Sensitivity, Support};
-use whit_noise::{DiscreteLaplace, Entropy, Overflow, Ratio, RoundedGaussian};
+use whit_core::{Charge, Cost, Delta, Rung, Sensitivity};
+use whit_noise::{DiscreteLaplace, Ratio, RoundedGaussian};
 
 /// Of δ, this share is for keys that show though they should not.
 const KEYS_DELTA: f64 = 0.05;
@@ -23,73 +24,8 @@ const RANGE_SHARE: f64 = 0.25;
 /// Keys get as much as a measure and a half.
 const KEYS_SHARE: f64 = 1.5;
 
-/// The noise on one vector of integers.
-#[derive(Debug, Clone)]
-pub(crate) enum Noise {
-    /// Real Gaussian noise, rounded.
-    Gaussian(RoundedGaussian),
-    /// Discrete Laplace noise.
-    Laplace(DiscreteLaplace),
-}
-
-impl Noise {
-    /// Draws noise on every coordinate.
-    pub(crate) fn add(&self, exact: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
-        let mut noise = vec![0; exact.len()];
-        match self {
-            Self::Gaussian(law) => law.fill(&mut noise, entropy)?,
-            Self::Laplace(law) => law.fill(&mut noise, entropy)?,
-        }
-        for (value, noise) in exact.iter_mut().zip(noise) {
-            *value = value.checked_add(noise).ok_or(Overflow)?;
-        }
-        Ok(())
-    }
-
-    /// The standard deviation, in lattice steps.
-    pub(crate) fn deviation(&self) -> f64 {
-        match self {
-            Self::Gaussian(law) => law.sigma().to_f64(),
-            Self::Laplace(law) => law.scale().to_f64() * std::f64::consts::SQRT_2,
-        }
-    }
-
-    /// How far the noise is from zero with this confidence, in lattice steps.
-    pub(crate) fn within(&self, confidence: f64) -> f64 {
-        match self {
-            Self::Gaussian(law) => {
-                whit_account::normal::upper_quantile((1.0 - confidence) / 2.0) * law.sigma().to_f64()
-            }
-            Self::Laplace(law) => -(1.0 - confidence).ln() * law.scale().to_f64(),
-        }
-    }
-
-    /// In words, for people who read a statement.
-    pub(crate) fn words(&self, step: f64) -> String {
-        match self {
-            Self::Gaussian(law) => format!("rounded Gaussian, σ = {}", short(law.sigma().to_f64() * step)),
-            Self::Laplace(law) => format!("discrete Laplace, scale {}", short(law.scale().to_f64() * step)),
-        }
-    }
-
-    fn cost(&self, moved: Sensitivity, rung: &Rung) -> Result<Cost, QueryError> {
-        let alone = Rung { holds: 1, disjoint: false, ..rung.clone() };
-        let wrong = |error: &dyn std::fmt::Display| QueryError::failed(error.to_string());
-        match self {
-            Self::Gaussian(law) => {
-                // The sensitivity of this rung is worked out already: a length, whatever the change.
-                let bound = Bound::Ball { radius: moved.l2, support: Support::Single };
-                let mechanism = GaussianVector::rounded(bound, 1, *law.sigma()).map_err(|error| wrong(&error))?;
-                Ok(mechanism.cost(&alone))
-            }
-            Self::Laplace(law) => {
-                let bound = Bound::Ball { radius: moved.l1, support: Support::Single };
-                let mechanism = LaplaceVector::new(bound, 2, *law.scale()).map_err(|error| wrong(&error))?;
-                Ok(mechanism.cost(&alone))
-            }
-        }
-    }
-}
+/// How many rows caps leave is told from this share of what a measure gets, before caps and after them.
+const KEPT_SHARE: f64 = 0.02;
 
 /// A number with four digits.
 pub(crate) fn short(value: f64) -> String {
@@ -107,6 +43,8 @@ pub(crate) struct PartNoise {
     pub(crate) measures: Vec<Noise>,
     pub(crate) ranges: Vec<Noise>,
     pub(crate) keys: Option<Keys>,
+    /// On the number of rows before caps and after them, where that is told.
+    pub(crate) kept: Option<[Noise; 2]>,
 }
 
 /// The noise of a whole plan, and what it costs.
@@ -173,7 +111,8 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
         .filter(|part| is_private(part))
         .map(|part| {
             let keys = if part.groups == Groups::Selected { KEYS_SHARE } else { 0.0 };
-            part.measures.len() as f64 + part.autos.len() as f64 * RANGE_SHARE + keys
+            let kept = if part.kept.is_some() { 2.0 * KEPT_SHARE } else { 0.0 };
+            part.measures.len() as f64 + part.autos.len() as f64 * RANGE_SHARE + keys + kept
         })
         .sum();
     let weights = weights.max(1.0);
@@ -245,6 +184,11 @@ fn shared_out(plan: &Plan, asked: (f64, f64), law: Law, weights: f64, rule: KeyR
                 costs.push(noise.cost(moved, rung)?);
             }
             costs.extend(noise.keys.as_ref().map(|keys| keys.cost(rung)));
+            if let (Some(kept), Some(noises)) = (&part.kept, &noise.kept) {
+                for (moved, noise) in kept.moved.iter().zip(noises) {
+                    costs.push(noise.cost(moved[i], rung)?);
+                }
+            }
         }
         charge.push((rung.clone(), Cost::Series(costs)));
     }
@@ -268,7 +212,15 @@ fn part_noise(part: &Part, rungs: &[Rung], law: Law, weights: f64, rule: KeyRule
         }
         _ => None,
     };
-    Ok(PartNoise { measures, ranges, keys })
+    let kept = match &part.kept {
+        Some(kept) => {
+            let [before, after] = &kept.moved;
+            let noise = |moved: &[Sensitivity]| noise(law, moved[0], KEPT_SHARE / weights);
+            Some([noise(before)?, noise(after)?])
+        }
+        None => None,
+    };
+    Ok(PartNoise { measures, ranges, keys, kept })
 }
 
 fn keys(law: Law, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Result<Option<Keys>, QueryError> {

@@ -70,6 +70,12 @@ pub(super) fn file(path: &Path, threads: usize, hashes: &mut dyn FileHashes) -> 
     Ok(hash)
 }
 
+/// Whether a file is remembered as it is now.
+pub(super) fn is_known(path: &Path, hashes: &dyn FileHashes) -> bool {
+    let stamp = Stamp::of(path).ok();
+    stamp.is_some_and(|stamp| hashes.recall(&path.to_string_lossy(), stamp.size, stamp.modified_ns).is_some())
+}
+
 /// How much one thread hashes at a time: a power of two of BLAKE3's chunks, so that each is a subtree.
 const SEGMENT: u64 = 1 << 25;
 /// How much is read at a time.

@@ -1,24 +1,60 @@
 //! Rows for learning: plain numbers, and whose they are.
 //!
-//! What comes out is as private as the rows. Rows come in the order of their files, whatever the number of threads, so that which of a user's rows
-//! count beyond a cap is the user's own business. Users and elements are told apart by a hash of their value, which depends on nothing else; should two
+//! What comes out is as private as the rows. That rows can be read at all, and how many numbers each has, follows from schema and training file alone
+//! ([`Tables::check_learning`]): a row that does not fit is left out or read as zeros ([`Misfits`]), and no message ever speaks of one. Rows come in the order
+//! of their files, whatever the number of threads. Users and elements are told apart by a hash of their value, which depends on nothing else; should two
 //! ever share one, they would be one unit, which protects both.
+
+mod open;
 
 use crate::engine::{planning, running};
 use crate::error::QueryError;
 use crate::release::Tables;
 use crate::source::schema::in_words;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, RecordBatch};
-use datafusion::arrow::buffer::ScalarBuffer;
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type, UInt8Type};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use futures::StreamExt;
+use open::{Opened, Values, opens, soft, width_of};
+use std::collections::BTreeMap;
 use whit_account::ledger::Books;
 use whit_core::declare::{UserKey, nearest};
+
+/// What happens to a row of which something is missing, is no number, is too large, has another length than was declared, or is none of the classes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Misfits {
+    /// It is as if it were not there. For units of which a row may come or go.
+    #[default]
+    LeftOut,
+    /// What does not fit is read as 0 (and as the first class), and the row stays. For units whose rows stay in view: how many there are is public.
+    Zero,
+}
+
+/// Which numbers a target may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fits {
+    /// Every number.
+    #[default]
+    Any,
+    /// 0 or more: counts.
+    NotNegative,
+    /// 0 or 1.
+    ZeroOrOne,
+}
+
+/// What is to be told.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The column.
+    pub column: &'a str,
+    /// The names of its classes; a column of numbers has their places, from 0.
+    pub classes: Option<&'a [String]>,
+    /// What it may be, where it is a number.
+    pub fits: Fits,
+}
 
 /// What is read of each row.
 #[derive(Debug, Clone)]
@@ -27,16 +63,24 @@ pub struct Reading<'a> {
     pub dataset: &'a str,
     /// Columns of numbers, of lists of them, or of bytes; in order.
     pub features: &'a [String],
+    /// How many numbers a row has in columns whose type does not say so.
+    pub widths: &'a BTreeMap<String, usize>,
     /// Whether bytes are opened up to bits, the highest first.
     pub bits: bool,
-    /// The column to be told; nothing where nobody asks.
-    pub target: Option<&'a str>,
-    /// The names of its classes, where it is text.
-    pub classes: Option<&'a [String]>,
+    /// Every number is to become `scale · x + offset`: one for which that is infinite does not fit.
+    pub scaled: (f32, f32),
+    /// What is to be told; nothing where nobody asks.
+    pub target: Option<Target<'a>>,
     /// Which rows: an expression in SQL over columns of the table.
     pub filter: Option<&'a str>,
-    /// Whether users and elements are read.
-    pub owners: bool,
+    /// Whether users are read, where a column of them is declared.
+    pub users: bool,
+    /// Whether elements are.
+    pub elements: bool,
+    /// Whether a hash of what is read of each row is wanted, by which some rows can be chosen.
+    pub contents: bool,
+    /// What happens to rows that do not fit.
+    pub misfits: Misfits,
 }
 
 /// The features of some rows, row by row, as they come from the files. There may be more rows than memory holds, so they are handed on and not gathered.
@@ -54,25 +98,47 @@ pub type Sink<'a> = dyn FnMut(usize, Block<'_>) -> Result<(), QueryError> + 'a;
 /// What is told of all rows, beside their features.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Numbers {
-    /// How many features a row has.
-    pub width: usize,
-    /// How many of them each column has.
-    pub widths: Vec<usize>,
     /// The target of each row: a number, or that of its class.
     pub targets: Vec<f32>,
     /// The user of each row, where one is declared.
     pub users: Option<Vec<u64>>,
     /// The element of each row, where one is declared.
     pub elements: Option<Vec<u64>>,
+    /// A hash of what was read of each row, where it was wanted.
+    pub contents: Option<Vec<u64>>,
     /// How many rows there are.
     pub rows: usize,
+    /// Which rows were left out, counted from 0 as they came. For the owner only.
+    pub left_out: Vec<u64>,
 }
 
-/// Which columns of a filter are not public, so that a row that changes may come or go.
+/// What is known of a reading before a row is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filtered {
-    /// Their names.
+pub struct Checked {
+    /// Which columns of the filter are not public, so that a row that changes may come or go.
     pub private: Vec<String>,
+    /// How many numbers a row has in each of the feature columns.
+    pub widths: Vec<usize>,
+}
+
+/// Whose rows there are, for a unit that leaves that in view.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InView {
+    /// How many rows.
+    pub rows: usize,
+    /// The user of each, where one is declared.
+    pub users: Option<Vec<u64>>,
+}
+
+impl InView {
+    /// How many units there are: users, or rows where nobody has several.
+    pub fn units(&self) -> usize {
+        let Some(users) = &self.users else { return self.rows };
+        let mut users = users.clone();
+        users.sort_unstable();
+        users.dedup();
+        users.len()
+    }
 }
 
 fn own(name: &str) -> Expr {
@@ -85,8 +151,17 @@ impl Tables {
         self.fingerprint_of(&[dataset.to_owned()], books)
     }
 
-    /// Whether all that is to be read is there and of a kind that can be, and which columns of the filter are private. Reads no row.
-    pub fn check_learning(&self, reading: &Reading<'_>) -> Result<Filtered, QueryError> {
+    /// The same where the files are as they were when they were last read; nothing is read for it, and nothing said where they are not.
+    pub fn known_fingerprint_for_learning(
+        &self,
+        dataset: &str,
+        books: &mut Books,
+    ) -> Result<Option<String>, QueryError> {
+        self.known_fingerprint_of(&[dataset.to_owned()], books)
+    }
+
+    /// Whether all that is to be read is there and of a kind that can be, which columns of the filter are private, and how wide features are. Reads no row.
+    pub fn check_learning(&self, reading: &Reading<'_>) -> Result<Checked, QueryError> {
         let source = self.warehouse().source(reading.dataset)?;
         let kind_of = |name: &str| {
             let field = source.schema.field_with_name(name);
@@ -102,6 +177,13 @@ impl Tables {
         if reading.features.is_empty() {
             return Err(QueryError::asked("no features are named", "write features = [\"age\", \"income\"]"));
         }
+        if let Some(odd) = reading.widths.keys().find(|name| !reading.features.contains(name)) {
+            return Err(QueryError::asked(
+                format!("`widths` names `{odd}`, which is no feature"),
+                format!("features are: {}", reading.features.join(", ")),
+            ));
+        }
+        let mut widths = Vec::with_capacity(reading.features.len());
         for name in reading.features {
             let kind = kind_of(name)?;
             if !opens(kind) {
@@ -110,35 +192,41 @@ impl Tables {
                     "features are numbers, lists of numbers, or bytes: make it one where it is written",
                 ));
             }
+            let width = width_of(kind, reading.bits, reading.widths.get(name).copied());
+            widths.push(width.map_err(|(what, hint)| {
+                QueryError::asked(format!("`{}.{name}` {what}", reading.dataset), hint.replace("{name}", name))
+            })?);
         }
-        if let Some(target) = reading.target {
-            let kind = kind_of(target)?;
+        if let Some(Target { column, classes, .. }) = reading.target {
+            let kind = kind_of(column)?;
             let text = matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-            if text && reading.classes.is_none() {
+            if text && classes.is_none() {
                 return Err(QueryError::asked(
-                    format!("`{}.{target}` is text, and nothing says which classes there are", reading.dataset),
+                    format!("`{}.{column}` is text, and nothing says which classes there are", reading.dataset),
                     "name them: classes = [\"no\", \"yes\"]",
                 ));
             }
             if !text && !kind.is_numeric() && *kind != DataType::Boolean {
                 return Err(QueryError::asked(
-                    format!("`{}.{target}` is to be told, but is {}", reading.dataset, in_words(kind)),
+                    format!("`{}.{column}` is to be told, but is {}", reading.dataset, in_words(kind)),
                     "a target is a number, true or false, or one of some texts",
                 ));
             }
         }
-        let Some(filter) = self.filter_of(reading)? else { return Ok(Filtered::default()) };
+        let Some(filter) = self.filter_of(reading.dataset, reading.filter)? else {
+            return Ok(Checked { private: Vec::new(), widths });
+        };
         let public = source.dataset.unit.as_ref().map(|unit| unit.public.as_slice());
         let private = filter.column_refs().into_iter().map(|column| column.name.clone());
         let mut private: Vec<String> =
             private.filter(|name| public.is_some_and(|public| !public.contains(name))).collect();
         private.sort();
-        Ok(Filtered { private })
+        Ok(Checked { private, widths })
     }
 
     /// The filter as an expression that cannot fail.
-    fn filter_of(&self, reading: &Reading<'_>) -> Result<Option<Expr>, QueryError> {
-        reading.filter.map(|sql| self.row_wise(reading.dataset, sql)).transpose()
+    fn filter_of(&self, dataset: &str, filter: Option<&str>) -> Result<Option<Expr>, QueryError> {
+        filter.map(|sql| self.row_wise(dataset, sql)).transpose()
     }
 
     /// An expression over single rows of a data set.
@@ -156,263 +244,250 @@ impl Tables {
         crate::plan::allow::expression(expr, &mut never)
     }
 
+    /// The column of users, where one is declared.
+    fn user_of(&self, dataset: &str) -> Result<Option<&str>, QueryError> {
+        let unit = self.warehouse().source(dataset)?.dataset.unit.as_ref();
+        Ok(unit.and_then(|unit| unit.user.as_ref()).map(UserKey::column))
+    }
+
     /// Reads rows, and hands their features to a sink. What comes out is as private as they are, and for whoever learns only.
     pub fn rows_for_learning(&self, reading: &Reading<'_>, sink: &mut Sink<'_>) -> Result<Numbers, QueryError> {
-        self.check_learning(reading)?;
-        let unit = self.warehouse().source(reading.dataset)?.dataset.unit.as_ref();
-        let user = unit.and_then(|unit| unit.user.as_ref()).map(UserKey::column).filter(|_| reading.owners);
-        let element = self.element(reading.dataset).filter(|_| reading.owners).cloned();
-        let mut wanted: Vec<Expr> = Vec::new();
-        let mut want = |expr: Expr| wanted.push(expr.alias(format!("whit_{}", wanted.len())));
-        reading.features.iter().for_each(|name| want(own(name)));
-        let target = reading.target.map(own);
+        let widths = self.check_learning(reading)?.widths;
+        let user = self.user_of(reading.dataset)?.filter(|_| reading.users);
+        let element = self.element(reading.dataset).filter(|_| reading.elements).cloned();
+        let mut wanted: Vec<Expr> = reading.features.iter().map(|name| own(name)).collect();
+        let target = reading.target.map(|target| own(target.column));
         let parts = [target.is_some(), user.is_some(), element.is_some()];
-        [target, user.map(own), element].into_iter().flatten().for_each(&mut want);
-        let filter = self.filter_of(reading)?;
+        wanted.extend([target, user.map(own), element].into_iter().flatten());
+        let mut gathered = Gathered::new(reading, widths, parts);
+        self.each_batch(reading.dataset, reading.filter, wanted, &mut |batch| gathered.take(batch, sink))?;
+        Ok(gathered.numbers)
+    }
+
+    /// How many rows there are and whose they are. For feature and label units, whose neighbours agree on both, and for filters of public columns: no other
+    /// column is read.
+    pub fn in_view_for_learning(&self, dataset: &str, filter: Option<&str>) -> Result<InView, QueryError> {
+        let user = self.user_of(dataset)?;
+        let mut found = InView { rows: 0, users: user.map(|_| Vec::new()) };
+        let mut keys = Keys::default();
+        let wanted = vec![user.map_or_else(|| datafusion::prelude::lit(true), own)];
+        self.each_batch(dataset, filter, wanted, &mut |batch| {
+            found.rows += batch.num_rows();
+            if let Some(users) = &mut found.users {
+                users.extend(keys.hashes(dataset, "user", batch.column(0))?);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Goes through some expressions of the rows that a filter lets through, one batch after the other, so that rows come as they stand in their files.
+    fn each_batch(
+        &self,
+        dataset: &str,
+        filter: Option<&str>,
+        wanted: Vec<Expr>,
+        take: &mut dyn FnMut(&RecordBatch) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let filter = self.filter_of(dataset, filter)?;
+        let named = wanted.into_iter().enumerate().map(|(place, expr)| expr.alias(format!("whit_{place}")));
         self.runtime().block_on(async {
-            // One after the other, so that rows come as they stand in their files.
             let context = self.warehouse().context();
             // A state that made its own catalogue would put it in the place of the one that has the tables.
             let config = context.state().config().clone().with_create_default_catalog_and_schema(false);
             let config = config.with_target_partitions(1);
             let state = SessionStateBuilder::new_from_existing(context.state()).with_config(config).build();
-            let table = context.table(TableReference::bare(reading.dataset)).await.map_err(|error| planning(&error))?;
+            let table = context.table(TableReference::bare(dataset)).await.map_err(|error| planning(&error))?;
             let mut plan = LogicalPlanBuilder::from(table.into_unoptimized_plan());
             if let Some(filter) = filter {
                 plan = plan.filter(filter).map_err(|error| planning(&error))?;
             }
-            let plan = plan.project(wanted).and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))?;
+            let plan = plan.project(named).and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))?;
+            let plan = crate::evaluate::guarded(plan, &state)?;
             let physical = state.create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
             let stream = datafusion::physical_plan::execute_stream(physical, context.task_ctx());
             let mut stream = stream.map_err(|error| running(&error))?;
-            let mut gathered = Gathered::new(reading, parts);
             while let Some(batch) = stream.next().await {
-                gathered.take(&batch.map_err(|error| running(&error))?, sink)?;
+                take(&batch.map_err(|error| running(&error))?)?;
             }
-            Ok(gathered.numbers)
+            Ok(())
         })
     }
 }
 
-/// Whether a column can be opened up to numbers.
-fn opens(kind: &DataType) -> bool {
-    match kind {
-        DataType::List(inner) | DataType::LargeList(inner) | DataType::FixedSizeList(inner, _) => {
-            inner.data_type().is_numeric() || *inner.data_type() == DataType::Boolean
-        }
-        DataType::Binary
-        | DataType::LargeBinary
-        | DataType::BinaryView
-        | DataType::FixedSizeBinary(_)
-        | DataType::Boolean => true,
-        other => other.is_numeric(),
-    }
-}
+/// Turns values into hashes of them, and of nothing else.
+#[derive(Default)]
+struct Keys(Option<RowConverter>);
 
-struct Gathered<'a> {
-    reading: &'a Reading<'a>,
-    parts: [bool; 3],
-    numbers: Numbers,
-    keys: [Option<RowConverter>; 2],
-}
-
-impl<'a> Gathered<'a> {
-    fn new(reading: &'a Reading<'a>, parts: [bool; 3]) -> Self {
-        let numbers = Numbers {
-            users: parts[1].then(Vec::new),
-            elements: parts[2].then(Vec::new),
-            widths: vec![0; reading.features.len()],
-            ..Numbers::default()
-        };
-        Self { reading, parts, numbers, keys: [None, None] }
-    }
-
-    fn take(&mut self, batch: &RecordBatch, sink: &mut Sink<'_>) -> Result<(), QueryError> {
-        if batch.num_rows() == 0 {
-            return Ok(());
-        }
-        let columns = self.reading.features.len();
-        let mut opened = Vec::with_capacity(columns);
-        for (place, name) in self.reading.features.iter().enumerate() {
-            let one = open(batch.column(place), self.reading.bits)
-                .map_err(|why| QueryError::asked(format!("`{}.{name}` {why}", self.reading.dataset), REPAIR))?;
-            if self.numbers.rows > 0 && self.numbers.widths[place] != one.width {
-                let sentence = format!("`{}.{name}` has lists of different lengths", self.reading.dataset);
-                return Err(QueryError::asked(sentence, REPAIR));
-            }
-            self.numbers.widths[place] = one.width;
-            opened.push(one);
-        }
-        self.numbers.width = self.numbers.widths.iter().sum();
-        hand_on(&opened, batch.num_rows(), self.numbers.width, sink)?;
-        let mut next = columns;
-        if self.parts[0] {
-            self.targets(batch.column(next))?;
-            next += 1;
-        }
-        for (which, what) in [(1, "user"), (2, "element")] {
-            if self.parts[which] {
-                let hashes = self.hashes(which - 1, batch.column(next), what)?;
-                let all = if which == 1 { &mut self.numbers.users } else { &mut self.numbers.elements };
-                all.get_or_insert_default().extend(hashes);
-                next += 1;
-            }
-        }
-        self.numbers.rows += batch.num_rows();
-        Ok(())
-    }
-
-    fn targets(&mut self, column: &ArrayRef) -> Result<(), QueryError> {
-        let name = format!("`{}.{}`", self.reading.dataset, self.reading.target.unwrap_or_default());
-        if column.null_count() > 0 {
-            return Err(QueryError::asked(format!("{name} is missing in some rows"), REPAIR));
-        }
-        if let Some(classes) = self.reading.classes
-            && !column.data_type().is_numeric()
-        {
-            let texts =
-                soft(column, &DataType::Utf8).map_err(|why| QueryError::asked(format!("{name} {why}"), REPAIR))?;
-            for text in texts.as_string::<i32>().iter().flatten() {
-                let place = classes.iter().position(|class| class == text).ok_or_else(|| {
-                    QueryError::asked(
-                        format!("{name} has a value that is none of the {} classes", classes.len()),
-                        "name every class, or leave rows out with `where`",
-                    )
-                })?;
-                self.numbers.targets.push(place as f32);
-            }
-            return Ok(());
-        }
-        let opened = open(column, false).map_err(|why| QueryError::asked(format!("{name} {why}"), REPAIR))?;
-        debug_assert_eq!(opened.width, 1);
-        match opened.values {
-            Values::Bytes(values) => self.numbers.targets.extend(values.iter().map(|&byte| f32::from(byte))),
-            Values::Floats(values) => self.numbers.targets.extend_from_slice(&values),
-        }
-        Ok(())
-    }
-
-    /// A hash of each value, and of nothing else.
-    fn hashes(&mut self, which: usize, column: &ArrayRef, what: &str) -> Result<Vec<u64>, QueryError> {
-        if column.null_count() > 0 {
-            let sentence =
-                format!("some rows of `{}` have no {what}, so whose they are is not known", self.reading.dataset);
-            return Err(QueryError::asked(sentence, "leave them out with `where`"));
-        }
+impl Keys {
+    fn hashes(&mut self, dataset: &str, what: &str, column: &ArrayRef) -> Result<Vec<u64>, QueryError> {
         let wrong = |error: datafusion::arrow::error::ArrowError| {
-            QueryError::failed(format!("the {what} of `{}` cannot be read: {error}", self.reading.dataset))
+            QueryError::failed(format!("the {what} of `{dataset}` cannot be read: {error}"))
         };
-        let converter = match &mut self.keys[which] {
+        let converter = match &mut self.0 {
             Some(converter) => converter,
             empty => empty.insert(RowConverter::new(vec![SortField::new(column.data_type().clone())]).map_err(wrong)?),
         };
         let rows = converter.convert_columns(std::slice::from_ref(column)).map_err(wrong)?;
-        let hash = |row: datafusion::arrow::row::Row<'_>| {
-            let hash = blake3::hash(row.as_ref());
-            u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default())
+        Ok(rows.iter().map(|row| short(&blake3::hash(row.as_ref()))).collect())
+    }
+}
+
+fn short(hash: &blake3::Hash) -> u64 {
+    u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default())
+}
+
+struct Gathered<'a> {
+    reading: &'a Reading<'a>,
+    widths: Vec<usize>,
+    parts: [bool; 3],
+    numbers: Numbers,
+    keys: [Keys; 2],
+    /// How many rows came, with those that were left out.
+    came: u64,
+}
+
+impl<'a> Gathered<'a> {
+    fn new(reading: &'a Reading<'a>, widths: Vec<usize>, parts: [bool; 3]) -> Self {
+        let numbers = Numbers {
+            users: parts[1].then(Vec::new),
+            elements: parts[2].then(Vec::new),
+            contents: reading.contents.then(Vec::new),
+            ..Numbers::default()
         };
-        Ok(rows.iter().map(hash).collect())
+        Self { reading, widths, parts, numbers, keys: [Keys::default(), Keys::default()], came: 0 }
+    }
+
+    fn take(&mut self, batch: &RecordBatch, sink: &mut Sink<'_>) -> Result<(), QueryError> {
+        let (columns, rows) = (self.reading.features.len(), batch.num_rows());
+        if rows == 0 {
+            return Ok(());
+        }
+        let mut fits = vec![true; rows];
+        let mut opened = Vec::with_capacity(columns);
+        for (place, &width) in self.widths.iter().enumerate() {
+            let one = Opened::of(batch.column(place), width, self.reading.bits, self.reading.scaled, &mut fits);
+            opened.push(one.map_err(|why| self.engine(place, &why))?);
+        }
+        let mut next = columns;
+        let mut targets = None;
+        if let Some(target) = self.reading.target.filter(|_| self.parts[0]) {
+            let told = told(batch.column(next), target, &mut fits);
+            targets = Some(told.map_err(|why| QueryError::failed(format!("`{}` {why}", target.column)))?);
+            next += 1;
+        }
+        let mut owners: [Option<Vec<u64>>; 2] = [None, None];
+        for (which, what) in ["user", "element"].into_iter().enumerate() {
+            if !self.parts[which + 1] {
+                continue;
+            }
+            let column = batch.column(next);
+            // A row without a user or an element is nobody's; where rows stay in view, all such are one user's.
+            if let Some(nulls) = column.logical_nulls() {
+                fits.iter_mut().zip(&nulls).for_each(|(fits, there)| *fits &= there);
+            }
+            owners[which] = Some(self.keys[which].hashes(self.reading.dataset, what, column)?);
+            next += 1;
+        }
+        let first = self.came;
+        self.came += rows as u64;
+        let mut kept = rows;
+        if self.reading.misfits == Misfits::LeftOut && fits.contains(&false) {
+            kept = fits.iter().filter(|fits| **fits).count();
+            let out = fits.iter().zip(first..).filter(|(fits, _)| !**fits).map(|(_, row)| row);
+            self.numbers.left_out.extend(out);
+            opened.iter_mut().for_each(|one| one.retain(&fits));
+            for values in owners.iter_mut().flatten() {
+                keep(values, &fits);
+            }
+            if let Some(targets) = &mut targets {
+                keep(targets, &fits);
+            }
+        }
+        if kept == 0 {
+            return Ok(());
+        }
+        if let Some(contents) = &mut self.numbers.contents {
+            contents.extend((0..kept).map(|row| content(&opened, targets.as_deref(), row)));
+        }
+        hand_on(&opened, kept, self.widths.iter().sum(), sink)?;
+        self.numbers.targets.extend(targets.into_iter().flatten());
+        let [users, elements] = owners;
+        for (all, some) in [(&mut self.numbers.users, users), (&mut self.numbers.elements, elements)] {
+            if let (Some(all), Some(some)) = (all, some) {
+                all.extend(some);
+            }
+        }
+        self.numbers.rows += kept;
+        Ok(())
+    }
+
+    /// What an engine could not do, whatever is in the rows.
+    fn engine(&self, place: usize, why: &str) -> QueryError {
+        QueryError::failed(format!("`{}.{}` {why}", self.reading.dataset, self.reading.features[place]))
     }
 }
 
-const REPAIR: &str = "repair it where it is written, or leave such rows out with `where`";
-
-/// What cannot be cast is missing.
-fn soft(column: &ArrayRef, kind: &DataType) -> Result<ArrayRef, String> {
-    let options = CastOptions { safe: true, ..CastOptions::default() };
-    cast_with_options(column, kind, &options).map_err(|_| "cannot be read as numbers".to_owned())
+/// Keeps those that fit.
+fn keep<T>(values: &mut Vec<T>, fits: &[bool]) {
+    let mut flags = fits.iter();
+    values.retain(|_| flags.next().copied().unwrap_or(false));
 }
 
-/// A column as numbers.
-struct Opened {
-    values: Values,
-    /// How many a row has.
-    width: usize,
-}
-
-/// As they lie in the column, where that can be.
-#[derive(Debug, PartialEq)]
-enum Values {
-    Bytes(ScalarBuffer<u8>),
-    Floats(ScalarBuffer<f32>),
-}
-
-fn open(column: &ArrayRef, bits: bool) -> Result<Opened, String> {
-    if column.null_count() > 0 {
-        return Err("is missing in some rows".to_owned());
+/// A hash of one row's numbers and target.
+fn content(columns: &[Opened], targets: Option<&[f32]>, row: usize) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    for column in columns {
+        let range = row * column.width..(row + 1) * column.width;
+        match &column.values {
+            Values::Bytes(values) => hasher.update(&values[range]),
+            Values::Floats(values) => {
+                let bytes: Vec<u8> = values[range].iter().flat_map(|value| value.to_le_bytes()).collect();
+                hasher.update(&bytes)
+            }
+        };
     }
-    let rows = column.len();
-    let ragged = || "has lists of different lengths".to_owned();
-    match column.data_type() {
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => {
-            let (inner, width) = match column.data_type() {
-                DataType::FixedSizeList(_, _) => {
-                    let lists: &FixedSizeListArray = column.as_fixed_size_list();
-                    let width = lists.value_length() as usize;
-                    (lists.values().slice(lists.offset() * width, rows * width), width)
-                }
-                DataType::LargeList(_) => {
-                    let lists = column.as_list::<i64>();
-                    let width = even(lists.offsets().lengths()).ok_or_else(ragged)?;
-                    (lists.values().slice(lists.offsets()[0] as usize, rows * width), width)
-                }
-                _ => {
-                    let lists = column.as_list::<i32>();
-                    let width = even(lists.offsets().lengths()).ok_or_else(ragged)?;
-                    (lists.values().slice(lists.offsets()[0] as usize, rows * width), width)
-                }
-            };
-            if width == 0 {
-                return Err("has empty lists".to_owned());
-            }
-            Ok(Opened { values: flat(&inner)?, width })
-        }
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-            let bytes = soft(column, &DataType::Binary)?;
-            let bytes = bytes.as_binary::<i32>();
-            let width = even(bytes.offsets().lengths()).ok_or_else(|| "has bytes of different lengths".to_owned())?;
-            if width == 0 {
-                return Err("has no bytes".to_owned());
-            }
-            let all = ScalarBuffer::new(bytes.values().clone(), bytes.offsets()[0] as usize, rows * width);
-            if bits {
-                let opened = all.iter().flat_map(|&byte| (0..8_u8).rev().map(move |bit| byte >> bit & 1));
-                return Ok(Opened { values: Values::Bytes(opened.collect()), width: width * 8 });
-            }
-            Ok(Opened { values: Values::Bytes(all), width })
-        }
-        _ => Ok(Opened { values: flat(column)?, width: 1 }),
+    if let Some(targets) = targets {
+        hasher.update(&targets[row].to_le_bytes());
     }
+    short(&hasher.finalize())
 }
 
-/// The one length of all.
-fn even(mut lengths: impl Iterator<Item = usize>) -> Option<usize> {
-    let first = lengths.next()?;
-    lengths.all(|length| length == first).then_some(first)
-}
-
-fn flat(values: &ArrayRef) -> Result<Values, String> {
-    if values.null_count() > 0 {
-        return Err("is missing in some rows".to_owned());
+/// What is to be told of each row, as a number. What does not fit is 0, and its row is marked.
+fn told(column: &ArrayRef, target: Target<'_>, fits: &mut [bool]) -> Result<Vec<f32>, String> {
+    let Target { classes, fits: range, .. } = target;
+    let words = classes.filter(|classes| match column.data_type() {
+        DataType::Boolean => classes.iter().any(|name| name == "true" || name == "false"),
+        other => !other.is_numeric(),
+    });
+    if let Some(classes) = words {
+        let texts = soft(column, &DataType::Utf8)?;
+        let place = |(text, fits): (Option<&str>, &mut bool)| {
+            let place = text.and_then(|text| classes.iter().position(|class| class == text));
+            *fits &= place.is_some();
+            place.unwrap_or(0) as f32
+        };
+        return Ok(texts.as_string::<i32>().iter().zip(fits).map(place).collect());
     }
-    let floats: ScalarBuffer<f32> = match values.data_type() {
-        DataType::UInt8 => return Ok(Values::Bytes(values.as_primitive::<UInt8Type>().values().clone())),
-        DataType::Boolean => {
-            return Ok(Values::Bytes(values.as_boolean().values().iter().map(u8::from).collect()));
-        }
-        DataType::Float32 => values.as_primitive::<Float32Type>().values().clone(),
-        _ => {
-            let numbers = soft(values, &DataType::Float64)?;
-            if numbers.null_count() > 0 {
-                return Err("is missing in some rows".to_owned());
-            }
-            numbers.as_primitive::<Float64Type>().values().iter().map(|&value| value as f32).collect()
-        }
+    let opened = Opened::of(column, 1, false, (1.0, 0.0), fits)?;
+    let numbers: Vec<f32> = match opened.values {
+        Values::Bytes(values) => values.iter().map(|&byte| f32::from(byte)).collect(),
+        Values::Floats(values) => values.to_vec(),
     };
-    if floats.iter().any(|value| !value.is_finite()) {
-        return Err("is not a number, or too large, in some rows".to_owned());
-    }
-    Ok(Values::Floats(floats))
+    let may_be = |value: f32| {
+        classes.is_none_or(|classes| value.fract() == 0.0 && (0.0..classes.len() as f32).contains(&value))
+            && match range {
+                Fits::Any => true,
+                Fits::NotNegative => value >= 0.0,
+                Fits::ZeroOrOne => value == 0.0 || value == 1.0,
+            }
+    };
+    let checked = numbers.into_iter().zip(fits).map(|(value, fits)| {
+        let good = may_be(value);
+        *fits &= good;
+        if good { value } else { 0.0 }
+    });
+    Ok(checked.collect())
 }
 
 /// So many numbers are brought together at a time: they stay in the nearer caches while columns are laid side by side.
@@ -469,114 +544,4 @@ impl Strip {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use datafusion::arrow::array::{
-        BinaryArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int64Array, ListArray, UInt8Array,
-    };
-    use datafusion::arrow::datatypes::Field;
-    use std::sync::Arc;
-
-    fn floats(column: &ArrayRef) -> (Vec<f32>, usize) {
-        match open(column, false).unwrap() {
-            Opened { values: Values::Floats(values), width } => (values.to_vec(), width),
-            Opened { values: Values::Bytes(_), .. } => panic!("bytes"),
-        }
-    }
-
-    fn bytes(column: &ArrayRef, bits: bool) -> (Vec<u8>, usize) {
-        match open(column, bits).unwrap() {
-            Opened { values: Values::Bytes(values), width } => (values.to_vec(), width),
-            Opened { values: Values::Floats(_), .. } => panic!("floats"),
-        }
-    }
-
-    fn said(column: &ArrayRef) -> String {
-        open(column, false).err().unwrap()
-    }
-
-    #[test]
-    fn lists_and_bytes_are_opened_up() {
-        let lists = |rows: Vec<Option<Vec<Option<f32>>>>| -> ArrayRef {
-            Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows))
-        };
-        let even: ArrayRef = lists(vec![Some(vec![Some(1.0), Some(2.0)]), Some(vec![Some(3.0), Some(4.0)])]);
-        assert_eq!(floats(&even), (vec![1.0, 2.0, 3.0, 4.0], 2));
-        assert_eq!(floats(&even.slice(1, 1)), (vec![3.0, 4.0], 2));
-        let fixed: ArrayRef = Arc::new(FixedSizeListArray::new(
-            Arc::new(Field::new_list_field(DataType::Float32, true)),
-            2,
-            Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0, 4.0])),
-            None,
-        ));
-        assert_eq!(floats(&fixed.slice(1, 1)), (vec![3.0, 4.0], 2));
-        let fixed: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter([[1_u8], [0x80]].into_iter()).unwrap());
-        assert_eq!(bytes(&fixed, false), (vec![1, 128], 1));
-        let (bits, width) = bytes(&fixed, true);
-        assert_eq!((width, bits[7], bits[8], bits.iter().sum::<u8>()), (8, 1, 1, 2));
-        let binary: ArrayRef = Arc::new(BinaryArray::from(vec![&[9, 8][..], &[7, 6], &[5, 4]]));
-        assert_eq!(bytes(&binary.slice(1, 2), false), (vec![7, 6, 5, 4], 2));
-        let small: ArrayRef = Arc::new(UInt8Array::from(vec![3, 200, 7]));
-        assert_eq!(bytes(&small.slice(1, 2), false), (vec![200, 7], 1));
-        let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false, true]));
-        assert_eq!(bytes(&flags.slice(1, 2), false), (vec![0, 1], 1));
-        let wide: ArrayRef = Arc::new(Int64Array::from(vec![1 << 40, -3]));
-        assert_eq!(floats(&wide), (vec![(1_i64 << 40) as f32, -3.0], 1));
-        let ragged = lists(vec![Some(vec![Some(1.0)]), Some(vec![Some(3.0), Some(4.0)])]);
-        assert!(said(&ragged).contains("different lengths"));
-        assert!(said(&lists(vec![Some(vec![None])])).contains("missing"));
-        assert!(said(&lists(vec![None])).contains("missing"));
-        for odd in [f64::NAN, 1e300] {
-            let odd: ArrayRef = Arc::new(Float64Array::from(vec![odd]));
-            assert!(said(&odd).contains("not a number"));
-        }
-        let odd: ArrayRef = Arc::new(Float32Array::from(vec![f32::NAN]));
-        assert!(said(&odd).contains("not a number"));
-    }
-
-    #[test]
-    fn columns_are_laid_side_by_side_and_stay_bytes_where_all_are() {
-        let bytes = |width: usize, rows: usize| Opened {
-            values: Values::Bytes((0..rows * width).map(|i| (i % 251) as u8).collect()),
-            width,
-        };
-        let floats = |width: usize, rows: usize| Opened {
-            values: Values::Floats((0..rows * width).map(|i| i as f32 * 0.5).collect()),
-            width,
-        };
-        let number = |opened: &Opened, at: usize| match &opened.values {
-            Values::Bytes(values) => f32::from(values[at]),
-            Values::Floats(values) => values[at],
-        };
-        for rows in [1, 7, 40_000] {
-            for columns in [
-                vec![bytes(3, rows)],
-                vec![bytes(2, rows), bytes(1, rows)],
-                vec![floats(2, rows), bytes(3, rows), floats(1, rows)],
-            ] {
-                let width = columns.iter().map(|column| column.width).sum();
-                let expected: Vec<f32> = (0..rows)
-                    .flat_map(|row| {
-                        let columns = columns.iter();
-                        columns.flat_map(move |one| (0..one.width).map(move |i| number(one, row * one.width + i)))
-                    })
-                    .collect();
-                let (mut found, mut whole) = (Vec::new(), true);
-                hand_on(&columns, rows, width, &mut |told, block| {
-                    assert_eq!(told, width);
-                    match block {
-                        Block::Bytes(values) => found.extend(values.iter().map(|&byte| f32::from(byte))),
-                        Block::Floats(values) => {
-                            whole = false;
-                            found.extend_from_slice(values);
-                        }
-                    }
-                    Ok(())
-                })
-                .unwrap();
-                assert_eq!(found, expected);
-                assert_eq!(whole, columns.iter().all(|column| matches!(column.values, Values::Bytes(_))));
-            }
-        }
-    }
-}
+mod tests;

@@ -95,6 +95,11 @@ impl Source {
         Ok(all.finalize().to_hex().to_string())
     }
 
+    /// Whether the hashes of all files are remembered, so that [`fingerprint`](Self::fingerprint) reads none.
+    pub(crate) fn is_known(&self, hashes: &dyn FileHashes) -> bool {
+        self.files.iter().all(|path| hash::is_known(path, hashes))
+    }
+
     /// What to do about a column that a private file may have, but that has no declared type; nothing where that is not the matter.
     pub fn untyped_hint(&self, name: &str) -> Option<String> {
         let lines = self.text.is_some() && !self.dataset.public;
@@ -191,6 +196,8 @@ pub fn runtime(threads: Option<usize>) -> Result<tokio::runtime::Runtime, QueryE
         .thread_name("whit")
         // Plans of deep expressions recurse deeply, and a stack that overflows takes the process with it.
         .thread_stack_size(16 << 20)
+        // The words of a panic may hold values of a row.
+        .on_thread_start(crate::evaluate::attempt::quiet_thread)
         .enable_all()
         .build()
         .map_err(|error| QueryError::failed(format!("the threads of the engine could not be started: {error}")))

@@ -85,8 +85,15 @@ fn by_hand(rows: &[&Row], measure: &Measure, grain: Grain) -> Option<i64> {
             (true, Some("centred sum")) => xs.iter().map(|&x| steps(x - 2.0, 18)).sum(),
             (true, Some(_)) => xs.iter().map(|&x| steps((x - 2.0) * (x - 2.0), 16)).sum(),
             (false, None) => ns.iter().sum(),
-            (false, Some("centred sum")) => ns.iter().map(|&n| n - 5).sum(),
-            (false, Some(_)) => ns.iter().map(|&n| (n - 5) * (n - 5)).sum(),
+            (false, Some(moment)) => {
+                // Where rows of one unit may come to count for less, the lattice is finer than that of whole numbers.
+                let fine = i64::from(grain != Grain::Row);
+                if moment == "centred sum" {
+                    ns.iter().map(|&n| (n - 5) << (18 * fine)).sum()
+                } else {
+                    ns.iter().map(|&n| ((n - 5) * (n - 5)) << (16 * fine)).sum()
+                }
+            }
         },
     })
 }

@@ -4,7 +4,10 @@
 mod ask;
 mod audit;
 mod brute;
+mod caps;
+mod coverage;
 mod lines;
 mod neighbours;
+mod refuse;
 mod room;
 mod small;

@@ -61,6 +61,16 @@ const WAYS: &[Way] = &[
         unit: "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.change = \"add-remove\"\nunit.caps = { rows_per_user = 4 }",
         keyed: false,
     },
+    Way {
+        name: "user, replace, few rows in all",
+        unit: "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.caps = { rows_per_user = 3, groups = 3 }",
+        keyed: false,
+    },
+    Way {
+        name: "user with elements",
+        unit: "unit.user = \"user_id\"\nunit.element = \"day\"\nunit.protect = \"user\"\nunit.caps = { elements_per_user = 2, rows_per_element = 2 }",
+        keyed: false,
+    },
     Way { name: "feature", unit: "unit.public = [\"shop\", \"day\"]\nunit.protect = \"feature\"", keyed: false },
     Way {
         name: "feature of a user",
@@ -77,7 +87,45 @@ const INNER: &str = "COUNT(DISTINCT tag), COUNT(DISTINCT x), MEDIAN(x), APPROX_P
 /// No ties, save between rows that are equal.
 const ORDER: &str = "ORDER BY n, x, shop, tag, day";
 
-/// Questions; T is the table, PLAIN and INNER are lists of aggregates, ORDER is an order without ties.
+/// A window function of any kind, over any frame, with or without ties, over a user's rows or some of them.
+fn any_window(dice: &mut Dice) -> String {
+    let function = dice.of(&[
+        "SUM(n % 7)",
+        "COUNT(x)",
+        "MIN(n)",
+        "MAX(x)",
+        "AVG(n % 7)",
+        "MEDIAN(n)",
+        "first_value(n)",
+        "last_value(x)",
+        "nth_value(n, 2)",
+        "lag(n)",
+        "lead(n, 2)",
+        "row_number()",
+        "ntile(2)",
+        "rank()",
+        "dense_rank()",
+        "cume_dist()",
+    ]);
+    let partition = dice.of(&["user_id", "user_id, day", "day, user_id", "user_id, shop", "user_id, tag, x > 1"]);
+    let order =
+        dice.of(&["", "ORDER BY shop", "ORDER BY day DESC", "ORDER BY tag, day", "ORDER BY n", "ORDER BY x, shop"]);
+    let frame = dice.of(&[
+        "",
+        "",
+        "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
+        "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+        "ROWS 2 PRECEDING",
+        "ROWS UNBOUNDED PRECEDING",
+        "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+        "RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+        "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    ]);
+    format!("{function} OVER (PARTITION BY {partition} {order} {frame})")
+}
+
+/// Questions; T is the table, PLAIN and INNER are lists of aggregates, ORDER is an order without ties, WINDOW and WINDOW2 are windows of any kind.
 const QUESTIONS: &[&str] = &[
     "SELECT PLAIN FROM T",
     "SELECT INNER FROM T",
@@ -123,6 +171,12 @@ const QUESTIONS: &[&str] = &[
     "SELECT COUNT(*), SUM(c) FROM (SELECT user_id, MAX(n) AS c FROM T GROUP BY user_id UNION ALL SELECT user_id, MIN(n) AS c FROM T GROUP BY user_id)",
     "SELECT u IS NULL, COUNT(*), SUM(m) FROM (SELECT b.user_id AS u, MAX(a.x) AS m FROM T a LEFT JOIN T b ON a.user_id = b.user_id AND a.day = b.day + 1 GROUP BY b.user_id) GROUP BY u IS NULL",
     "SELECT COUNT(*), SUM(x) FROM (SELECT a.x AS x, row_number() OVER (PARTITION BY b.user_id ORDER BY a.n, a.x, a.shop, a.tag, a.day, a.user_id) AS k FROM T a LEFT JOIN T b ON a.user_id = b.user_id AND a.day = b.day + 1) WHERE k % 2 = 0",
+    "SELECT COUNT(w), SUM(clamp(w, -5, 5)) FROM (SELECT WINDOW AS w FROM T)",
+    "SELECT shop, COUNT(w), SUM(clamp(w, -5, 5)), MEDIAN(clamp(w, 0, 4)) FROM (SELECT *, WINDOW AS w FROM T) GROUP BY shop",
+    "SELECT day, COUNT(*), SUM(x) FROM (SELECT *, WINDOW AS w, WINDOW2 AS v FROM T) WHERE w > 2 OR v > 1 GROUP BY day",
+    "SELECT w > 1, COUNT(*) FROM (SELECT *, WINDOW AS w FROM (SELECT *, WINDOW2 AS v FROM T) WHERE v IS NOT NULL) GROUP BY w > 1",
+    "SELECT COUNT(*), SUM(T.x) FROM regions, T WHERE T.shop = regions.shop AND x > 0",
+    "SELECT a.shop, COUNT(*), SUM(b.n), AVG(b.n) FROM T a, T b WHERE a.user_id = b.user_id GROUP BY a.shop",
 ];
 
 fn question(template: &str, table: &str) -> String {
@@ -132,6 +186,7 @@ fn question(template: &str, table: &str) -> String {
         .replace("INNER FROM", &format!("{INNER} FROM"));
     text.replace("FROM T", &format!("FROM {table}"))
         .replace("JOIN T ", &format!("JOIN {table} "))
+        .replace(", T ", &format!(", {table} "))
         .replace("T.", &format!("{table}."))
 }
 
@@ -325,6 +380,20 @@ fn compare(
                 *nearest = (nearest.0.max(ratio(l1, claimed.l1)), nearest.1.max(ratio(l2, claimed.l2)));
             }
         }
+        if let Some(kept) = &part.kept {
+            for (i, moved) in kept.moved.iter().enumerate() {
+                let (step, claimed) = (here.kept[i].abs_diff(there.kept[i]) as f64, moved[rung]);
+                if step > claimed.l1.min(claimed.l2) {
+                    found.fault(format!("{at} [{word}] rows before and after caps"), size, || {
+                        format!("  with {options}: number {i} moved by {step}; claimed {claimed:?}\n{}", show())
+                    });
+                }
+                if rung == 0 {
+                    let nearest = found.nearest.entry(format!("rows told at {:?} grain", part.grain)).or_default();
+                    nearest.0 = nearest.0.max(if i == 1 { step / claimed.l1 } else { 0.0 });
+                }
+            }
+        }
         if let Some(presence) = &part.presence {
             let (a, b) = (by_key(here, &here.presence), by_key(there, &there.presence));
             let counts = |of: &BTreeMap<String, &[i64]>, key: &String| of.get(key).map_or(0, |count| count[0]);
@@ -369,7 +438,7 @@ fn panic_fault() -> Result<(Plan, Vec<ExactPart>), whit_query::QueryError> {
 /// Tables of each unit, neighbours of each table at each rung, and questions to each pair.
 const TABLES: usize = 16;
 const NEIGHBOURS: usize = 4;
-const ASKED: usize = 8;
+const ASKED: usize = 10;
 
 fn try_way(number: usize, way: &'static Way) -> Found {
     let mut found = Found::default();
@@ -405,13 +474,17 @@ fn try_way(number: usize, way: &'static Way) -> Found {
     for family in tables.chunks(each) {
         let (base, neighbours) = family.split_last().unwrap();
         for _ in 0..ASKED {
-            let template = dice.of(QUESTIONS);
-            let asking = Asking { groups: Some(1 + dice.below(2)), rows: Some(1 + dice.below(3)), ..Asking::default() };
+            // A third of what is asked looks through a window.
+            let windows = QUESTIONS.iter().filter(|question| question.contains("WINDOW")).copied().collect::<Vec<_>>();
+            let asked = if dice.one_in(3) { dice.of(&windows) } else { dice.of(QUESTIONS) };
+            let template = asked.replace("WINDOW2", &any_window(&mut dice)).replace("WINDOW", &any_window(&mut dice));
+            let template = template.as_str();
+            let asking = Asking { groups: Some(1 + dice.below(3)), rows: Some(1 + dice.below(3)), ..Asking::default() };
             let sql = question(template, &base.0);
             if open.plan(&sql, &asking).is_err() {
                 continue; // refused, whatever the table holds
             }
-            planned.insert(template);
+            planned.insert(asked);
             let at = format!("{}: {template}", way.name);
             let options = format!("groups {}, rows {}", asking.groups.unwrap(), asking.rows.unwrap());
             let one = exact(&open, &sql, &asking);
@@ -526,6 +599,7 @@ fn the_order_of_rows_never_matters() {
             "SELECT tag, INNER FROM T GROUP BY tag",
             "SELECT shop, COUNT(*), SUM(x) FROM (SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY day) AS k FROM T) WHERE k = 1 GROUP BY shop",
             "SELECT SUM(f), COUNT(f) FROM (SELECT x - lag(x) OVER (PARTITION BY user_id, day ORDER BY shop) AS d, clamp(first_value(n) OVER (PARTITION BY user_id, day), 0, 10) AS f FROM T)",
+            "SELECT SUM(clamp(s, 0, 30)), SUM(clamp(m, 0, 9)) FROM (SELECT SUM(n % 10) OVER (PARTITION BY user_id ORDER BY shop ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s, MAX(n) OVER (PARTITION BY user_id ROWS 1 PRECEDING) AS m FROM T)",
             "SELECT SUM(m), SUM(l) FROM (SELECT user_id, MAX(x) AS m, MIN(x) AS l FROM T GROUP BY user_id)",
             "SELECT SUM(clamp(s, -50, 50)) FROM (SELECT user_id, SUM(n) AS s FROM T GROUP BY user_id)",
         ] {

@@ -7,6 +7,7 @@ use crate::number::{Wrong, brief, brief_down, brief_up};
 use crate::table::{Side, Table};
 use std::io::Write;
 use whit::query::explain::{self, Within};
+use whit::query::plan::Asking;
 
 /// See what a question would cost and how wrong it would be; nothing is charged.
 ///
@@ -19,12 +20,13 @@ use whit::query::explain::{self, Within};
 pub(super) struct Preview {
     /// The question; `-` reads it from standard input.
     sql: String,
-    /// Find the smallest ε with which every count and sum is off by no more than this: a number, or a percentage of --about.
+    /// Find the smallest ε with which every value is off by no more than this: a number, or a percentage of --about.
     #[arg(long, value_name = "ERROR", value_parser = goal)]
     within: Option<Goal>,
-    /// The size of value that a percentage is of. It is yours to say: looking it up would cost.
-    #[arg(long, value_name = "SIZE", default_value_t = 1000.0)]
-    about: f64,
+    /// About so many rows in a group, on which the errors of averages, spreads and quantiles depend and of which a percentage is; 1000
+    /// without it. It is yours to say: looking it up would cost.
+    #[arg(long, value_name = "ROWS", value_parser = rows)]
+    about: Option<f64>,
     /// Print JSON for programs instead of tables for people.
     #[arg(long)]
     json: bool,
@@ -51,15 +53,21 @@ fn goal(text: &str) -> Result<Goal, Wrong> {
     }
 }
 
+fn rows(text: &str) -> Result<f64, Wrong> {
+    let wrong = Wrong { range: "a number of rows, at least 1", hint: "write 20000" };
+    text.trim().parse().ok().filter(|rows: &f64| *rows >= 1.0 && *rows <= 1e15).ok_or(wrong)
+}
+
 impl Preview {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
         let sql = question(&self.sql)?;
         let tables = self.asked.tables()?;
-        let asking = self.limits.with(self.asked.asking());
+        let asking = self.limits.with(Asking { about: self.about, ..self.asked.asking() });
+        let about = self.about.unwrap_or(explain::ABOUT);
         let preview = match self.within {
             None => tables.preview(&sql, &asking)?,
             Some(Goal::Absolute(error)) => tables.within(&sql, &asking, Within::Absolute(error))?,
-            Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: self.about })?,
+            Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: about })?,
         };
         let mut books = self.asked.books_if_any(&tables)?;
         let fits = tables.fits(&sql, &preview, &asking, books.as_mut(), self.asked.analyst())?;
@@ -116,7 +124,10 @@ pub(super) fn write(preview: &explain::Preview, out: &mut dyn Write) -> Result<(
         let mut table = Table::new([("column", Side::Left), ("off by", Side::Left)]);
         for error in &preview.errors {
             let told = match error.within {
-                Some(within) => format!("± {} at {} %", brief_up(within), preview.confidence * 100.0),
+                Some(within) => {
+                    let words = if error.words.is_empty() { String::new() } else { format!(", {}", error.words) };
+                    format!("± {} at {} %{words}", brief_up(within), preview.confidence * 100.0)
+                }
                 None => error.words.clone(),
             };
             table.row([error.name.clone(), told]);

@@ -26,7 +26,7 @@ pub(crate) fn answer(columns: &[(&str, Role)], rows: Vec<Vec<Cell>>) -> Answer {
         entry: None,
         stored: false,
     };
-    let columns = columns.iter().map(|(name, role)| Column { name: (*name).into(), role: *role });
+    let columns = columns.iter().map(|(name, role)| Column { name: (*name).into(), role: *role, after_caps: false });
     Answer { columns: columns.collect(), rows, statement }
 }
 

@@ -138,6 +138,11 @@ pub(crate) fn account(answer: &Answer) -> Vec<(&'static str, Vec<String>)> {
     if unknown {
         intervals.push("± ? marks a value whose interval is not known".to_owned());
     }
+    let capped: Vec<&str> =
+        answer.columns.iter().filter(|column| column.after_caps).map(|column| column.name.as_str()).collect();
+    if !capped.is_empty() {
+        intervals.push(format!("after caps, see the notes: {}", capped.join(", ")));
+    }
     let ledger = match (statement.stored, statement.entry) {
         (true, Some(entry)) => vec![format!("read again from entry {entry}: nothing was charged this time")],
         (true, None) => vec!["read again: nothing was charged this time".to_owned()],

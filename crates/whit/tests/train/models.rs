@@ -24,9 +24,9 @@ fn directions_are_released_once_and_promised_with_the_steps() {
     // Less noise for the steps alone would have done.
     let plain = json(&room("not_projected", TRAINING), &["train", "train.toml", "--preview"]);
     assert!(card["noise"].as_f64().unwrap() > plain["card"]["noise"].as_f64().unwrap());
-    let score = json(&folder, &["evaluate", "train.toml"]);
+    let score = json(&folder, &["evaluate", "train.toml", "--owner"]);
     assert!(score["accuracy"].as_f64().unwrap() > 0.8, "{score}");
-    let told = json(&folder, &["predict", "model.safetensors", "--where", "split = 'test'"]);
+    let told = json(&folder, &["predict", "model.safetensors", "--owner", "--where", "split = 'test'"]);
     assert_eq!(told.as_array().unwrap().len(), 800);
     // The same again is free, and another model finds the directions in the ledger.
     assert_eq!(json(&folder, &["train", "train.toml"])["stored"], true);
@@ -58,7 +58,7 @@ fn images_are_learned_by_windows() {
     let model = "[model]\nname = \"convolutional\"\nimage = [1, 1, 2]\nhidden = [4]\n\
                  stages = [{ channels = 4, kernel = 1, stride = 1, padding = 0, pool = [1, 1] }]\n[optimiser]";
     let folder = room("images", &TRAINING.replace("[optimiser]", model).replace("epsilon = 1.0", "epsilon = 2.0"));
-    let trained = json(&folder, &["train", "train.toml"]);
+    let trained = json(&folder, &["train", "train.toml", "--owner"]);
     assert_eq!(trained["card"]["parameters"], 8 + 8 * 4 + 4 + 5, "{trained}");
     assert!(trained["private"]["accuracy"].as_f64().unwrap() > 0.6, "{trained}");
     let wrong = TRAINING.replace("[optimiser]", &model.replace("[1, 1, 2]", "[1, 2, 2]"));
@@ -162,6 +162,7 @@ fn parameters_come_with_intervals_that_are_promised_with_the_steps() {
     assert_eq!(entries(&folder), 2);
     let (code, table, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 0 && table.contains("95 % interval") && table.contains("constant"), "{table}{talk}");
+    assert!(table.contains("Shortened by the clip or the curvature's bound"), "{table}");
     // Another bound is another release, of a model of its own: the old card does not speak for it.
     let preview = |training: String| {
         std::fs::write(folder.join("train.toml"), training).unwrap();
@@ -169,6 +170,16 @@ fn parameters_come_with_intervals_that_are_promised_with_the_steps() {
     };
     assert_eq!(preview(REGRESSION.replace("curvature = 1.8", "curvature = 2.5")), false);
     assert_eq!(preview(REGRESSION.to_owned()), true);
+    // A clip that shortens two gradients of three moves parameters: the model is there, and no interval that would miss.
+    std::fs::write(folder.join("whit.toml"), EVENTS.replace("epsilon = 3.0", "epsilon = 9.0")).unwrap();
+    std::fs::write(folder.join("train.toml"), REGRESSION.replace("clip = 2.0", "clip = 0.2")).unwrap();
+    let (code, table, talk) = whit(&folder, &["train", "train.toml"]);
+    assert!(code == 0 && table.contains("there are no intervals: about "), "{table}{talk}");
+    assert!(table.contains("were shortened") && table.contains("clip at a larger norm"), "{table}");
+    let told = json(&folder, &["train", "train.toml"]);
+    assert!(told["intervals"]["shortened"][0].as_f64().unwrap() > 0.5, "{told}");
+    assert!(told["intervals"]["parameters"].as_array().unwrap().is_empty(), "{told}");
+    std::fs::write(folder.join("train.toml"), REGRESSION).unwrap();
     // Columns that say the same leave parameters open: the model is there, and why it has no intervals.
     let twice = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
     let twice = twice.lines().map(|line| {
@@ -203,6 +214,46 @@ fn intervals_that_no_theorem_is_about_are_refused_before_anything_is_charged() {
     refused("interval_tight", REGRESSION, &tight, 3, &["nothing was charged"]);
 }
 
+/// What is said of a clip comes from features alone, which are public where a label is the unit: other labels change no letter of it.
+#[test]
+fn a_clip_that_loses_labels_is_told_and_none_need_be_given() {
+    let declared = "[dataset.visits]\nsource = 'visits.csv'\nunit.label = 'y'\nunit.protect = 'label'\n\
+                    budget.label = { epsilon = 9.0, delta = 1e-6, currency = 'renyi' }\n";
+    let said = |name: &str, training: &str, flip: bool| {
+        let folder = room(name, training);
+        std::fs::write(folder.join("whit.toml"), declared).unwrap();
+        if flip {
+            let rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
+            let flipped = rows.replace(",0,no,", ",2,no,").replace(",1,yes,", ",0,no,").replace(",2,no,", ",1,yes,");
+            std::fs::write(folder.join("visits.csv"), flipped).unwrap();
+        }
+        let (code, card, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
+        assert_eq!(code, 0, "{talk}");
+        (card, talk)
+    };
+    let (_, talk) = said("label_clip", TRAINING, false);
+    assert!(talk.contains("privacy.clip = 1 shortens the label's part of the gradient of 100 % of units"), "{talk}");
+    assert!(talk.contains("leave privacy.clip out"), "{talk}");
+    let without = TRAINING.replace("clip = 1.0\n", "");
+    let (card, talk) = said("label_no_clip", &without, false);
+    assert!(talk.contains("privacy.clip is not given, and is 1.7"), "{talk}");
+    let clip = |card: &str| card.lines().find(|line| line.starts_with("clip ")).map(str::to_owned);
+    assert!(clip(&card).is_some_and(|clip| clip.contains(" 1.7")), "{card}");
+    let (flipped, same) = said("label_no_clip_flipped", &without, true);
+    assert_eq!((clip(&flipped), same), (clip(&card), talk));
+    let wide = TRAINING.replace("clip = 1.0\n", "clip = 2.0\n");
+    assert!(!said("label_wide_clip", &wide, false).1.contains("clip"), "nothing is shortened");
+    refused("no_clip", &without, DECLARED, 2, &["privacy.clip is missing"]);
+    for scale in ["0.0", "1e-38", "inf"] {
+        let scaled = TRAINING.replace("classes = 2", &format!("classes = 2\nscale = {scale}"));
+        refused("scaled", &scaled, DECLARED, 2, &["between 2^-100 and 2^100"]);
+    }
+    for clip in ["0.0", "1e-40", "1e40"] {
+        let clipped = TRAINING.replace("clip = 1.0", &format!("clip = {clip}"));
+        refused("clipped", &clipped, DECLARED, 2, &["between 2^-100 and 2^100"]);
+    }
+}
+
 const LABELS: &str = r#"
 [dataset.visits]
 source = "visits.csv"
@@ -228,7 +279,7 @@ fn labels_are_told_once_and_learned_from_for_nothing() {
     std::fs::write(folder.join("whit.toml"), &by_row).unwrap();
     let (code, preview, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
     assert!(code == 0 && preview.contains("it fits the budget") && entries(&folder) == 0, "{preview}{talk}");
-    let trained = json(&folder, &["train", "train.toml"]);
+    let trained = json(&folder, &["train", "train.toml", "--owner"]);
     let card = &trained["card"];
     let epsilon = card["rungs"][0]["epsilon"].as_f64().unwrap();
     assert!((0.999..=1.0).contains(&epsilon) && card["delta"] == 0.0, "pure, and all of it: {card}");
@@ -247,11 +298,15 @@ fn labels_are_told_once_and_learned_from_for_nothing() {
     }
     assert_eq!(entries(&folder), 5);
     assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
-    // Whoever trains on other rows than the ledger knows of is not told: that is for their owner.
+    // The owner is told of other rows than the ledger knows of, and nobody else.
     let rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
     std::fs::write(folder.join("visits.csv"), rows + "u1,t1,0.1,0.2,0,no,train\n").unwrap();
     let (code, _, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
     assert!(code == 0 && !talk.contains("changed"), "{talk}");
+    let (_, _, talk) = whit(&folder, &["train", "train.toml", "--owner"]);
+    assert!(!talk.contains("changed"), "{talk}");
+    let log = std::fs::read_to_string(folder.join("whit.ledger.log")).unwrap();
+    assert!(log.contains("visits: the data changed"), "{log}");
 }
 
 #[test]
@@ -290,6 +345,7 @@ fn one_telling_is_not_taken_for_another() {
 fn telling_that_is_killed_pays_once() {
     // The prior is learned between the reservation and the commit, and that takes a while.
     let training = told("{ two-stages = { first = 0.5 } }").replace("steps = 60", "steps = 30000");
+    let training = training.replace("checkpoint_every = 7", "checkpoint_every = 5000");
     let folder = room("telling_killed", &training);
     std::fs::write(folder.join("whit.toml"), LABELS.replace("unit.user = \"user\"\n", "").replace("3.0", "1.5"))
         .unwrap();

@@ -11,7 +11,7 @@
 //! result and subtracted from the lower one, as is a bound on the rounding of the transform (entry by entry, since each
 //! butterfly errs by at most a multiple of the sum of the sizes that enter it: 8·ε₀·log₂N per unit of ℓ1 norm).
 
-use super::lattice::Lattice;
+use super::lattice::{Lattice, sum_of};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
@@ -44,7 +44,7 @@ pub(crate) struct Window {
 fn exponents(points: impl Iterator<Item = (f64, f64)>, theta: f64) -> (Vec<f64>, f64) {
     let all: Vec<f64> = points.map(|(l, p)| theta * l + p.ln()).collect();
     let peak = all.iter().copied().fold(f64::MIN, f64::max);
-    let sum: f64 = all.iter().map(|exponent| (exponent - peak).exp()).sum();
+    let sum = sum_of(all.iter().map(|exponent| (exponent - peak).exp()));
     (all, peak + sum.ln())
 }
 
@@ -132,8 +132,13 @@ impl Steps<'_> {
         law.mass.iter().zip(law.start..).map(move |(&mass, i)| (i as f64 * step + law.offset, mass))
     }
 
+    /// K(θ), raised by what the rounding of every exponent may come to in all steps.
     fn cumulant(&self, theta: f64) -> f64 {
-        self.laws.iter().map(|(law, times)| exponents(self.points(law), theta).1 * *times as f64).sum()
+        let rounding = |law: &Lattice| 2.0 * f64::EPSILON * (4.0 + theta * law.reach() * self.step);
+        self.laws
+            .iter()
+            .map(|(law, times)| (exponents(self.points(law), theta).1 + rounding(law)) * *times as f64)
+            .sum()
     }
 
     /// The window [low, low + 2^n·step) of the composed law under the tilt θ > 0.
@@ -262,6 +267,7 @@ impl Window {
         let (keep, drop) = ((-self.step).exp(), -(-self.step).exp_m1());
         // Mass is untilted by a factor that grows by the same ratio from point to point; it is set anew now and then.
         let (mut weight, ratio) = (0.0, (self.theta * self.step).exp());
+        let factor = self.factor(upper);
         for k in (0..self.tilted.len()).rev() {
             // `tail` is at ε = l_k; here is the step from l_k to l_k − h, which adds the mass at l_k.
             let at = self.start + k as f64 * self.step;
@@ -270,7 +276,7 @@ impl Window {
             }
             weight =
                 if k % 64 == 0 || weight == 0.0 { (self.cumulant - self.theta * at).exp() } else { weight * ratio };
-            let mass = self.tilted(k, upper) * weight * if upper { 1.0 + 1e-13 } else { 1.0 - 1e-13 };
+            let mass = self.tilted(k, upper) * weight * factor;
             // δ at ε in [l_k − h, l_k]: Σ_{l ≥ l_k} p(1 − e^(ε−l)) = S − e^(ε−l_k)·R with S and R the sums at l_k.
             let shrunk = tail.shrunk + mass;
             let sum = tail.delta + shrunk;
@@ -315,7 +321,7 @@ impl Window {
 
     /// What makes up for the blur, on the safe side.
     fn factor(&self, upper: bool) -> f64 {
-        if upper { 1.0 + self.blur } else { (1.0 - self.blur).max(0.0) }
+        if upper { self.blur.exp() } else { (-self.blur).exp() }
     }
 
     /// The loss of the window's first point: where `epsilon` finds nothing, δ is small enough here.

@@ -3,6 +3,7 @@
 //! The loss is ln dP/dQ of the output. A law is read along a coordinate u in which the loss never falls: the output
 //! itself for mixtures of Gaussians, the loss where there is no better one. Nothing here is discretised yet.
 
+use crate::accountant::pair::ln_add;
 use crate::normal::upper_tail;
 
 /// The mass that P and that Q give to one event.
@@ -25,6 +26,15 @@ pub(crate) trait Curve {
     /// Coordinates that hold all but far less than any δ of P; between them the loss is finite.
     fn span(&self) -> (f64, f64);
 
+    /// By how much the loss at [`place`](Self::place)`(l)`, which is u, may differ from l: what rounding leaves.
+    fn astray(&self, _u: f64) -> f64 {
+        0.0
+    }
+    /// How many Gaussians are added up at each u, or 1: what a question costs in time.
+    fn parts(&self) -> usize {
+        1
+    }
+
     /// By how much a tail of size 1 may be off, relatively: the complementary error function and a few products.
     fn rounding(&self) -> f64 {
         16.0 * f64::EPSILON
@@ -37,7 +47,74 @@ pub(crate) trait Curve {
     }
 }
 
-/// A mixture of unit Gaussians against another: Σ wᵢ·N(mᵢ, 1), with the loss non-decreasing above `floor`.
+/// Means beyond this are as good as infinite: a loss below 600, or an overlap that is a number at all, is more than 50
+/// deviations away from each of them.
+pub(crate) const FAR: f64 = 200.0;
+/// So many deviations away from the drawn means, the undrawn one tells the coin: the two overlap by less than e^-800.
+pub(crate) const APART: f64 = 80.0;
+
+/// The u between the ends of `span` at which a rising loss is `loss`; infinite where it never gets there.
+///
+/// `sharp` is the largest slope that the loss can have. From a neighbour Newton's method needs two or three steps; each
+/// squares the error, so that after a step of 1e-8/sharp the loss is off by rounding only.
+fn solve(
+    loss_and_slope: impl Fn(f64) -> (f64, f64),
+    (mut low, mut high): (f64, f64),
+    sharp: f64,
+    loss: f64,
+    near: f64,
+) -> f64 {
+    let mut u = near;
+    for _ in 0..6 {
+        let (value, slope) = loss_and_slope(u);
+        let step = (loss - value) / slope;
+        u += step;
+        if !(u > low && u < high) {
+            break;
+        }
+        if step.abs() * (1.0 + sharp) <= 1e-8 {
+            return u;
+        }
+    }
+    if loss_and_slope(high).0 <= loss {
+        return f64::INFINITY;
+    }
+    if loss_and_slope(low).0 >= loss {
+        return f64::NEG_INFINITY;
+    }
+    // Newton's method, kept inside a bracket that every step shrinks.
+    let mut u = if near > low && near < high { near } else { f64::midpoint(low, high) };
+    for _ in 0..200 {
+        let (value, slope) = loss_and_slope(u);
+        if value < loss {
+            low = u;
+        } else {
+            high = u;
+        }
+        let next = u + (loss - value) / slope;
+        let next = if next > low && next < high { next } else { f64::midpoint(low, high) };
+        let step = (next - u).abs();
+        u = next;
+        if step <= 2e-16 * u.abs().max(1e-300) {
+            break;
+        }
+    }
+    u
+}
+
+/// Places around means that follow Gaussians of deviation 1 closely enough to plan with.
+fn knots_around(means: impl Iterator<Item = f64>, (low, high): (f64, f64)) -> Vec<f64> {
+    let offsets = (-76..=76).map(|i: i32| f64::from(i) / 2.0).chain((-64..=64).map(|i: i32| f64::from(i) / 8.0));
+    let offsets: Vec<f64> = offsets.collect();
+    let mut knots: Vec<f64> = means.flat_map(|m| offsets.iter().map(move |o| m + o)).collect();
+    knots.retain(|u| *u > low && *u < high);
+    knots.extend([low, high]);
+    knots.sort_by(f64::total_cmp);
+    knots.dedup_by(|a, b| *a - *b < 1e-3);
+    knots
+}
+
+/// A mixture of unit Gaussians against another: Σ wᵢ·N(mᵢ, 1), with a loss that never falls.
 #[derive(Debug, Clone)]
 pub(crate) struct Mixture {
     /// (weight, logarithm of the weight, mean), of P.
@@ -46,21 +123,20 @@ pub(crate) struct Mixture {
     q: Vec<(f64, f64, f64)>,
     /// Every mean, with its weight in P and in Q.
     means: Vec<(f64, f64, f64)>,
-    /// Where the loss begins to rise.
-    floor: f64,
     largest: f64,
 }
 
 fn components(parts: &[(f64, f64)]) -> Vec<(f64, f64, f64)> {
-    parts.iter().filter(|part| part.0 > 0.0).map(|&(weight, mean)| (weight, weight.ln(), mean)).collect()
+    let near = |mean: f64| mean.clamp(-FAR, FAR); // see `FAR`
+    parts.iter().filter(|part| part.0 > 0.0).map(|&(weight, mean)| (weight, weight.ln(), near(mean))).collect()
 }
 
 impl Mixture {
     pub(crate) fn new(p: &[(f64, f64)], q: &[(f64, f64)]) -> Self {
-        let largest = p.iter().chain(q).map(|part| part.1.abs()).fold(0.0, f64::max);
         let (p, q) = (components(p), components(q));
+        let largest = p.iter().chain(&q).map(|part| part.2.abs()).fold(0.0, f64::max);
         let means = Self::means(&p, &q);
-        Self { p, q, means, floor: f64::NEG_INFINITY, largest }
+        Self { p, q, means, largest }
     }
 
     fn means(p: &[(f64, f64, f64)], q: &[(f64, f64, f64)]) -> Vec<(f64, f64, f64)> {
@@ -72,15 +148,9 @@ impl Mixture {
         means.into_iter().map(|m| (m, weight(p, m), weight(q, m))).collect()
     }
 
-    /// (1−q)N(0) + qN(reach) against (1−q)N(0) + qN(reach − apart), in units of the noise. Its loss rises where it is
-    /// positive, and everywhere if apart ≥ reach.
-    pub(crate) fn pair(rate: f64, reach: f64, apart: f64) -> Self {
-        let other = reach - apart;
-        let mut pair = Self::new(&[(1.0 - rate, 0.0), (rate, reach)], &[(1.0 - rate, 0.0), (rate, other)]);
-        if other > 0.0 && rate < 1.0 {
-            pair.floor = pair.lowest(reach - apart / 2.0);
-        }
-        pair
+    /// (1−q)N(0) + qN(reach) against N(0), in units of the noise.
+    pub(crate) fn sided(rate: f64, reach: f64) -> Self {
+        Self::new(&[(1.0 - rate, 0.0), (rate, reach)], &[(1.0, 0.0)])
     }
 
     /// Mirrored and with P and Q swapped: the other direction.
@@ -89,7 +159,7 @@ impl Mixture {
         let mirror = |parts: &[(f64, f64, f64)]| parts.iter().map(|&(w, ln, m)| (w, ln, 0.0 - m)).collect::<Vec<_>>();
         let (p, q) = (mirror(&self.q), mirror(&self.p));
         let means = Self::means(&p, &q);
-        Self { p, q, means, floor: f64::NEG_INFINITY, largest: self.largest }
+        Self { p, q, means, largest: self.largest }
     }
 
     /// ln Σ wᵢ·exp(mᵢ·u − mᵢ²/2), and the mean of mᵢ under those weights, which is its slope.
@@ -100,14 +170,17 @@ impl Mixture {
         // The weights add up to 1, so that the logarithm of a sum close to 1 is seen to the last digit.
         let largest = parts.iter().map(|&(_, _, m)| m * (u - m / 2.0)).fold(f64::NEG_INFINITY, f64::max);
         if largest < 600.0 {
-            let (mut excess, mut slope) = (0.0, 0.0);
+            let (mut excess, mut sum, mut slope) = (0.0, 0.0, 0.0);
             for &(w, _, m) in parts {
                 let power = m * (u - m / 2.0);
+                let term = w * power.exp();
                 excess += w * power.exp_m1();
-                // Not w + w·(e^power − 1), which far to the left is nothing but rounding, of either sign: the sign of a slope tells where a loss is lowest.
-                slope += w * power.exp() * m;
+                sum += term;
+                // Not w + w·(e^power − 1), which far to the left is nothing but rounding, of either sign.
+                slope += term * m;
             }
-            return (excess.ln_1p(), slope / (1.0 + excess));
+            // Far below 1 it is the excess that is nothing but rounding: a rate of 1 − 1e-16 leaves 1e-16 of the sum.
+            return (if excess > -0.5 { excess.ln_1p() } else { sum.ln() }, slope / sum);
         }
         let peak = parts.iter().map(|&(_, ln, m)| ln + m * (u - m / 2.0)).fold(f64::NEG_INFINITY, f64::max);
         let (mut sum, mut slope) = (0.0, 0.0);
@@ -122,16 +195,6 @@ impl Mixture {
     fn loss_and_slope(&self, u: f64) -> (f64, f64) {
         let (p, q) = (Self::tilt(&self.p, u), Self::tilt(&self.q, u));
         (p.0 - q.0, p.1 - q.1)
-    }
-
-    /// Where the loss is lowest, left of `from`, by bisection on its slope.
-    fn lowest(&self, from: f64) -> f64 {
-        let (mut low, mut high) = (-40.0, from);
-        for _ in 0..80 {
-            let middle = f64::midpoint(low, high);
-            if self.loss_and_slope(middle).1 > 0.0 { high = middle } else { low = middle }
-        }
-        high
     }
 
     fn total(&self, tail: impl Fn(f64) -> f64) -> Masses {
@@ -156,48 +219,22 @@ impl Curve for Mixture {
     }
 
     fn place(&self, loss: f64, near: f64) -> f64 {
-        let (mut low, mut high) = self.span();
-        // From a neighbour Newton's method needs two or three steps; each squares the error.
-        let mut u = near;
-        for _ in 0..6 {
-            let (value, slope) = self.loss_and_slope(u);
-            let step = (loss - value) / slope;
-            u += step;
-            if !(u > low && u < high) {
-                break;
-            }
-            if step.abs() <= 1e-8 {
-                return u;
-            }
-        }
-        if self.loss(high) <= loss {
-            return f64::INFINITY;
-        }
-        if self.loss(low) >= loss {
-            return f64::NEG_INFINITY;
-        }
-        // Newton's method, kept inside a bracket that every step shrinks.
-        let mut u = if near > low && near < high { near } else { f64::midpoint(low, high) };
-        for _ in 0..200 {
-            let (value, slope) = self.loss_and_slope(u);
-            if value < loss {
-                low = u;
-            } else {
-                high = u;
-            }
-            let next = u + (loss - value) / slope;
-            let next = if next > low && next < high { next } else { f64::midpoint(low, high) };
-            let step = (next - u).abs();
-            u = next;
-            if step <= 1e-15 * u.abs().max(1.0) {
-                break;
-            }
-        }
-        u
+        solve(|u| self.loss_and_slope(u), self.span(), self.largest, loss, near)
     }
 
     fn span(&self) -> (f64, f64) {
-        ((-39.0 - self.largest).max(self.floor), 39.0 + self.largest)
+        (-39.0 - self.largest, 39.0 + self.largest)
+    }
+
+    /// Each exponent m·(u − m/2) is rounded twice, and u once; each counts by its share of the slope.
+    fn astray(&self, u: f64) -> f64 {
+        let (p, q) = (Self::tilt(&self.p, u), Self::tilt(&self.q, u));
+        let slopes = p.1.abs() + q.1.abs();
+        3.0 * f64::EPSILON * (slopes * (u.abs() + 0.5 * self.largest) + p.0.abs() + q.0.abs())
+    }
+
+    fn parts(&self) -> usize {
+        self.means.len()
     }
 
     /// Weights of many parts come from a recurrence of three roundings a part.
@@ -206,18 +243,134 @@ impl Curve for Mixture {
     }
 
     fn knots(&self) -> Vec<f64> {
-        let (low, high) = self.span();
-        let offsets = (-76..=76).map(|i: i32| f64::from(i) / 2.0).chain((-64..=64).map(|i: i32| f64::from(i) / 8.0));
-        let offsets: Vec<f64> = offsets.collect();
         // A mixture of very many parts is dense enough with a few of them.
         let stride = (self.p.len() + self.q.len()).div_ceil(8);
-        let means = self.p.iter().chain(&self.q).step_by(stride).map(|part| part.2);
-        let mut knots: Vec<f64> = means.flat_map(|m| offsets.iter().map(move |o| m + o)).collect();
-        knots.retain(|u| *u > low && *u < high);
-        knots.extend([low, high]);
-        knots.sort_by(f64::total_cmp);
-        knots.dedup_by(|a, b| *a - *b < 1e-3);
-        knots
+        knots_around(self.p.iter().chain(&self.q).step_by(stride).map(|part| part.2), self.span())
+    }
+}
+
+/// (1−q)N(0) + qN(r) against (1−q)N(0) + qN(r − d), with r and d in units of the noise.
+///
+/// It is read along u = x − (r − d/2), the distance from where the loss is 0, so that nothing cancels: the drawn means
+/// are at ±d/2, the undrawn one at d/2 − r, and the loss is ln(1 + b·(e^(d·u) − 1)), b being the share of the drawn part in Q.
+/// The loss rises where it is positive, and everywhere if d ≥ r.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pair {
+    rate: f64,
+    /// r and r − d.
+    reach: f64,
+    other: f64,
+    apart: f64,
+    /// ln(q/(1−q)).
+    odds: f64,
+    /// Where the loss begins to rise.
+    floor: f64,
+}
+
+impl Pair {
+    /// r and r − d are given, since r − d may be far smaller than the rounding of r.
+    pub(crate) fn new(rate: f64, reach: f64, other: f64) -> Self {
+        // A drawn mean beyond `FAR` is as good as infinite, and r − d < `APART` keeps the two more than 100 apart.
+        let (reach, other) = (reach.min(FAR), other.clamp(-FAR, FAR));
+        let (apart, odds) = (reach - other, rate.ln() - (-rate).ln_1p());
+        let mut pair = Self { rate, reach, other, apart, odds, floor: f64::NEG_INFINITY };
+        if other > 0.0 {
+            pair.floor = pair.lowest();
+        }
+        pair
+    }
+
+    /// Where the undrawn mean is.
+    fn undrawn(&self) -> f64 {
+        0.5 * self.apart - self.reach
+    }
+
+    /// ln of what the drawn part of Q weighs over the undrawn one at u.
+    fn leaning(&self, u: f64) -> f64 {
+        self.odds + self.other * (u + 0.5 * self.reach)
+    }
+
+    /// The share of the drawn part in Q at u, and what is left.
+    fn shares(&self, u: f64) -> (f64, f64) {
+        let t = self.leaning(u);
+        (1.0 / (1.0 + (-t).exp()), 1.0 / (1.0 + t.exp()))
+    }
+
+    fn loss_and_slope(&self, u: f64) -> (f64, f64) {
+        let (drawn, rest) = self.shares(u);
+        let power = self.apart * u;
+        if power < 600.0 {
+            let y = drawn * power.exp_m1();
+            // P/Q is what is left and what is drawn, each positive.
+            let (grown, sum) = (drawn * power.exp(), rest + drawn * power.exp());
+            let loss = if y > -0.5 { y.ln_1p() } else { sum.ln() };
+            // The drawn part's share in P times r, less that in Q times r − d.
+            return (loss, self.apart * grown / sum + self.other * drawn * rest * power.exp_m1() / sum);
+        }
+        // ln(b·e^power + 1 − b), where the exponential is no number.
+        let t = self.leaning(u);
+        let (ln_grown, ln_rest) = (power - ln_add(0.0, -t), -ln_add(0.0, t));
+        let loss = ln_add(ln_grown, ln_rest);
+        let share = (ln_grown - loss).exp();
+        (loss, self.apart * share + self.other * rest * share)
+    }
+
+    /// Where the loss is lowest, left of 0, by bisection on its slope.
+    fn lowest(&self) -> f64 {
+        let (mut low, mut high) = (self.undrawn() - 40.0, 0.0);
+        for _ in 0..80 {
+            let middle = f64::midpoint(low, high);
+            if self.loss_and_slope(middle).1 > 0.0 { high = middle } else { low = middle }
+        }
+        high
+    }
+
+    fn ends(&self) -> (f64, f64) {
+        (self.undrawn().min(-0.5 * self.apart) - 39.0, 39.0 + 0.5 * self.apart)
+    }
+
+    fn total(&self, tail: impl Fn(f64) -> f64) -> Masses {
+        let undrawn = (1.0 - self.rate) * tail(self.undrawn());
+        Masses { p: undrawn + self.rate * tail(0.5 * self.apart), q: undrawn + self.rate * tail(-0.5 * self.apart) }
+    }
+}
+
+impl Curve for Pair {
+    fn above(&self, u: f64) -> Masses {
+        self.total(|m| upper_tail(u - m))
+    }
+
+    fn below(&self, u: f64) -> Masses {
+        self.total(|m| upper_tail(m - u))
+    }
+
+    fn loss(&self, u: f64) -> f64 {
+        self.loss_and_slope(u).0
+    }
+
+    fn place(&self, loss: f64, near: f64) -> f64 {
+        if loss == 0.0 {
+            return 0.0;
+        }
+        solve(|u| self.loss_and_slope(u), self.span(), self.reach + self.apart, loss, near)
+    }
+
+    fn span(&self) -> (f64, f64) {
+        let (low, high) = self.ends();
+        (low.max(self.floor), high)
+    }
+
+    /// An error of the share b of Q counts by at most 1 − b in the loss, one of d·u by its slope.
+    fn astray(&self, u: f64) -> f64 {
+        let (loss, slope) = self.loss_and_slope(u);
+        let (_, rest) = self.shares(u);
+        let share = self.odds.abs() + self.other.abs() * (u.abs() + 0.5 * self.reach);
+        let part = (-loss).exp_m1().abs(); // near a loss of 0 the share hardly counts
+        3.0 * f64::EPSILON * (slope.abs() * u.abs() + loss.abs() + rest * part * (1.0 + share))
+    }
+
+    fn knots(&self) -> Vec<f64> {
+        knots_around([self.undrawn(), -0.5 * self.apart, 0.5 * self.apart].into_iter(), self.span())
     }
 }
 
@@ -225,19 +378,19 @@ impl Curve for Mixture {
 /// the loss itself; outputs on both sides of the dip have the same loss.
 #[derive(Debug, Clone)]
 pub(crate) struct Dip {
-    pair: Mixture,
+    pair: Pair,
     lowest: f64,
 }
 
 impl Dip {
-    pub(crate) fn new(pair: Mixture) -> Self {
+    pub(crate) fn new(pair: Pair) -> Self {
         let lowest = pair.loss(pair.floor);
         Self { pair, lowest }
     }
 
     /// The outputs between which the loss is below `loss` < 0.
     fn ends(&self, loss: f64) -> (f64, f64) {
-        let (mut low, mut high) = (-39.0 - self.pair.largest, self.pair.floor);
+        let (mut low, mut high) = (self.pair.ends().0, self.pair.floor);
         for _ in 0..70 {
             let middle = f64::midpoint(low, high);
             if self.pair.loss(middle) > loss { low = middle } else { high = middle }
@@ -285,6 +438,11 @@ impl Curve for Dip {
 
     fn span(&self) -> (f64, f64) {
         (self.lowest, self.pair.loss(self.pair.span().1))
+    }
+
+    /// Every place is searched for.
+    fn parts(&self) -> usize {
+        4
     }
 }
 
@@ -385,6 +543,10 @@ pub(crate) struct Revealed {
 impl Curve for Revealed {
     fn rounding(&self) -> f64 {
         (16.0 + 8.0 * self.parts.len() as f64) * f64::EPSILON
+    }
+
+    fn parts(&self) -> usize {
+        self.parts.len()
     }
 
     fn above(&self, u: f64) -> Masses {
@@ -489,7 +651,7 @@ mod tests {
                 for i in 0..400 {
                     let sigma = 0.3 + 0.05 * f64::from(i);
                     let (reach, apart) = (f64::from(elements) / sigma, 1.0 / sigma);
-                    let pair = Mixture::pair(rate, reach, apart);
+                    let pair = Pair::new(rate, reach, reach - apart);
                     let above = pair.above(pair.place(0.0, f64::NAN));
                     let exact = step_delta(&Dominating::Reflected { reach, apart }, rate, 1.0, 0.0);
                     let found = above.p - above.q;
@@ -504,11 +666,11 @@ mod tests {
 
     #[test]
     fn curves_give_q_what_the_loss_says() {
-        is_a_law(&Mixture::pair(0.1, 1.0, 2.0));
-        is_a_law(&Mixture::pair(0.01, 0.25, 0.25));
-        is_a_law(&Mixture::pair(0.01, 0.25, 0.25).reversed());
-        is_a_law(&Dip::new(Mixture::pair(0.3, 3.0, 2.0)));
-        is_a_law(&Dip::new(Mixture::pair(0.01, 7.5, 0.5)));
+        is_a_law(&Pair::new(0.1, 1.0, -1.0));
+        is_a_law(&Mixture::sided(0.01, 0.25));
+        is_a_law(&Mixture::sided(0.01, 0.25).reversed());
+        is_a_law(&Dip::new(Pair::new(0.3, 3.0, 1.0)));
+        is_a_law(&Dip::new(Pair::new(0.01, 7.5, 7.0)));
         is_a_law(&Laplace { epsilon: 0.8 });
         is_a_law(&Range { epsilon: 1.3 });
         is_a_law(&Revealed { parts: vec![(0.1, 0.5), (0.01, 1.0)] });
@@ -516,11 +678,11 @@ mod tests {
 
     #[test]
     fn a_loss_is_found_where_it_is() {
-        let pair = Mixture::pair(0.01, 0.25, 0.5);
+        let pair = Pair::new(0.01, 0.25, -0.25);
         for loss in [-0.01, -1e-5, 0.0, 1e-6, 0.003, 0.5, 3.0] {
             assert!((pair.loss(pair.place(loss, 0.0)) - loss).abs() < 1e-14, "{loss}");
         }
-        let bounded = Mixture::pair(0.01, 0.25, 0.25).reversed();
+        let bounded = Mixture::sided(0.01, 0.25).reversed();
         assert_eq!(bounded.place(0.02, 0.0), f64::INFINITY, "the loss of an addition stays below −ln(1 − q)");
     }
 

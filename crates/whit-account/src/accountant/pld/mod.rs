@@ -15,47 +15,79 @@ mod law;
 mod plan;
 mod problem;
 
-use super::{DeltaLoss, Name, Unsupported, advanced, renyi, zcdp};
+use super::{DeltaLoss, Name, Unsupported, advanced, basic, gdp, renyi, zcdp};
 use crate::normal::{gaussian_delta, gaussian_epsilon_up};
 use compose::{Sketch, Steps, Window, Workspace, sketch_cumulant};
 use lattice::Lattice;
 use plan::{Plan, sketch};
 use problem::{LARGEST_STEP, Law, Leaf, Leg, Problem};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use whit_core::{Change, Cost, Draw, Epsilon, Loss, Sampled, Sampling};
 
 /// How close the two sides should come, relative to ε (or to δ).
 const CLOSE: f64 = 6e-4;
-/// The most points of a transform: 2^21 complex numbers are 32 MiB.
-const LARGEST_TRANSFORM: f64 = 2_097_152.0;
+/// The most points of a transform: 2^20 complex numbers are 16 MiB, and a window needs three times that.
+const LARGEST_TRANSFORM: f64 = 1_048_576.0;
 
 /// Beyond this e^ε is no longer a number.
 const LARGEST_LOSS: f64 = 700.0;
-/// The most cells of all lattice laws together: 2^21 floats are 16 MiB.
-const MOST_CELLS: f64 = 2_097_152.0;
+/// The most cells of all lattice laws together, each counted once for every Gaussian that it adds up.
+const MOST_CELLS: f64 = 1_048_576.0;
+/// How much work one question may be, in points of a transform (about 0.2 µs): a lattice is not refined beyond it.
+const MOST_WORK: f64 = 8e6;
+/// A cell of a law that dominates is so much work, and one of a law that is dominated, whose ends are searched for.
+const CELL_WORK: (f64, f64) = (2.0, 12.0);
+
+/// What a question has cost so far: counted, not timed, so that the same question has the same answer everywhere.
+#[derive(Default)]
+struct Work {
+    spent: Cell<f64>,
+    workspace: RefCell<Workspace>,
+}
+
+impl Work {
+    fn add(&self, work: f64) {
+        self.spent.set(self.spent.get() + work);
+    }
+}
+
+impl Law {
+    fn parts(&self) -> f64 {
+        match self {
+            Self::Curve { curve, .. } => curve.parts() as f64,
+            Self::Atoms(_) => 0.1,
+        }
+    }
+}
 
 /// All leaves on one lattice, for one direction.
-fn on_lattice(problem: &Problem, leg: usize, step: f64, cut: f64, upper: bool) -> Vec<(Lattice, u64)> {
+fn on_lattice(problem: &Problem, leg: usize, step: f64, cut: f64, upper: bool, work: &Work) -> Vec<(Lattice, u64)> {
     let put = |leaf: &Leaf| {
         let leg = &leaf.legs[leg.min(leaf.legs.len() - 1)];
-        let lattice = match (if upper { &leg.upper } else { &leg.lower }, upper) {
+        let law = if upper { &leg.upper } else { &leg.lower };
+        let lattice = match (law, upper) {
             (Law::Curve { curve, reflect }, true) => lattice::dominating(&**curve, step, cut, *reflect),
             (Law::Curve { curve, .. }, false) => lattice::dominated(&**curve, step, cut),
             (Law::Atoms(atoms), true) => lattice::dominating_atoms(atoms, step),
             (Law::Atoms(atoms), false) => lattice::dominated_atoms(atoms, step),
         };
+        work.add(law.parts() * lattice.mass.len() as f64 * if upper { CELL_WORK.0 } else { CELL_WORK.1 });
         (lattice, leaf.times)
     };
     problem.leaves.iter().map(put).collect()
 }
 
-/// Composes in a window that is widened until what it misplaces no longer matters, as far as memory goes.
-fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64, workspace: &mut Workspace) -> Window {
+/// Composes in a window that is widened until what it misplaces no longer matters, as far as memory goes. `None` where
+/// the plan itself asks for more.
+fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64, work: &Work) -> Option<Window> {
     let steps = Steps { laws: laws.iter().map(|(law, times)| (law, *times)).collect(), step };
     let outside = steps.outside(plan.theta);
     let (mut low, mut high) = (plan.low, plan.high);
     let wider = |low: f64, high: f64| (0.5 * plan.spread).max(0.05 * (high - low)).max(step);
     let fits = |width: f64| width / step <= LARGEST_TRANSFORM;
+    if !fits(high - low) {
+        return None;
+    }
     while fits(high - low + wider(low, high)) {
         if outside.right(low, high) > 1e-6 * delta {
             high += wider(low, high);
@@ -65,7 +97,8 @@ fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64, workspace:
             break;
         }
     }
-    steps.window(&outside, low, high, workspace)
+    work.add((high - low) / step + laws.iter().map(|(law, _)| law.mass.len() as f64).sum::<f64>());
+    Some(steps.window(&outside, low, high, &mut work.workspace.borrow_mut()))
 }
 
 impl Problem {
@@ -99,7 +132,7 @@ impl Problem {
 
     /// What placing lattice points, and losses a billionth of a step beside them, may have cost: see [`lattice`].
     fn slack(&self, step: f64) -> f64 {
-        self.steps() * (1e-14 + 1e-9 * step)
+        self.steps() * lattice::allowance(step)
     }
 
     /// The share of δ that may be given away by cutting off each step's far tail.
@@ -126,18 +159,25 @@ impl Problem {
         self.leaves.iter().map(one).sum::<f64>() * (1.0 + 1e-9)
     }
 
-    /// The range of the losses of all laws together: what a lattice has to hold.
-    fn reach(&self, cut: f64) -> f64 {
+    /// What the laws leave out, in all steps.
+    fn missing(&self) -> f64 {
+        self.leaves.iter().map(|leaf| leaf.missing * leaf.times as f64).sum()
+    }
+
+    /// The range of the losses of all laws together, each as often as it has parts: what a lattice has to hold.
+    fn reach(&self, cut: f64, upper: bool) -> f64 {
         let law = |law: &Law| match law {
             Law::Atoms(atoms) => atoms.atoms.iter().map(|atom| atom.0.abs()).fold(0.0, f64::max) * 2.0,
-            Law::Curve { curve, .. } => lattice::range(&**curve, cut),
+            Law::Curve { curve, .. } => lattice::range(&**curve, cut) * law.parts(),
         };
-        self.leaves.iter().flat_map(|leaf| &leaf.legs).map(|leg| law(&leg.upper).max(law(&leg.lower))).sum()
+        let side = |leg: &Leg| law(if upper { &leg.upper } else { &leg.lower });
+        self.leaves.iter().flat_map(|leaf| &leaf.legs).map(side).sum()
     }
 
     /// The lattice for a plan, halved `finer` times, as far as memory goes; and whether it went that far.
-    fn step(&self, plan: &Plan, cut: f64, finer: i32) -> (f64, bool) {
-        let finest = ((plan.high - plan.low) / (LARGEST_TRANSFORM / 4.0)).max(self.reach(cut) / MOST_CELLS);
+    fn step(&self, plan: &Plan, cut: f64, finer: i32, upper: bool) -> (f64, bool) {
+        let cells = if upper { MOST_CELLS } else { MOST_CELLS * CELL_WORK.0 / CELL_WORK.1 };
+        let finest = ((plan.high - plan.low) / (LARGEST_TRANSFORM / 4.0)).max(self.reach(cut, upper) / cells);
         // The error of a lattice is of second order in its step over the deviation of one loss.
         let single = plan.spread.min(plan.calm.max(plan.spread / 8.0)) / self.steps().sqrt();
         let wanted = 0.06 * single * 0.5_f64.powi(finer);
@@ -145,24 +185,36 @@ impl Problem {
     }
 
     /// Refines the lattice until both sides are close; `solve` gives (upper, lower, whether finer is possible).
-    fn refine(&self, solve: impl Fn(i32) -> (f64, f64, bool)) -> (f64, f64) {
+    fn refine(&self, work: &Work, solve: impl Fn(i32) -> (f64, f64, bool)) -> (f64, f64) {
         let mut best = (f64::INFINITY, 0.0_f64);
         let mut finer = 0;
         // Where the lower law is another one, the gap does not close, and two lattices are enough.
         for _ in 0..if self.tight() { 6 } else { 2 } {
+            let before = work.spent.get();
             let (upper, lower, more) = solve(finer);
+            let spent = work.spent.get();
             best = (best.0.min(upper), best.1.max(lower));
             let gap = (best.0 - best.1) / best.0;
             if gap <= CLOSE || !more || best.0 == 0.0 || best.0 == f64::INFINITY {
                 break;
             }
             // The gap falls with the square of the step, at best.
-            finer += if self.tight() { (0.5 * (gap / CLOSE).log2()).ceil().clamp(1.0, 4.0) as i32 } else { 1 };
+            let wanted = if self.tight() { (0.5 * (gap / CLOSE).log2()).ceil().clamp(1.0, 4.0) as i32 } else { 1 };
+            // Half the step is twice the work.
+            let affordable = ((MOST_WORK - spent) / (spent - before)).log2().floor();
+            if affordable < 1.0 || affordable.is_nan() {
+                break;
+            }
+            finer += wanted.min(affordable as i32);
         }
         (best.0, best.1.min(best.0))
     }
 
     fn epsilon(&self, delta: f64) -> (f64, f64) {
+        let delta = delta - self.missing();
+        if delta <= 0.0 || delta.is_nan() {
+            return (f64::INFINITY, 0.0);
+        }
         if self.variation() <= delta {
             return (0.0, 0.0);
         }
@@ -179,30 +231,34 @@ impl Problem {
         let main = (0..plans.len()).max_by(|&a, &b| chernoff(a).total_cmp(&chernoff(b))).unwrap_or(0);
         let below = if self.tight() { plans[main] } else { plan(main, false) };
         let cut = self.cut(delta);
-        let workspace = RefCell::new(Workspace::default());
-        let side = |leg: usize, plan: &Plan, step: f64, upper: bool| {
-            let laws = on_lattice(self, leg, step, cut, upper);
+        let work = Work::default();
+        let side = |leg: usize, plan: &Plan, mut step: f64, upper: bool| {
+            let mut laws = on_lattice(self, leg, step, cut, upper, &work);
             let mut plan = *plan;
             let mut examined = f64::INFINITY;
             for _ in 0..8 {
-                let found = window(&laws, step, plan, delta, &mut workspace.borrow_mut());
+                let Some(found) = window(&laws, step, plan, delta, &work) else { break };
                 let epsilon = found.epsilon(delta, upper);
                 examined = examined.min(found.start());
-                workspace.borrow_mut().recycle(found);
+                work.workspace.borrow_mut().recycle(found);
                 if let Some(epsilon) = epsilon {
-                    return epsilon;
+                    return epsilon + if upper { self.slack(step) } else { -self.slack(step) };
                 }
-                // ε lies further left: flatten the tilt and look there.
+                // ε lies further left: flatten the tilt and look there. Below 0 there is nothing to look for.
                 let width = plan.high - plan.low;
-                plan = Plan { theta: plan.theta * 0.7, low: plan.low - width, ..plan };
+                plan = Plan { theta: plan.theta * 0.7, low: (plan.low - width).max(-2.0 * step), ..plan };
+                if (plan.high - plan.low) / step > 0.5 * LARGEST_TRANSFORM {
+                    step = self.aligned(4.0 * step);
+                    laws = on_lattice(self, leg, step, cut, upper, &work);
+                }
             }
-            if upper { examined.max(0.0) } else { 0.0 }
+            if upper { examined.max(0.0) + self.slack(step) } else { 0.0 }
         };
         let above = |leg: usize, finer: i32| {
-            let (step, more) = self.step(&plans[leg], cut, finer);
-            (side(leg, &plans[leg], step, true) + self.slack(step), more)
+            let (step, more) = self.step(&plans[leg], cut, finer, true);
+            (side(leg, &plans[leg], step, true), more)
         };
-        self.refine(|finer| {
+        self.refine(&work, |finer| {
             let (mut upper, more) = above(main, finer);
             for leg in (0..plans.len()).filter(|leg| *leg != main) {
                 // The direction that costs less need only be shown to cost less, which a coarser lattice may do.
@@ -210,8 +266,8 @@ impl Problem {
                     [finer - 2, finer - 1].into_iter().map(|finer| above(leg, finer).0).find(|rough| *rough <= upper);
                 upper = upper.max(rough.unwrap_or_else(|| above(leg, finer).0));
             }
-            let (step, _) = self.step(&below, cut, finer);
-            (upper, (side(main, &below, step, false) - self.slack(step)).max(0.0), more)
+            let (step, _) = self.step(&below, cut, finer, false);
+            (upper, side(main, &below, step, false).max(0.0), more)
         })
     }
 
@@ -264,8 +320,9 @@ impl Problem {
     }
 
     fn delta(&self, epsilon: f64) -> (f64, f64) {
-        if let Some(exact) = self.single(epsilon) {
-            return exact;
+        let missing = self.missing();
+        if let Some((upper, lower)) = self.single(epsilon) {
+            return ((upper + missing).min(1.0), lower);
         }
         let plan = |leg: usize, upper: bool| Plan::for_epsilon(&self.sketch(leg, upper), epsilon);
         let plans: Vec<Plan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
@@ -277,22 +334,25 @@ impl Problem {
         let sizes: Vec<f64> = (0..plans.len()).map(rough).collect();
         let main = (0..plans.len()).max_by(|&a, &b| sizes[a].total_cmp(&sizes[b])).unwrap_or(0);
         let below = if self.tight() { plans[main] } else { plan(main, false) };
-        let workspace = RefCell::new(Workspace::default());
+        let work = Work::default();
         let side = |leg: usize, plan: &Plan, step: f64, upper: bool| {
-            let laws = on_lattice(self, leg, step, self.cut(sizes[leg]), upper);
+            let laws = on_lattice(self, leg, step, self.cut(sizes[leg]), upper, &work);
             let moved = if upper { epsilon - self.slack(step) } else { epsilon + self.slack(step) };
-            window(&laws, step, *plan, sizes[leg], &mut workspace.borrow_mut()).delta(moved, upper)
+            let plan = Plan { low: plan.low.min(moved - step), ..*plan };
+            let found = window(&laws, step, plan, sizes[leg], &work);
+            found.map_or(if upper { 1.0 } else { 0.0 }, |found| found.delta(moved, upper))
         };
-        self.refine(|finer| {
+        let (upper, lower) = self.refine(&work, |finer| {
             let (mut upper, mut more): (f64, bool) = (0.0, true);
             for (leg, plan) in plans.iter().enumerate() {
-                let (step, finer) = self.step(plan, self.cut(sizes[leg]), finer);
+                let (step, finer) = self.step(plan, self.cut(sizes[leg]), finer, true);
                 upper = upper.max(side(leg, plan, step, true));
                 more &= finer || leg != main;
             }
-            let (step, _) = self.step(&below, self.cut(sizes[main]), finer);
+            let (step, _) = self.step(&below, self.cut(sizes[main]), finer, false);
             (upper, side(main, &below, step, false), more)
-        })
+        });
+        ((upper + missing).min(1.0), lower)
     }
 }
 
@@ -325,8 +385,13 @@ fn without_sure(cost: &Cost) -> Cost {
 /// # Tried by
 /// `the_true_profile_lies_between_the_two_lattices`, the laws in `tests/laws.rs`, and the references in `tests/oracles_pld.rs`.
 pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
+    Ok(epsilon_by(cost, delta)?.0)
+}
+
+/// The same, and who proved the upper bound: another accountant where it says less, or where no lattice is fine enough.
+pub(super) fn epsilon_by(cost: &Cost, delta: f64) -> Result<(Loss, Name), Unsupported> {
     let problem = Problem::new(cost)?;
-    let loss = |upper: f64, lower: f64| Ok(Loss { upper, lower, delta });
+    let loss = |upper: f64, lower: f64| Ok((Loss { upper, lower, delta }, Name::Pld));
     if problem.everything {
         return loss(f64::INFINITY, f64::INFINITY);
     }
@@ -337,10 +402,10 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
         // (ε₁, 0) and (ε₂, δ) compose to (ε₁ + ε₂, δ).
         let rest = epsilon(&without_sure(cost), delta)?;
         let sum = (problem.surely + rest.upper) * (1.0 + 4.0 * f64::EPSILON);
-        let upper = sum.min(renyi::epsilon(cost, delta).unwrap_or(f64::INFINITY));
+        let (upper, by) = least(sum, [(renyi::epsilon(cost, delta), Name::Rdp)]);
         // All of it is lost but with a chance of δ that e^(ε − all) makes up for: δ(ε) = 1 − e^(ε − all).
         let lower = (problem.surely_lower * (1.0 - 1e-9) + (-delta).ln_1p()).max(0.0);
-        return loss(upper, lower.min(upper));
+        return Ok((Loss { upper, lower: lower.min(upper), delta }, by));
     }
     if delta <= 0.0 {
         return match (problem.bounded, problem.unbounded) {
@@ -359,18 +424,39 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
         return loss(upper, upper * (1.0 - 1e-9));
     }
     let (mut upper, mut lower) = problem.epsilon(delta);
+    let mut by = Name::Pld;
     if upper == f64::INFINITY || upper - lower > 0.01 * upper {
         // So many steps that no lattice is fine enough, or a gap in what is known: others may prove less.
-        let others = [renyi::epsilon(cost, delta), advanced::epsilon(cost, delta)];
-        upper = others.into_iter().flatten().chain(through_removal(cost, delta)).fold(upper, f64::min);
-        debug_assert!(lower <= upper * (1.0 + 1e-6), "{lower} is attained, and somebody proves {upper}: {cost:?}");
+        upper = through_removal(cost, delta).map_or(upper, |both| upper.min(both));
+        let others = [
+            (renyi::epsilon(cost, delta), Name::Rdp),
+            (gdp::epsilon(cost, delta), Name::Gdp),
+            (zcdp::epsilon(cost, delta), Name::Zcdp),
+            (advanced::epsilon(cost, delta), Name::Advanced),
+            (basic::epsilon(cost, delta), Name::Basic),
+        ];
+        (upper, by) = least(upper, others);
+        debug_assert!(lower <= upper * (1.0 + 1e-6), "{lower} is attained, and {by} proves {upper}: {cost:?}");
         lower = lower.min(upper);
     }
     if let Some(sum) = problem.bounded {
         upper = upper.min(sum);
         lower = lower.min(upper);
     }
-    loss(upper, lower)
+    if by == Name::Pld {
+        // Plain Gaussian noise has a closed form, which is as good as any lattice where nearly all are drawn.
+        (upper, by) = least(upper, [(gdp::epsilon(cost, delta), Name::Gdp)]);
+        lower = lower.min(upper);
+    }
+    Ok((Loss { upper, lower, delta }, by))
+}
+
+/// The least of what PLD and what others prove, and who proves it.
+fn least<const N: usize>(ours: f64, others: [(Result<f64, Unsupported>, Name); N]) -> (f64, Name) {
+    others.into_iter().fold((ours, Name::Pld), |best, (found, name)| match found {
+        Ok(bound) if bound < best.0 => (bound, name),
+        Ok(_) | Err(_) => best,
+    })
 }
 
 /// ε for a unit that is replaced when what it holds is drawn piece by piece: it leaves, and another one comes.
@@ -391,7 +477,7 @@ fn through_removal(cost: &Cost, delta: f64) -> Option<f64> {
 }
 
 /// Where nothing but zCDP is known of some leaves: Rényi accounting of all, or their (ε, δ/2) beside the others' PLD.
-fn concentrated(cost: &Cost, problem: &Problem, delta: f64) -> Result<Loss, Unsupported> {
+fn concentrated(cost: &Cost, problem: &Problem, delta: f64) -> Result<(Loss, Name), Unsupported> {
     let others = |replace: bool| {
         let leaves = cost.leaves().into_iter().filter_map(|(leaf, times)| match leaf {
             Cost::Concentrated { rho } => {
@@ -408,14 +494,19 @@ fn concentrated(cost: &Cost, problem: &Problem, delta: f64) -> Result<Loss, Unsu
     } else {
         f64::INFINITY
     };
-    let upper = split.min(alone).min(renyi::epsilon(cost, delta).unwrap_or(f64::INFINITY));
-    Ok(Loss { upper, lower: epsilon(&others(true), delta)?.lower.min(upper), delta })
+    let (upper, by) = least(split, [(Ok(alone), Name::Zcdp), (renyi::epsilon(cost, delta), Name::Rdp)]);
+    Ok((Loss { upper, lower: epsilon(&others(true), delta)?.lower.min(upper), delta }, by))
 }
 
 /// δ at ε, from both sides.
 pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
+    Ok(delta_by(cost, epsilon)?.0)
+}
+
+/// The same, and who proved the upper bound.
+pub(super) fn delta_by(cost: &Cost, epsilon: f64) -> Result<(DeltaLoss, Name), Unsupported> {
     let problem = Problem::new(cost)?;
-    let loss = |upper: f64, lower: f64| Ok(DeltaLoss { upper, lower, epsilon });
+    let loss = |upper: f64, lower: f64| Ok((DeltaLoss { upper, lower, epsilon }, Name::Pld));
     if problem.everything {
         return loss(1.0, 1.0);
     }
@@ -430,23 +521,25 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
         return loss(problem.leaves.iter().map(|leaf| infinite(leaf) * leaf.times as f64).sum::<f64>().min(1.0), 0.0);
     }
     if problem.rho > 0.0 {
-        return loss(renyi::delta(cost, epsilon)?, 0.0);
+        return Ok((DeltaLoss { upper: renyi::delta(cost, epsilon)?, lower: 0.0, epsilon }, Name::Rdp));
     }
     if problem.surely > 0.0 {
         return if epsilon > problem.surely {
-            let rest = delta(&without_sure(cost), epsilon - problem.surely)?;
-            loss(rest.upper, 0.0)
+            let (rest, by) = delta_by(&without_sure(cost), epsilon - problem.surely)?;
+            Ok((DeltaLoss { upper: rest.upper, lower: 0.0, epsilon }, by))
         } else {
             loss(1.0, 0.0)
         };
     }
     if problem.leaves.is_empty() {
         let exact = if problem.squares > 0.0 { gaussian_delta(epsilon, problem.squares.sqrt()) } else { 0.0 };
-        return loss((exact * (1.0 + 1e-9)).min(1.0), exact * (1.0 - 1e-9));
+        let least = if problem.squares > 0.0 { f64::from_bits(1) } else { 0.0 };
+        return loss((exact * (1.0 + 1e-9)).clamp(least, 1.0), gaussian_delta_down(epsilon, problem.squares));
     }
     let (mut upper, lower) = problem.delta(epsilon);
+    upper = upper.max(f64::from_bits(1)); // a loss without an end is more likely than 0, though not a number
+    let mut by = Name::Pld;
     if upper - lower > 0.01 * upper {
-        upper = upper.min(renyi::delta(cost, epsilon).unwrap_or(1.0));
         // The smallest δ at which leaving and coming cost no more than ε, by bisection on its logarithm.
         let keeps = |ln_delta: f64| through_removal(cost, ln_delta.exp()).is_some_and(|both| both <= epsilon);
         let (mut low, mut high) = (-600.0_f64, upper.ln());
@@ -461,6 +554,19 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
             }
         }
         upper = upper.min(high.exp());
+        let others = [
+            (renyi::delta(cost, epsilon), Name::Rdp),
+            (gdp::delta(cost, epsilon), Name::Gdp),
+            (zcdp::delta(cost, epsilon), Name::Zcdp),
+            (basic::delta(cost, epsilon), Name::Basic),
+        ];
+        (upper, by) = least(upper, others);
     }
-    loss(upper, lower.min(upper))
+    Ok((DeltaLoss { upper, lower: lower.min(upper), epsilon }, by))
+}
+
+/// δ at ε of plain Gaussian noise from below. μ² was raised by what adding up may have lost, and where ε is large that is
+/// more than δ can bear: so μ is lowered by as much.
+fn gaussian_delta_down(epsilon: f64, squares: f64) -> f64 {
+    if squares > 0.0 { gaussian_delta(epsilon, squares.sqrt() * (1.0 - 1e-12)) * (1.0 - 1e-9) } else { 0.0 }
 }

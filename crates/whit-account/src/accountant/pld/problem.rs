@@ -1,7 +1,7 @@
 //! A cost as laws: for every kind of step, and for each direction, what dominates it and what it certainly is.
 
-use super::law::{Atoms, Curve, Dip, Laplace, Mixture, Range, Revealed};
-use crate::accountant::pair::{Dominating, binomial, dominating};
+use super::law::{APART, Atoms, Curve, Dip, FAR, Laplace, Mixture, Pair, Range, Revealed};
+use crate::accountant::pair::{Dominating, Parts, Toward, dominating};
 use crate::accountant::{Unsupported, word_for};
 use whit_core::Cost;
 
@@ -29,6 +29,8 @@ pub(super) struct Leaf {
     pub(super) tight: bool,
     /// A distance of which all atoms are multiples.
     pub(super) anchor: Option<f64>,
+    /// What the laws leave out of P, because it is hardly a number.
+    pub(super) missing: f64,
 }
 
 /// What is left of a cost when everything with a closed form has been taken out.
@@ -54,12 +56,14 @@ fn symmetric(curve: impl Curve + Clone + 'static) -> Leg {
     Leg { upper: Law::Curve { curve: Box::new(curve), reflect: true }, lower }
 }
 
-fn sided(mixture: &Mixture) -> Vec<Leg> {
-    [mixture.clone(), mixture.reversed()]
+/// Both directions of a mixture, and of the one below it where that is another.
+fn sided(upper: &Mixture, lower: Option<&Mixture>) -> Vec<Leg> {
+    let lower = lower.unwrap_or(upper);
+    [(upper.clone(), lower.clone()), (upper.reversed(), lower.reversed())]
         .into_iter()
-        .map(|m| Leg {
-            upper: Law::Curve { curve: Box::new(m.clone()), reflect: false },
-            lower: Law::Curve { curve: Box::new(m), reflect: false },
+        .map(|(upper, lower)| Leg {
+            upper: Law::Curve { curve: Box::new(upper), reflect: false },
+            lower: Law::Curve { curve: Box::new(lower), reflect: false },
         })
         .collect()
 }
@@ -91,7 +95,7 @@ impl Problem {
         if problem.squares > 0.0 && !problem.leaves.is_empty() {
             let mu = problem.squares.sqrt();
             let leg = symmetric(Mixture::new(&[(1.0, mu)], &[(1.0, 0.0)]));
-            problem.leaves.push(Leaf { times: 1, legs: vec![leg], tight: true, anchor: None });
+            problem.leaves.push(Leaf { times: 1, legs: vec![leg], tight: true, anchor: None, missing: 0.0 });
             problem.squares = 0.0;
         }
         Ok(problem)
@@ -118,7 +122,7 @@ impl Problem {
             self.surely_lower += if surely { all } else { 0.0 };
         } else if epsilon > 0.0 {
             let (leg, tight, anchor) = law(epsilon);
-            self.leaves.push(Leaf { times, legs: vec![leg], tight, anchor });
+            self.leaves.push(Leaf { times, legs: vec![leg], tight, anchor, missing: 0.0 });
         }
         self.bounded = self.bounded.map(|sum| (sum + all) * (1.0 + 4.0 * f64::EPSILON));
     }
@@ -142,7 +146,7 @@ impl Problem {
                         leaf.legs = vec![atoms(Atoms::response(epsilon.get(), d))];
                     } else {
                         let legs = vec![atoms(Atoms::response(0.0, d))];
-                        self.leaves.push(Leaf { times, legs, tight: true, anchor: None });
+                        self.leaves.push(Leaf { times, legs, tight: true, anchor: None, missing: 0.0 });
                     }
                     self.needs_delta(word_for(leaf));
                 }
@@ -186,9 +190,7 @@ impl Problem {
                 if s.rate >= 1.0 {
                     self.squares += t * (pair.distance() / s.noise).powi(2) * (1.0 + 4.0 * f64::EPSILON);
                 } else {
-                    let tight = matches!(pair, Dominating::Sided { .. } | Dominating::Binomial { .. })
-                        || matches!(pair, Dominating::Reflected { reach, apart } if apart == 2.0 * reach);
-                    self.leaves.push(Leaf { times, legs: sampled(&pair, s.rate, s.noise), tight, anchor: None });
+                    self.leaves.push(sampled(&pair, s.rate, s.noise, times));
                 }
                 self.needs_delta(word_for(leaf));
             }
@@ -197,33 +199,44 @@ impl Problem {
     }
 }
 
-fn sampled(pair: &Dominating, rate: f64, noise: f64) -> Vec<Leg> {
+fn sampled(pair: &Dominating, rate: f64, noise: f64, times: u64) -> Leaf {
+    let up = |distance: f64| (distance / noise).next_up();
+    let leaf = |legs: Vec<Leg>, tight: bool, missing: f64| Leaf { times, legs, tight, anchor: None, missing };
     match *pair {
-        Dominating::Sided { reach } => sided(&Mixture::pair(rate, reach / noise, reach / noise)),
+        Dominating::Sided { reach } => leaf(sided(&Mixture::sided(rate, up(reach)), None), true, 0.0),
         Dominating::Reflected { reach, apart } => {
-            let mixture = Mixture::pair(rate, reach / noise, apart / noise);
-            let upper = Law::Curve { curve: Box::new(mixture.clone()), reflect: true };
-            let lower: Box<dyn Curve> = if apart >= reach { Box::new(mixture) } else { Box::new(Dip::new(mixture)) };
-            vec![Leg { upper, lower: Law::Curve { curve: lower, reflect: false } }]
+            if (reach - apart) / noise >= APART {
+                // A user with so many other elements gives the draw away: the coin may as well be shown.
+                let shown = Revealed { parts: vec![(rate, up(apart).min(FAR))] };
+                return leaf(vec![symmetric(shown)], true, 0.0);
+            }
+            let pair = Pair::new(rate, up(reach), (reach - apart) / noise);
+            let upper = Law::Curve { curve: Box::new(pair), reflect: true };
+            let lower: Box<dyn Curve> = if apart >= reach { Box::new(pair) } else { Box::new(Dip::new(pair)) };
+            let lower = Law::Curve { curve: lower, reflect: false };
+            leaf(vec![Leg { upper, lower }], apart == 2.0 * reach, 0.0)
         }
         Dominating::Binomial { holds } => {
-            let parts: Vec<_> = weights(holds, rate).map(|(j, w)| (w, j / noise)).collect();
-            sided(&Mixture::new(&parts, &[(1.0, 0.0)]))
+            let side = |toward: Toward| {
+                let drawn = Parts::of(holds, rate, toward);
+                let parts: Vec<_> = drawn.parts.iter().map(|&(j, w)| (w, j / noise)).collect();
+                (Mixture::new(&parts, &[(1.0, 0.0)]), drawn)
+            };
+            let ((upper, drawn), (lower, _)) = (side(Toward::Up), side(Toward::Down));
+            leaf(sided(&upper, (!drawn.exact).then_some(&lower)), drawn.exact, drawn.missing)
         }
         Dominating::Revealed { holds, difference } => {
-            let parts = weights(holds, rate).filter(|part| part.0 > 0.0);
-            let parts: Vec<_> = parts.map(|(j, w)| (w, j * difference / noise)).collect();
+            let drawn = Parts::of(holds, rate, Toward::Up);
+            let shown = drawn.parts.iter().filter(|part| part.0 > 0.0 && part.1 > 0.0);
+            let parts: Vec<_> = shown.map(|&(j, w)| (w, up(j * difference).min(FAR))).collect();
             // Contributions of ±difference/2 are an explicit pair of neighbours.
+            let fewer = Parts::of(holds, rate, Toward::Down).parts;
             let side = |sign: f64| -> Vec<_> {
-                weights(holds, rate).map(|(j, w)| (w, sign * j * difference / (2.0 * noise))).collect()
+                fewer.iter().map(|&(j, w)| (w, sign * j * difference / (2.0 * noise))).collect()
             };
             let lower = Law::Curve { curve: Box::new(Mixture::new(&side(1.0), &side(-1.0))), reflect: false };
-            vec![Leg { upper: Law::Curve { curve: Box::new(Revealed { parts }), reflect: true }, lower }]
+            let upper = Law::Curve { curve: Box::new(Revealed { parts }), reflect: true };
+            leaf(vec![Leg { upper, lower }], false, drawn.missing)
         }
     }
-}
-
-/// The binomial weights that are numbers at all; what is left out is below 1e-290.
-fn weights(holds: u64, rate: f64) -> impl Iterator<Item = (f64, f64)> {
-    binomial(holds, rate).filter(|part| part.1 > 1e-300)
 }

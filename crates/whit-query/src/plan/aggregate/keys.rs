@@ -10,6 +10,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
+use std::collections::BTreeSet;
 use whit_core::declare::Keys;
 use whit_core::unit::Kind;
 
@@ -143,14 +144,41 @@ impl Draft<'_> {
         matches!(self.unit.protect, Kind::Feature | Kind::Label) && self.key_tags.iter().all(|tag| tag.public)
     }
 
+    /// The declared cap on groups: of the table that the keys are from, or of all that have one, whichever of them is read first.
+    fn groups_declared(&self) -> Option<u64> {
+        let of_key = |key: &Key| -> Option<Vec<String>> {
+            let columns = key.expr.column_refs();
+            let origin = |column: &&Column| self.input.tag(column).and_then(|tag| tag.origin.clone());
+            let tables: Vec<String> = columns.iter().filter_map(origin).map(|(table, _)| table).collect();
+            let private =
+                tables.len() == columns.len() && tables.iter().all(|table| self.private.sources.contains(table));
+            private.then_some(tables)
+        };
+        let cap = |table: &String| {
+            let dataset = self.around.declaration.dataset(table).ok()?;
+            let unit = dataset.unit.as_ref()?;
+            unit.caps.groups.or(dataset.query.and_then(|query| query.groups))
+        };
+        let product = |tables: &BTreeSet<String>| {
+            tables.iter().filter_map(cap).fold(None, |all: Option<u64>, cap| Some(all.unwrap_or(1).saturating_mul(cap)))
+        };
+        let of_keys: Option<Vec<Vec<String>>> = self.keys.iter().map(of_key).collect();
+        let of_keys: Option<BTreeSet<String>> = of_keys.map(|tables| tables.into_iter().flatten().collect());
+        of_keys.as_ref().and_then(product).or_else(|| product(&self.private.sources))
+    }
+
     /// How many groups of one unit count, and whether that has to be seen to.
     pub(super) fn take_limit(&mut self) -> Result<(), QueryError> {
         if self.keys.is_empty() || self.grain == Grain::Row || self.known_keys() {
             return Ok(()); // one group, as it stands
         }
-        let declared =
-            self.asking.groups.or(self.unit.caps.groups).or(self.dataset.query.and_then(|query| query.groups));
-        let implied = [self.number, self.structural(), self.rows_declared()].into_iter().flatten().min();
+        let declared = self.asking.groups.or_else(|| self.groups_declared());
+        // Where each key follows from user and element, a user has no more of them than elements.
+        let of_elements =
+            self.unit.caps.elements_per_user.filter(|_| {
+                self.grain == Grain::User && self.private.element && self.key_tags.iter().all(|tag| tag.known)
+            });
+        let implied = [self.number, self.rows_in_all(), of_elements].into_iter().flatten().min();
         let limit = match (declared, implied) {
             (Some(declared), Some(implied)) => declared.min(implied),
             (Some(declared), None) => declared,

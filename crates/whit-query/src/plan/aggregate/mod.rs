@@ -14,7 +14,7 @@ use crate::error::QueryError;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, lit, when};
-use whit_core::declare::{Dataset, UnitDeclaration};
+use whit_core::declare::UnitDeclaration;
 use whit_core::mechanism::quantile::Tree;
 use whit_core::unit::Kind;
 use whit_core::{Bound, Ladder, Rung};
@@ -24,7 +24,6 @@ struct Draft<'a> {
     input: &'a Tracked,
     private: &'a Private,
     around: &'a Surroundings<'a>,
-    dataset: &'a Dataset,
     unit: &'a UnitDeclaration,
     asking: &'a Asking,
     ladder: Ladder,
@@ -57,14 +56,19 @@ pub(crate) fn plan(
     let payer = around.declaration.dataset(&private.payer).map_err(missing)?;
     let unit = dataset.unit.as_ref().ok_or_else(|| QueryError::failed("a public table has no unit"))?;
     let paying = payer.unit.as_ref().ok_or_else(|| QueryError::failed("a public table has no unit"))?;
-    if payer.name != dataset.name && (unit.protect != Kind::User || paying.protect != Kind::User) {
-        return Err(QueryError::asked(
-            format!(
-                "`{}` pays from the budget of `{}`, which is possible for whole users only",
-                dataset.name, payer.name
-            ),
-            "write unit.protect = \"user\" for both",
-        ));
+    // Whichever of them is read first: an answer does not depend on that.
+    for source in &private.sources {
+        let guest = around.declaration.dataset(source).map_err(missing)?;
+        let protect = guest.unit.as_ref().map(|unit| unit.protect);
+        if payer.name != guest.name && (protect != Some(Kind::User) || paying.protect != Kind::User) {
+            return Err(QueryError::asked(
+                format!(
+                    "`{}` pays from the budget of `{}`, which is possible for whole users only",
+                    guest.name, payer.name
+                ),
+                "write unit.protect = \"user\" for both",
+            ));
+        }
     }
     let ladder = paying.ladder().map_err(|error| QueryError::asked(error.to_string(), error.hint()))?;
     let grain = grain_of(unit, private)?;
@@ -85,7 +89,6 @@ pub(crate) fn plan(
         input,
         private,
         around,
-        dataset,
         unit,
         asking,
         ladder,
@@ -115,14 +118,19 @@ pub(crate) fn plan(
     let output = draft.output(aggregate, &calls, &places);
     let rungs = draft.ladder.rungs().to_vec();
     if draft.private.user && !draft.private.rows_public {
-        notes.push(format!(
-            "rows without a user in `{}` are left out",
-            unit.user.as_ref().map_or("", |user| user.column())
-        ));
+        for source in &private.sources {
+            let guest = around.declaration.dataset(source).map_err(missing)?;
+            let user = guest.unit.as_ref().and_then(|unit| unit.user.as_ref());
+            notes.push(format!("rows without a user in `{}` are left out", user.map_or("", |user| user.column())));
+        }
     }
     if draft.key_tags.iter().any(|tag| tag.observed && !tag.public) {
         notes.push(format!("which values of {} occur is taken as public, as declared", unit.public.join(", ")));
     }
+    let (rows_per_group, rows_in_all) = match grain {
+        Grain::Row => (None, None),
+        Grain::Element | Grain::User => (draft.rows().ok(), draft.rows_in_all()),
+    };
     let mut row_caps = Vec::new();
     if truncated && grain == Grain::Row {
         for (rung, &held) in draft.ladder.rungs().iter().zip(draft.ladder.held()).skip(1) {
@@ -133,17 +141,30 @@ pub(crate) fn plan(
             }
         }
     }
+    let after_caps = draft.after_caps(&statistics, &row_caps);
+    let mut kept = None;
+    if after_caps.contains(&true) {
+        kept = draft.kept()?;
+    }
+    // Where nothing is asked but which keys there are, caps may keep some from showing.
+    if after_caps.contains(&true) || (statistics.is_empty() && draft.limit.is_some()) {
+        notes.extend(draft.caps_in_words(&row_caps));
+    }
     let part = Part {
         rows: draft.input.plan.clone(),
         grain,
         groups: draft.groups,
         groups_per_unit: draft.limit,
-        elements_per_user: unit.caps.elements_per_user.filter(|_| truncated && grain == Grain::Element),
+        elements_per_user: draft.element_cap(),
+        rows_per_group,
+        rows_in_all,
         row_caps,
         keys: draft.keys,
         measures: draft.measures,
         autos: draft.autos,
         statistics,
+        after_caps,
+        kept,
         output,
         places,
         presence,
@@ -288,7 +309,7 @@ impl Draft<'_> {
     fn count(&mut self, value: Option<Expr>, name: String) -> Result<usize, QueryError> {
         let rows =
             i64::try_from(self.rows()?).map_err(|_| refused(&name, "the cap on rows does not fit into 63 bits"))?;
-        let moved = self.coordinates(0, rows)?;
+        let moved = self.of_rows(0, 1)?;
         Ok(self.add(Measure { what: What::Rows(value), low: 0, high: rows, moved, name }))
     }
 
@@ -308,7 +329,7 @@ impl Draft<'_> {
         let most = self.rows()?;
         let high = i64::try_from(most).map_err(|_| refused(name, "the cap on rows does not fit into 63 bits"))?;
         // A value that others have too may stay when this unit goes: what moves is at most what a count would.
-        let moved = self.coordinates(0, high)?;
+        let moved = self.of_rows(0, 1)?;
         let value = conditional(safe_value(argument, self.around)?)?;
         let what = What::Distinct { value, most };
         Ok(Statistic::Count(self.add(Measure { what, low: 0, high, moved, name: name.to_owned() })))
@@ -355,10 +376,13 @@ impl Draft<'_> {
     ) -> Result<Statistic, QueryError> {
         let range = self.range_of(argument, name)?;
         let value = conditional(safe_value(argument, self.around)?)?;
-        let whole = type_of(argument, self.input)?.is_integer();
+        let integers = type_of(argument, self.input)?.is_integer();
+        // Where rows may come to count for less, means and variances are fractions, so a finer lattice than that of the values is needed.
+        let scaled = self.may_scale()?;
         let sum = |draft: &mut Self, shape: Shape| -> Result<usize, QueryError> {
             let (place, low, high) = match range {
                 Range::Known { low, high } => {
+                    let whole = integers && (shape == Shape::Plain || !scaled);
                     let quantise = Quantise::of(low, high, shape, whole)?;
                     let (low, high) = (quantise.low(), quantise.high());
                     (Place::Known(quantise), low, high)
@@ -368,6 +392,7 @@ impl Draft<'_> {
                     (Place::Found { range: draft.auto(argument, &value)?, shape }, low, high)
                 }
             };
+            let moved = draft.of_rows(low, high)?;
             let rows = i64::try_from(draft.rows()?).ok();
             let (low, high) = rows
                 .and_then(|rows| Some((low.min(0).checked_mul(rows)?, high.max(0).checked_mul(rows)?)))
@@ -375,7 +400,6 @@ impl Draft<'_> {
                 .ok_or_else(|| {
                     refused(name, "one unit's sum may leave 55 bits; declare smaller caps or narrower bounds")
                 })?;
-            let moved = draft.coordinates(low, high)?;
             let word = match shape {
                 Shape::Plain => name.to_owned(),
                 Shape::Centred => format!("{name}: centred sum"),
@@ -419,11 +443,16 @@ impl Draft<'_> {
                 (Leaves::Found { range: self.auto(argument, &value)? }, any)
             }
         };
-        let bound = shape.bound(self.groups_per_unit, rows).map_err(|error| refused(name, &error.to_string()))?;
+        // One row adds one on each level, so that a unit's tree is as many times as long as its weights over groups.
+        let bound = shape.bound(1, 1).map_err(|error| refused(name, &error.to_string()))?;
         let weight = if self.grain == Grain::Row { 1.0 } else { WEIGHT as f64 };
         let moved = match bound {
-            Bound::Ball { radius, .. } => self.ball((radius * weight).next_up())?,
-            Bound::Coordinates { .. } => return Err(QueryError::failed("a tree's bound is a length")),
+            Bound::Ball { radius, .. } => {
+                self.ball(((radius * self.length_of_rows()?).next_up() * weight).next_up())?
+            }
+            Bound::Coordinates { .. } | Bound::Weighted(_) => {
+                return Err(QueryError::failed("a tree's bound is a length"));
+            }
         };
         let high = i64::try_from(rows).unwrap_or(i64::MAX);
         let tree = self.add(Measure {

@@ -2,10 +2,14 @@
 
 use super::Draft;
 use crate::error::QueryError;
-use crate::plan::{Grain, Presence};
+use crate::plan::{Grain, Kept, Presence, Statistic, What};
+use whit_core::bound::Weighted;
 use whit_core::mechanism::keys::Moved;
 use whit_core::unit::{Change, Kind};
 use whit_core::{Bound, Rung, Sensitivity, Support};
+
+/// Hidden columns, and how many rows with the same values in them are kept.
+type RowCap = (Vec<&'static str>, u64);
 
 impl Draft<'_> {
     pub(super) fn unit_word(&self) -> &'static str {
@@ -26,15 +30,28 @@ impl Draft<'_> {
     }
 
     pub(super) fn rows_declared(&self) -> Option<u64> {
-        let caps = &self.unit.caps;
         match self.grain {
             Grain::Row => self.private.copies,
-            Grain::Element => caps.rows_per_element,
-            Grain::User => {
-                let product = caps.elements_per_user.zip(caps.rows_per_element).and_then(|(k, r)| k.checked_mul(r));
-                [caps.rows_per_user, product].into_iter().flatten().min()
-            }
+            Grain::Element => self.private.caps.rows_of_element,
+            Grain::User => self.private.caps.rows_of_user,
         }
+    }
+
+    /// How many rows of one unit count in all its groups, where that is limited.
+    pub(super) fn rows_in_all(&self) -> Option<u64> {
+        if self.grain == Grain::Row {
+            return None; // each row is a unit, and so are its copies together
+        }
+        [self.rows_declared(), self.structural()].into_iter().flatten().min()
+    }
+
+    /// Whether a unit may have more rows than count.
+    pub(super) fn may_scale(&self) -> Result<bool, QueryError> {
+        if self.grain == Grain::Row {
+            return Ok(false);
+        }
+        let least = self.rows()?.min(self.rows_in_all().unwrap_or(u64::MAX));
+        Ok(self.structural().is_none_or(|most| most > least))
     }
 
     /// How many rows of one unit in one group count.
@@ -42,14 +59,86 @@ impl Draft<'_> {
         if self.grain == Grain::Row {
             return self.private.copies.ok_or_else(|| QueryError::failed("a row without a source"));
         }
-        let said = self.asking.rows.or(self.unit.caps.rows_per_group).or_else(|| self.rows_declared());
-        let rows = [said, self.structural()].into_iter().flatten().min();
+        let said = self.asking.rows.or(self.private.caps.rows_per_group);
+        // Where the element is among the keys, the rows of one user in one group are of one element.
+        let by_element =
+            self.grain == Grain::User && self.private.element && self.key_tags.iter().any(|tag| tag.element);
+        let of_element = self.private.caps.rows_of_element.filter(|_| by_element);
+        let rows = [said, self.rows_in_all(), of_element].into_iter().flatten().min();
         rows.ok_or_else(|| {
             QueryError::asked(
                 format!("nothing says how many rows of one {} count in one group", self.unit_word()),
                 "say it with --rows N, or declare unit.caps = { rows_per_group = N }",
             )
         })
+    }
+
+    /// For each statistic, whether caps may leave something out of it.
+    pub(super) fn after_caps(&self, statistics: &[Statistic], row_caps: &[RowCap]) -> Vec<bool> {
+        let chosen = self.limit.is_some() || self.element_cap().is_some() || !row_caps.is_empty();
+        let scaled = self.may_scale().unwrap_or(false);
+        let capped = |statistic: &Statistic| match statistic {
+            Statistic::Exact(_) => false,
+            Statistic::Count(i) if self.measures[*i].what == What::Users => chosen,
+            _ => chosen || scaled,
+        };
+        statistics.iter().map(capped).collect()
+    }
+
+    /// At most so many elements of one user, where that has to be seen to.
+    pub(super) fn element_cap(&self) -> Option<u64> {
+        self.unit.caps.elements_per_user.filter(|_| self.truncated && self.grain == Grain::Element)
+    }
+
+    /// How many rows caps leave, where that can be told: of one unit sixteen times as many are counted as may be left, so that it shows how many there were.
+    pub(super) fn kept(&self) -> Result<Option<Kept>, QueryError> {
+        let Ok(rows) = self.rows() else { return Ok(None) };
+        let left = self.groups_per_unit.saturating_mul(rows).min(self.rows_in_all().unwrap_or(u64::MAX));
+        if self.grain == Grain::Row || self.private.rows_public || left > 1 << 40 {
+            return Ok(None);
+        }
+        // One number, to which a unit adds no more than so many rows.
+        let moved = |most: u64| {
+            let support = Support::NonNegative;
+            self.within(Weighted { groups: 1, rows: most, in_all: most, coordinates: 1, low: 0, high: 1, support })
+        };
+        let mut caps = Vec::new();
+        caps.extend(self.element_cap().map(|most| format!("`elements_per_user = {most}`")));
+        caps.extend(self.limit.map(|most| format!("`groups = {most}`")));
+        if self.may_scale()? {
+            caps.push(format!("`rows = {rows}`"));
+            let in_all = self.rows_in_all().filter(|&most| most < self.groups_per_unit.saturating_mul(rows));
+            caps.extend(in_all.map(|most| format!("{most} rows in all")));
+        }
+        let most = 16 * left;
+        Ok(Some(Kept { most, moved: [moved(most)?, moved(left)?], caps: caps.join(" and ") }))
+    }
+
+    /// What caps do, and what intervals say of it.
+    pub(super) fn caps_in_words(&self, row_caps: &[RowCap]) -> Vec<String> {
+        let unit = self.unit_word();
+        let mut words = Vec::new();
+        if let Some(most) = self.element_cap() {
+            words.push(format!("a user with more than {most} elements keeps {most} of them, chosen by chance"));
+        }
+        for (within, most) in row_caps {
+            let of = if within.len() > 1 { "a user in one element" } else { "a user" };
+            words.push(format!("of more than {most} rows of {of}, {most} are kept, chosen by chance"));
+        }
+        if let Some(most) = self.limit {
+            let all = self.number.filter(|&number| number > most).map_or_else(String::new, |number| {
+                format!(", so one in all {number} keeps {:.0} %", 100.0 * most as f64 / number as f64)
+            });
+            words.push(format!("of more than {most} groups of one {unit}, {most} are kept, chosen by chance{all}"));
+        }
+        if let (Ok(true), Ok(rows)) = (self.may_scale(), self.rows()) {
+            let in_all = self.rows_in_all().filter(|_| !self.keys.is_empty());
+            let also =
+                in_all.map_or_else(String::new, |most| format!(", and more than {most} in all groups as {most}"));
+            words.push(format!("more than {rows} rows of one {unit} in a group count as {rows}, all alike{also}"));
+        }
+        words.push("intervals are about what these caps leave, and do not include what they leave out".to_owned());
+        words
     }
 
     /// How far one unit of each rung moves a vector to which a unit of the grain adds as the bound says.
@@ -100,10 +189,32 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn coordinates(&self, low: i64, high: i64) -> Result<Vec<Sensitivity>, QueryError> {
-        let bound = Bound::coordinates(self.groups_per_unit, low, high, self.support(low));
-        let bound = bound.map_err(|error| QueryError::failed(error.to_string()))?;
+    /// The limits on a vector to which a row adds something between these two.
+    fn limits(&self, low: i64, high: i64) -> Result<Weighted, QueryError> {
+        Ok(Weighted {
+            groups: self.groups_per_unit,
+            rows: self.rows()?,
+            in_all: self.rows_in_all().unwrap_or(u64::MAX),
+            coordinates: self.number.unwrap_or(u64::MAX),
+            low: low.min(0),
+            high: high.max(0),
+            support: self.support(low.min(0)),
+        })
+    }
+
+    fn within(&self, limits: Weighted) -> Result<Vec<Sensitivity>, QueryError> {
+        let bound = Bound::Weighted(limits).validated().map_err(|error| QueryError::failed(error.to_string()))?;
         Ok(self.moved(bound))
+    }
+
+    /// How far one unit of each rung moves a vector to which each of its rows adds something between these two.
+    pub(super) fn of_rows(&self, low: i64, high: i64) -> Result<Vec<Sensitivity>, QueryError> {
+        self.within(self.limits(low, high)?)
+    }
+
+    /// How far the rows of one unit move the sum of their weights' squares, at most: the length of one unit's weights.
+    pub(super) fn length_of_rows(&self) -> Result<f64, QueryError> {
+        Ok(Bound::Weighted(self.limits(0, 1)?).sensitivity(Change::AddRemove).l2)
     }
 
     pub(super) fn ball(&self, radius: f64) -> Result<Vec<Sensitivity>, QueryError> {
@@ -148,16 +259,26 @@ impl Draft<'_> {
 
     /// How far one unit of each rung moves, for each group, the number of users with rows in it.
     pub(super) fn users_moved(&self) -> Result<Vec<Sensitivity>, QueryError> {
+        // A unit has a group or not, however many rows it has there.
+        let one = Weighted {
+            groups: self.groups_per_unit,
+            rows: 1,
+            in_all: u64::MAX,
+            coordinates: self.number.unwrap_or(u64::MAX),
+            low: 0,
+            high: 1,
+            support: self.support(0),
+        };
         if self.grain == Grain::User {
-            return self.coordinates(0, 1);
+            return self.within(one);
         }
         // Of an element as of any unit; of a user, who has a key or not however many elements do, one each.
-        let element = self.coordinates(0, 1)?;
+        let element = self.within(one)?;
         let whole = |rung: &Rung, held: u64| {
-            let groups = self.groups_per_unit.saturating_mul(held).min(self.number.unwrap_or(u64::MAX));
-            let support = if self.keys.is_empty() { Support::Single } else { Support::NonNegative };
-            let bound = Bound::coordinates(groups, 0, 1, support);
+            let groups = self.groups_per_unit.saturating_mul(held).min(one.coordinates);
+            let bound = Bound::Weighted(Weighted { groups, support: Support::NonNegative, ..one });
             bound
+                .validated()
                 .map(|bound| bound.sensitivity(rung.unit.change()))
                 .map_err(|error| QueryError::failed(error.to_string()))
         };

@@ -1,12 +1,17 @@
 //! Aggregates and windows that stay within a user, and what of a row's unit is left after them.
 
-use super::{Lost, Private, Surroundings, Tag, Tracked, never, safe, safe_value, track, type_of, without};
+use super::{Lost, Private, Surroundings, Tag, Tracked, built, never, safe, safe_value, track, type_of, without};
 use crate::engine::{number, planning};
 use crate::error::QueryError;
+use crate::evaluate::mean::mean;
 use crate::plan::range::{self, Range};
 use crate::plan::{ELEMENT, USER, allow};
+use datafusion::common::Column;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Window, WindowFunctionDefinition};
+use datafusion::logical_expr::{
+    Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Window, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition,
+};
 use std::sync::Arc;
 
 /// Whether some of these expressions are the user, and the element.
@@ -52,7 +57,8 @@ pub(super) fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<
             );
         }
         sums.push(safe_aggregate(expr, &input, around)?);
-        let args_public = call.params.args.iter().all(|arg| input.tag_of(arg, around).public);
+        let parts = call.params.args.iter().chain(call.params.filter.iter().map(AsRef::as_ref));
+        let args_public = parts.clone().all(|part| input.tag_of(part, around).public);
         let range = inner_range(call.func.name(), &call.params.args, &input);
         let public = private.rows_public && args_public && tags.iter().all(|tag| tag.public);
         tags.push(Tag { public, range, ..Tag::default() });
@@ -89,6 +95,10 @@ fn exact_inside(call: &AggregateFunction, input: &Tracked) -> Result<(), QueryEr
         "sum" | "avg" if !whole => Err(QueryError::asked(
             format!("`{name}` of fractions inside of a unit depends on the order in which they are added"),
             format!("make them whole first: {name}(CAST({argument} * 1000 AS BIGINT))"),
+        )),
+        "avg" if call.params.distinct => Err(QueryError::asked(
+            "`avg(DISTINCT …)` inside of a unit depends on the order in which values are added",
+            "divide a sum by a count: SUM(DISTINCT x) / COUNT(DISTINCT x)",
         )),
         _ => Ok(()),
     }
@@ -127,6 +137,11 @@ fn safe_aggregate(expr: &Expr, input: &Tracked, around: &Surroundings<'_>) -> Re
     let mut call = call.clone();
     call.params.args = call.params.args.iter().map(|arg| numbers_only(arg, input, around)).collect::<Result<_, _>>()?;
     call.params.filter = call.params.filter.map(|filter| safe_value(&filter, around).map(Box::new)).transpose()?;
+    if call.func.name() == "avg" {
+        let (mean, whole) = mean();
+        call.func = Arc::new(mean);
+        call.params.args = call.params.args.into_iter().map(whole).collect();
+    }
     Ok(Expr::AggregateFunction(call).alias(name))
 }
 
@@ -175,11 +190,11 @@ pub(super) fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<
         );
     }
     let (tags, width) = (input.tags.clone(), input.plan.schema().fields().len());
-    let looked = Window::try_new(windows, Arc::new(input.plan)).map_err(|error| planning(&error))?;
+    let looked = by_order(windows, input.plan)?;
     // What a window adds depends on all rows of its partition, so a row no longer stands for itself.
-    let tags: Vec<Tag> = tags.into_iter().chain(vec![Tag::default(); looked.schema.fields().len() - width]).collect();
+    let tags: Vec<Tag> = tags.into_iter().chain(vec![Tag::default(); looked.schema().fields().len() - width]).collect();
     let mut tracked = Tracked {
-        plan: LogicalPlan::Window(looked),
+        plan: looked,
         tags,
         private: Some(Private { element: keeps_element, copies: None, ..private }), // as many rows as before
     };
@@ -187,6 +202,43 @@ pub(super) fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<
         tracked = without(tracked, &[ELEMENT])?;
     }
     Ok(tracked)
+}
+
+/// Windows over a relation, those of one order and partition together: the engine takes no others at once.
+fn by_order(mut windows: Vec<Expr>, mut plan: LogicalPlan) -> Result<LogicalPlan, QueryError> {
+    let order = |expr: &Expr| match expr {
+        Expr::Alias(alias) => match alias.expr.as_ref() {
+            Expr::WindowFunction(call) => (call.params.partition_by.clone(), call.params.order_by.clone()),
+            _ => (Vec::new(), Vec::new()),
+        },
+        _ => (Vec::new(), Vec::new()),
+    };
+    let mut columns: Vec<Expr> = plan.schema().iter().map(Expr::from).collect();
+    columns.extend(windows.iter().map(|expr| Expr::Column(Column::new_unqualified(expr.schema_name().to_string()))));
+    let mut steps = 0;
+    while let Some(first) = windows.first() {
+        steps += 1;
+        let own = order(first);
+        let (these, others): (Vec<Expr>, Vec<Expr>) = windows.into_iter().partition(|expr| order(expr) == own);
+        let looked = Window::try_new(these, Arc::new(plan)).map_err(|error| planning(&error))?;
+        (plan, windows) = (LogicalPlan::Window(looked), others);
+    }
+    if steps > 1 {
+        plan = built(LogicalPlanBuilder::from(plan).project(columns))?; // in the order in which they were asked for
+    }
+    Ok(plan)
+}
+
+/// Whether a frame is told in rows, or has no end but the partition's and the current row, so that a completed order leaves nothing open.
+fn by_rows_or_whole(frame: &WindowFrame) -> bool {
+    let plain = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => true,
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => distance.is_null(),
+    };
+    match frame.units {
+        WindowFrameUnits::Rows => true,
+        WindowFrameUnits::Range | WindowFrameUnits::Groups => plain(&frame.start_bound) && plain(&frame.end_bound),
+    }
 }
 
 /// A window function whose parts are made safe, that never reaches beyond one user, and whose order leaves nothing open.
@@ -208,17 +260,39 @@ fn safe_window(
     for sort in &mut safe.params.order_by {
         sort.expr = numbers_only(&sort.expr, input, around)?;
     }
-    let by_position = ["row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"];
-    if by_position.contains(&name) {
-        // Rows that stand side by side in the given order stand in the order of all their columns.
+    let frame = &call.params.window_frame;
+    let first_or_last = ["first_value", "last_value", "nth_value"].contains(&name);
+    if first_or_last && !by_rows_or_whole(frame) {
+        return never(
+            format!("`{name}` over a frame of values or groups: which of several equal rows it tells of is open"),
+            "write the frame in rows: ROWS BETWEEN … AND …",
+        );
+    }
+    // Whatever counts rows or stands at one of them needs an order that leaves nothing open: rows that stand side by side in the given order
+    // stand in the order of all their columns, and rows that agree in all of them are the same. Ranks and frames of values look at what
+    // is ordered by and no further.
+    let by_position = first_or_last || ["row_number", "ntile", "lag", "lead"].contains(&name);
+    if by_position || frame.units == WindowFrameUnits::Rows {
         safe.params.order_by.extend(input.plan.schema().iter().map(|field| Expr::from(field).sort(true, true)));
-    } else if matches!(name, "sum" | "avg")
+    }
+    if matches!(name, "sum" | "avg")
         && !call.params.args.iter().all(|arg| type_of(arg, input).is_ok_and(|kind| kind.is_integer()))
     {
         return never(
             format!("`{name}` of fractions in a window depends on the order in which they are added"),
             format!("make them whole first: {name}(CAST(x * 1000 AS BIGINT))"),
         );
+    }
+    if name == "avg" {
+        if call.params.distinct {
+            return never(
+                "`avg(DISTINCT …)` in a window depends on the order in which values are added",
+                "leave DISTINCT out",
+            );
+        }
+        let (mean, whole) = mean();
+        safe.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(mean));
+        safe.params.args = safe.params.args.into_iter().map(whole).collect();
     }
     Ok(Expr::WindowFunction(Box::new(safe)).alias(expr.schema_name().to_string()))
 }

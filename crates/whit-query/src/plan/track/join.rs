@@ -1,31 +1,37 @@
 //! Joins: with public tables, of which it is known how many partners a row finds, and of private tables along the user.
 
-use super::{Lost, Private, Surroundings, Tag, Tracked, built, never, safe_value, track, type_of, without};
+use super::order::untangled;
+use super::{Caps, Lost, Private, Surroundings, Tag, Tracked, built, never, safe_value, track, type_of, without};
 use crate::engine::planning;
 use crate::error::QueryError;
 use crate::plan::{ELEMENT, USER};
 use datafusion::arrow::array::{Array, Int64Array};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 use datafusion::prelude::col;
 use std::sync::Arc;
 
-/// Whether both sides of each equality are of one kind, so that the engine compares them as they are: a text that is turned into a number
-/// may find more partners than there are equal texts.
-fn comparable(own: &[Expr], owner: &Tracked, others: &[Expr], other: &Tracked) -> Result<(), QueryError> {
-    use datafusion::arrow::datatypes::DataType;
+/// Whether two types are of one kind, so that the engine compares their values as they are.
+pub(super) fn of_one_kind(left: &DataType, right: &DataType) -> bool {
     let kind = |kind: &DataType| match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(0),
         kind if kind.is_integer() => Some(1),
         _ => None,
     };
-    let plain = |kind: DataType| match kind {
-        DataType::Dictionary(_, inner) => *inner,
-        other => other,
+    let plain = |kind: &DataType| match kind {
+        DataType::Dictionary(_, inner) => inner.as_ref().clone(),
+        other => other.clone(),
     };
+    let (left, right) = (plain(left), plain(right));
+    left == right || (kind(&left).is_some() && kind(&left) == kind(&right))
+}
+
+/// Whether both sides of each equality are of one kind: a text that is turned into a number may find more partners than there are equal texts.
+fn comparable(own: &[Expr], owner: &Tracked, others: &[Expr], other: &Tracked) -> Result<(), QueryError> {
     for (a, b) in own.iter().zip(others) {
-        let (left, right) = (plain(type_of(a, owner)?), plain(type_of(b, other)?));
-        if left != right && (kind(&left).is_none() || kind(&left) != kind(&right)) {
+        let (left, right) = (type_of(a, owner)?, type_of(b, other)?);
+        if !of_one_kind(&left, &right) {
             return Err(QueryError::asked(
                 format!(
                     "`{a}` is {left} and `{b}` is {right}, so how many partners a row finds would depend on how they are compared"
@@ -59,7 +65,7 @@ fn partners(plan: &LogicalPlan, keys: Vec<Expr>, around: &Surroundings<'_>) -> R
 }
 
 /// A join whose equalities all stand in `on`, where SQL may have left them in the filter.
-fn sorted_out(join: &Join) -> Result<Join, QueryError> {
+pub(super) fn sorted_out(join: &Join) -> Result<Join, QueryError> {
     let mut join = join.clone();
     let Some(filter) = join.filter.take() else { return Ok(join) };
     let mut rest = Vec::new();
@@ -81,6 +87,13 @@ fn sorted_out(join: &Join) -> Result<Join, QueryError> {
 }
 
 pub(super) fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    if let Some((plan, rest)) = untangled(&LogicalPlan::Join(join.clone()), Vec::new())? {
+        let plan = match conjunction(rest) {
+            Some(rest) => built(LogicalPlanBuilder::from(plan).filter(rest))?,
+            None => plan,
+        };
+        return track(&plan, around);
+    }
     let join = &sorted_out(join)?;
     let (left, right) = (track(&join.left, around)?, track(&join.right, around)?);
     match (left.private.clone(), right.private.clone()) {
@@ -101,7 +114,7 @@ pub(super) fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lo
             }
             with_public(join, left, right, private, false, around)
         }
-        (Some(a), Some(b)) => along_user(join, left, right, a, &b, around),
+        (Some(a), Some(b)) => along_user(join, left, right, &a, &b, around),
     }
 }
 
@@ -202,7 +215,7 @@ fn along_user(
     join: &Join,
     left: Tracked,
     right: Tracked,
-    a: Private,
+    a: &Private,
     b: &Private,
     around: &Surroundings<'_>,
 ) -> Result<Tracked, Lost> {
@@ -246,9 +259,22 @@ fn along_user(
     let right_tags: Vec<Tag> = right.tags.iter().map(told).collect();
     let tags = joined_tags(join.join_type, &left.tags, &right_tags);
     let plan = rejoined(join, left.plan, right.plan, around)?;
-    Ok(Tracked {
-        plan,
-        tags,
-        private: Some(Private { element: false, copies: None, rows_of_user: None, rows_of_element: None, ..a }),
-    })
+    // Each row of a user may meet each of the other side's, so the caps of both tables bound the result, in whichever order they stand.
+    // A semi-join keeps rows of the left side, once each.
+    let widens = matches!(join.join_type, JoinType::Inner | JoinType::Left);
+    let of_user = |rows: Option<u64>, others: Option<u64>| match (rows, others) {
+        (Some(rows), _) if !widens => Some(rows),
+        (Some(rows), Some(others)) => rows.checked_mul(others.max(1)),
+        _ => None,
+    };
+    let caps = if widens { a.caps.with(b.caps, u64::checked_mul) } else { a.caps };
+    let private = Private {
+        element: false,
+        copies: None,
+        rows_of_user: of_user(a.rows_of_user, b.rows_of_user),
+        rows_of_element: None,
+        caps: Caps { rows_of_element: None, ..caps },
+        ..a.together(b)
+    };
+    Ok(Tracked { plan, tags, private: Some(private) })
 }

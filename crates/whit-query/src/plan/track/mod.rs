@@ -17,6 +17,7 @@
 
 mod group;
 mod join;
+mod order;
 
 pub(crate) use group::aggregate_call;
 
@@ -28,14 +29,14 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, TableScan, TryCast,
-    Union,
+    Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, TableScan, Union,
 };
 use group::{group, look_around};
 use join::pair;
-use std::collections::BTreeMap;
+use order::equalities_inside;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use whit_core::declare::{Bounds, Dataset, Declaration, UserKey};
+use whit_core::declare::{Bounds, Dataset, Declaration, UnitDeclaration, UserKey};
 use whit_core::unit::Kind;
 
 /// The names of functions that look an element up in a partition file start with this.
@@ -86,8 +87,12 @@ pub(crate) struct Tracked {
 /// What is known of a relation over private rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Private {
-    /// The data set that is read first.
+    /// The data set that the unit is taken from: the payer, where it is among those that are read.
     pub(crate) dataset: String,
+    /// All private data sets that are read.
+    pub(crate) sources: BTreeSet<String>,
+    /// What was declared of the rows of one unit in all of them.
+    pub(crate) caps: Caps,
     /// The data set whose budget pays: the one that a chain of keys leads to.
     pub(crate) payer: String,
     /// Whether the hidden user column is there.
@@ -102,6 +107,52 @@ pub(crate) struct Private {
     pub(crate) rows_of_element: Option<u64>,
     /// Whether neighbours agree on which rows are there (feature and label units).
     pub(crate) rows_public: bool,
+}
+
+/// How many rows one unit has, as declared: what the caps of the tables come to for a relation that is made of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Caps {
+    /// At most so many of one user.
+    pub(crate) rows_of_user: Option<u64>,
+    /// At most so many of one user in one element.
+    pub(crate) rows_of_element: Option<u64>,
+    /// At most so many of one unit in one group.
+    pub(crate) rows_per_group: Option<u64>,
+}
+
+impl Caps {
+    fn of(unit: &UnitDeclaration) -> Self {
+        let caps = &unit.caps;
+        let product = caps.elements_per_user.zip(caps.rows_per_element).and_then(|(k, r)| k.checked_mul(r));
+        Self {
+            rows_of_user: [caps.rows_per_user, product].into_iter().flatten().min(),
+            rows_of_element: caps.rows_per_element,
+            rows_per_group: caps.rows_per_group,
+        }
+    }
+
+    /// Of two relations together, in whichever order: each row of one with each of the other, or the rows of both.
+    fn with(self, other: Self, both: fn(u64, u64) -> Option<u64>) -> Self {
+        let of = |a: Option<u64>, b: Option<u64>| a.zip(b).and_then(|(a, b)| both(a, b));
+        // Where only one says how many rows count in a group, those of the other are as many as it may have.
+        let said = self.rows_per_group.is_some() || other.rows_per_group.is_some();
+        let in_group = |caps: Self| caps.rows_per_group.or(caps.rows_of_user);
+        Self {
+            rows_of_user: of(self.rows_of_user, other.rows_of_user),
+            rows_of_element: of(self.rows_of_element, other.rows_of_element),
+            rows_per_group: of(in_group(self), in_group(other)).filter(|_| said),
+        }
+    }
+}
+
+impl Private {
+    /// What of one relation and another is known of both together, whichever comes first.
+    fn together(&self, other: &Self) -> Self {
+        let sources: BTreeSet<String> = self.sources.union(&other.sources).cloned().collect();
+        let least = sources.first().cloned().unwrap_or_default();
+        let dataset = if sources.contains(&self.payer) { self.payer.clone() } else { least };
+        Self { dataset, sources, ..self.clone() }
+    }
 }
 
 impl Tracked {
@@ -326,17 +377,12 @@ fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Re
     };
     let Some(unit) = dataset.unit.as_ref() else { return Ok(Tracked::public(plan.clone())) };
     let schema = plan.schema();
-    // Arithmetic on decimals fails where it overflows, and a failure tells of a row: as floats they do not.
     let plain = |(table, field): (Option<&TableReference>, &FieldRef)| {
         let column = Expr::Column(Column::new(table.cloned(), field.name().clone()));
-        match field.data_type() {
-            kind if kind.is_decimal() => {
-                let float = TryCast::new(Box::new(column), DataType::Float64);
-                Expr::TryCast(float).alias_qualified(table.cloned(), field.name())
-            }
-            kind if kind.is_floating() => number(column).alias_qualified(table.cloned(), field.name()),
-            _ => column,
+        if field.data_type().is_floating() {
+            return number(column).alias_qualified(table.cloned(), field.name());
         }
+        column
     };
     let mut exprs: Vec<Expr> = schema.iter().map(plain).collect();
     let mut tags: Vec<Tag> = Vec::new();
@@ -367,6 +413,8 @@ fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Re
     let grouped = matches!(unit.protect, Kind::Event | Kind::Element | Kind::User) || unit.user.is_some();
     let mut private = Private {
         dataset: table.to_owned(),
+        sources: BTreeSet::from([table.to_owned()]),
+        caps: Caps::of(unit),
         payer: payer(dataset, around.declaration).name.clone(),
         user: false,
         element: false,
@@ -436,12 +484,14 @@ fn relabelled(plan: LogicalPlan, exprs: &[Expr], input: &Tracked, around: &Surro
 }
 
 fn select(filter: &Filter, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
-    let input = track(&filter.input, around)?;
+    let (inside, predicate) = equalities_inside(&filter.input, &filter.predicate)?;
+    let input = track(&inside, around)?;
     let Some(mut private) = input.private.clone() else {
         return Ok(Tracked { plan: LogicalPlan::Filter(filter.clone()), ..input });
     };
-    let predicate = safe_value(&filter.predicate, around)?;
-    private.rows_public &= input.tag_of(&filter.predicate, around).public;
+    let Some(predicate) = predicate else { return Ok(input) };
+    private.rows_public &= input.tag_of(&predicate, around).public;
+    let predicate = safe_value(&predicate, around)?;
     let plan = built(LogicalPlanBuilder::from(input.plan).filter(predicate))?;
     Ok(Tracked { plan, tags: input.tags, private: Some(private) })
 }
@@ -458,7 +508,11 @@ fn unite(union: &Union, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
             "ask them one by one and unite what was released",
         );
     }
-    let one_source = privates.iter().all(|private| private.dataset == merged.dataset);
+    let one_source = privates.iter().all(|private| private.sources == merged.sources);
+    for other in &privates[1..] {
+        merged = merged.together(other);
+        merged.caps = merged.caps.with(other.caps, u64::checked_add);
+    }
     merged.element = one_source && privates.iter().all(|private| private.element);
     merged.user = privates.iter().all(|private| private.user);
     merged.rows_public = privates.iter().all(|private| private.rows_public);

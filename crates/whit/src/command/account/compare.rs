@@ -1,14 +1,14 @@
 //! Every accountant's answer, side by side.
 
 use super::super::{Error, write_json};
-use super::run::{DeltaOption, NoiseOption, RateOption, Relation, RunView, StepsOption};
+use super::run::{DeltaOption, NoiseOption, RateOption, Relation, RunView, StepsOption, other};
 use crate::number::{Exact, brief, brief_down, brief_up};
 use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::{self, Write};
 use whit::Cost;
 use whit::account::accountant::gdp;
-use whit::account::{Name, epsilon};
+use whit::account::{Name, epsilon_by};
 
 /// Every accountant's answer, side by side.
 #[derive(clap::Args)]
@@ -50,6 +50,8 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     approximation: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    upper_by: Option<Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     unsupported: Option<String>,
 }
 
@@ -76,7 +78,9 @@ impl Compare {
         let accountants: Vec<Row> = Name::ALL
             .into_iter()
             .map(|accountant| {
-                let told = epsilon(&cost, delta, accountant);
+                let told = epsilon_by(&cost, delta, accountant);
+                let by = told.as_ref().ok().and_then(|told| other(told.1, accountant));
+                let told = told.map(|told| told.0);
                 let bound = told.as_ref().map_or(f64::INFINITY, |loss| loss.upper);
                 // A limit that lies above the bound says only that the run is far from it.
                 let limit = if accountant == Name::Gdp { limit(&cost, rate, delta) } else { None };
@@ -87,6 +91,7 @@ impl Compare {
                     epsilon_lower: told.as_ref().ok().map(|loss| Exact(loss.lower)),
                     epsilon_approximate: approximate.map(Exact),
                     approximation: approximate.map(|_| LIMIT),
+                    upper_by: by,
                     unsupported: told.err().map(|why| why.to_string()),
                 }
             })
@@ -134,7 +139,10 @@ impl CompareView {
                 upper,
                 lower,
                 kind.to_owned(),
-                row.unsupported.clone().unwrap_or_default(),
+                match row.upper_by {
+                    Some(by) => format!("the upper bound is {by}'s"),
+                    None => row.unsupported.clone().unwrap_or_default(),
+                },
             ]);
             if let (Some(Exact(value)), Some(what)) = (row.epsilon_approximate, row.approximation) {
                 let name = format!("({})", row.accountant);

@@ -1,12 +1,14 @@
 //! The ε of a run at a δ, and the δ of a run at an ε.
 
 use super::super::{Error, write_json};
-use super::run::{Answer, DeltaOption, NoiseOption, RateOption, Relation, RunView, RungView, StepsOption, unsupported};
+use super::run::{
+    Answer, DeltaOption, NoiseOption, RateOption, Relation, RunView, RungView, StepsOption, other, unsupported,
+};
 use crate::number::{self, Exact, brief, brief_down, brief_up};
 use serde::Serialize;
 use std::io::{self, Write};
 use whit::Cost;
-use whit::account::{Name, delta, epsilon};
+use whit::account::{Name, delta_by, epsilon_by};
 
 /// The ε of a run, from above and from below.
 #[derive(clap::Args)]
@@ -31,6 +33,8 @@ struct EpsilonView {
     epsilon_lower: Exact,
     delta: f64,
     accountant: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_by: Option<Name>,
     #[serde(flatten)]
     run: RunView,
     rungs: Vec<RungView>,
@@ -41,15 +45,16 @@ impl Epsilon {
         let (noise, rate, steps, at) = (self.noise.noise, self.rate.rate, self.steps.steps, self.delta.delta);
         let accountant = self.answer.accountant.into();
         let step = self.relation.step(noise, rate)?;
-        let loss =
-            epsilon(&Cost::Sampled(step).repeat(steps), at, accountant).map_err(|why| unsupported(&why, accountant))?;
+        let told = epsilon_by(&Cost::Sampled(step).repeat(steps), at, accountant);
+        let (loss, by) = told.map_err(|why| unsupported(&why, accountant))?;
         let view = EpsilonView {
             epsilon_upper: Exact(loss.upper),
             epsilon_lower: Exact(loss.lower),
             delta: at,
             accountant,
+            upper_by: other(by, accountant),
             run: self.relation.view(noise, rate, steps),
-            rungs: self.relation.prices(&step, steps, at, accountant),
+            rungs: self.relation.prices(&step, steps, (loss, by), accountant),
         };
         if self.answer.json { write_json(&view, out) } else { Ok(view.write_table(out)?) }
     }
@@ -58,7 +63,7 @@ impl Epsilon {
 impl EpsilonView {
     fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "ε ≤ {} at δ = {}", brief_up(self.epsilon_upper.0), brief(self.delta))?;
-        write_rest(self.epsilon_lower.0, self.accountant, out)?;
+        write_rest(self.epsilon_lower.0, self.accountant, self.upper_by, out)?;
         self.run.write(out)?;
         RungView::write(&self.rungs, out)
     }
@@ -91,6 +96,8 @@ struct DeltaView {
     epsilon_upper: Exact,
     epsilon_lower: Exact,
     accountant: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_by: Option<Name>,
     #[serde(flatten)]
     run: RunView,
     rungs: Vec<RungView>,
@@ -102,10 +109,11 @@ impl Delta {
         let accountant = self.answer.accountant.into();
         let step = self.relation.step(noise, rate)?;
         let cost = Cost::Sampled(step).repeat(steps);
-        let loss = delta(&cost, self.epsilon, accountant).map_err(|why| unsupported(&why, accountant))?;
+        let (loss, by) = delta_by(&cost, self.epsilon, accountant).map_err(|why| unsupported(&why, accountant))?;
         // What is known from below of ε at this δ, where δ is one that can be asked about.
         let asked = loss.upper > 0.0 && loss.upper < 1.0;
-        let lower = if asked { epsilon(&cost, loss.upper, accountant).map_or(0.0, |told| told.lower) } else { 0.0 };
+        let back = if asked { epsilon_by(&cost, loss.upper, accountant).ok() } else { None };
+        let lower = back.map_or(0.0, |told| told.0.lower);
         let view = DeltaView {
             delta: loss.upper,
             delta_upper: loss.upper,
@@ -114,8 +122,9 @@ impl Delta {
             epsilon_upper: Exact(self.epsilon),
             epsilon_lower: Exact(lower.min(self.epsilon)),
             accountant,
+            upper_by: other(by, accountant),
             run: self.relation.view(noise, rate, steps),
-            rungs: if asked { self.relation.prices(&step, steps, loss.upper, accountant) } else { Vec::new() },
+            rungs: back.map_or(Vec::new(), |known| self.relation.prices(&step, steps, known, accountant)),
         };
         if self.answer.json { write_json(&view, out) } else { Ok(view.write_table(out)?) }
     }
@@ -124,16 +133,19 @@ impl Delta {
 impl DeltaView {
     fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "δ ≤ {} at ε = {}", brief_up(self.delta_upper), brief(self.epsilon))?;
-        write_rest(self.delta_lower, self.accountant, out)?;
+        write_rest(self.delta_lower, self.accountant, self.upper_by, out)?;
         self.run.write(out)?;
         RungView::write(&self.rungs, out)
     }
 }
 
 /// The end of a headline: the bound from below, and who says so.
-pub(super) fn write_rest(lower: f64, accountant: Name, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_rest(lower: f64, accountant: Name, by: Option<Name>, out: &mut dyn Write) -> io::Result<()> {
     if lower > 0.0 {
         write!(out, ", and not below {}", brief_down(lower))?;
     }
-    writeln!(out, "  ({accountant})")
+    match by {
+        Some(by) => writeln!(out, "  ({accountant}; the upper bound is {by}'s)"),
+        None => writeln!(out, "  ({accountant})"),
+    }
 }

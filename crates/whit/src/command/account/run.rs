@@ -6,7 +6,7 @@ use crate::table::{Side, Table};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::io::{self, Write};
-use whit::account::{Name, Unsupported, epsilon};
+use whit::account::{Name, Unsupported, epsilon_by};
 use whit::{Change, Cost, Draw, Loss, Sampled, Sampling};
 
 /// How neighbours differ.
@@ -183,13 +183,14 @@ impl Relation {
         }
     }
 
-    /// What the run loses at every rung, as far as the accountant can tell.
-    pub(super) fn prices(&self, step: &Sampled, steps: u64, delta: f64, accountant: Name) -> Vec<RungView> {
+    /// What the run loses at every rung, as far as the accountant can tell; at the rung that is protected it is known.
+    pub(super) fn prices(&self, step: &Sampled, steps: u64, known: (Loss, Name), accountant: Name) -> Vec<RungView> {
         self.rungs(step)
             .into_iter()
-            .map(|(unit, step)| {
-                let told = epsilon(&Cost::Sampled(step).repeat(steps), delta, accountant);
-                RungView::new(unit, self.change, told)
+            .map(|(unit, rung)| {
+                let price = || epsilon_by(&Cost::Sampled(rung).repeat(steps), known.0.delta, accountant);
+                let told = if rung == *step { Ok(known) } else { price() };
+                RungView::new(unit, self.change, accountant, told)
             })
             .collect()
     }
@@ -257,17 +258,20 @@ pub(super) struct RungView {
     change: ChangeWord,
     epsilon_upper: Option<Exact>,
     epsilon_lower: Option<Exact>,
+    /// Who proved the upper bound, where it is not the accountant that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_by: Option<Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unsupported: Option<String>,
 }
 
 impl RungView {
-    fn new(unit: &'static str, change: ChangeWord, told: Result<Loss, Unsupported>) -> Self {
-        let (upper, lower, unsupported) = match told {
-            Ok(loss) => (Some(Exact(loss.upper)), Some(Exact(loss.lower)), None),
-            Err(why) => (None, None, Some(why.to_string())),
+    fn new(unit: &'static str, change: ChangeWord, asked: Name, told: Result<(Loss, Name), Unsupported>) -> Self {
+        let (epsilon_upper, epsilon_lower, upper_by, unsupported) = match told {
+            Ok((loss, by)) => (Some(Exact(loss.upper)), Some(Exact(loss.lower)), other(by, asked), None),
+            Err(why) => (None, None, None, Some(why.to_string())),
         };
-        Self { unit, change, epsilon_upper: upper, epsilon_lower: lower, unsupported }
+        Self { unit, change, epsilon_upper, epsilon_lower, upper_by, unsupported }
     }
 
     /// The ladder as a table; nothing where there is but one rung.
@@ -299,12 +303,20 @@ impl RungView {
         writeln!(out)?;
         table.write(out)?;
         for rung in rungs {
+            if let Some(by) = rung.upper_by {
+                writeln!(out, "\nFor one {} the upper bound is {by}'s, which is less than pld proves.", rung.unit)?;
+            }
             if let Some(why) = &rung.unsupported {
                 writeln!(out, "\nNo figure for one {}: {why}.", rung.unit)?;
             }
         }
         Ok(())
     }
+}
+
+/// Who proved a bound, where that is another than was asked.
+pub(super) fn other(by: Name, asked: Name) -> Option<Name> {
+    (by != asked).then_some(by)
 }
 
 /// An accountant's "no number from me" as a mistake in the question, with the option that caused it.

@@ -3,14 +3,15 @@
 use super::super::{Error, write_json};
 use super::price::write_rest;
 use super::run::{
-    AccountantWord, Answer, DeltaOption, NoiseOption, RateOption, Relation, RunView, RungView, StepsOption, unsupported,
+    AccountantWord, Answer, DeltaOption, NoiseOption, RateOption, Relation, RunView, RungView, StepsOption, other,
+    unsupported,
 };
 use crate::number::{self, Exact, brief, brief_down, brief_up};
 use serde::Serialize;
 use std::io::{self, Write};
-use whit::Loss;
-use whit::account::Name;
 use whit::account::calibrate::{self, CalibrateError, Calibrated, Target};
+use whit::account::{Name, epsilon_by};
+use whit::{Cost, Loss};
 
 /// The promise that the run has to keep.
 #[derive(clap::Args)]
@@ -90,6 +91,8 @@ struct FoundView {
     epsilon_lower: Exact,
     delta: f64,
     accountant: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_by: Option<Name>,
     #[serde(flatten)]
     run: RunView,
     rungs: Vec<RungView>,
@@ -102,9 +105,15 @@ impl Noise {
         let (rate, steps, target) = (self.rate.rate, self.steps.steps, self.within.target());
         let step = self.relation.step(1.0, rate)?;
         let found = calibrate::noise(&step, steps, target, self.answer.accountant.into());
-        let Calibrated { value, loss } = found.map_err(|why| sentence(&why, self.answer.accountant))?;
-        let headline = format!("noise {} clip norms", brief_up(value));
-        answer(Found::Noise, headline, (value, rate, steps), &loss, target, &self.relation, &self.answer, out)
+        let found = found.map_err(|why| sentence(&why, self.answer.accountant))?;
+        let price = |noise: f64| {
+            let step = self.relation.step(noise, rate).ok()?;
+            epsilon_by(&Cost::Sampled(step).repeat(steps), target.delta, self.answer.accountant.into()).ok()
+        };
+        let found = as_shown(found, target, brief_up, 1.0 + 1e-5, price);
+        let headline = format!("noise {} clip norms", brief_up(found.value));
+        let run = (found.value, rate, steps);
+        answer(Found::Noise, headline, run, &found, target, &self.relation, &self.answer, out)
     }
 }
 
@@ -113,9 +122,10 @@ impl Steps {
         let (noise, rate, target) = (self.noise.noise, self.rate.rate, self.within.target());
         let step = self.relation.step(noise, rate)?;
         let found = calibrate::steps(&step, target, self.answer.accountant.into());
-        let Calibrated { value, loss } = found.map_err(|why| sentence(&why, self.answer.accountant))?;
-        let headline = format!("{value} steps");
-        answer(Found::Steps, headline, (noise, rate, value as u64), &loss, target, &self.relation, &self.answer, out)
+        let found = found.map_err(|why| sentence(&why, self.answer.accountant))?;
+        let headline = format!("{} steps", found.value);
+        let run = (noise, rate, found.value as u64);
+        answer(Found::Steps, headline, run, &found, target, &self.relation, &self.answer, out)
     }
 }
 
@@ -124,10 +134,37 @@ impl Rate {
         let (noise, steps, target) = (self.noise.noise, self.steps.steps, self.within.target());
         let step = self.relation.step(noise, 1.0)?;
         let found = calibrate::rate(&step, steps, target, self.answer.accountant.into());
-        let Calibrated { value, loss } = found.map_err(|why| sentence(&why, self.answer.accountant))?;
-        let headline = format!("rate {}", brief_down(value));
-        answer(Found::Rate, headline, (noise, value, steps), &loss, target, &self.relation, &self.answer, out)
+        let found = found.map_err(|why| sentence(&why, self.answer.accountant))?;
+        let price = |rate: f64| {
+            let step = self.relation.step(noise, rate).ok()?;
+            epsilon_by(&Cost::Sampled(step).repeat(steps), target.delta, self.answer.accountant.into()).ok()
+        };
+        let found = as_shown(found, target, brief_down, 1.0 - 1e-5, price);
+        let headline = format!("rate {}", brief_down(found.value));
+        let run = (noise, found.value, steps);
+        answer(Found::Rate, headline, run, &found, target, &self.relation, &self.answer, out)
     }
+}
+
+/// The value in the digits that people see, on its safe side, so that who prices it again finds the same ε. Two lattices may
+/// differ in the fourth digit of ε, so that it is priced anew, and moved on by `onwards` until the promise is kept.
+fn as_shown(
+    found: Calibrated,
+    target: Target,
+    brief: fn(f64) -> String,
+    onwards: f64,
+    price: impl Fn(f64) -> Option<(Loss, Name)>,
+) -> Calibrated {
+    let mut value = found.value;
+    for _ in 0..20 {
+        let Ok(shown) = brief(value).parse::<f64>() else { break };
+        match price(shown) {
+            Some((loss, by)) if loss.upper <= target.epsilon => return Calibrated { value: shown, loss, by },
+            Some(_) => value = shown * onwards,
+            None => break,
+        }
+    }
+    found
 }
 
 #[expect(
@@ -138,7 +175,7 @@ fn answer(
     found: Found,
     headline: String,
     (noise, rate, steps): (f64, f64, u64),
-    loss: &Loss,
+    calibrated: &Calibrated,
     target: Target,
     relation: &Relation,
     answer: &Answer,
@@ -146,6 +183,7 @@ fn answer(
 ) -> Result<(), Error> {
     let accountant = answer.accountant.into();
     let step = relation.step(noise, rate)?;
+    let Calibrated { loss, by, .. } = *calibrated;
     let view = FoundView {
         found,
         epsilon_target: target.epsilon,
@@ -153,8 +191,9 @@ fn answer(
         epsilon_lower: Exact(loss.lower),
         delta: target.delta,
         accountant,
+        upper_by: other(by, accountant),
         run: relation.view(noise, rate, steps),
-        rungs: relation.prices(&step, steps, target.delta, accountant),
+        rungs: relation.prices(&step, steps, (loss, by), accountant),
         headline,
     };
     if answer.json { write_json(&view, out) } else { Ok(view.write_table(out)?) }
@@ -164,7 +203,7 @@ impl FoundView {
     fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{} for ε = {} at δ = {}", self.headline, brief(self.epsilon_target), brief(self.delta))?;
         write!(out, "  spends      ε ≤ {}", brief_up(self.epsilon_upper.0))?;
-        write_rest(self.epsilon_lower.0, self.accountant, out)?;
+        write_rest(self.epsilon_lower.0, self.accountant, self.upper_by, out)?;
         self.run.write(out)?;
         RungView::write(&self.rungs, out)
     }

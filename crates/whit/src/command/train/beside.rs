@@ -3,15 +3,15 @@
 use super::of_ledger;
 use super::spec::asked;
 use crate::command::Error;
-use crate::command::asked::Open;
 use crate::number::brief_down;
 use whit::account::ledger::{Booking, Books, Budget, CurrencyName, Question};
+use whit::core::mechanism::SanitiseError;
 use whit::core::release::{
     CommitError, LedgerFailure, ReleaseError, Reservation, release_reproducibly_without_privacy,
 };
-use whit::core::{Charge, Cost, Ladder, Ledger, Mechanism, Persist, Refusal};
-use whit::learn::Noise;
-use whit::noise::{Os, Ratio, Replay};
+use whit::core::{Accuracy, Charge, Cost, Ladder, Ledger, Mechanism, Persist, Refusal, Rung, Sealed};
+use whit::learn::{LearnError, Noise};
+use whit::noise::{Entropy, Os, Ratio, Replay};
 
 /// Noise as a file says it, as an exact fraction.
 pub(super) fn noise(key: &str, noise: f64) -> Result<Ratio, Error> {
@@ -45,34 +45,92 @@ pub(super) fn unpaid(charge: Charge, question: &Question, books: &mut Books) -> 
     Ok(if paid { Charge::new() } else { charge })
 }
 
+/// The budgets that watch over a training, unless its owner gives all privacy up.
+pub(super) struct Watch {
+    pub(super) budgets: Vec<Budget>,
+    pub(super) given_up: bool,
+}
+
+impl Watch {
+    /// A ledger for one release.
+    pub(super) fn booking<'a>(&'a self, books: &'a mut Books, question: Question) -> Booking<'a> {
+        let booking = books.booking(question, &self.budgets);
+        if self.given_up { booking.without_privacy() } else { booking }
+    }
+}
+
 /// Whether all of a charge fits, or why not. Nothing is written.
-pub(super) fn check(charge: &Charge, mut booking: Booking<'_>, budgets: &[Budget]) -> Result<(), Error> {
+pub(super) fn check(charge: &Charge, question: Question, books: &mut Books, watch: &Watch) -> Result<(), Error> {
+    if watch.given_up {
+        return Ok(());
+    }
+    let (mut booking, budgets) = (watch.booking(books, question), &watch.budgets);
     let Err(refusal) = booking.would_fit(charge) else { return Ok(()) };
     Err(booking.failure().map_or_else(|| refused(&refusal, budgets), |failure| broken(&failure)))
 }
 
-/// Reserves, sanitises and commits. Where that was interrupted before, the reservation is still open and nothing of it was seen, so it goes on under the same.
-pub(super) fn release<M: Mechanism<Noisy: Persist>>(
-    mechanism: &M,
-    exact: &M::Exact,
-    ladder: &Ladder,
+/// What a charge comes to with this noise: everything, where it can be drawn again.
+pub(super) fn exposed(charge: Charge, noise: Noise) -> Charge {
+    if noise.protects() {
+        return charge;
+    }
+    charge.into_iter().map(|(rung, _)| (rung, Cost::Everything)).collect()
+}
+
+/// What a mechanism does with rows, which it reads itself.
+pub(super) type Work<'a, N> = dyn Fn(&mut dyn Entropy) -> Result<Sealed<N>, SanitiseError> + 'a;
+
+/// A mechanism that reads its rows when it runs, and so after its charge is reserved.
+pub(super) struct Late<'a, N> {
+    charge: Charge,
+    work: Box<Work<'a, N>>,
+}
+
+impl<N> Mechanism for Late<'_, N> {
+    type Exact = ();
+    type Noisy = N;
+
+    fn cost(&self, rung: &Rung) -> Cost {
+        self.charge.iter().find(|(known, _)| known == rung).map_or(Cost::Everything, |(_, cost)| cost.clone())
+    }
+
+    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<N>, SanitiseError> {
+        (self.work)(entropy)
+    }
+
+    fn accuracy(&self, confidence: f64) -> Accuracy {
+        Accuracy { within: f64::INFINITY, confidence }
+    }
+}
+
+/// What went wrong with rows that were read, as a mechanism says it.
+pub(super) fn unread(error: &LearnError) -> SanitiseError {
+    SanitiseError::Engine(format!("{error}; {}", error.hint()))
+}
+
+/// Reserves, reads and sanitises, and commits. Where that was interrupted before, the reservation is still open and nothing of it was seen, so it goes on under
+/// the same.
+pub(super) fn release<N: Persist>(
+    charge: Charge,
+    work: Box<Work<'_, N>>,
     question: Question,
     noise: Noise,
-    open: &mut Open,
-) -> Result<M::Noisy, Error> {
-    let (budgets, rungs) = (open.tables.budgets(&question.dataset)?, ladder.rungs().to_vec());
-    let reserved = open.books.open_reservation(&question).map_err(of_ledger)?;
+    (books, watch): (&mut Books, &Watch),
+) -> Result<N, Error> {
+    let rungs: Vec<Rung> = charge.iter().map(|(rung, _)| rung.clone()).collect();
+    let late = Late { charge: exposed(charge, noise), work };
+    let reserved = books.open_reservation(&question).map_err(of_ledger)?;
     let mut booking = match reserved {
-        Some(entry) => open.books.resume(question, &budgets, entry.number),
-        None => open.books.booking(question, &budgets),
+        Some(entry) => books.resume(question, &watch.budgets, entry.number),
+        None => watch.booking(books, question),
     };
     let released = match noise {
-        Noise::Secret { .. } => whit::release(mechanism, exact, &rungs, &mut booking, &mut Os),
+        Noise::Secret { .. } => whit::release(&late, &(), &rungs, &mut booking, &mut Os),
         Noise::Replay { .. } | Noise::Off => {
-            release_reproducibly_without_privacy(mechanism, exact, &rungs, &mut booking, &mut seeded(noise))
+            release_reproducibly_without_privacy(&late, &(), &rungs, &mut booking, &mut seeded(noise))
         }
     };
-    Ok(released.map_err(|error| failed(error, &budgets))?.value)
+    Ok(released.map_err(|error| failed(error, &watch.budgets))?.value)
 }
 
 /// What an interrupted run was begun with, and the ledger does not have.

@@ -1,5 +1,6 @@
 //! `whit evaluate`: how well a model does on rows that its owner chose.
 
+use super::owner::Owner;
 use super::spec::{Spec, asked};
 use super::trial::{Score, Trial, network};
 use super::{Opening, prepare, told};
@@ -14,7 +15,7 @@ use whit::learn::Trained;
 /// Try a trained model on rows that were set aside; the numbers are private.
 ///
 /// Reads the rows of `evaluate_where`, or all rows where nothing is said. What comes out was not sanitised and nothing is charged for it: it is for
-/// the owner of the data, and publishing it is a release that nobody paid for.
+/// the owner of the data, who says --owner, and publishing it is a release that nobody paid for. Rows that do not fit are left out.
 #[derive(clap::Args)]
 pub(crate) struct Evaluate {
     /// The training file.
@@ -49,6 +50,7 @@ pub(super) fn load(path: &Path) -> Result<Trained, Error> {
 
 impl Evaluate {
     pub(crate) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        let owner = Owner::needed(self.opening.owner, "how well a model does")?;
         let spec = Spec::open(&self.training)?;
         let path = self.model.clone().unwrap_or_else(|| Spec::beside(&self.training, &spec.output.model));
         let trained = load(&path)?;
@@ -66,7 +68,7 @@ impl Evaluate {
         }
         let tables = self.opening.tables(&self.training)?;
         let chosen = spec.evaluate_where.as_deref();
-        let trial = Trial::read(&tables, &trained.recipe, chosen, &self.opening.keep(&tables))?;
+        let trial = Trial::read(owner, &tables, &trained.recipe, chosen, &self.opening.keep(&tables))?;
         let score = trial.score(&trained.recipe, &network(&trained)?, trained.projection.as_ref())?;
         if self.json {
             let view = EvaluateView { model: path.display().to_string(), chosen, sanitised: false, score };
@@ -86,6 +88,7 @@ fn differs(asked_for: &whit::learn::Recipe, own: &whit::learn::Recipe) -> &'stat
     [
         (asked_for.dataset != own.dataset, "the data set differs"),
         (asked_for.features != own.features, "the features differ"),
+        (asked_for.widths != own.widths, "`widths` differ"),
         (asked_for.bits != own.bits, "`features_as` differs"),
         ((asked_for.scale, asked_for.offset) != (own.scale, own.offset), "the scale differs"),
         (asked_for.target != own.target, "the target differs"),

@@ -1,23 +1,24 @@
 //! Intervals around the parameters of a generalised linear model: two matrices are released at the parameters that were learned, after the last step, with a
 //! charge of their own that was promised before the first.
 
+use super::beside::Watch;
+use super::reader::Reader;
 use super::spec::{self, Around, Spec, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
-use crate::command::asked::Open;
 use crate::number::{brief, percent};
 use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::Write;
 use whit::account::ledger::{Books, Question};
-use whit::core::{Charge, Kind, Ladder};
+use whit::core::{Charge, Kind, Ladder, Mechanism};
 use whit::learn::loss::Loss;
-use whit::learn::model::{Named, Network};
+use whit::learn::model::Named;
 use whit::learn::optimise::{Rule, Schedule, Weights};
 use whit::learn::scatter::Scatter;
 use whit::learn::statistics::{self, Run, Sandwich, Spread};
-use whit::learn::train::Learner;
-use whit::learn::{Noise, Trained};
+use whit::learn::{Plan, Trained};
+use whit::noise::Entropy;
 
 /// What is released, and of which run.
 #[derive(Clone)]
@@ -56,6 +57,9 @@ pub(super) struct Estimate {
 pub(super) struct Estimates {
     confidence: f64,
     parameters: Vec<Estimate>,
+    /// The share of units that the clip or the curvature's bound shortened, as it was released, and the deviation of its noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shortened: Option<[f64; 2]>,
     /// Whether they were read from the ledger and cost nothing this time.
     pub(super) stored: bool,
     /// What whoever reads them should know.
@@ -157,7 +161,10 @@ impl Intervals {
         let clip = spec.privacy.clip()?;
         let noise = beside::noise("intervals.noise", asked_for.noise)?;
         let sandwich = Sandwich::new(names.len(), asked_for.curvature, clip, noise).map_err(|error| cannot(&error))?;
-        let meaning = format!("curvature and gradients 1\n{:?} {:?}\n", asked_for.curvature, asked_for.noise);
+        let meaning = format!(
+            "curvature, gradients and how many were shortened 2\n{:?} {:?}\n",
+            asked_for.curvature, asked_for.noise
+        );
         let (sandwich, units, shared) = (sandwich.on(ladder), units as f64, ladder.rungs().len() > 1);
         Ok(Self { sandwich, asked: asked_for.clone(), units, schedule, from, names, shared, meaning })
     }
@@ -181,7 +188,7 @@ impl Intervals {
     pub(super) fn words(&self) -> String {
         let Around { curvature, noise, .. } = self.asked;
         format!(
-            "curvature of at most {curvature} squared a unit and gradients, at the parameters that were learned, with noise of {noise} squared bounds"
+            "curvature of at most {curvature} squared a unit and gradients, at the parameters that were learned, with noise of {noise} squared bounds, and how many units were beyond these"
         )
     }
 
@@ -193,36 +200,34 @@ impl Intervals {
     /// The intervals, from the ledger where their matrices were released before, else released now.
     pub(super) fn release(
         &self,
-        learner: &Learner<Network>,
+        reader: &Reader<'_>,
         trained: &Trained,
         training: &Question,
-        noise: Noise,
-        open: &mut Open,
+        (books, watch): (&mut Books, &Watch),
     ) -> Result<Estimates, Error> {
-        let question = self.question(training);
-        let stored = open.books.stored(&question).map_err(of_ledger)?;
+        let (question, plan) = (self.question(training), reader.planned.steps());
+        let stored = books.stored(&question).map_err(of_ledger)?;
         let again = stored.is_some();
-        let both = if let Some(stored) = stored {
+        let released = if let Some(stored) = stored {
             Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
         } else {
-            let sums = learner.sandwich(&self.sandwich, trained.theta())?;
-            beside::release(&self.sandwich, &sums, learner.plan().ladder(), question, noise, open)?
+            let work = |entropy: &mut dyn Entropy| {
+                let sums = reader.with(|learner| learner.sandwich(&self.sandwich, trained.theta()));
+                self.sandwich.sanitise(&sums.map_err(|error| beside::unread(&error))?, entropy)
+            };
+            let charge = self.charge(plan.ladder());
+            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, watch))?
         };
-        let mut estimates = self.found(learner, trained, &both).unwrap_or_else(|error| {
+        let shortened = self.sandwich.moments(&released, self.units).map(|of| [of.shortened, of.shortened_noise]).ok();
+        let estimates = self.found(plan, trained, &released).unwrap_or_else(|error| {
             let told = format!("there are no intervals: {error}; {}", error.hint());
-            Estimates { confidence: self.asked.confidence, parameters: Vec::new(), stored: again, notes: vec![told] }
+            let (parameters, notes) = (Vec::new(), vec![told]);
+            Estimates { confidence: self.asked.confidence, parameters, shortened: None, stored: again, notes }
         });
-        estimates.stored = again;
-        Ok(estimates)
+        Ok(Estimates { shortened, stored: again, ..estimates })
     }
 
-    fn found(
-        &self,
-        learner: &Learner<Network>,
-        trained: &Trained,
-        both: &[i64],
-    ) -> Result<Estimates, statistics::Error> {
-        let plan = learner.plan();
+    fn found(&self, plan: &Plan, trained: &Trained, released: &[i64]) -> Result<Estimates, statistics::Error> {
         let run = Run {
             steps: plan.steps(),
             from: self.from,
@@ -231,14 +236,22 @@ impl Intervals {
             expected: plan.divisor(),
             noise: plan.noise() * plan.clip().norm / plan.divisor(),
         };
-        let (hessian, gradient) = both.split_at(both.len() / 2);
         let average: Vec<f64> = trained.theta().iter().map(|&value| f64::from(value)).collect();
-        let moments = self.sandwich.moments(hessian, gradient, self.units)?;
+        let moments = self.sandwich.moments(released, self.units)?;
         let spread = Spread::of(&moments, self.units, &run)?;
         // Linear models start at zero.
-        let pull = spread.pull(&vec![0.0; average.len()], &average)?;
+        let start = vec![0.0; average.len()];
+        let bitten = spread.check(&moments, self.sandwich.clip(), &start, &average)?;
+        let pull = spread.pull(&start, &average)?;
         let intervals = spread.intervals(&average, self.asked.confidence)?;
         let mut notes = Vec::new();
+        if bitten > 0 {
+            notes.push(format!(
+                "{bitten} of {} parameters may be off by half a standard error or more, since units were shortened, if their number is not chance: clip at a larger norm, or give \
+                 intervals.noise less",
+                average.len()
+            ));
+        }
         let pulled = pull.iter().zip(&spread.errors).filter(|(pull, error)| pull.abs() > 0.2 * error.total()).count();
         if pulled > 0 {
             notes.push(format!(
@@ -270,7 +283,8 @@ impl Intervals {
             from_sampling: error.sampling,
             from_noise: error.noise,
         });
-        Ok(Estimates { confidence: self.asked.confidence, parameters: parameters.collect(), stored: false, notes })
+        let (confidence, parameters) = (self.asked.confidence, parameters.collect());
+        Ok(Estimates { confidence, parameters, shortened: None, stored: false, notes })
     }
 }
 
@@ -300,10 +314,11 @@ impl Estimates {
             table.row([parameter.clone(), brief(*value), within, data, sampling, noise]);
         }
         table.write(out)?;
-        writeln!(
-            out,
-            "± is a standard error; those of a row add up in squares. Intervals hold one by one, where clipping does not bite."
-        )?;
+        writeln!(out, "± is a standard error; those of a row add up in squares. Intervals hold one by one.")?;
+        if let Some([share, noise]) = self.shortened {
+            let (share, within) = (percent(share.max(0.0)), percent(2.0 * noise));
+            writeln!(out, "Shortened by the clip or the curvature's bound: {share} of units, ± {within}.")?;
+        }
         for note in &self.notes {
             writeln!(out, "note: {note}")?;
         }

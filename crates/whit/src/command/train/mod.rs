@@ -4,10 +4,14 @@ mod beside;
 mod evaluate;
 mod experiment;
 mod interval;
+mod owner;
 mod predict;
 mod prepare;
 mod project;
+mod reader;
 mod respond;
+mod resume;
+mod slope;
 mod spec;
 mod trial;
 mod watch;
@@ -24,7 +28,10 @@ use crate::output::{Drawing, Progress, Report, drawing};
 use crate::plot::{Axis, BLUE, Lines, Picture, Scale, Trace};
 use crate::table::{Side, Table};
 use interval::{Estimates, Intervals};
-use prepare::Prepared;
+use owner::Owner;
+use prepare::Planned;
+use reader::Reader;
+use resume::Begin;
 use serde::Serialize;
 use spec::Spec;
 use std::io::Write;
@@ -33,26 +40,26 @@ use trial::{Score, Trial, network};
 use watch::Watcher;
 use whit::account::ledger::{Books, LedgerError, Question};
 use whit::core::release::ReleaseError;
-use whit::learn::checkpoint::{Checkpoint, Place, with_ending, write_at_once};
-use whit::learn::model::Network;
-use whit::learn::release::{self, Keeping};
-use whit::learn::train::{Learner, keep_memory};
+use whit::learn::checkpoint::{Place, with_ending, write_at_once};
+use whit::learn::release::{self, Keeping, Task};
+use whit::learn::train::keep_memory;
 use whit::learn::{Card, Keep, Run, Trained};
-use whit::noise::{Entropy, Os};
 use whit::query::source::Tuning;
 use whit::query::{QueryError, Tables};
 
 /// Learn a model, and pay for it once.
 ///
 /// The training file names a data set of the `whit.toml` beside it; unit, caps and budgets are declared there. The whole price is reserved in the
-/// ledger before the first step. What is interrupted goes on from its last checkpoint under the same reservation, by the same command;
+/// ledger before a row is read; what is said before, and by --preview, follows from files and declaration alone. What is interrupted goes on from its last checkpoint under the same reservation, by the same command;
 /// training the same again is answered from the ledger and costs nothing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   whit train train.toml --preview
-  whit train train.toml --plot curve.svg
-  whit evaluate train.toml
-  whit predict model.safetensors --where \"split = 'test'\" --csv told.csv")]
+  whit train train.toml
+For the owner of the data, who may see what was not sanitised:
+  whit train train.toml --owner --plot curve.svg
+  whit evaluate train.toml --owner
+  whit predict model.safetensors --owner --where \"split = 'test'\" --csv told.csv")]
 pub(super) struct Train {
     /// The training file.
     training: PathBuf,
@@ -67,8 +74,12 @@ pub(super) struct Train {
     /// Print JSON for programs instead of a card for people.
     #[arg(long)]
     json: bool,
+    /// Let a seed in the training file take all privacy away: without this every budget refuses it. The ledger has an infinite ε for it, and refuses all that
+    /// comes after.
+    #[arg(long)]
+    seed_destroys_privacy: bool,
     /// Draw the loss on the rows of `evaluate_where`, step by step, into a file that ends in .svg, .png or .html. It is as private as
-    /// the rows.
+    /// the rows, and for their owner (--owner).
     #[arg(long, value_name = "FILE", value_parser = drawing)]
     plot: Vec<Drawing>,
 }
@@ -82,6 +93,9 @@ struct Opening {
     /// Who asks, for budgets of single analysts.
     #[arg(long, value_name = "NAME", default_value = "anyone")]
     analyst: String,
+    /// You own the data, and may see what is computed from rows without noise: scores, curves, what a model says of each row. Nobody else may.
+    #[arg(long)]
+    owner: bool,
     /// How many threads read the data; as many as the machine has without it.
     #[arg(long, value_name = "N", value_parser = number::elements)]
     threads: Option<u64>,
@@ -143,68 +157,62 @@ struct TrainView<'a> {
     private: Option<Score>,
 }
 
-/// How a run begins.
-enum Begin {
-    New,
-    /// Under this entry, or under one that is reserved now where there is none yet.
-    On {
-        name: String,
-        entry: Option<u64>,
-        from: u64,
-    },
+/// What a training came to.
+struct Done {
+    trained: Trained,
+    /// Whether it was read from the ledger.
+    again: bool,
+    resumed_from: Option<u64>,
+    /// Steps, and the loss on rows that were set aside.
+    points: Vec<(f64, f64)>,
 }
 
 impl Train {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         keep_memory();
         let spec = Spec::open(&self.training)?;
+        let owner = Owner::of(self.opening.owner);
+        if !self.plot.is_empty() {
+            Owner::needed(self.opening.owner, "the curve of --plot")?;
+            if spec.evaluate_where.is_none() {
+                let hint = "write evaluate_where = \"…\"";
+                return Err(spec::asked("there is nothing to draw: no rows are set aside", hint));
+            }
+        }
         let progress = Progress::new(self.json);
         progress.start("opening the data");
         let mut open = self.opening.open(&self.training)?;
-        open.tables.warehouse().declaration().dataset(&spec.dataset).map_err(QueryError::from)?;
-        let fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
-        open.log_change();
-        progress.start("reading rows and planning");
-        let prepared = prepare::prepare(&spec, &open.tables, self.opening.keep(&open.tables))?;
-        let card = prepared.card(&fingerprint)?;
+        progress.start("planning");
+        // No private row is read before a charge is reserved: all that is said until then follows from what was declared.
+        let planned = prepare::plan(&spec, &open.tables)?;
+        let card = planned.card()?;
         progress.finish();
-        for note in &prepared.notes {
+        for note in &planned.notes {
             writeln!(talk, "note: {note}")?;
         }
-        let question = Question {
+        let mut question = Question {
             dataset: spec.dataset.clone(),
             analyst: open.analyst.clone(),
-            meaning: prepared.meaning.clone(),
+            meaning: planned.meaning.clone(),
             text: String::new(),
-            fingerprint,
+            fingerprint: String::new(),
             partition: open.tables.partition(&spec.dataset).map(str::to_owned),
         };
         if self.preview {
-            return self.show_preview(&spec, (&prepared, &card), question, &mut open, out);
+            return self.show_preview((&planned, &card), question, &mut open, out);
         }
+        progress.start("looking whether the files are those that the ledger knows");
+        question.fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
+        open.log_change();
+        let file = self.training.file_name().unwrap_or_default().to_string_lossy();
+        question.text = format!("whit train {file}: {} from {}", spec.target, spec.features.join(", "));
         let path = Spec::beside(&self.training, &spec.output.model);
-        let filter = spec.evaluate_where.as_deref();
-        let read = |filter| Trial::read(&open.tables, &prepared.recipe, Some(filter), &prepared.rest);
-        let trial = filter.map(read).transpose()?;
-        if trial.is_none() && !self.plot.is_empty() {
-            return Err(spec::asked("there is nothing to draw: no rows are set aside", "write evaluate_where = \"…\""));
-        }
         let place = Place::take(&with_ending(&path, "checkpoint"))?;
-        let run = release::run_hash(&prepared.meaning, &question.fingerprint, question.partition.as_deref());
-        let mut points = Vec::new();
-        let stored = open.books.stored(&question).map_err(of_ledger)?;
-        let (noise, intervals, training) = (prepared.noise, prepared.intervals.clone(), question.clone());
-        let (trained, learner, resumed_from, again) = if let Some(stored) = stored {
-            let mut trained = Trained::of_file(&stored.value)?;
-            trained.card.entry = Some(stored.number);
-            (trained, prepared.learner, None, true)
-        } else {
-            progress.start("learning");
-            let watcher = Watcher::new(&progress, trial.as_ref().filter(|_| !self.plot.is_empty()), &prepared);
-            let (trained, learner, from) =
-                self.learn(&spec, (prepared, card), question, &mut open, (&place, &run), watcher, &mut points)?;
-            (trained, learner, from, false)
-        };
+        let run = release::run_hash(&planned.meaning, question.partition.as_deref());
+        let Open { tables, books, .. } = &mut open;
+        let reader = Reader::new(&spec, tables, &planned, self.opening.keep(tables));
+        let done = self.learn((&reader, card), &question, books, (&place, &run), (owner, &progress))?;
+        let Done { trained, again, resumed_from, points } = done;
         progress.finish();
         write_model(&path, &trained, talk)?;
         // The ledger has the model now, so the checkpoint is of no more use. Another run's stays.
@@ -212,11 +220,11 @@ impl Train {
             place.clear().map_err(|error| Error::file(place.path(), &error))?;
             let _ = std::fs::remove_file(curve_of(&place)); // there is none where none was asked for
         }
-        let scored = |trial: Trial| trial.score(&trained.recipe, &network(&trained)?, trained.projection.as_ref());
-        let score = trial.map(scored).transpose()?;
-        let around = |intervals: Intervals| intervals.release(&learner, &trained, &training, noise, &mut open);
-        let estimates = intervals.map(around).transpose()?;
+        let watch = self.watch(&spec, tables)?;
+        let around = |intervals: &Intervals| intervals.release(&reader, &trained, &question, (&mut *books, &watch));
+        let estimates = planned.promise.intervals.as_ref().map(around).transpose()?;
         let estimates = estimates.as_ref();
+        let score = self.score(&reader, owner, &trained)?;
         if self.json {
             let (card, model) = (&trained.card, Some(path.display().to_string()));
             let view = TrainView { card, model, stored: again, resumed_from, intervals: estimates, private: score };
@@ -243,24 +251,42 @@ impl Train {
         self.draw(&spec, &points, talk)
     }
 
-    /// What would be promised.
+    /// The budgets that watch over a training, unless its owner gives all privacy up.
+    fn watch(&self, spec: &Spec, tables: &Tables) -> Result<beside::Watch, Error> {
+        let given_up = spec.output.seed.is_some() && self.seed_destroys_privacy;
+        Ok(beside::Watch { budgets: tables.budgets(&spec.dataset)?, given_up })
+    }
+
+    /// How the model does on rows that were set aside, for the owner alone.
+    fn score(&self, reader: &Reader<'_>, owner: Option<Owner>, trained: &Trained) -> Result<Option<Score>, Error> {
+        let Some((owner, filter)) = owner.zip(reader.spec.evaluate_where.as_deref()) else { return Ok(None) };
+        let keep = self.opening.keep(reader.tables);
+        let trial = Trial::read(owner, reader.tables, &trained.recipe, Some(filter), &keep)?;
+        trial.score(&trained.recipe, &network(trained)?, trained.projection.as_ref()).map(Some)
+    }
+
+    /// What would be promised. Nothing is read but the ledger.
     fn show_preview(
         &self,
-        spec: &Spec,
-        (prepared, card): (&Prepared, &Card),
-        question: Question,
+        (planned, card): (&Planned, &Card),
+        mut question: Question,
         open: &mut Open,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let budgets = open.tables.budgets(&spec.dataset)?;
-        let stored = open.books.stored(&question).map_err(of_ledger)?.is_some();
-        let charge = match &prepared.intervals {
+        let budgets = open.tables.budgets(&question.dataset)?;
+        // Of data that is not as the ledger last saw it, nothing is stored.
+        let known = open.tables.known_fingerprint_for_learning(&question.dataset, &mut open.books)?;
+        let is_known = known.is_some();
+        question.fingerprint = known.unwrap_or_default();
+        let stored = is_known && open.books.stored(&question).map_err(of_ledger)?.is_some();
+        let ladder = planned.steps().ladder();
+        let charge = match &planned.promise.intervals {
             Some(intervals) if stored => {
-                intervals.unpaid(prepared.learner.plan().ladder(), &question, &mut open.books)?
+                beside::exposed(intervals.unpaid(ladder, &question, &mut open.books)?, planned.noise)
             }
-            _ => prepared.unpaid(&question, &mut open.books)?,
+            _ => planned.unpaid(&question, &mut open.books)?,
         };
-        let nothing = stored && (prepared.intervals.is_none() || charge.is_empty());
+        let nothing = stored && (planned.promise.intervals.is_none() || charge.is_empty());
         let fits = open.books.booking(question, &budgets).would_fit(&charge);
         if self.json {
             let view = TrainView { card, model: None, stored, resumed_from: None, intervals: None, private: None };
@@ -275,129 +301,92 @@ impl Train {
         Ok(())
     }
 
-    /// How to begin: anew, or where this very run was interrupted.
-    fn begin(
-        &self,
-        place: &Place,
-        run: &str,
-        books: &mut Books,
-        question: &Question,
-    ) -> Result<(Begin, Option<Checkpoint>), Error> {
-        let open = books.open_reservation(question).map_err(of_ledger)?;
-        let found = place.find(run)?;
-        let void = |entry: u64| format!("`whit ledger void {entry} --reason …` ends it, if nothing of it has left");
-        match (open, found) {
-            (None, None) if self.resume => {
-                Err(spec::asked("there is no interrupted run to go on with", "leave --resume out to begin one"))
-            }
-            (None, None) => Ok((Begin::New, None)),
-            (None, Some(found)) => match found.entry {
-                None => Ok((Begin::On { name: found.name.clone(), entry: None, from: 0 }, Some(found))),
-                Some(entry) => Err(spec::asked(
-                    format!(
-                        "`{}` belongs to entry {entry} of the ledger, which is not open any more",
-                        place.path().display()
-                    ),
-                    "remove it to begin anew, with a charge of its own",
-                )),
-            },
-            (Some(entry), Some(found))
-                if entry.question.ends_with(&found.name) && found.entry.is_none_or(|own| own == entry.number) =>
-            {
-                Ok((Begin::On { name: found.name.clone(), entry: Some(entry.number), from: found.taken }, Some(found)))
-            }
-            (Some(entry), _) => Err(spec::asked(
-                format!(
-                    "entry {} of the ledger is open for the same training, and `{}` is not its checkpoint",
-                    entry.number,
-                    place.path().display()
-                ),
-                format!("put its checkpoint back to go on under it; {}", void(entry.number)),
-            )),
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of one run, which come together here")]
+    /// Finds the model in the ledger, or learns it: reserves, reads, takes all steps and commits.
     fn learn(
         &self,
-        spec: &Spec,
-        (prepared, mut card): (Prepared, Card),
-        mut question: Question,
-        open: &mut Open,
+        (reader, mut card): (&Reader<'_>, Card),
+        question: &Question,
+        books: &mut Books,
         (place, run): (&Place, &str),
-        mut watcher: Watcher<'_>,
-        points: &mut Vec<(f64, f64)>,
-    ) -> Result<(Trained, Learner<Network>, Option<u64>), Error> {
-        let (begin, found) = self.begin(place, run, &mut open.books, &question)?;
-        let resumed = matches!(begin, Begin::On { entry: Some(_), .. });
+        (owner, progress): (Option<Owner>, &Progress),
+    ) -> Result<Done, Error> {
+        if let Some(stored) = books.stored(question).map_err(of_ledger)? {
+            let mut trained = Trained::of_file(&stored.value)?;
+            trained.card.entry = Some(stored.number);
+            return Ok(Done { trained, again: true, resumed_from: None, points: Vec::new() });
+        }
+        let entry = books.open_reservation(question).map_err(of_ledger)?;
+        let begin = Begin::find(place, run, entry.as_ref())?;
+        if self.resume && begin.entry.is_none() {
+            let hint = "leave --resume out to begin one";
+            return Err(spec::asked("there is no interrupted run to go on with", hint));
+        }
+        let (planned, spec) = (reader.planned, reader.spec);
+        let watch = self.watch(spec, reader.tables)?;
+        let (resumed, taken) = (begin.entry.is_some(), begin.taken());
         if !resumed {
-            let (all, budgets) = (prepared.unpaid(&question, &mut open.books)?, open.tables.budgets(&spec.dataset)?);
-            beside::check(&all, open.books.booking(question.clone(), &budgets), &budgets).inspect_err(|_| {
-                let _ = place.clear(); // nothing is reserved, and nothing was drawn
-            })?;
+            let all = planned.unpaid(question, books)?;
+            beside::check(&all, question.clone(), books, &watch)?;
         }
-        let Prepared { mut learner, directions, answers, recipe, noise, .. } = prepared;
-        if let Some(found) = found {
-            let theta = found.theta.iter().map(|&value| value as f32).collect::<Vec<f32>>();
-            let average = found.average.map(|average| average.validated(theta.len())).transpose();
-            let average = average.map_err(whit::learn::LearnError::from)?;
-            learner.resume(theta, found.optimiser, average, found.taken)?;
-        }
-        if let Some(directions) = &directions {
-            let (projection, gap) = directions.release(&learner, &question, noise, resumed, open)?;
-            if let Some(told) = &mut card.projection {
-                *told = format!("{told}; {gap}");
+        progress.start("learning");
+        let promise = &planned.promise;
+        let directions = promise.directions.as_ref();
+        let directions =
+            directions.map(|directions| directions.release(reader, question, resumed, (&mut *books, &watch)));
+        let projection = directions.transpose()?.map(|(projection, gap)| {
+            card.projection = card.projection.take().map(|told| format!("{told}; {gap}"));
+            projection
+        });
+        let answers = promise.answers.as_ref();
+        let answers = answers.map(|answers| answers.release(reader, question, resumed, (&mut *books, &watch)));
+        let labels = answers.transpose()?;
+        let trial = match owner.filter(|_| !self.plot.is_empty()) {
+            Some(owner) => {
+                let (filter, keep) = (spec.evaluate_where.as_deref(), self.opening.keep(reader.tables));
+                Some(Trial::read(owner, reader.tables, &planned.recipe, filter, &keep)?)
             }
-            learner.project(projection)?;
-        }
-        if let Some(answers) = &answers {
-            let told = answers.release(&learner, &question, noise, resumed, open)?;
-            learner.tell(&told)?;
-        }
-        if !self.plot.is_empty() {
-            watcher.keep(&curve_of(place), learner.taken());
-        }
-        let name = match &begin {
-            Begin::New => format!("{:016x}", Os.bits(64)),
-            Begin::On { name, .. } => name.clone(),
+            None => None,
         };
-        let file = self.training.file_name().unwrap_or_default().to_string_lossy();
-        question.text = format!("whit train {file}: {} from {}, run {name}", spec.target, spec.features.join(", "));
-        let budgets = open.tables.budgets(&spec.dataset)?;
-        let (mut booking, from) = match begin {
-            Begin::New => {
-                // Before the reservation, so that an open one without a checkpoint is one whose checkpoint was taken away.
-                place.keep(&Checkpoint::new(run, &name, None, learner.state()))?;
-                (open.books.booking(question, &budgets), None)
-            }
-            Begin::On { entry: None, .. } => (open.books.booking(question, &budgets), None),
-            Begin::On { entry: Some(entry), from, .. } => (open.books.resume(question, &budgets, entry), Some(from)),
+        let mut watcher = Watcher::new(progress, owner, trial.as_ref(), planned);
+        if trial.is_some() {
+            watcher.keep(&curve_of(place), taken);
+        }
+        let make = || {
+            let mut learner = reader.take()?;
+            projection.clone().map_or(Ok(()), |projection| learner.project(projection))?;
+            labels.as_ref().map_or(Ok(()), |labels| learner.tell(labels))?;
+            Ok(learner)
         };
-        let every = spec.output.checkpoint_every;
-        let mut watch = |learner: &_, seen: &_| {
+        let task = Task {
+            plan: planned.steps().clone(),
+            noise: planned.noise,
+            card,
+            recipe: planned.recipe.clone(),
+            make: Box::new(make),
+        };
+        let mut booking = match begin.entry {
+            None => watch.booking(books, question.clone()),
+            Some(entry) => books.resume(question.clone(), &watch.budgets, entry).from_checkpoint(begin.at),
+        };
+        let (from, every) = (begin.from, spec.output.checkpoint_every);
+        let keeping = Keeping { run: run.to_owned(), place, every, from, unnoted: begin.unnoted };
+        let mut see = |learner: &_, seen: &_| {
             watcher.see(learner, seen);
             Ok(())
         };
-        let run = Run::new(learner, card, recipe, Keeping { run: run.to_owned(), name, place, every }, &mut watch);
-        let released = release::train(&run, &mut booking, noise);
-        let learner = run.into_learner();
-        *points = watcher.points;
+        let run = Run::new(task, keeping, &mut see);
+        let released = release::train(&run, &mut booking);
+        if let Some(learner) = run.into_learner() {
+            reader.put(learner);
+        }
         let trained = released.map_err(|error| match error {
-            ReleaseError::Refused(refusal) => {
-                let _ = place.clear(); // nothing is reserved, and nothing was drawn
-                beside::refused(&refusal, &budgets)
-            }
-            ReleaseError::Ledger(failure) => {
-                if !resumed {
-                    let _ = place.clear();
-                }
-                beside::broken(&failure)
-            }
+            ReleaseError::Refused(refusal) => beside::refused(&refusal, &watch.budgets),
+            ReleaseError::Ledger(failure) => beside::broken(&failure),
             other => Error::Failed(format!(
                 "{other}\n  hint: the same command goes on from the last checkpoint, and pays no second time"
             )),
         })?;
-        Ok((trained, learner, from))
+        Ok(Done { trained, again: false, resumed_from: resumed.then_some(taken), points: watcher.points })
     }
 
     /// Draws the loss over the steps.

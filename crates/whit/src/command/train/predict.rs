@@ -2,6 +2,7 @@
 
 use super::Opening;
 use super::evaluate::load;
+use super::owner::Owner;
 use super::prepare::{gather, reading};
 use super::trial::{fits, network};
 use crate::command::{Error, write_file, write_json};
@@ -13,11 +14,12 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use whit::learn::loss::Loss;
 use whit::learn::train::{Tuning, predict};
+use whit::query::QueryError;
 
 /// Let a trained model tell the target of rows.
 ///
-/// The model is paid for, so what it says of rows that its reader knows costs nothing more. Rows of the private data set are private, and so is what
-/// a model says of each of them: that is for the owner.
+/// The model is paid for, so what it says of rows that its reader knows costs nothing more. Rows of a data set with a declared unit are private, and so is what
+/// a model says of each of them: that is for the owner, who says --owner. Rows that do not fit are left out, by their numbers.
 #[derive(clap::Args)]
 pub(crate) struct Predict {
     /// The model, as `whit train` wrote it.
@@ -82,14 +84,23 @@ impl Predict {
             recipe.dataset.clone_from(dataset);
         }
         let tables = self.opening.tables(&self.model)?;
-        let reading = reading(&recipe, self.chosen.as_deref(), false, false);
-        let (rows, numbers) = gather(&tables, &recipe, &reading, &self.opening.keep(&tables))?;
-        if numbers.rows > 0 {
-            fits(&recipe, numbers.width)?;
+        let dataset = tables.warehouse().declaration().dataset(&recipe.dataset).map_err(QueryError::from)?;
+        if dataset.unit.is_some() {
+            Owner::needed(self.opening.owner, &format!("what a model says of rows of `{}`", dataset.name))?;
         }
+        let reading = reading(&recipe, self.chosen.as_deref(), false);
+        let (rows, numbers) = gather(&tables, &recipe, &reading, &self.opening.keep(&tables))?;
+        fits(&recipe, rows.width())?;
         let outputs = predict(&network(&trained)?, &rows, trained.projection.as_ref(), Tuning::default())?;
-        let rows = outputs.chunks_exact(recipe.outputs).enumerate();
-        let told: Vec<Said> = rows.map(|(row, z)| tell(row + 1, z, recipe.loss, recipe.classes.as_deref())).collect();
+        // Rows keep the numbers that they came with.
+        let mut left_out = numbers.left_out.iter().peekable();
+        let kept = (0_u64..).filter(|row| left_out.next_if_eq(&row).is_none());
+        let rows = kept.zip(outputs.chunks_exact(recipe.outputs));
+        let told: Vec<Said> =
+            rows.map(|(row, z)| tell(row as usize + 1, z, recipe.loss, recipe.classes.as_deref())).collect();
+        if !numbers.left_out.is_empty() {
+            writeln!(talk, "{} rows do not fit and were left out", numbers.left_out.len())?;
+        }
         if self.json {
             return write_json(&told, out);
         }

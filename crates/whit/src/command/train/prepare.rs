@@ -1,25 +1,31 @@
-//! From a training file and a data set to a learner: everything that can be wrong is found here, before anything is charged.
+//! From a training file and a declaration to a plan, and from rows to a learner.
+//!
+//! [`plan`] reads no private row: all that can be wrong with a training is found there, before anything is charged, and follows from the training file,
+//! the declaration and schemas alone. [`read`] and [`Planned::learner`] come after the charge, and nothing that is in a row can make them fail.
 
 use super::beside;
 use super::interval::Intervals;
 use super::project::Directions;
 use super::respond::Answers;
+use super::slope;
 use super::spec::{self, Moves, Spec, asked};
 use crate::command::Error;
 use whit::account::ledger::{Books, Question};
-use whit::core::declare::Dataset;
-use whit::core::{Charge, Kind, Sampling};
+use whit::core::declare::{Dataset, UnitDeclaration};
+use whit::core::{Charge, Draw, Kind, Sampling};
 use whit::learn::loss::{Loss, Targets};
 use whit::learn::model::{Named, Network};
 use whit::learn::optimise::{Average, Optimiser};
 use whit::learn::params::Layout;
+use whit::learn::source::{Cut, Places};
+use whit::learn::plan::check_scale;
 use whit::learn::store::Builder;
 use whit::learn::train::{Learner, Padding, Parts, Tuning, Way};
 use whit::learn::{
     Card, Clip, Clipping, Count, Draft, Drawn, Keep, LearnError, Noise, Owners, Plan, Recipe, Rows, Store,
 };
 use whit::noise::{Entropy, Os, Ratio, Replay};
-use whit::query::source::learn::{Block, Numbers, Reading};
+use whit::query::source::learn::{Block, Checked, Fits, InView, Misfits, Numbers, Reading, Target};
 use whit::query::{Fault, QueryError, Tables};
 
 impl From<LearnError> for Error {
@@ -38,15 +44,9 @@ impl From<LearnError> for Error {
 /// What gradients are clipped at where nothing has to be bounded: none is that long.
 pub(super) const UNCLIPPED: f64 = 1e4;
 
-/// A learner that stands at its start, and what is said of it.
-pub(super) struct Prepared {
-    pub(super) learner: Learner<Network>,
-    /// What rows are to be projected on before the first step.
-    pub(super) directions: Option<Directions>,
-    /// How labels are told before it.
-    pub(super) answers: Option<Answers>,
-    /// What is released after the last one.
-    pub(super) intervals: Option<Intervals>,
+/// All that is known of a run before a private row is read.
+pub(super) struct Planned {
+    pub(super) promise: Promise,
     pub(super) recipe: Recipe,
     pub(super) noise: Noise,
     pub(super) delta: f64,
@@ -54,48 +54,130 @@ pub(super) struct Prepared {
     pub(super) meaning: String,
     /// What whoever trains should know.
     pub(super) notes: Vec<String>,
-    /// Where further rows may lie.
-    pub(super) rest: Keep,
+    /// The model, where it starts.
+    model: Network,
+    parameters: usize,
+    way: Way,
+    optimiser: Optimiser,
+    average: Option<Average>,
+    /// The most rows of one unit.
+    rows_per_unit: Option<u64>,
 }
 
-impl Prepared {
-    /// What the model will say of itself, learned from data with this fingerprint.
-    pub(super) fn card(&self, fingerprint: &str) -> Result<Card, Error> {
-        let (plan, parameters) = (self.learner.plan(), self.learner.layout().len());
-        let card = Card::of(plan, self.delta, &self.recipe, fingerprint, parameters, self.noise)
+impl Planned {
+    /// What is promised for the steps.
+    pub(super) fn steps(&self) -> &Plan {
+        &self.promise.plan
+    }
+
+    /// What the model will say of itself.
+    pub(super) fn card(&self) -> Result<Card, Error> {
+        let card = Card::of(self.steps(), self.delta, &self.recipe, self.parameters, self.noise)
             .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
-        let labels = self.answers.as_ref().map(Answers::words);
-        Ok(Card { labels, intervals: self.intervals.as_ref().map(Intervals::words), ..card })
+        let labels = self.promise.answers.as_ref().map(Answers::words);
+        Ok(Card { labels, intervals: self.promise.intervals.as_ref().map(Intervals::words), ..card })
     }
 
     /// What steps and releases beside them cost together, as far as it is not paid: what must fit before any is charged.
     pub(super) fn unpaid(&self, training: &Question, books: &mut Books) -> Result<Charge, Error> {
-        let plan = self.learner.plan();
+        let (plan, promise) = (self.steps(), &self.promise);
         let mut charges = Vec::new();
-        if let Some(directions) = &self.directions {
+        if let Some(directions) = &promise.directions {
             charges.push(directions.unpaid(plan.ladder(), training, books)?);
         }
-        if let Some(answers) = &self.answers {
+        if let Some(answers) = &promise.answers {
             charges.push(answers.unpaid(training, books)?);
         }
         charges.push(plan.charge());
-        if let Some(intervals) = &self.intervals {
+        if let Some(intervals) = &promise.intervals {
             charges.push(intervals.unpaid(plan.ladder(), training, books)?);
         }
-        Ok(beside::together(charges))
+        Ok(beside::exposed(beside::together(charges), self.noise))
+    }
+
+    /// A learner that stands at its start, of rows that were read. They are cut to the caps, whoever has more.
+    pub(super) fn learner(&self, read: Read) -> Result<Learner<Network>, Error> {
+        let plan = self.steps().clone();
+        let places = plan.places().map(|places| match plan.draw() {
+            Draw::Unit => Places::Units(places),
+            Draw::User { .. } => Places::Users(places),
+        });
+        let cut = Cut {
+            ladder: plan.ladder(),
+            rows_per_unit: self.rows_per_unit,
+            places,
+            contents: read.contents.as_deref(),
+            key: Cut::key_of(&self.recipe.dataset),
+        };
+        let rows = read.rows.bounded(&cut);
+        // Whose labels were told is learned from without noise.
+        let noise = if plan.told() { Noise::Off } else { self.noise };
+        let parts = Parts {
+            model: self.model.clone(),
+            plan,
+            loss: self.recipe.loss,
+            way: self.way.clone(),
+            rows,
+            optimiser: self.optimiser.clone(),
+            average: self.average.clone(),
+            noise,
+            tuning: Tuning::default(),
+        };
+        Ok(Learner::new(parts)?)
     }
 }
 
-/// What is read of a data set for a recipe.
-pub(super) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, told: bool, owners: bool) -> Reading<'a> {
+/// What is read of a data set for a recipe, to try a model on or to tell its target. Rows that do not fit are left out.
+pub(super) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, told: bool) -> Reading<'a> {
+    let fits = match recipe.loss {
+        Loss::Logistic => Fits::ZeroOrOne,
+        Loss::Poisson => Fits::NotNegative,
+        Loss::Squared | Loss::Softmax | Loss::Huber { .. } => Fits::Any,
+    };
+    let target = Target { column: &recipe.target, classes: recipe.classes.as_deref(), fits };
     Reading {
         dataset: &recipe.dataset,
         features: &recipe.features,
+        widths: &recipe.widths,
         bits: recipe.bits,
-        target: told.then_some(recipe.target.as_str()),
-        classes: recipe.classes.as_deref(),
+        scaled: (recipe.scale, recipe.offset),
+        target: told.then_some(target),
         filter,
-        owners,
+        users: false,
+        elements: false,
+        contents: false,
+        misfits: Misfits::LeftOut,
+    }
+}
+
+/// The same, to learn from: with whose rows they are, as far as the unit asks.
+fn learning<'a>(recipe: &'a Recipe, spec: &'a Spec, unit: &UnitDeclaration) -> Reading<'a> {
+    let kind = unit.protect;
+    let in_view = in_view(kind);
+    Reading {
+        users: true,
+        // Of rows that are units of their own, where an element holds so many of them only.
+        elements: kind == Kind::Element || kind == Kind::Event && unit.caps().rows_per_element.is_some(),
+        contents: kind == Kind::Event || !in_view && rows_per_unit(unit).is_some(),
+        misfits: if in_view { Misfits::Zero } else { Misfits::LeftOut },
+        ..reading(recipe, spec.learned.as_deref(), true)
+    }
+}
+
+/// Whether rows stay in view, so that how many there are, and whose, is public.
+fn in_view(kind: Kind) -> bool {
+    match kind {
+        Kind::Feature | Kind::Label => true,
+        Kind::Event | Kind::Element | Kind::User => false,
+    }
+}
+
+/// The most rows of one protected unit.
+fn rows_per_unit(unit: &UnitDeclaration) -> Option<u64> {
+    match unit.protect {
+        Kind::Element => unit.caps().rows_per_element,
+        Kind::User => unit.caps.rows_per_user,
+        Kind::Event | Kind::Feature | Kind::Label => None,
     }
 }
 
@@ -106,55 +188,32 @@ pub(super) fn gather(
     reading: &Reading<'_>,
     keep: &Keep,
 ) -> Result<(Store, Numbers), Error> {
-    let mut store: Option<Builder> = None;
-    let mut take = |width: usize, block: Block<'_>| {
-        let store = match &mut store {
-            Some(store) => store,
-            none => none.insert(Builder::new(width, keep.clone())?.scaled(recipe.scale, recipe.offset)),
-        };
-        match block {
-            Block::Bytes(values) => store.push_bytes(values),
-            Block::Floats(values) => store.push_floats(values),
-        }
+    let width = tables.check_learning(reading)?.widths.iter().sum();
+    let made = Builder::new(width, keep.clone()).map_err(LearnError::from)?;
+    let mut store = made.scaled(recipe.scale, recipe.offset);
+    let mut take = |block: Block<'_>| match block {
+        Block::Bytes(values) => store.push_bytes(values),
+        Block::Floats(values) => store.push_floats(values),
     };
-    let mut sink = |width: usize, block: Block<'_>| {
-        take(width, block).map_err(|error| {
+    let mut sink = |_: usize, block: Block<'_>| {
+        take(block).map_err(|error| {
             let fault = if error.is_of_the_disk() { Fault::Failed } else { Fault::Asked };
             QueryError { fault, sentence: error.to_string(), hint: Some(error.hint().to_owned()) }
         })
     };
     let numbers = tables.rows_for_learning(reading, &mut sink)?;
-    let store = match store {
-        Some(store) => store.finish(),
-        None => Store::of(Vec::new(), 1).map_err(LearnError::from)?,
-    };
-    Ok((store, numbers))
+    Ok((store.finish(), numbers))
 }
 
-/// What rows are measured against.
-pub(super) fn targets(recipe: &Recipe, values: Vec<f32>) -> Result<Targets, Error> {
-    if let Some(classes) = &recipe.classes {
-        let fits = |value: &f32| value.fract() == 0.0 && (0.0..classes.len() as f32).contains(value);
-        if !values.iter().all(fits) {
-            return Err(asked(
-                format!(
-                    "`{}.{}` has a label out of range: there are {} classes, 0 to {}",
-                    recipe.dataset,
-                    recipe.target,
-                    classes.len(),
-                    classes.len() - 1
-                ),
-                "set `classes` to how many there are, or leave rows out with `where`",
-            ));
-        }
-    }
-    Ok(match recipe.loss {
+/// What rows are measured against. Those that do not fit were left out, or are the first class.
+pub(super) fn targets(recipe: &Recipe, values: Vec<f32>) -> Targets {
+    match recipe.loss {
         Loss::Softmax => Targets::Classes {
             labels: values.iter().map(|&value| value as u32).collect(),
             classes: recipe.classes.as_ref().map_or(0, Vec::len) as u32,
         },
         _ => Targets::Numbers { values, width: 1 },
-    })
+    }
 }
 
 /// What a training file says of rows and model, before any row is read.
@@ -182,12 +241,15 @@ pub(super) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
         }
         _ => 1,
     };
-    if !(spec.scale.is_finite() && spec.offset.is_finite()) {
-        return Err(asked("`scale` and `offset` must be numbers", "leave them out to take columns as they are"));
+    let mut widths = spec.widths.clone();
+    if let (Named::Convolutional { image, .. }, [only]) = (&spec.model, &spec.features[..]) {
+        widths.entry(only.clone()).or_insert_with(|| image.iter().product());
     }
+    check_scale(spec.scale, spec.offset).map_err(|error| asked(error.to_string(), error.hint()))?;
     Ok(Recipe {
         dataset: spec.dataset.clone(),
         features: spec.features.clone(),
+        widths,
         bits: spec.features_as == spec::Opened::Bits,
         scale: spec.scale,
         offset: spec.offset,
@@ -306,45 +368,46 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
     }
 }
 
-/// Rows brought together by unit, within the caps.
-fn rows_of(dataset: &Dataset, kind: Kind, features: Store, numbers: Numbers, targets: Targets) -> Result<Rows, Error> {
-    let Some(unit) = &dataset.unit else { return Err(unprotected(&dataset.name)) };
-    let caps = unit.caps();
-    let Numbers { users, elements, .. } = numbers;
+/// Rows brought together by unit, all that there are.
+fn rows_of(unit: &UnitDeclaration, features: Store, numbers: &Numbers, targets: Targets) -> Result<Rows, Error> {
+    let kind = unit.protect;
     // The features or labels of one user's rows move together.
-    let keyed = unit.user.is_some() && matches!(kind, Kind::Feature | Kind::Label);
-    let together = if keyed { Kind::User } else { kind };
-    let owners = Owners { users: users.as_deref(), elements: elements.as_deref() };
-    let rows = Rows::new(features, targets, together, owners)?;
-    Ok(match kind {
-        Kind::Element => caps.rows_per_element.into_iter().fold(rows, Rows::capped),
-        Kind::User => unit.caps.rows_per_user.into_iter().fold(rows, Rows::capped),
-        Kind::Event | Kind::Feature | Kind::Label => rows,
-    })
+    let together = if unit.user.is_some() && in_view(kind) { Kind::User } else { kind };
+    let owners = Owners { users: numbers.users.as_deref(), elements: numbers.elements.as_deref() };
+    Ok(Rows::new(features, targets, together, owners)?)
 }
 
 fn unprotected(dataset: &str) -> Error {
     asked(format!("`{dataset}` is public, so there is nothing to protect"), "declare its unit in whit.toml")
 }
 
+/// How many units there are: as was declared, or, where rows stay in view, as many as there are.
+fn units_of(spec: &Spec, dataset: &Dataset, kind: Kind, shown: Option<&InView>) -> Result<Count, Error> {
+    match (spec.privacy.units, shown) {
+        (Some(units), _) => Ok(Count::Declared(units)),
+        (None, Some(shown)) if in_view(kind) => Ok(Count::Counted(shown.units() as u64)),
+        (None, _) => Err(asked(
+            format!(
+                "nothing says how many units of `{}` there are, and that they are counted would tell",
+                dataset.name
+            ),
+            "declare about how many, without looking: privacy.units = 60000; it need not be exact",
+        )),
+    }
+}
+
 /// The plan: what is promised.
-fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> Result<Promise, Error> {
+fn promised(
+    spec: &Spec,
+    dataset: &Dataset,
+    widths: &[usize],
+    shown: Option<&InView>,
+    delta: f64,
+) -> Result<Promise, Error> {
     let privacy = &spec.privacy;
     let Some(unit) = &dataset.unit else { return Err(unprotected(&dataset.name)) };
     let ladder = unit.ladder().map_err(|error| asked(error.to_string(), error.hint()))?;
-    let units = match (privacy.units, kind) {
-        (Some(units), _) => Count::Declared(units),
-        (None, Kind::Feature | Kind::Label) => Count::Counted(read.units() as u64),
-        (None, Kind::Event | Kind::Element | Kind::User) => {
-            return Err(asked(
-                format!(
-                    "nothing says how many units of `{}` there are, and that they are counted would tell",
-                    dataset.name
-                ),
-                "declare about how many, without looking: privacy.units = 60000; it need not be exact",
-            ));
-        }
-    };
+    let units = units_of(spec, dataset, unit.protect, shown)?;
     let rate: Ratio = match (privacy.batch, &privacy.rate) {
         (Some(batch), None) => Ratio::new(u128::from(batch), u128::from(units.get().max(1))).map_err(|error| {
             asked(format!("privacy.batch cannot be: {error}"), "give the number of units in a step")
@@ -365,10 +428,10 @@ fn plan(spec: &Spec, dataset: &Dataset, kind: Kind, read: &Read, delta: f64) -> 
         spec::Clipped::Normalising => Clipping::Normalising,
     };
     let directions =
-        spec.projection.as_ref().map(|asked| Directions::new(asked, spec, &ladder, read.width())).transpose()?;
+        spec.projection.as_ref().map(|asked| Directions::new(asked, spec, &ladder, widths.iter().sum())).transpose()?;
     let around = spec.intervals.as_ref();
-    let answers = Answers::new(spec, &ladder, &read.rows)?;
-    let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), &read.widths)).transpose()?;
+    let answers = Answers::new(spec, &ladder, shown)?;
+    let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), widths)).transpose()?;
     // Gradients of labels that were told need no bound: none is as long as this one.
     let norm = if answers.is_some() { privacy.clip.unwrap_or(UNCLIPPED) } else { privacy.clip()? };
     let of_directions = directions.as_ref().map(|directions| directions.charge(&ladder));
@@ -448,29 +511,17 @@ fn check_columns(spec: &Spec, dataset: &Dataset, kind: Kind, mut private: Vec<St
     )])
 }
 
-/// Rows as a run needs them. Runs that read the same may share them.
+/// Rows as a run needs them, before they are cut. Runs that read the same may share them.
 #[derive(Clone)]
 pub(super) struct Read {
     rows: Rows,
-    /// How many numbers a row has.
-    width: usize,
-    /// How many of them each column has.
-    widths: Vec<usize>,
+    /// A hash of each, where some may have to be chosen.
+    contents: Option<Vec<u64>>,
     /// Where further rows may lie.
     rest: Keep,
 }
 
 impl Read {
-    /// How many units have rows. As private as the rows.
-    pub(super) fn units(&self) -> usize {
-        self.rows.units()
-    }
-
-    /// How many numbers a row has.
-    pub(super) fn width(&self) -> usize {
-        self.width
-    }
-
     /// Where further rows may lie.
     pub(super) fn rest(&self) -> Keep {
         self.rest.clone()
@@ -486,82 +537,76 @@ pub(super) struct Promise {
     pub(super) intervals: Option<Intervals>,
 }
 
-fn declared<'a>(spec: &Spec, tables: &'a Tables) -> Result<(&'a Dataset, Kind), Error> {
+fn declared<'a>(spec: &Spec, tables: &'a Tables) -> Result<(&'a Dataset, &'a UnitDeclaration), Error> {
     let dataset = tables.warehouse().declaration().dataset(&spec.dataset).map_err(whit::query::QueryError::from)?;
     let unit = dataset.unit.as_ref().ok_or_else(|| unprotected(&dataset.name))?;
-    Ok((dataset, unit.protect))
+    Ok((dataset, unit))
+}
+
+/// How many numbers a row has in each column, and what whoever trains should know; or why what is to be read cannot be.
+pub(super) fn widths_of(spec: &Spec, tables: &Tables) -> Result<(Vec<usize>, Vec<String>), Error> {
+    let (dataset, unit) = declared(spec, tables)?;
+    let recipe = recipe(spec)?;
+    let Checked { private, widths } = tables.check_learning(&learning(&recipe, spec, unit))?;
+    let notes = check_columns(spec, dataset, unit.protect, private)?;
+    delta_of(spec, dataset)?;
+    Ok((widths, notes))
 }
 
 /// Whether what is to be read can be; returns what whoever trains should know. Reads no row.
 pub(super) fn check(spec: &Spec, tables: &Tables) -> Result<Vec<String>, Error> {
-    let (dataset, kind) = declared(spec, tables)?;
-    let recipe = recipe(spec)?;
-    let filtered = tables.check_learning(&reading(&recipe, spec.learned.as_deref(), true, true))?;
-    let notes = check_columns(spec, dataset, kind, filtered.private)?;
-    delta_of(spec, dataset)?;
-    Ok(notes)
+    Ok(widths_of(spec, tables)?.1)
 }
 
-/// Reads the rows.
-pub(super) fn read(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Read, Error> {
-    let (dataset, kind) = declared(spec, tables)?;
-    let recipe = recipe(spec)?;
-    let reading = reading(&recipe, spec.learned.as_deref(), true, true);
-    let (features, mut numbers) = gather(tables, &recipe, &reading, &keep)?;
-    if numbers.rows == 0 {
-        return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
+/// How many rows there are and whose, where that is public and somebody has to know: it reads public columns alone, and none where `privacy.units` says enough.
+pub(super) fn shown(spec: &Spec, tables: &Tables) -> Result<Option<InView>, Error> {
+    let (_, unit) = declared(spec, tables)?;
+    let told = spec.privacy.way.is_some_and(spec::Way::tells);
+    if !in_view(unit.protect) || spec.privacy.units.is_some() && !told {
+        return Ok(None);
     }
-    let (width, widths) = (numbers.width, std::mem::take(&mut numbers.widths));
-    let targets = targets(&recipe, std::mem::take(&mut numbers.targets))?;
-    let rows = rows_of(dataset, kind, features, numbers, targets)?;
-    let rest = Keep { memory: keep.memory.saturating_sub(rows.memory()), ..keep };
-    Ok(Read { rows, width, widths, rest })
+    check(spec, tables)?; // a filter of private columns is refused before it is run
+    Ok(Some(tables.in_view_for_learning(&spec.dataset, spec.learned.as_deref())?))
 }
 
-/// What is promised to the units that were read.
-pub(super) fn promise(spec: &Spec, tables: &Tables, read: &Read) -> Result<Promise, Error> {
-    let (dataset, kind) = declared(spec, tables)?;
-    plan(spec, dataset, kind, read, delta_of(spec, dataset)?)
+/// What is promised. Reads no row.
+pub(super) fn promise(spec: &Spec, tables: &Tables, shown: Option<&InView>) -> Result<Promise, Error> {
+    let (dataset, _) = declared(spec, tables)?;
+    let (widths, _) = widths_of(spec, tables)?;
+    promised(spec, dataset, &widths, shown, delta_of(spec, dataset)?)
 }
 
-/// Reads the rows and makes all that a run needs.
-pub(super) fn prepare(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Prepared, Error> {
+/// Plans a run, with secret noise or what the file says instead. No private row is read.
+pub(super) fn plan(spec: &Spec, tables: &Tables) -> Result<Planned, Error> {
     let mut notes = check(spec, tables)?;
+    let spec = &*slope::clipped(spec, tables, &mut notes)?;
     let noise = match spec.output.seed {
         None => Noise::Secret { threads: 1 },
         Some(seed) => {
-            notes.push("the noise comes from a seed: this model will protect nobody".to_owned());
+            notes.push("the noise comes from a seed: this model will protect nobody, and costs everything".to_owned());
             Noise::Replay { seed }
         }
     };
-    let read = read(spec, tables, keep)?;
-    let promise = promise(spec, tables, &read)?;
-    Ok(Prepared { notes, ..assemble(spec, tables, read, promise, noise)? })
+    let promise = promise(spec, tables, shown(spec, tables)?.as_ref())?;
+    Ok(Planned { notes, ..with_promise(spec, tables, promise, noise)? })
 }
 
-/// Makes a learner of what was read and what is promised.
-pub(super) fn assemble(
-    spec: &Spec,
-    tables: &Tables,
-    read: Read,
-    Promise { plan, directions, answers, intervals }: Promise,
-    noise: Noise,
-) -> Result<Prepared, Error> {
-    let (dataset, kind) = declared(spec, tables)?;
+/// All else that a run needs, of what is promised.
+pub(super) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise: Noise) -> Result<Planned, Error> {
+    let (dataset, unit) = declared(spec, tables)?;
     let delta = delta_of(spec, dataset)?;
+    let (widths, _) = widths_of(spec, tables)?;
     let mut recipe = recipe(spec)?;
-    let Read { rows, width, widths, rest } = read;
-    recipe.inputs = width;
-    let way = way(spec, dataset, kind, &widths)?;
+    recipe.inputs = widths.iter().sum();
+    let way = way(spec, dataset, unit.protect, &widths)?;
     let mut start: Box<dyn Entropy> = match spec.output.seed {
         None => Box::new(Os),
         Some(seed) => Box::new(Replay::new(seed)),
     };
     let model = recipe.model.build(recipe.read(), recipe.outputs, &mut *start)?;
     let parameters = Layout::of(&model).0.len();
-    // Whose labels were told is learned from without noise.
-    let (off, heard) = (plan.told(), if plan.told() { Noise::Off } else { noise });
-    let deviation = if off { 0.0 } else { plan.noise() * plan.clip().norm / plan.divisor() };
+    let plan = &promise.plan;
+    let deviation = if plan.told() { 0.0 } else { plan.noise() * plan.clip().norm / plan.divisor() };
     let (rule, schedule) = (spec.optimiser.rule(deviation)?, spec.optimiser.schedule()?);
     let radius = spec.optimiser.radius;
     let optimiser = Optimiser::new(rule, schedule, radius, parameters).map_err(LearnError::from)?;
@@ -569,26 +614,50 @@ pub(super) fn assemble(
     let average = weights.map(|weights| Average::new(weights, parameters)).transpose().map_err(LearnError::from)?;
     let moves = Moves { rule: &rule, schedule: &schedule, radius, average: weights };
     let text = |value: serde_json::Result<String>| value.map_err(|why| Error::Failed(why.to_string()));
-    let told = answers.as_ref().map_or("", Answers::meaning);
-    let around = intervals.as_ref().map_or("", Intervals::meaning);
+    let told = promise.answers.as_ref().map_or("", Answers::meaning);
+    let around = promise.intervals.as_ref().map_or("", Intervals::meaning);
+    let rows_per_unit = rows_per_unit(unit);
     let meaning = format!(
-        "learn 1\n{}\nwhere {:?}\n{plan:?}\nδ {delta:?}\n{way:?}\n{}\nseed {:?}\n{told}{around}",
+        "learn 2\n{}\nwhere {:?}\n{plan:?} rows {rows_per_unit:?}\nδ {delta:?}\n{way:?}\n{}\nseed {:?}\n{told}{around}",
         text(serde_json::to_string(&recipe))?,
         spec.learned,
         text(serde_json::to_string(&moves))?,
         spec.output.seed
     );
-    let parts = Parts {
+    // What a learner would refuse whatever the rows are is refused now, by one of no rows.
+    let planned = Planned {
+        promise,
+        recipe,
+        noise,
+        delta,
+        meaning,
+        notes: Vec::new(),
         model,
-        plan,
-        loss: recipe.loss,
+        parameters,
         way,
-        rows,
         optimiser,
         average,
-        noise: heard,
-        tuning: Tuning::default(),
+        rows_per_unit,
     };
-    let learner = Learner::new(parts)?;
-    Ok(Prepared { learner, directions, answers, intervals, recipe, noise, delta, meaning, notes: Vec::new(), rest })
+    planned.learner(nothing(&planned.recipe, unit)?)?;
+    Ok(planned)
+}
+
+/// No rows, as a run would read them.
+fn nothing(recipe: &Recipe, unit: &UnitDeclaration) -> Result<Read, Error> {
+    let numbers = Numbers { users: Some(Vec::new()), elements: Some(Vec::new()), ..Numbers::default() };
+    let features = Store::of(Vec::new(), recipe.inputs).map_err(LearnError::from)?;
+    let rows = rows_of(unit, features, &numbers, targets(recipe, Vec::new()))?;
+    Ok(Read { rows, contents: None, rest: Keep::default() })
+}
+
+/// Reads the rows: after the charge, or for whoever owns them.
+pub(super) fn read(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Read, Error> {
+    let (_, unit) = declared(spec, tables)?;
+    let recipe = recipe(spec)?;
+    let (features, mut numbers) = gather(tables, &recipe, &learning(&recipe, spec, unit), &keep)?;
+    let targets = targets(&recipe, std::mem::take(&mut numbers.targets));
+    let rows = rows_of(unit, features, &numbers, targets)?;
+    let rest = Keep { memory: keep.memory.saturating_sub(rows.memory()), ..keep };
+    Ok(Read { rows, contents: numbers.contents, rest })
 }

@@ -2,17 +2,19 @@
 //!
 //! The ledger keeps what was released, so whoever goes on with an interrupted run, or tries another model on the same directions, pays no second time.
 
+use super::beside::Watch;
+use super::reader::Reader;
 use super::spec::{Spec, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
-use crate::command::asked::Open;
 use whit::account::ledger::{Books, Question};
-use whit::core::{Charge, Kind, Ladder};
+use whit::core::{Charge, Kind, Ladder, Mechanism};
 use whit::learn::model::Network;
 use whit::learn::pca::{Gap, Principal};
 use whit::learn::scatter::{self, Scatter, Sum};
 use whit::learn::train::Learner;
 use whit::learn::{Noise, Projecting, Projection};
+use whit::noise::Entropy;
 
 /// What is released, and how many of its directions are kept.
 #[derive(Clone)]
@@ -83,21 +85,24 @@ impl Directions {
     /// The directions, from the ledger where they were released before, else released now. A run that goes on (`resumed`) has released them.
     pub(super) fn release(
         &self,
-        learner: &Learner<Network>,
+        reader: &Reader<'_>,
         training: &Question,
-        noise: Noise,
         resumed: bool,
-        open: &mut Open,
+        (books, watch): (&mut Books, &Watch),
     ) -> Result<(Projection, Gap), Error> {
         let question = self.question(training);
-        let stored = open.books.stored(&question).map_err(of_ledger)?;
+        let stored = books.stored(&question).map_err(of_ledger)?;
         let triangle = if let Some(stored) = stored {
             Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
         } else if resumed {
             return Err(beside::gone("directions"));
         } else {
-            let sum = learner.second_moments(&self.scatter)?;
-            beside::release(&self.scatter, &sum, learner.plan().ladder(), question, noise, open)?
+            let charge = self.charge(reader.planned.steps().ladder());
+            let work = |entropy: &mut dyn Entropy| {
+                let sum = reader.with(|learner| learner.second_moments(&self.scatter));
+                self.scatter.sanitise(&sum.map_err(|error| beside::unread(&error))?, entropy)
+            };
+            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, watch))?
         };
         self.found(&triangle)
     }

@@ -1,17 +1,19 @@
 //! Labels that are told by randomised response before the first step: a release of its own, and the only one that costs anything.
 
+use super::beside::Watch;
+use super::reader::Reader;
 use super::spec::{Classes, Spec, Way, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
-use crate::command::asked::Open;
 use std::fmt::Write as _;
 use whit::account::ledger::{Books, Question};
-use whit::core::{Charge, Kind, Ladder};
+use whit::core::{Charge, Kind, Ladder, Mechanism};
+use whit::learn::Noise;
 use whit::learn::label::NoisyLabels;
 use whit::learn::model::Network;
 use whit::learn::train::{Learner, Telling};
-use whit::learn::{Noise, Rows};
-use whit::noise::Ratio;
+use whit::noise::{Entropy, Ratio};
+use whit::query::source::learn::InView;
 
 /// How labels are told, and what that costs.
 #[derive(Clone)]
@@ -25,8 +27,8 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Of the labels of these rows, where a training file asks for it.
-    pub(super) fn new(spec: &Spec, ladder: &Ladder, rows: &Rows) -> Result<Option<Self>, Error> {
+    /// Of the labels of rows whose number and owners are public, where a training file asks for it.
+    pub(super) fn new(spec: &Spec, ladder: &Ladder, shown: Option<&InView>) -> Result<Option<Self>, Error> {
         let Some(first) = spec.privacy.way.and_then(Way::first) else { return Ok(None) };
         let kind = ladder.protected().unit.kind();
         if kind != Kind::Label {
@@ -50,7 +52,10 @@ impl Answers {
                 asked("labels are told at some ε, and privacy.epsilon does not say which", "write epsilon = 1.0")
             })?;
         let telling = Telling { epsilon, classes: names.len() as u32, first };
-        let charge = telling.charge(rows, ladder)?;
+        let Some(shown) = shown.filter(|shown| shown.rows > 0) else {
+            return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
+        };
+        let charge = telling.charge(shown.rows, shown.users.as_deref(), ladder)?;
         let mut meaning = format!(
             "labels told 1\n{} {names:?} {epsilon} {first:?}\nwhere {:?}\n{ladder:?}\nseed {:?}\n",
             spec.target, spec.learned, spec.output.seed
@@ -112,22 +117,27 @@ impl Answers {
     /// The labels, from the ledger where they were told before, else told now. A run that goes on (`resumed`) has told them.
     pub(super) fn release(
         &self,
-        learner: &Learner<Network>,
+        reader: &Reader<'_>,
         training: &Question,
-        noise: Noise,
         resumed: bool,
-        open: &mut Open,
+        (books, watch): (&mut Books, &Watch),
     ) -> Result<NoisyLabels, Error> {
         let question = self.question(training);
-        if let Some(stored) = open.books.stored(&question).map_err(of_ledger)? {
+        if let Some(stored) = books.stored(&question).map_err(of_ledger)? {
             return NoisyLabels::read(&stored.value)
                 .ok_or_else(|| Error::Failed(format!("entry {} of the ledger holds no labels", stored.number)));
         }
         if resumed {
             return Err(beside::gone("labels"));
         }
-        let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
-        beside::release(&mechanism, &labels[..], learner.plan().ladder(), question, noise, open)
+        let work = |entropy: &mut dyn Entropy| {
+            let told = reader.with(|learner| {
+                let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
+                Ok(mechanism.sanitise(&labels[..], entropy))
+            });
+            told.map_err(|error| beside::unread(&error))?
+        };
+        beside::release(self.charge(), Box::new(work), question, reader.planned.noise, (books, watch))
     }
 
     /// The labels with coins that come again, charged to nobody: for experiments.

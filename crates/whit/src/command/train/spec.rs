@@ -2,6 +2,7 @@
 
 use crate::command::Error;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whit::core::declare::nearest;
 use whit::learn::Projecting;
@@ -17,6 +18,9 @@ pub(super) struct Spec {
     pub(super) dataset: String,
     /// The columns that the model reads.
     pub(super) features: Vec<String>,
+    /// How many numbers a row has in columns of lists or bytes whose type does not say so.
+    #[serde(default)]
+    pub(super) widths: BTreeMap<String, usize>,
     /// How columns of bytes are opened up.
     #[serde(default)]
     pub(super) features_as: Opened,
@@ -262,7 +266,7 @@ pub(super) struct Output {
     /// A checkpoint is written after so many steps each.
     #[serde(default = "often")]
     pub(super) checkpoint_every: u64,
-    /// Noise that comes again with this seed: for tests and demonstrations. It protects nobody.
+    /// Noise that comes again with this seed: for tests and demonstrations. It protects nobody, and costs everything.
     pub(super) seed: Option<u64>,
 }
 

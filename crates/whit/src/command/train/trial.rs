@@ -1,5 +1,6 @@
 //! How well a model does on rows that its owner chose. What comes out is as private as the rows.
 
+use super::owner::Owner;
 use super::prepare::{gather, reading, targets};
 use crate::command::Error;
 use serde::Serialize;
@@ -27,13 +28,20 @@ pub(super) struct Score {
 }
 
 impl Trial {
-    pub(super) fn read(tables: &Tables, recipe: &Recipe, filter: Option<&str>, keep: &Keep) -> Result<Self, Error> {
-        let (features, numbers) = gather(tables, recipe, &reading(recipe, filter, true, false), keep)?;
+    /// Reads the rows. They are for the owner's eyes, and so is all that comes of them.
+    pub(super) fn read(
+        _: Owner,
+        tables: &Tables,
+        recipe: &Recipe,
+        filter: Option<&str>,
+        keep: &Keep,
+    ) -> Result<Self, Error> {
+        let (features, numbers) = gather(tables, recipe, &reading(recipe, filter, true), keep)?;
         if numbers.rows == 0 {
             return Err(super::spec::asked("there is no row to try the model on", "check `evaluate_where`"));
         }
-        fits(recipe, numbers.width)?;
-        Ok(Self { features, targets: targets(recipe, numbers.targets)? })
+        fits(recipe, features.width())?;
+        Ok(Self { features, targets: targets(recipe, numbers.targets) })
     }
 
     pub(super) fn score(

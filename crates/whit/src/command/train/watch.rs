@@ -1,6 +1,7 @@
-//! What is shown while a model learns. The loss that is shown is private: it is for the eyes of whoever may see the rows.
+//! What is shown while a model learns: how far it has come and what that costs. The loss is private, and shown to the owner alone.
 
-use super::prepare::Prepared;
+use super::owner::Owner;
+use super::prepare::Planned;
 use super::trial::Trial;
 use crate::number::{brief, brief_up, grouped};
 use crate::output::Progress;
@@ -8,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use whit::learn::bound::Seen;
-use whit::learn::checkpoint::write_at_once;
+use whit::learn::checkpoint::write_privately;
 use whit::learn::model::Network;
 use whit::learn::train::Learner;
 use whit::learn::{Plan, Recipe};
@@ -25,7 +26,9 @@ pub(super) struct Watcher<'a> {
     delta: f64,
     steps: u64,
     since: Instant,
-    rows: usize,
+    /// Since then so many steps were taken.
+    seen: u64,
+    owner: Option<Owner>,
     told: Option<(u64, String)>,
     /// Steps, and the loss on rows that were set aside.
     pub(super) points: Vec<(f64, f64)>,
@@ -34,16 +37,21 @@ pub(super) struct Watcher<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    pub(super) fn new(progress: &'a Progress, trial: Option<&'a Trial>, prepared: &Prepared) -> Self {
-        let plan = prepared.learner.plan();
+    pub(super) fn new(
+        progress: &'a Progress,
+        owner: Option<Owner>,
+        trial: Option<&'a Trial>,
+        planned: &Planned,
+    ) -> Self {
         Self {
             progress,
             trial,
-            recipe: prepared.recipe.clone(),
-            delta: prepared.delta,
-            steps: plan.steps(),
+            recipe: planned.recipe.clone(),
+            delta: planned.delta,
+            steps: planned.steps().steps(),
             since: Instant::now(),
-            rows: 0,
+            seen: 0,
+            owner,
             told: None,
             points: Vec::new(),
             kept: None,
@@ -61,13 +69,13 @@ impl<'a> Watcher<'a> {
         self.points = kept.collect();
         let mut lines = Vec::new();
         let written = self.points.iter().try_for_each(|(step, loss)| writeln!(lines, "{step} {loss}"));
-        self.kept = written.and_then(|()| write_at_once(file, &lines)).is_ok().then(|| file.to_owned());
+        self.kept = written.and_then(|()| write_privately(file, &lines)).is_ok().then(|| file.to_owned());
     }
 
     /// Sees one step.
     pub(super) fn see(&mut self, learner: &Learner<Network>, seen: &Seen) {
         let taken = learner.taken();
-        self.rows += seen.rows;
+        self.seen += 1;
         let due = taken == self.steps || taken.is_multiple_of((self.steps / POINTS).max(1));
         if let Some(trial) = self.trial.filter(|_| due) {
             // A point that cannot be had is left out: the model does not depend on it.
@@ -88,10 +96,13 @@ impl<'a> Watcher<'a> {
             self.told = Some((part, self.spent(learner.plan(), taken)));
         }
         let (_, spent) = self.told.clone().unwrap_or_default();
-        let rate = self.rows as f64 / self.since.elapsed().as_secs_f64().max(1e-9);
-        let loss = if seen.rows == 0 { "–".to_owned() } else { brief(seen.loss / seen.rows as f64) };
+        let rate = self.seen as f64 / self.since.elapsed().as_secs_f64().max(1e-9);
+        let loss = match self.owner {
+            Some(_) if seen.rows > 0 => format!("  loss {} (private)", brief(seen.loss / seen.rows as f64)),
+            _ => String::new(),
+        };
         let rate = grouped(&format!("{rate:.0}"));
-        self.progress.say(&format!("step {taken} of {}  {spent}  loss {loss} (private)  {rate} rows/s", self.steps));
+        self.progress.say(&format!("step {taken} of {}  {spent}{loss}  {rate} steps/s", self.steps));
         self.progress.set(taken, self.steps);
     }
 

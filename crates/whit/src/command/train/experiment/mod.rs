@@ -4,7 +4,8 @@ mod design;
 mod show;
 
 use super::keep;
-use super::prepare::{self, Prepared, Promise, Read};
+use super::owner::Owner;
+use super::prepare::{self, Planned, Promise, Read};
 use super::spec::{Spec, Way, asked};
 use super::trial::Trial;
 use crate::command::Error;
@@ -23,12 +24,13 @@ use whit::learn::scatter::Sum;
 use whit::learn::train::keep_memory;
 use whit::learn::{Keep, Noise, Recipe};
 use whit::query::source::Tuning;
+use whit::query::source::learn::InView;
 use whit::query::{QueryError, Tables};
 
 /// Compare training files over values and seeds, on data whose owner wants to know what works.
 ///
-/// Each arm of the experiment is a training file of `whit train`; it is run for each value and each seed, the way `whit train` runs it. For data
-/// that is public or whose owner only looks: noise comes from seeds and scores are not sanitised, so this protects nobody. Nothing is charged, and
+/// A command for the owner of the data. Each arm of the experiment is a training file of `whit train`; it is run for each value and each seed, the way `whit train`
+/// runs it. For data that is public or whose owner only looks: noise comes from seeds and scores are not sanitised, so this protects nobody. Nothing is charged, and
 /// no ledger is opened.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -108,6 +110,8 @@ struct Bench<'a> {
     tables: &'a Tables,
     /// The folder of the declaration.
     folder: &'a Path,
+    /// Whoever runs an experiment looks at rows.
+    owner: Owner,
     /// Where rows may lie.
     keep: Keep,
     promised: Vec<Promised>,
@@ -131,7 +135,8 @@ impl Experiment {
         let progress = Progress::new(self.json);
         progress.start("reading rows");
         let keep = keep(&tables, self.memory);
-        let mut bench = Bench { design: &design, tables: &tables, folder, keep, promised: Vec::new() };
+        let owner = Owner::by_command();
+        let mut bench = Bench { design: &design, tables: &tables, folder, owner, keep, promised: Vec::new() };
         let outcomes = bench.run(&jobs, &shelves, &progress)?;
         progress.finish();
         let found = Found { design: &design, arms: &arms, seeds, outcomes, seconds: start.elapsed().as_secs_f64() };
@@ -217,16 +222,17 @@ impl Bench<'_> {
     fn train(&mut self, job: &Job, read: Read, own: &mut Shelf, step: &mut dyn FnMut()) -> Result<Outcome, Error> {
         let start = Instant::now();
         let private = self.design.arms[job.arm].private;
-        let (promised, rest) = (self.promised(&job.spec, &read)?, read.rest());
+        let (promised, rest) = (self.promised(&job.spec)?, read.rest());
         let promise = self.promised[promised].promise.clone();
         let seed = job.spec.output.seed.unwrap_or(job.seed);
         let noise = if private { Noise::Replay { seed } } else { Noise::Off };
-        let mut prepared = prepare::assemble(&job.spec, self.tables, read, promise, noise)?;
-        if !private || prepared.answers.is_some() {
-            prepared.learner.draw_by(seed);
+        let planned = prepare::with_promise(&job.spec, self.tables, promise, noise)?;
+        let mut learner = planned.learner(read)?;
+        if !private || planned.promise.answers.is_some() {
+            learner.draw_by(seed);
         }
-        let (lost, delta) = if private { self.lost(promised, &prepared)? } else { (Vec::new(), prepared.delta) };
-        let Prepared { mut learner, directions, answers, recipe, .. } = prepared;
+        let (lost, delta) = if private { self.lost(promised, &planned)? } else { (Vec::new(), planned.delta) };
+        let Planned { promise: Promise { directions, answers, .. }, recipe, .. } = planned;
         if let (Some(directions), Some(asked_for)) = (&directions, &recipe.projection) {
             let sum = own.moments(asked_for.radius, || directions.sum(&learner))?;
             let projection = directions.try_out(sum, &learner, noise)?;
@@ -246,7 +252,13 @@ impl Bench<'_> {
         } else {
             let trial = match &mut own.trial {
                 Some(trial) => trial,
-                none => none.insert(Trial::read(self.tables, &recipe, job.spec.evaluate_where.as_deref(), &rest)?),
+                none => none.insert(Trial::read(
+                    self.owner,
+                    self.tables,
+                    &recipe,
+                    job.spec.evaluate_where.as_deref(),
+                    &rest,
+                )?),
             };
             let score = trial.score(&recipe, &learner.model()?, learner.projection())?;
             match self.design.measure {
@@ -263,33 +275,35 @@ impl Bench<'_> {
     }
 
     /// The place of the promise of a training.
-    fn promised(&mut self, spec: &Spec, read: &Read) -> Result<usize, Error> {
+    fn promised(&mut self, spec: &Spec) -> Result<usize, Error> {
         let declared: &Dataset =
             self.tables.warehouse().declaration().dataset(&spec.dataset).map_err(QueryError::from)?;
-        // How many units have rows counts only where nobody says how many there are.
-        let units = if spec.privacy.units.is_some() { 0 } else { read.units() };
+        // How many rows there are counts only where nobody says how many units there are.
+        let shown = prepare::shown(spec, self.tables)?;
         let mut same = spec.clone();
         same.dataset.clear();
         same.output.seed = None;
-        let of = format!("{same:?} {:?} {:?} {units} {}", declared.unit, declared.budgets, read.width());
+        let (rows, widths) = (shown.as_ref().map(InView::units), prepare::widths_of(spec, self.tables)?.0);
+        let of = format!("{same:?} {:?} {:?} {rows:?} {widths:?}", declared.unit, declared.budgets);
         // What it costs to tell labels depends on how many rows a user has, so that each has a promise of its own.
         let own = spec.privacy.way.is_some_and(Way::tells);
         if let Some(place) = self.promised.iter().position(|promised| promised.of == of && !own) {
             return Ok(place);
         }
-        let promise = prepare::promise(spec, self.tables, read)?;
+        let promise = prepare::promise(spec, self.tables, shown.as_ref())?;
         self.promised.push(Promised { of, promise, lost: None });
         Ok(self.promised.len() - 1)
     }
 
     /// What a promise comes to, rung by rung and at which δ: as the card of `whit train` would have it.
-    fn lost(&mut self, promised: usize, prepared: &Prepared) -> Result<(Vec<RungLoss>, f64), Error> {
+    fn lost(&mut self, promised: usize, planned: &Planned) -> Result<(Vec<RungLoss>, f64), Error> {
         let promised = &mut self.promised[promised];
         if let Some(lost) = &promised.lost {
             return Ok(lost.clone());
         }
-        let card = prepared.card("")?;
-        Ok(promised.lost.insert((card.rungs, card.delta)).clone())
+        let rungs = RungLoss::of(planned.steps(), planned.delta)
+            .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
+        Ok(promised.lost.insert((rungs, planned.delta)).clone())
     }
 
     /// The parameters that a distance is measured from.

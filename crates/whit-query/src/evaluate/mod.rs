@@ -1,0 +1,168 @@
+//! The one way in which expressions are computed over rows: what fails on a row is NULL there, and nothing else happens.
+//!
+//! An error, an overflow or a panic that one row causes would tell of that row. So each step of an expression that is not
+//! known to be harmless ([`harmless`]) becomes an [`attempt`]: a function that computes the step for a whole batch, and where that
+//! fails finds the rows at fault by halving, so that they and no others are NULL. Steps are guarded one by one, so what is
+//! above goes on with NULL: `coalesce(sqrt(x), 0)` is 0 where `x` has no root. The engine's optimiser sees functions that it
+//! knows nothing of, and so cannot move a step to where it would fail.
+//!
+//! A step that can be computed on no row at all ([`samples`]) is a question that cannot be meant: it is refused before
+//! anything is paid. Text that a step makes longer is bounded ([`growth`]), so that a row cannot take all memory either.
+
+pub(crate) mod attempt;
+#[cfg(test)]
+mod extremes;
+mod growth;
+pub(crate) mod mean;
+pub(crate) mod samples;
+#[cfg(test)]
+mod tests;
+
+use crate::engine::planning;
+use crate::error::QueryError;
+use crate::plan::allow;
+use attempt::Attempt;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result as Outcome};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Union};
+use datafusion::scalar::ScalarValue;
+
+/// The same plan, with types made to agree, and with every step that may fail on a row inside of the evaluator.
+pub(crate) fn guarded(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, QueryError> {
+    let analysed = state
+        .analyzer()
+        .execute_and_check(plan, state.config_options(), |_, _| {})
+        .map_err(|error| planning(&error))?;
+    let done = analysed.transform_up_with_subqueries(|node| {
+        if matches!(node, LogicalPlan::TableScan(_)) {
+            return Ok(Transformed::no(node));
+        }
+        let schema = merge_schema(&node.inputs());
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let safe = guarded_expression(expr, &schema, state)?;
+            Ok(safe.update_data(|safe| name.restore(safe)))
+        })?;
+        // What may be NULL now must not be taken for something that cannot.
+        node.map_data(|node| match node {
+            LogicalPlan::Union(union) => Union::try_new(union.inputs).map(LogicalPlan::Union),
+            other => other.recompute_schema(),
+        })
+    });
+    done.map(|done| done.data).map_err(|error| planning(&error))
+}
+
+/// The same for one expression, whose types agree already.
+fn guarded_expression(expr: Expr, schema: &DFSchema, state: &SessionState) -> Outcome<Transformed<Expr>> {
+    expr.transform_up(|node| {
+        let soft = allow::soft_cast(node);
+        if harmless(&soft.data, schema)? && !is_constant(&soft.data)? {
+            return Ok(soft);
+        }
+        Attempt::of(soft.data, schema, state).map(Transformed::yes)
+    })
+}
+
+/// Types whose values compare without fail.
+fn is_plain(kind: &DataType) -> bool {
+    use DataType as D;
+    kind.is_numeric()
+        || matches!(kind, D::Null | D::Boolean | D::Utf8 | D::LargeUtf8 | D::Utf8View | D::Date32 | D::Date64)
+        || matches!(kind, D::Timestamp(..) | D::Time32(_) | D::Time64(_))
+}
+
+fn is_text(kind: &DataType) -> bool {
+    matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether a step reads constants alone: then it is one, and functions that ask for constants find it.
+fn is_constant(expr: &Expr) -> Outcome<bool> {
+    let mut constant = matches!(expr, Expr::TryCast(_) | Expr::Negative(_) | Expr::BinaryExpr(_));
+    expr.apply_children(|child| {
+        constant &= matches!(child, Expr::Literal(..));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(constant)
+}
+
+/// Whole numbers and floats, whose sums, differences and products wrap around or become infinite, and never fail.
+fn is_number(kind: &DataType) -> bool {
+    kind.is_integer() || kind.is_floating()
+}
+
+/// Functions that compare or choose, and fail on nothing. The first four are written out as CASE by the optimiser.
+const CHOICES: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
+
+/// Whether this step, without what is below it, can be computed whatever is in a row: the short list of those that need no guard, so that the
+/// engine may use them to pass over parts of files.
+fn harmless(expr: &Expr, schema: &DFSchema) -> Outcome<bool> {
+    let kind = |expr: &Expr| expr.get_type(schema);
+    let alike = |exprs: &mut dyn Iterator<Item = &Expr>| -> Outcome<bool> {
+        let kinds = exprs.map(kind).collect::<Outcome<Vec<_>>>()?;
+        Ok(kinds.iter().all(is_plain) && kinds.windows(2).all(|pair| pair[0] == pair[1]))
+    };
+    Ok(match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (a, b) = (kind(left)?, kind(right)?);
+            match op {
+                Operator::And | Operator::Or => true,
+                Operator::Eq
+                | Operator::NotEq
+                | Operator::Lt
+                | Operator::LtEq
+                | Operator::Gt
+                | Operator::GtEq
+                | Operator::IsDistinctFrom
+                | Operator::IsNotDistinctFrom => a == b && is_plain(&a),
+                Operator::Plus | Operator::Minus | Operator::Multiply => a == b && is_number(&a),
+                Operator::Divide | Operator::Modulo => {
+                    a == b && (a.is_floating() || a.is_integer() && allow::is_plain_divisor(right))
+                }
+                _ => false,
+            }
+        }
+        Expr::Negative(inner) => kind(inner).map(|kind| kind.is_signed_integer() || kind.is_floating())?,
+        Expr::TryCast(cast) => {
+            let (from, to) = (kind(&cast.expr)?, cast.field.data_type());
+            let numbers = |kind: &DataType| is_number(kind) || kind == &DataType::Boolean;
+            from == *to || from.is_null() || numbers(&from) && is_number(to) || is_text(&from) && is_text(to)
+        }
+        Expr::Like(like) => {
+            let constant = matches!(like.pattern.as_ref(), Expr::Literal(..));
+            constant && is_text(&kind(&like.expr)?)
+        }
+        Expr::Between(Between { expr, low, high, .. }) => alike(&mut [expr, low, high].into_iter().map(AsRef::as_ref))?,
+        Expr::InList(list) => alike(&mut std::iter::once(list.expr.as_ref()).chain(&list.list))?,
+        Expr::ScalarFunction(call) => {
+            CHOICES.contains(&call.name()) || call.name().starts_with("__whit") || call.args.is_empty()
+        }
+        Expr::Cast(_) | Expr::SimilarTo(_) => false,
+        _ => true, // columns, constants, CASE, tests for NULL, and what holds other expressions without computing
+    })
+}
+
+/// Whether a plan holds a step that was guarded: for tests.
+#[cfg(test)]
+pub(crate) fn has_attempts(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let _ = plan.apply(|node| {
+        for expr in node.expressions() {
+            let _ = expr.apply(|inner| {
+                found |= matches!(inner, Expr::ScalarFunction(call) if call.name().starts_with(attempt::NAME));
+                Ok(TreeNodeRecursion::Continue)
+            });
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
+}
+
+/// A constant that stands for NULL of a type.
+fn missing(kind: &DataType) -> Outcome<ScalarValue> {
+    ScalarValue::try_from(kind)
+}

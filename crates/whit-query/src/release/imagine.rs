@@ -1,0 +1,160 @@
+//! How wrong an answer would be, from rows that nobody has: a preview reads none.
+//!
+//! A group is made up, of about so many rows whose values lie evenly between their bounds, and sanitised a few hundred times over. What is told
+//! is how far the values then are from what they should be, by the very code that makes answers.
+
+use super::finish::{Table, moments, titles, visible};
+use super::{ReleasedPart, Tables};
+use crate::answer::{Cell, Value};
+use crate::bound::quantise::Quantise;
+use crate::engine::tree_of;
+use crate::error::QueryError;
+use crate::plan::{Grain, Leaves, Part, Place, Plan, Statistic, WEIGHT, What};
+use crate::sanitise::statistic::{Noisy, step_of};
+use crate::sanitise::{Calibrated, Noise};
+use whit_noise::{DiscreteLaplace, Ratio, Replay};
+
+/// How often a made-up group is sanitised: errors are then told to about 2 %.
+const DRAWS: usize = 2000;
+/// How often with trees, which have thousands of counts: about 5 %.
+const DRAWS_OF_TREES: usize = 400;
+/// Means alone: values from the upper end down to here. The noise of a mean grows by 1.41 from the middle of the bounds to their
+/// ends, and this lies between.
+const UPPER: f64 = 0.4;
+
+/// How far a column of the answer would be off.
+pub(crate) struct Guess {
+    /// The column.
+    pub(crate) name: String,
+    /// The part and the statistic that it is, where it is one.
+    pub(crate) of: Option<(usize, usize)>,
+    /// With the confidence that was asked for, off by no more.
+    pub(crate) within: Option<f64>,
+}
+
+/// The names of the columns of a question that reads nothing private.
+pub(crate) fn columns(plan: &Plan) -> Vec<String> {
+    plan.parts.iter().flat_map(|part| titles(plan, part).into_iter().skip(part.keys.len())).collect()
+}
+
+/// How far each column would be off in a group of so many rows.
+pub(crate) fn guesses(
+    tables: &Tables,
+    plan: &Plan,
+    noise: &Calibrated,
+    rows: f64,
+    confidence: f64,
+) -> Result<Vec<Guess>, QueryError> {
+    let mut guesses = Vec::new();
+    for (number, part) in plan.parts.iter().enumerate() {
+        let made = imagined(part, rows)?;
+        let noises = &noise.parts[number].measures;
+        let drawn = made.as_ref().map(|made| drawn(part, noises, made, confidence)).transpose()?;
+        let single = if plan.parts.len() == 1 { visible(&plan.after, part) } else { None };
+        let statistics = single.unwrap_or_else(|| {
+            let names = titles(plan, part).into_iter().skip(part.keys.len());
+            names.enumerate().map(|(i, name)| (name, Ok(i))).collect()
+        });
+        for (name, column) in statistics {
+            let of = column.ok().map(|statistic| (number, statistic));
+            let within = match (column, &drawn) {
+                // What is known exactly need not be tried, nor is a range needed for it.
+                (Ok(i), _) if known(part, i).is_some() => {
+                    known(part, i).map(|measure| noises[measure].within(confidence) * step_of(part, measure, &[]))
+                }
+                (_, None) => None,
+                (Ok(i), Some(drawn)) => reach(drawn.cells[i].iter().map(number_of), confidence),
+                (Err(column), Some(drawn)) => {
+                    let table = Table::of(part, &[], drawn);
+                    reach(moments(tables, &plan.after, &table, column)?.into_iter(), confidence)
+                }
+            };
+            guesses.push(Guess { name, of, within });
+        }
+    }
+    Ok(guesses)
+}
+
+/// The measure of a count or a sum, whose noise is that of the value.
+fn known(part: &Part, statistic: usize) -> Option<usize> {
+    match part.statistics[statistic] {
+        Statistic::Count(measure) => Some(measure),
+        Statistic::Sum(measure) => {
+            matches!(part.measures[measure].what, What::Sum { place: Place::Known(_), .. }).then_some(measure)
+        }
+        _ => None,
+    }
+}
+
+fn number_of(cell: &Cell) -> f64 {
+    match cell.value {
+        Value::Int(value) => value as f64,
+        Value::Float(value) => value,
+        Value::Null | Value::Bool(_) | Value::Text(_) => f64::NAN,
+    }
+}
+
+/// With this confidence, how far values are from the first, which is the truth.
+fn reach(mut values: impl Iterator<Item = f64>, confidence: f64) -> Option<f64> {
+    let truth = values.next().filter(|truth| truth.is_finite())?;
+    let mut off: Vec<f64> = values.map(|value| (value - truth).abs()).collect();
+    off.sort_by(f64::total_cmp); // what is no number is furthest off
+    let place = (off.len() as f64 * confidence).ceil() as usize;
+    off.get(place.clamp(1, off.len().max(1)) - 1).copied().filter(|off| off.is_finite())
+}
+
+/// The measures of a group that is made up, without noise; nothing where a range has to be found first.
+fn imagined(part: &Part, rows: f64) -> Result<Option<Vec<Vec<i64>>>, QueryError> {
+    let spreads = |measure: usize| {
+        part.statistics.iter().any(|statistic| match statistic {
+            Statistic::Spread { sum, squares, .. } => *sum == measure || *squares == measure,
+            _ => false,
+        })
+    };
+    let mut measures = Vec::new();
+    for (i, measure) in part.measures.iter().enumerate() {
+        measures.push(match &measure.what {
+            What::Rows(_) | What::Users | What::Distinct { .. } => vec![rows.round() as i64],
+            What::Sum { place: Place::Known(quantise), .. } => {
+                let share = if spreads(i) { 1.0 } else { UPPER };
+                vec![(rows.round() * Quantise::imagined(quantise, share)).round() as i64]
+            }
+            What::Tree { tree: leaves @ Leaves::Known { .. }, .. } => {
+                let tree = tree_of(leaves, &[])?;
+                let weight = if part.grain == Grain::Row { 1.0 } else { WEIGHT as f64 };
+                let below = |leaf: usize| (rows.round() * weight * leaf as f64 / tree.leaves() as f64).round() as i64;
+                let counts: Vec<i64> = (0..tree.leaves()).map(|leaf| below(leaf + 1) - below(leaf)).collect();
+                tree.fill(&counts).map_err(|error| QueryError::failed(error.to_string()))?
+            }
+            What::Sum { .. } | What::Tree { .. } => return Ok(None),
+        });
+    }
+    Ok(Some(measures))
+}
+
+/// The made-up group as it is, and then as often as it is drawn.
+fn drawn(part: &Part, noise: &[Noise], made: &[Vec<i64>], confidence: f64) -> Result<ReleasedPart, QueryError> {
+    let failed = |error: &dyn std::fmt::Display| QueryError::failed(error.to_string());
+    let mut entropy = Replay::new(0x5ee5); // of rows that nobody has: nothing here is secret
+    let trees = part.measures.iter().any(|measure| matches!(measure.what, What::Tree { .. }));
+    let draws = if trees { DRAWS_OF_TREES } else { DRAWS };
+    let mut values: Vec<Vec<i64>> = made.iter().map(|made| made.repeat(draws)).collect();
+    for (values, noise) in values.iter_mut().zip(noise) {
+        noise.add(values, &mut entropy).map_err(|error| failed(&error))?;
+    }
+    let nothing = Ratio::new(1, 1 << 20).and_then(DiscreteLaplace::new).map_err(|error| failed(&error))?;
+    let nothing = vec![Noise::Laplace(nothing); noise.len()]; // so little that it is always 0
+    let truth = Noisy::new(part, &nothing, made.to_vec(), &[], confidence);
+    let noisy = Noisy::new(part, noise, values, &[], confidence);
+    let groups: Vec<usize> = (0..draws).collect();
+    let mut cells = Vec::new();
+    for statistic in &part.statistics {
+        let nothing = || Cell { value: Value::Null, low: None, high: None };
+        cells.push(match statistic {
+            Statistic::Exact(_) => (0..=draws).map(|_| nothing()).collect(),
+            _ => [truth.cells(statistic, &[0])?, noisy.cells(statistic, &groups)?].concat(),
+        });
+    }
+    let keys = vec![vec![Value::Null; part.keys.len()]; draws + 1];
+    Ok(ReleasedPart { keys, cells, measures: Vec::new(), found: Vec::new() })
+}

@@ -1,0 +1,177 @@
+use super::open::{Opened, Values, width_of};
+use super::*;
+use datafusion::arrow::array::{
+    BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, Float32Array, Float64Array, Int64Array,
+    ListArray, StringArray, UInt8Array,
+};
+use datafusion::arrow::datatypes::{Field, Float32Type};
+use std::sync::Arc;
+
+const PLAIN: (f32, f32) = (1.0, 0.0);
+
+/// The numbers of a column, and which rows fit.
+fn floats(column: &ArrayRef, width: usize) -> (Vec<f32>, Vec<bool>) {
+    let mut fits = vec![true; column.len()];
+    match Opened::of(column, width, false, PLAIN, &mut fits).unwrap().values {
+        Values::Floats(values) => (values.to_vec(), fits),
+        Values::Bytes(_) => panic!("bytes"),
+    }
+}
+
+fn bytes(column: &ArrayRef, width: usize, bits: bool) -> (Vec<u8>, Vec<bool>) {
+    let mut fits = vec![true; column.len()];
+    match Opened::of(column, width, bits, PLAIN, &mut fits).unwrap().values {
+        Values::Bytes(values) => (values.to_vec(), fits),
+        Values::Floats(_) => panic!("floats"),
+    }
+}
+
+fn lists(rows: Vec<Option<Vec<Option<f32>>>>) -> ArrayRef {
+    Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows))
+}
+
+#[test]
+fn lists_and_bytes_are_opened_up() {
+    let even: ArrayRef = lists(vec![Some(vec![Some(1.0), Some(2.0)]), Some(vec![Some(3.0), Some(4.0)])]);
+    assert_eq!(floats(&even, 2), (vec![1.0, 2.0, 3.0, 4.0], vec![true; 2]));
+    assert_eq!(floats(&even.slice(1, 1), 2), (vec![3.0, 4.0], vec![true]));
+    let fixed: ArrayRef = Arc::new(FixedSizeListArray::new(
+        Arc::new(Field::new_list_field(DataType::Float32, true)),
+        2,
+        Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0, 4.0])),
+        None,
+    ));
+    assert_eq!(floats(&fixed.slice(1, 1), 2), (vec![3.0, 4.0], vec![true]));
+    let fixed: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter([[1_u8], [0x80]].into_iter()).unwrap());
+    assert_eq!(bytes(&fixed, 1, false).0, [1, 128]);
+    let (bits, _) = bytes(&fixed, 8, true);
+    assert_eq!((bits.len(), bits[7], bits[8], bits.iter().sum::<u8>()), (16, 1, 1, 2));
+    let binary: ArrayRef = Arc::new(BinaryArray::from(vec![&[9, 8][..], &[7, 6], &[5, 4]]));
+    assert_eq!(bytes(&binary.slice(1, 2), 2, false).0, [7, 6, 5, 4]);
+    let small: ArrayRef = Arc::new(UInt8Array::from(vec![3, 200, 7]));
+    assert_eq!(bytes(&small.slice(1, 2), 1, false).0, [200, 7]);
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true, false, true]));
+    assert_eq!(bytes(&flags.slice(1, 2), 1, false).0, [0, 1]);
+    let wide: ArrayRef = Arc::new(Int64Array::from(vec![1 << 40, -3]));
+    assert_eq!(floats(&wide, 1).0, [(1_i64 << 40) as f32, -3.0]);
+}
+
+#[test]
+fn what_does_not_fit_is_zero_and_its_row_is_marked() {
+    let odd = lists(vec![
+        Some(vec![Some(1.0), Some(2.0)]),
+        Some(vec![Some(3.0)]),
+        None,
+        Some(vec![Some(4.0), None]),
+        Some(vec![]),
+        Some(vec![Some(5.0), Some(f32::NAN)]),
+        Some(vec![Some(6.0), Some(7.0), Some(8.0)]),
+    ]);
+    let only_first = [true, false, false, false, false, false, false];
+    let (values, fits) = floats(&odd, 2);
+    assert_eq!(fits, only_first);
+    assert_eq!(values, [1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0]);
+    assert_eq!(floats(&odd.slice(1, 1), 2), (vec![0.0, 0.0], vec![false]));
+    let binary: ArrayRef = Arc::new(BinaryArray::from(vec![Some(&[9, 8][..]), None, Some(&[5]), Some(&[1, 2])]));
+    assert_eq!(bytes(&binary, 2, false), (vec![9, 8, 0, 0, 0, 0, 1, 2], vec![true, false, false, true]));
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    assert_eq!(bytes(&flags, 1, false), (vec![1, 0], vec![true, false]));
+    let small: ArrayRef = Arc::new(UInt8Array::from(vec![Some(3), None]));
+    assert_eq!(bytes(&small, 1, false), (vec![3, 0], vec![true, false]));
+    for odd in [f64::NAN, 1e300, f64::NEG_INFINITY] {
+        let odd: ArrayRef = Arc::new(Float64Array::from(vec![Some(odd), Some(2.0), None]));
+        assert_eq!(floats(&odd, 1), (vec![0.0, 2.0, 0.0], vec![false, true, false]));
+    }
+    // Too large once it is scaled.
+    let large: ArrayRef = Arc::new(Float32Array::from(vec![3e38, 1.0]));
+    let mut fits = vec![true; 2];
+    let opened = Opened::of(&large, 1, false, (10.0, 0.5), &mut fits).unwrap();
+    assert_eq!((opened.values, fits), (Values::Floats(vec![0.0, 1.0].into()), vec![false, true]));
+}
+
+#[test]
+fn widths_follow_from_types_or_are_declared() {
+    let item = || Arc::new(Field::new_list_field(DataType::Float32, true));
+    let list = DataType::List(item());
+    assert_eq!(width_of(&DataType::Int64, false, None), Ok(1));
+    assert_eq!(width_of(&DataType::FixedSizeList(item(), 7), false, None), Ok(7));
+    assert_eq!(width_of(&DataType::FixedSizeBinary(3), true, None), Ok(24));
+    assert_eq!(width_of(&list, false, Some(5)), Ok(5));
+    assert!(width_of(&list, false, None).unwrap_err().0.contains("nothing says how many numbers"));
+    assert!(width_of(&DataType::Binary, true, Some(12)).unwrap_err().0.contains("no whole bytes"));
+    assert!(width_of(&DataType::FixedSizeBinary(3), false, Some(4)).unwrap_err().0.contains("`widths` says 4"));
+    assert!(width_of(&list, false, Some(0)).is_err());
+}
+
+#[test]
+fn a_target_that_is_none_of_the_classes_is_the_first_and_marked() {
+    let names = ["no".to_owned(), "yes".to_owned()];
+    let target = |classes| Target { column: "y", classes, fits: Fits::Any };
+    let read = |column: ArrayRef, target| {
+        let mut fits = vec![true; column.len()];
+        (told(&column, target, &mut fits).unwrap(), fits)
+    };
+    let words: ArrayRef = Arc::new(StringArray::from(vec![Some("yes"), Some("maybe"), None, Some("no")]));
+    assert_eq!(read(words, target(Some(&names))), (vec![1.0, 0.0, 0.0, 0.0], vec![true, false, false, true]));
+    let numbers = |values: Vec<f64>| -> ArrayRef { Arc::new(Float64Array::from(values)) };
+    let (values, fits) = read(numbers(vec![1.0, 2.0, -1.0, 0.5, f64::NAN]), target(Some(&names)));
+    assert_eq!((values, fits), (vec![1.0, 0.0, 0.0, 0.0, 0.0], vec![true, false, false, false, false]));
+    // Truth is a number where classes are numbered, and a word where they are called so.
+    let flags = || -> ArrayRef { Arc::new(BooleanArray::from(vec![true, false])) };
+    let numbered = ["0".to_owned(), "1".to_owned()];
+    let called = ["true".to_owned(), "false".to_owned()];
+    assert_eq!(read(flags(), target(Some(&numbered))).0, [1.0, 0.0]);
+    assert_eq!(read(flags(), target(Some(&called))).0, [0.0, 1.0]);
+    for (fits, good) in
+        [(Fits::Any, [true; 3]), (Fits::NotNegative, [true, true, false]), (Fits::ZeroOrOne, [true, false, false])]
+    {
+        let (_, found) = read(numbers(vec![1.0, 2.0, -1.0]), Target { column: "y", classes: None, fits });
+        assert_eq!(found, good);
+    }
+}
+
+#[test]
+fn columns_are_laid_side_by_side_and_stay_bytes_where_all_are() {
+    let bytes = |width: usize, rows: usize| Opened {
+        values: Values::Bytes((0..rows * width).map(|i| (i % 251) as u8).collect()),
+        width,
+    };
+    let floats = |width: usize, rows: usize| Opened {
+        values: Values::Floats((0..rows * width).map(|i| i as f32 * 0.5).collect()),
+        width,
+    };
+    let number = |opened: &Opened, at: usize| match &opened.values {
+        Values::Bytes(values) => f32::from(values[at]),
+        Values::Floats(values) => values[at],
+    };
+    for rows in [1, 7, 40_000] {
+        for columns in [
+            vec![bytes(3, rows)],
+            vec![bytes(2, rows), bytes(1, rows)],
+            vec![floats(2, rows), bytes(3, rows), floats(1, rows)],
+        ] {
+            let width = columns.iter().map(|column| column.width).sum();
+            let expected: Vec<f32> = (0..rows)
+                .flat_map(|row| {
+                    let columns = columns.iter();
+                    columns.flat_map(move |one| (0..one.width).map(move |i| number(one, row * one.width + i)))
+                })
+                .collect();
+            let (mut found, mut whole) = (Vec::new(), true);
+            hand_on(&columns, rows, width, &mut |told, block| {
+                assert_eq!(told, width);
+                match block {
+                    Block::Bytes(values) => found.extend(values.iter().map(|&byte| f32::from(byte))),
+                    Block::Floats(values) => {
+                        whole = false;
+                        found.extend_from_slice(values);
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(found, expected);
+            assert_eq!(whole, columns.iter().all(|column| matches!(column.values, Values::Bytes(_))));
+        }
+    }
+}

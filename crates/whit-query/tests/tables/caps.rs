@@ -1,0 +1,323 @@
+//! What caps do to an answer: they leave each group its share, means what they are, and noise no larger than they say.
+
+use crate::room::Room;
+use crate::small::{Dice, Row, any_rows, write, write_public};
+use std::collections::BTreeMap;
+use whit_core::Sensitivity;
+use whit_query::plan::{Asking, Plan, Statistic};
+use whit_query::release::ExactPart;
+use whit_query::{Tables, Value};
+
+fn row(user: i64, day: i64, n: i64) -> Row {
+    Row { user: Some(user), day: Some(day), shop: "a", tag: Some("p"), x: Some(1.0), n: Some(n) }
+}
+
+/// Declares `t.parquet`.
+fn declare(unit: &str, columns: &str) -> String {
+    format!(
+        "[dataset.t]\nsource = \"t.parquet\"\nunit.user = \"user_id\"\nunit.protect = \"user\"\n{unit}\n{columns}\n"
+    )
+}
+
+fn twenty_days() -> String {
+    let days: Vec<String> = (0..20).map(|day| format!("\"{day}\"")).collect();
+    format!("columns.day = {{ keys = [{}] }}\ncolumns.n = {{ bounds = [0, 1000] }}", days.join(", "))
+}
+
+fn exact(tables: &Tables, sql: &str) -> (Plan, Vec<ExactPart>) {
+    tables.exact_for_tests(sql, &Asking::default()).unwrap_or_else(|error| panic!("{sql}: {error:?}"))
+}
+
+fn moved(tables: &Tables, sql: &str, asking: &Asking) -> Vec<Sensitivity> {
+    let plan = tables.plan(sql, asking).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    plan.parts[0].measures.iter().map(|measure| measure.moved[0]).collect()
+}
+
+/// 1,000 users on each of 20 days, of which five count: 250 are left on each day. Were the choice the day's alone, it would be 1,000 on five days and
+/// nobody on fifteen. A fair choice fails once in 10⁹ runs (Hoeffding).
+#[test]
+fn a_cap_on_groups_leaves_each_group_its_share() {
+    let room = Room::new("caps_share");
+    let rows: Vec<Row> = (0..20_000).map(|i| row(i / 20, i % 20, 1)).collect();
+    write(&room, "t.parquet", &rows);
+    let tables = room.tables(&declare("unit.caps = { groups = 5, rows_per_user = 40 }", &twenty_days()));
+    let (_, parts) =
+        exact(&tables, "SELECT day, COUNT(*), COUNT(DISTINCT user_id), COUNT(DISTINCT n) FROM t GROUP BY day");
+    let tolerance = 1000.0 * ((2.0e9_f64 * 40.0).ln() / 2000.0).sqrt();
+    for day in 0..20 {
+        // Rows and users; how many different values there are stands between them.
+        for counts in [&parts[0].measures[0], &parts[0].measures[2]] {
+            assert!((counts[day] as f64 - 250.0).abs() < tolerance, "day {day}: {counts:?}");
+        }
+    }
+    assert_eq!(parts[0].presence.iter().sum::<i64>(), 5000);
+}
+
+/// Users with many rows have high values; only five rows of each count. Sums and counts that are clamped apart gave 499 for a mean of 320.
+#[test]
+fn means_and_variances_are_those_of_the_rows_also_above_the_cap() {
+    let room = Room::new("caps_means");
+    let rows: Vec<Row> = (0..2000_i64)
+        .flat_map(|user| {
+            let many = 1 + user % 40;
+            (0..many).map(move |i| row(user, user % 3, (user * 13 + i * 29 + many * 7) % 1001))
+        })
+        .collect();
+    write(&room, "t.parquet", &rows);
+    let tables = room.tables(&declare("unit.caps = { rows_per_user = 5 }", "columns.n = { bounds = [0, 1000] }"));
+    // Each user's rows weigh as much as five, or as many as there are: that is the mean that caps leave.
+    let mut own = BTreeMap::<i64, Vec<f64>>::new();
+    for row in &rows {
+        own.entry(row.user.unwrap()).or_default().push(row.n.unwrap() as f64);
+    }
+    let weighted = |of: &dyn Fn(f64) -> f64| {
+        let (mut sum, mut weight) = (0.0, 0.0);
+        for values in own.values() {
+            let counts = values.len().min(5) as f64;
+            sum += counts * values.iter().map(|&value| of(value)).sum::<f64>() / values.len() as f64;
+            weight += counts;
+        }
+        sum / weight
+    };
+    let mean = weighted(&|value| value);
+    let variance = weighted(&|value| (value - mean) * (value - mean));
+    let (plan, parts) = exact(&tables, "SELECT AVG(n), VAR_POP(n), COUNT(*), SUM(n) FROM t");
+    // Five rows at the upper end are the most that a user adds.
+    let step = |i: usize, most: f64| 5.0 * most / plan.parts[0].measures[i].high as f64;
+    for statistic in &plan.parts[0].statistics {
+        let of = |i: &usize| parts[0].measures[*i][0] as f64;
+        match statistic {
+            Statistic::Mean { sum, count } => {
+                let found = 500.0 + of(sum) * step(*sum, 500.0) / of(count);
+                assert!((found - mean).abs() < 0.01, "{found} and {mean}");
+            }
+            Statistic::Spread { sum, squares, count, .. } => {
+                let first = of(sum) * step(*sum, 500.0) / of(count);
+                let second = of(squares) * step(*squares, 250_000.0) / of(count);
+                let found = second - first * first;
+                assert!((found / variance - 1.0).abs() < 1e-4, "{found} and {variance}");
+            }
+            Statistic::Count(count) => {
+                let expected: usize = own.values().map(|values| values.len().min(5)).sum();
+                assert_eq!(of(count), expected as f64);
+            }
+            Statistic::Sum(sum) => {
+                let expected = mean * own.values().map(|values| values.len().min(5) as f64).sum::<f64>();
+                assert!((of(sum) - expected).abs() < 2000.0, "{} and {expected}", of(sum));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Every declared limit is used. What is claimed is what brute force over limits finds; here it is that limits get there.
+#[test]
+fn noise_is_as_small_as_the_declaration_allows() {
+    let room = Room::new("caps_noise");
+    write(&room, "t.parquet", &[]);
+    let near = |found: Sensitivity, l1: f64, l2: f64, what: &str| {
+        assert!((found.l1 - l1).abs() < 1e-9 && (found.l2 - l2).abs() < 1e-9, "{what}: {found:?}, not {l1} and {l2}");
+    };
+    let count = "SELECT day, COUNT(*) FROM t GROUP BY day";
+    let none = Asking::default();
+    // Thirty rows in all, and not thirty in each of thirty groups.
+    let tables = room.tables(&declare("unit.caps = { rows_per_user = 30, groups = 30 }", ""));
+    near(moved(&tables, count, &none)[0], 60.0, 1800.0_f64.sqrt(), "30 rows");
+    let tables =
+        room.tables(&declare("unit.change = \"add-remove\"\nunit.caps = { rows_per_user = 30, groups = 30 }", ""));
+    near(moved(&tables, count, &none)[0], 30.0, 30.0, "30 rows, add-remove");
+    let one_each = Asking { rows: Some(1), ..Asking::default() };
+    near(moved(&tables, count, &one_each)[0], 30.0, 30.0_f64.sqrt(), "30 rows, one in a group");
+    let seven = Asking { rows: Some(7), ..Asking::default() };
+    near(moved(&tables, count, &seven)[0], 30.0, (4.0 * 49.0 + 4.0_f64).sqrt(), "30 rows, seven in a group");
+    // Seven weekdays are seven coordinates, also where one user takes another's place.
+    let week =
+        "columns.day = { keys = [\"0\", \"1\", \"2\", \"3\", \"4\", \"5\", \"6\"] }\ncolumns.n = { bounds = [0, 10] }";
+    let tables = room.tables(&declare("", week));
+    near(moved(&tables, count, &one_each)[0], 7.0, 7.0_f64.sqrt(), "7 keys");
+    let three = Asking { rows: Some(1), groups: Some(3), ..Asking::default() };
+    near(moved(&tables, count, &three)[0], 6.0, 6.0_f64.sqrt(), "3 of 7 keys");
+    near(
+        moved(&tables, "SELECT day, COUNT(DISTINCT user_id) FROM t GROUP BY day", &one_each)[0],
+        7.0,
+        7.0_f64.sqrt(),
+        "users on 7 days",
+    );
+    // And less still where rows in all are capped.
+    let tables = room.tables(&declare("unit.caps = { rows_per_user = 2 }", week));
+    near(moved(&tables, count, &one_each)[0], 4.0, 2.0, "2 rows on 7 days");
+    near(moved(&tables, "SELECT day, SUM(n) FROM t GROUP BY day", &one_each)[0], 40.0, 20.0, "a sum");
+    // A user in so many elements is in so many groups, where groups follow from elements.
+    let tables = room
+        .tables(&declare("unit.element = \"day\"\nunit.caps = { elements_per_user = 4, rows_per_element = 1 }", ""));
+    near(moved(&tables, count, &none)[0], 8.0, 8.0_f64.sqrt(), "elements");
+}
+
+/// Two private tables with caps of their own, in either order, and with a comma: one question, one answer.
+#[test]
+fn the_order_of_a_join_changes_neither_the_answer_nor_its_price() {
+    let room = Room::new("caps_join");
+    let mut dice = Dice(3);
+    for name in ["left.parquet", "right.parquet"] {
+        let rows: Vec<Row> = (0..300)
+            .map(|_| {
+                let user = dice.below(12) as i64;
+                Row::some(Some(user), Some(dice.below(4) as i64), &mut dice)
+            })
+            .collect();
+        write(&room, name, &rows);
+    }
+    let tables = room.tables(
+        "[dataset.people]\nsource = \"left.parquet\"\nunit.user = \"user_id\"\nunit.protect = \"user\"\n\
+         unit.caps = { rows_per_user = 3, groups = 2 }\ncolumns.n = { bounds = [0, 10] }\n\
+         [dataset.orders]\nsource = \"right.parquet\"\nunit.user = \"orders.user_id -> people.user_id\"\n\
+         unit.protect = \"user\"\nunit.caps = { rows_per_user = 20, groups = 4 }\ncolumns.n = { bounds = [0, 10] }\n",
+    );
+    let told = |sql: &str| {
+        let (plan, parts) = exact(&tables, sql);
+        let part = &plan.parts[0];
+        let moved: Vec<Vec<Sensitivity>> = part.measures.iter().map(|measure| measure.moved.clone()).collect();
+        let found: Vec<_> = parts.into_iter().map(|part| (part.keys, part.measures, part.presence)).collect();
+        (format!("{found:?}"), moved, part.rows_in_all, part.groups_per_unit)
+    };
+    for (what, groups) in [
+        ("COUNT(*), SUM(a.n), SUM(b.n), AVG(a.n)", ""),
+        ("a.tag, COUNT(*)", "GROUP BY a.tag"),
+        ("b.tag, COUNT(*)", "GROUP BY b.tag"),
+    ] {
+        let one = told(&format!("SELECT {what} FROM people a JOIN orders b ON a.user_id = b.user_id {groups}"));
+        assert_eq!(one.2, Some(60), "three rows, each with twenty");
+        for from in [
+            "orders b JOIN people a ON a.user_id = b.user_id",
+            "orders b JOIN people a ON b.user_id = a.user_id",
+            "people a, orders b WHERE b.user_id = a.user_id",
+            "orders b, people a WHERE b.user_id = a.user_id",
+            "orders b CROSS JOIN people a WHERE b.user_id = a.user_id",
+        ] {
+            assert_eq!(told(&format!("SELECT {what} FROM {from} {groups}")), one, "{what} FROM {from}");
+        }
+    }
+    // Who has a cap on groups for the key's own table gets that one.
+    let groups = |key: &str| {
+        told(&format!("SELECT {key}, COUNT(*) FROM people a JOIN orders b ON a.user_id = b.user_id GROUP BY {key}")).3
+    };
+    assert_eq!((groups("a.tag"), groups("b.tag"), groups("a.tag || b.tag")), (Some(2), Some(4), Some(8)));
+    // The rows of both tables, whichever is named first.
+    let union = |a: &str, b: &str| {
+        told(&format!("SELECT COUNT(*), SUM(n) FROM (SELECT user_id, n FROM {a} UNION ALL SELECT user_id, n FROM {b})"))
+    };
+    assert_eq!(union("people", "orders"), union("orders", "people"));
+    assert_eq!(union("people", "orders").2, Some(23));
+}
+
+/// `FROM a, b WHERE a.k = b.k` costs what `a JOIN b ON a.k = b.k` does, in whichever order tables and conditions stand.
+#[test]
+fn a_comma_is_priced_as_the_join_that_its_equalities_make() {
+    let room = Room::new("caps_comma");
+    write_public(&room);
+    write(&room, "t.parquet", &any_rows(14, &mut Dice(8)));
+    let tables = room.tables(
+        "[dataset.regions]\nsource = \"regions.csv\"\npublic = true\n[dataset.seasons]\nsource = \"seasons.csv\"\npublic = true\n\
+         [dataset.t]\nsource = \"t.parquet\"\nunit.protect = \"event\"\ncolumns.x = { bounds = [-2, 6] }\n",
+    );
+    let told = |sql: &str| {
+        let (plan, parts) = exact(&tables, sql);
+        let moved: Vec<_> = plan.parts[0].measures.iter().map(|measure| measure.moved.clone()).collect();
+        (moved, parts[0].measures.clone())
+    };
+    let one = told("SELECT COUNT(*), SUM(x) FROM t JOIN regions ON t.shop = regions.shop");
+    assert!(one.1[0][0] > 0);
+    for from in [
+        "t, regions WHERE t.shop = regions.shop",
+        "regions, t WHERE t.shop = regions.shop",
+        "t CROSS JOIN regions WHERE regions.shop = t.shop AND true",
+        "(SELECT * FROM t) t, regions r WHERE r.shop = t.shop",
+    ] {
+        assert_eq!(told(&format!("SELECT COUNT(*), SUM(x) FROM {from}")), one, "{from}");
+    }
+    let one = told(
+        "SELECT COUNT(*), SUM(x) FROM t JOIN regions ON t.shop = regions.shop JOIN seasons ON t.day = seasons.day WHERE season = 'cold' AND x > -1",
+    );
+    for from in [
+        "t, regions r, seasons s WHERE t.shop = r.shop AND t.day = s.day AND season = 'cold' AND x > -1",
+        "regions r, seasons s, t WHERE x > -1 AND t.day = s.day AND season = 'cold' AND r.shop = t.shop",
+        "seasons s CROSS JOIN regions r JOIN t ON t.day = s.day AND r.shop = t.shop WHERE season = 'cold' AND x > -1",
+        "(SELECT r.region, s.season, x FROM regions r, seasons s, t WHERE t.day = s.day AND r.shop = t.shop) WHERE season = 'cold' AND x > -1",
+    ] {
+        assert_eq!(told(&format!("SELECT COUNT(*), SUM(x) FROM {from}")), one, "{from}");
+    }
+    // Without an equality it is all pairs, and of another type it stays what it was.
+    assert_eq!(moved(&tables, "SELECT COUNT(*) FROM t, regions", &Asking::default())[0].l1, 5.0);
+    assert_eq!(moved(&tables, "SELECT COUNT(*) FROM t, regions r WHERE t.day = r.shop", &Asking::default())[0].l1, 5.0);
+    // A question's columns stand where they stood.
+    let (_, parts) = exact(
+        &tables,
+        "SELECT region, season, COUNT(*) FROM (SELECT * FROM regions r, seasons s, t WHERE t.day = s.day AND r.shop = t.shop) GROUP BY region, season",
+    );
+    assert!(
+        parts[0]
+            .keys
+            .iter()
+            .all(|key| matches!(&key[0], Value::Text(region) if ["east", "west", "north"].contains(&region.as_str())))
+    );
+}
+
+/// What caps cut is told in words, from a small share of the price, and columns say that their intervals are about what is left.
+#[test]
+fn an_answer_says_how_much_its_caps_left_out() {
+    let room = Room::new("caps_told");
+    let rows: Vec<Row> = (0..60_000).map(|i| row(i / 20, i % 20, 1)).collect();
+    write(&room, "t.parquet", &rows);
+    let budget = "budget.user = { epsilon = 1000.0, delta = 1e-5 }";
+    let tables = room
+        .tables(&declare("unit.caps = { groups = 5, rows_per_group = 1 }", &format!("{}\n{budget}", twenty_days())));
+    let asking = Asking { epsilon: Some(1.0), delta: Some(1e-6), ..Asking::default() };
+    let sql = "SELECT day, COUNT(*) AS n, SUM(n) AS s FROM t GROUP BY day";
+    let answer = tables.ask(sql, &asking, &mut room.books(), "tester").unwrap();
+    let flags: Vec<bool> = answer.columns.iter().map(|column| column.after_caps).collect();
+    assert_eq!(flags, [false, true, true]);
+    let notes = answer.statement.notes.join("\n");
+    assert!(
+        notes.contains("of more than 5 groups of one user, 5 are kept, chosen by chance, so one in all 20 keeps 25 %"),
+        "{notes}"
+    );
+    assert!(notes.contains("do not include what they leave out"), "{notes}");
+    let told =
+        notes.lines().find(|line| line.contains("were left out by `groups = 5`")).unwrap_or_else(|| panic!("{notes}"));
+    let about: f64 = told.strip_prefix("about ").unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((about - 75.0).abs() < 5.0, "{told}");
+    let json = serde_json::to_string(&answer.columns).unwrap();
+    assert!(json.contains("\"after_caps\":true"), "{json}");
+    let price = answer.statement.prices[0].epsilon;
+    assert!(price <= 1.0 + 1e-6 && price > 0.99, "what is told is paid for within the price: {price}");
+
+    // Nothing is said where nothing can be cut: one row of each user is left by the question itself.
+    let whole = "SELECT COUNT(*), SUM(m) FROM (SELECT user_id, MAX(n) AS m FROM t GROUP BY user_id)";
+    let plan = tables.plan(whole, &asking).unwrap();
+    assert!(plan.parts[0].kept.is_none() && !plan.notes.iter().any(|note| note.contains("caps")), "{:?}", plan.notes);
+}
+
+/// A sum may be larger than the type that SQL gives it, and noise may take an unsigned one below zero. Neither is a reason to fail, once it is paid for.
+#[test]
+fn a_sum_that_leaves_its_type_is_answered() {
+    use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+    let room = Room::new("caps_types");
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("huge", std::sync::Arc::new(Int64Array::from(vec![i64::MAX; 40]))),
+        ("none", std::sync::Arc::new(UInt64Array::from(vec![0; 40]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(room.path().join("t.parquet")).unwrap();
+    let mut writer = datafusion::parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let tables = room.tables(
+        "[dataset.t]\nsource = \"t.parquet\"\nunit.protect = \"event\"\nbudget.event = { epsilon = 1000.0, delta = 1e-5 }\n\
+         columns.huge = { bounds = [0, 9e18] }\ncolumns.none = { bounds = [0, 9e18] }\n",
+    );
+    for i in 0..12 {
+        let asking = Asking { epsilon: Some(1.0 + f64::from(i) / 100.0), delta: Some(1e-6), ..Asking::default() };
+        let answer = tables.ask("SELECT SUM(huge), SUM(none) FROM t", &asking, &mut room.books(), "tester");
+        answer.unwrap_or_else(|error| panic!("{error:?}"));
+    }
+}

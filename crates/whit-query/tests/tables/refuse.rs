@@ -1,0 +1,163 @@
+//! Questions that are refused before anything is paid, and keys that keep their type.
+
+use crate::room::{Room, ask, asking, visits};
+use datafusion::arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StructArray};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::parquet::arrow::ArrowWriter;
+use std::sync::Arc;
+use whit_query::plan::{Asking, Statistic};
+use whit_query::{Fault, Value};
+
+const USER: &str = r#"
+[dataset.visits]
+source = "visits.csv"
+unit.user = "user_id"
+unit.protect = "user"
+unit.caps = { rows_per_user = 8 }
+columns.seconds = { bounds = [0, 600] }
+columns.shop = { keys = ["north", "south"] }
+budget.user = { epsilon = 1000.0, delta = 1e-5 }
+"#;
+
+fn parquet(room: &Room, name: &str, columns: Vec<(&str, ArrayRef)>) {
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)));
+    let batch = batch.unwrap();
+    let file = std::fs::File::create(room.path().join(name)).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// None of these can be answered whatever the rows are, so none costs anything.
+#[test]
+fn a_question_that_can_never_be_answered_is_not_charged() {
+    let room = Room::new("never_answered");
+    room.write("visits.csv", &visits());
+    let owner: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let pair = StructArray::from(vec![(Arc::new(Field::new("a", DataType::Int64, true)), Arc::clone(&owner))]);
+    let day: ArrayRef = Arc::new(datafusion::arrow::array::Date32Array::from(vec![1, 2, 3]));
+    parquet(&room, "pairs.parquet", vec![("user_id", owner), ("pair", Arc::new(pair)), ("day", day)]);
+    let pairs = USER.replace("visits.csv", "pairs.parquet").replace("dataset.visits", "dataset.pairs");
+    let pairs = pairs.lines().filter(|line| !line.starts_with("columns")).collect::<Vec<_>>().join("\n");
+    let tables = room.tables(&format!("{USER}{pairs}"));
+    for sql in [
+        "SELECT COUNT(*) FROM visits WHERE shop LIKE 'n!%' ESCAPE '!'",
+        "SELECT COUNT(*) FROM visits WHERE shop ~ '('",
+        "SELECT pair, COUNT(*) FROM pairs GROUP BY pair",
+        "SELECT COUNT(DISTINCT pair) FROM pairs WHERE pair = pair",
+        "SELECT date_part('century', day), COUNT(*) FROM pairs GROUP BY 1",
+        "SELECT COUNT(*) FROM pairs WHERE date_part('century', day) = 20",
+        "SELECT COUNT(*) FROM visits WHERE CASE WHEN user_id = 42 THEN factorial(-1) ELSE 1 END = 1",
+        "SELECT date_part('century', MAX(to_timestamp(n))) FROM (SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop)",
+        "SELECT COUNT(*) FROM (SELECT user_id, lag(seconds, day) OVER (PARTITION BY user_id ORDER BY day) AS x FROM visits) WHERE x > 1",
+        "SELECT COUNT(x) FROM (SELECT user_id, ntile(0) OVER (PARTITION BY user_id ORDER BY day) AS x FROM visits)",
+        "SELECT COUNT(*) FROM visits WHERE day > (SELECT column1 FROM (VALUES (1), (2)) AS v)",
+    ] {
+        let error = ask(&tables, &room, sql, &asking(1.0)).map(|answer| answer.rows.len()).expect_err(sql);
+        assert_eq!(error.fault, Fault::Asked, "{sql}: {error}");
+        assert_eq!(tables.plan(sql, &asking(1.0)).map(|_| ()).expect_err(sql).fault, Fault::Asked, "{sql}: a preview");
+    }
+    assert_eq!(room.books().verify().unwrap().entries, 0);
+}
+
+/// The engine reads these clauses and goes on without them.
+#[test]
+fn clauses_that_are_not_heeded_are_refused() {
+    let room = Room::new("unheeded");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    for (sql, clause) in [
+        ("SELECT COUNT(*) FROM visits TABLESAMPLE BERNOULLI (10)", "TABLESAMPLE"),
+        ("SELECT COUNT(*) FROM visits v TABLESAMPLE SYSTEM (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT COUNT(*) FROM (SELECT * FROM visits TABLESAMPLE (5 ROWS)) AS v", "TABLESAMPLE"),
+        ("WITH v AS (SELECT * FROM visits TABLESAMPLE (5)) SELECT COUNT(*) FROM v", "TABLESAMPLE"),
+        ("SELECT COUNT(*) FROM visits FOR UPDATE", "FOR UPDATE"),
+    ] {
+        let error = ask(&tables, &room, sql, &asking(1.0)).map(|answer| answer.rows.len()).expect_err(sql);
+        assert!(error.fault == Fault::Asked && error.sentence.contains(clause), "{sql}: {error}");
+    }
+    assert_eq!(room.books().verify().unwrap().entries, 0);
+}
+
+/// 65 users whose keys are one float and 65 decimals.
+#[test]
+fn decimal_keys_are_compared_as_decimals() {
+    let room = Room::new("decimal_keys");
+    let first = 9_007_199_254_740_992_i128 * 1000;
+    let keys = |many: i128| -> ArrayRef {
+        let keys = Decimal128Array::from_iter_values((0..many).map(|i| first + i));
+        Arc::new(keys.with_precision_and_scale(38, 3).unwrap())
+    };
+    for (name, many) in [("all", 65), ("fewer", 64)] {
+        let ones: ArrayRef = Arc::new(Float64Array::from(vec![1.0; many as usize]));
+        parquet(&room, &format!("{name}.parquet"), vec![("user_id", keys(many)), ("x", ones)]);
+    }
+    parquet(&room, "public.parquet", vec![("k", keys(65))]);
+    let unit = "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.caps = { rows_per_user = 1 }\ncolumns.x = { bounds = [0, 1] }\n";
+    let declare = |name: &str| format!("[dataset.{name}]\nsource = \"{name}.parquet\"\n{unit}");
+    let public = "[dataset.public]\nsource = \"public.parquet\"\npublic = true\n";
+    let tables = room.tables(&format!("{}{}{public}", declare("all"), declare("fewer")));
+    for sql in [
+        "SELECT COUNT(*) FROM {T} a JOIN {T} b ON a.user_id = b.user_id",
+        "SELECT SUM(a.x) FROM {T} a JOIN {T} b ON a.user_id = b.user_id AND a.x = b.x",
+        "SELECT COUNT(*) FROM (SELECT user_id, COUNT(*) AS n FROM {T} GROUP BY user_id)",
+        "SELECT COUNT(DISTINCT user_id) FROM {T}",
+        "SELECT COUNT(DISTINCT user_id + 1) FROM {T}",
+        "SELECT COUNT(*) FROM {T} a JOIN public p ON a.user_id = p.k",
+        "SELECT COUNT(*) FROM {T} a JOIN public p ON a.user_id + 1 = p.k + 1",
+    ] {
+        let exact = |table: &str| {
+            let sql = sql.replace("{T}", &format!("\"{table}\""));
+            let asking = Asking { rows: Some(1), ..Asking::default() };
+            tables.exact_for_tests(&sql, &asking).unwrap_or_else(|error| panic!("{sql}: {error}"))
+        };
+        let ((plan, all), (_, fewer)) = (exact("all"), exact("fewer"));
+        let moved = plan.parts[0].measures[0].moved[0].l1;
+        let step = (all[0].measures[0][0] - fewer[0].measures[0][0]).unsigned_abs() as f64;
+        assert!(step <= moved as f64, "{sql}: {step} where {moved} was planned");
+        assert_eq!(all[0].measures[0][0] / plan.parts[0].measures[0].high.max(1), 65, "{sql}");
+    }
+}
+
+/// A count with a private condition is not public because its argument is.
+#[test]
+fn an_inner_aggregate_with_a_private_filter_is_private() {
+    let room = Room::new("private_filter");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(
+        "[dataset.visits]\nsource = \"visits.csv\"\nunit.user = \"user_id\"\nunit.public = [\"user_id\", \"shop\", \"day\"]\nunit.protect = \"feature\"\nunit.caps = { rows_per_user = 8 }\ncolumns.seconds = { bounds = [0, 600] }\ncolumns.day = { bounds = [0, 10] }\n",
+    );
+    for filter in ["FILTER (WHERE seconds > 300)", "FILTER (WHERE day > 3 AND seconds < 300)"] {
+        let sql = format!(
+            "SELECT SUM(clamp(c, 0, 10)) FROM (SELECT user_id, COUNT(*) {filter} AS c FROM visits GROUP BY user_id)"
+        );
+        let plan = tables.plan(&sql, &Asking { rows: Some(1), ..Asking::default() });
+        let plan = plan.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert!(!matches!(plan.parts[0].statistics[0], Statistic::Exact(_)), "{sql}");
+    }
+}
+
+/// What some noise or some row makes impossible is missing, and the answer comes.
+#[test]
+fn an_expression_that_fails_on_some_rows_is_answered() {
+    let room = Room::new("some_rows_fail");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    let count = |sql: &str| {
+        let answer = ask(&tables, &room, sql, &asking(50.0)).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        match answer.rows[0][0].value {
+            Value::Int(value) => value as f64,
+            Value::Float(value) => value,
+            ref other => panic!("{sql}: {other:?}"),
+        }
+    };
+    let all = count("SELECT COUNT(*) FROM visits");
+    assert!((count("SELECT COUNT(sqrt(CASE WHEN user_id = 42 THEN -1 ELSE 1 END)) FROM visits") - all).abs() < 20.0);
+    assert!(count("SELECT COUNT(sqrt(seconds - 300)) FROM visits") < 0.7 * all);
+    assert!(count("SELECT COUNT(factorial(day * 7)) FROM visits") < 0.5 * all, "from 21! on there is none");
+    let mean = count("SELECT AVG(sqrt(seconds)) FROM visits");
+    assert!((10.0..25.0).contains(&mean), "{mean}");
+    let nothing = "SELECT sqrt(-COUNT(*)) FROM visits";
+    assert_eq!(ask(&tables, &room, nothing, &asking(50.0)).unwrap().rows[0][0].value, Value::Null);
+}

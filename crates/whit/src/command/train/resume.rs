@@ -1,0 +1,93 @@
+//! Where a run begins: anew, or where the ledger says that it stands.
+
+use super::spec::asked;
+use crate::command::Error;
+use whit::account::ledger::Entry;
+use whit::core::Progress;
+use whit::learn::checkpoint::{Place, Standing};
+
+/// How a run begins.
+pub(super) struct Begin {
+    /// The entry that it goes on under; nothing where one is to be reserved.
+    pub(super) entry: Option<u64>,
+    /// What the ledger noted last.
+    pub(super) at: Option<Progress>,
+    /// The checkpoint to go on from; the start where there is none.
+    pub(super) from: Option<Standing>,
+    /// Whether that one was written and is not noted yet.
+    pub(super) unnoted: bool,
+}
+
+impl Begin {
+    const NEW: Self = Self { entry: None, at: None, from: None, unnoted: false };
+
+    /// How many steps were taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.from.as_ref().map_or(0, |from| from.checkpoint.taken)
+    }
+
+    /// Finds where to begin, from the open entry of the same training and the checkpoints of this place. Whatever does not follow from what the ledger noted last is refused.
+    pub(super) fn find(place: &Place, run: &str, open: Option<&Entry>) -> Result<Self, Error> {
+        let (last, next) = (place.find(run)?, place.find_next(run));
+        let path = place.path().display();
+        let Some(entry) = open else {
+            return match last.or(next) {
+                None => Ok(Self::NEW),
+                Some(left) => Err(asked(
+                    format!(
+                        "`{path}` belongs to entry {} of the ledger, which is not open for this training any more",
+                        left.checkpoint.entry
+                    ),
+                    "put the data or the ledger back that it was begun with, or remove it to begin anew, with a charge of its own",
+                )),
+            };
+        };
+        let number = entry.number;
+        let Some(at) = entry.progress.clone() else {
+            if named(&entry.question) {
+                return Err(asked(
+                    format!("entry {number} of the ledger was begun by an earlier version, which noted no checkpoints"),
+                    format!("`whit ledger void {number} --reason …` ends it, if nothing of it has left"),
+                ));
+            }
+            // Reserved, and ended before the first checkpoint was noted: nothing of it can have been seen.
+            return Ok(Self { entry: Some(number), ..Self::NEW });
+        };
+        let noted = |standing: &Standing| standing.hash == at.checkpoint;
+        let begin = |from: Standing, unnoted: bool| Self {
+            entry: Some(number),
+            at: Some(at.clone()),
+            from: Some(from),
+            unnoted,
+        };
+        match (last.filter(noted), next) {
+            // Written after the last one that was noted, and not noted itself: it is gone on with, and not drawn again.
+            (Some(last), Some(next))
+                if next.checkpoint.after.as_ref() == Some(&last.hash)
+                    && next.checkpoint.taken > last.checkpoint.taken =>
+            {
+                Ok(begin(next, true))
+            }
+            (Some(last), _) => Ok(begin(last, false)),
+            (None, Some(next)) if noted(&next) => {
+                place.advance()?;
+                Ok(begin(next, false))
+            }
+            (None, _) => Err(asked(
+                format!(
+                    "entry {number} of the ledger is open for the same training and has gone on to step {}, and `{path}` is not its checkpoint of that step",
+                    at.step
+                ),
+                format!(
+                    "one charge pays for one run: put that checkpoint back to go on; `whit ledger void {number} --reason …` ends it, if nothing of it has left"
+                ),
+            )),
+        }
+    }
+}
+
+/// Whether an entry has the name of its run in its text, as entries had before the ledger noted checkpoints.
+fn named(question: &str) -> bool {
+    let name = question.rsplit_once(", run ").map(|(_, name)| name);
+    name.is_some_and(|name| name.len() == 16 && name.chars().all(|c| c.is_ascii_hexdigit()))
+}
