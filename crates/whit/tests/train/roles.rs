@@ -66,6 +66,11 @@ fn case(number: u64) -> Case {
     let keyed = !in_view || dice.below(2) == 0;
     let (elements, rows) = (dice.one(&[1, 2, 4]), dice.one(&[1, 2, 5]));
     let mut declared = "[dataset.visits]\nsource = \"visits.csv\"\n".to_owned();
+    for (column, kind) in
+        [("user", "text"), ("topic", "text"), ("x", "float"), ("z", "float"), ("y", "int"), ("split", "text")]
+    {
+        let _ = writeln!(declared, "columns.{column} = \"{kind}\"");
+    }
     if keyed {
         declared.push_str("unit.user = \"user\"\n");
     }

@@ -17,8 +17,8 @@ use whit::learn::loss::{Loss, Targets};
 use whit::learn::model::{Named, Network};
 use whit::learn::optimise::{Average, Optimiser};
 use whit::learn::params::Layout;
-use whit::learn::source::{Cut, Places};
 use whit::learn::plan::check_scale;
+use whit::learn::source::{Cut, Places};
 use whit::learn::store::Builder;
 use whit::learn::train::{Learner, Padding, Parts, Tuning, Way};
 use whit::learn::{
