@@ -138,7 +138,7 @@ impl Tables {
         let dataset = &source.dataset;
         let tally = match &source.text {
             Some(text) => text.tally().map_err(|error| unreadable(&dataset.source.join(", "), &error))?,
-            None => super::text::tally::Tally::default(),
+            None => super::parquet::tally(&source.files, &source.schema)?,
         };
         let place = |found: &Found| {
             found.first.map(|(file, line)| {

@@ -1,5 +1,8 @@
 //! Parquet files whose columns are not of one type: what was declared, or agreed on, wins, and values that do not fit are NULL.
 
+use super::files::unreadable;
+use super::text::tally::{Found, Tally};
+use crate::error::QueryError;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
 use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options, concat};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
@@ -7,12 +10,15 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapterFactory};
 use std::fmt;
+use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Makes the columns of each file those of the table.
@@ -128,14 +134,55 @@ fn fitted(values: &ArrayRef, kind: &DataType) -> ArrayRef {
     })
 }
 
+/// Counts the values of each column that are not of its type, for the owner. Rows are numbered from 1 in each file.
+pub(super) fn tally(files: &[PathBuf], schema: &Schema) -> std::result::Result<Tally, QueryError> {
+    let mut tally = Tally { wrong: vec![Found::default(); schema.fields().len()], ..Tally::default() };
+    for (number, path) in files.iter().enumerate() {
+        let name = path.to_string_lossy();
+        let damaged =
+            |error: &dyn fmt::Display| QueryError::failed(format!("`{name}` cannot be read to its end: {error}"));
+        let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(ParquetRecordBatchReaderBuilder::build);
+        let mut row = 1;
+        for batch in reader.map_err(|error| damaged(&error))? {
+            let batch = batch.map_err(|error| damaged(&error))?;
+            for (found, field) in tally.wrong.iter_mut().zip(schema.fields()) {
+                let Some(values) = batch.column_by_name(field.name()) else { continue };
+                if values.data_type() == field.data_type() {
+                    continue;
+                }
+                let fitted = fitted(values, field.data_type());
+                let wrong = (0..values.len()).filter(|&at| fitted.is_null(at) && !values.is_null(at));
+                wrong.for_each(|at| found.at((number, row + at as u64)));
+            }
+            row += batch.num_rows() as u64;
+        }
+    }
+    Ok(tally)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::scratch::Scratch;
     use super::super::text::cell::arrow_of;
     use super::*;
     use datafusion::arrow::array::{
         Date64Array, Decimal128Array, Float64Array, Int64Array, StringArray, TimestampSecondArray,
     };
+    use datafusion::arrow::datatypes::Field;
     use whit_core::declare::ColumnType;
+
+    #[test]
+    fn the_owner_is_told_which_rows_do_not_fit() {
+        let scratch = Scratch::new("parquet_tally");
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("1"), None, Some("x"), Some("2.5"), Some("3")]));
+        let path = scratch.parquet("a.parquet", vec![("n", texts)]);
+        let schema =
+            Schema::new(vec![Field::new("n", DataType::Int64, true), Field::new("none", DataType::Int64, true)]);
+        let tally = tally(&[path], &schema).unwrap();
+        assert_eq!((tally.wrong[0].rows, tally.wrong[0].first), (2, Some((0, 3))));
+        assert_eq!(tally.wrong[1], Found::default());
+    }
 
     #[test]
     fn whatever_does_not_fit_is_null_and_the_rest_is_not() {

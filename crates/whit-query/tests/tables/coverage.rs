@@ -42,9 +42,10 @@ unit.user = "user_id"
 unit.protect = "user"
 unit.change = "add-remove"
 unit.caps = { rows_per_user = 3, groups = 1 }
-columns.x = { bounds = [0, 100] }
-columns.n = { bounds = [0, 20] }
-columns.g = { keys = ["a", "b"] }
+columns.user_id = "int"
+columns.x = { type = "float", bounds = [0, 100] }
+columns.n = { type = "int", bounds = [0, 20] }
+columns.g = { type = "text", keys = ["a", "b"] }
 budget.user = { epsilon = 1000.0, delta = 1e-5 }
 "#;
 

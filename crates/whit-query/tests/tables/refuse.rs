@@ -14,8 +14,11 @@ source = "visits.csv"
 unit.user = "user_id"
 unit.protect = "user"
 unit.caps = { rows_per_user = 8 }
-columns.seconds = { bounds = [0, 600] }
-columns.shop = { keys = ["north", "south"] }
+columns.user_id = "int"
+columns.day = "int"
+columns.country = "text"
+columns.seconds = { type = "int", bounds = [0, 600] }
+columns.shop = { type = "text", keys = ["north", "south"] }
 budget.user = { epsilon = 1000.0, delta = 1e-5 }
 "#;
 
@@ -129,7 +132,7 @@ fn an_inner_aggregate_with_a_private_filter_is_private() {
     let room = Room::new("private_filter");
     room.write("visits.csv", &visits());
     let tables = room.tables(
-        "[dataset.visits]\nsource = \"visits.csv\"\nunit.user = \"user_id\"\nunit.public = [\"user_id\", \"shop\", \"day\"]\nunit.protect = \"feature\"\nunit.caps = { rows_per_user = 8 }\ncolumns.seconds = { bounds = [0, 600] }\ncolumns.day = { bounds = [0, 10] }\n",
+        "[dataset.visits]\nsource = \"visits.csv\"\nunit.user = \"user_id\"\nunit.public = [\"user_id\", \"shop\", \"day\"]\nunit.protect = \"feature\"\nunit.caps = { rows_per_user = 8 }\ncolumns.user_id = \"int\"\ncolumns.shop = \"text\"\ncolumns.seconds = { type = \"int\", bounds = [0, 600] }\ncolumns.day = { type = \"int\", bounds = [0, 10] }\n",
     );
     for filter in ["FILTER (WHERE seconds > 300)", "FILTER (WHERE day > 3 AND seconds < 300)"] {
         let sql = format!(

@@ -218,6 +218,7 @@ fn intervals_that_no_theorem_is_about_are_refused_before_anything_is_charged() {
 #[test]
 fn a_clip_that_loses_labels_is_told_and_none_need_be_given() {
     let declared = "[dataset.visits]\nsource = 'visits.csv'\nunit.label = 'y'\nunit.protect = 'label'\n\
+                    columns.x = 'float'\ncolumns.z = 'float'\ncolumns.y = 'int'\ncolumns.split = 'text'\n\
                     budget.label = { epsilon = 9.0, delta = 1e-6, currency = 'renyi' }\n";
     let said = |name: &str, training: &str, flip: bool| {
         let folder = room(name, training);

@@ -15,7 +15,8 @@ pub(in crate::source) struct Found {
 }
 
 impl Found {
-    fn at(&mut self, place: (usize, u64)) {
+    /// Finds it once more, in a file and at a line of it.
+    pub(in crate::source) fn at(&mut self, place: (usize, u64)) {
         self.rows += 1;
         self.first.get_or_insert(place);
     }
