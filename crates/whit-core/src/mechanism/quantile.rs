@@ -698,7 +698,8 @@ mod tests {
     }
 
     /// 600 noisy trees of 5,000 values, spread evenly: the coverage of 95 % has a deviation of 0.9 %, and the error one of
-    /// about 4 %. Intervals that trust ranks which fall are half as wide again.
+    /// about 4 %. Intervals that trust ranks which fall are half as wide again. (Both are wider than errors near an end of the
+    /// range, where errors are cut short.)
     #[test]
     fn an_interval_is_as_wide_as_the_noise_on_its_own_rank_needs() {
         let (tree, trials, mut entropy) = (tree(4096, 16), 600, Replay::new(0x0dd5));
@@ -721,7 +722,7 @@ mod tests {
             errors[i].sort_by(f64::total_cmp);
             let (held, error) = (f64::from(held[i]) / f64::from(trials), errors[i][trials as usize * 95 / 100]);
             let told = format!("q {}: {held} held, {} wide for an error of {error}", shares[i], width[i]);
-            assert!((0.914..=0.995).contains(&held) && width[i] <= 2.0 * 1.4 * error, "{told}");
+            assert!((0.914..=0.995).contains(&held) && width[i] <= 2.0 * 1.6 * error, "{told}");
         }
     }
 

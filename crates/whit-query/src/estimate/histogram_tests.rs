@@ -377,8 +377,9 @@ fn a_split_stands_for_all_users() {
     let bound = bound(&[2], None, Spread::PerCluster);
     let word = Unit::element(ELEMENT.0, ELEMENT.1);
     for share in [0.1, 0.4] {
-        let radius = Radius::Split { users: share, quantile: 0.95 };
-        let histogram = Histogram::for_promise(bound.clone(), radius, &word, PROMISE).unwrap();
+        let radius = Radius::Split { users: share, quantile: 0.9 };
+        let promise = Calibration { epsilon: 20.0, ..PROMISE };
+        let histogram = Histogram::for_promise(bound.clone(), radius, &word, promise).unwrap();
         let (mut held, mut sum, mut whole) = (0, 0.0, 0.0);
         for run in 0..300_u64 {
             let mark = |user: u64| {

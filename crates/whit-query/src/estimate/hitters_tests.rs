@@ -265,13 +265,17 @@ fn each_interval_holds_its_count_as_often_as_told() {
             let hitters = Hitters::for_promise(bound, &Unit::element("user", "word"), promise).unwrap();
             let steps = hitters.bound.steps() as f64;
             let all = hitters.ranking(&released(&hitters, &exact), None, 0.95, None);
+            let (within, truth) = (hitters.within(0.95, 1), |item: u32| exact.sums[item as usize] as f64 / steps);
             let share = |less: f64| {
-                let held = all.rows.iter().filter(|row| {
-                    let truth = exact.sums[row.item as usize] as f64 / steps;
-                    (row.users - truth).abs() <= row.high - row.users - less || row.high == 0.0
-                });
+                let held = all.rows.iter().filter(|row| (row.users - truth(row.item)).abs() <= within - less);
                 held.count() as f64 / 4000.0
             };
+            let told =
+                all.rows.iter().filter(|row| (row.low - 1e-9..=row.high + 1e-9).contains(&truth(row.item))).count();
+            assert!(
+                (told as f64 / 4000.0 - share(-1e-9)).abs() < 1e-9,
+                "what cannot be below 0 is cut there, and no less true"
+            );
             assert!(share(-1e-9) >= 0.95 - 0.0175, "cap {cap:?}, ε = {epsilon}: {}", share(-1e-9));
             // A step less would be too little.
             assert!(share(-1e-9) <= 0.97 || share(1.0 / steps - 1e-9) < 0.95, "cap {cap:?}, ε = {epsilon}");

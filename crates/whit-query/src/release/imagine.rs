@@ -6,7 +6,6 @@
 use super::finish::{Table, moments, titles, visible};
 use super::{ReleasedPart, Tables};
 use crate::answer::{Cell, Value};
-use crate::bound::quantise::Quantise;
 use crate::engine::tree_of;
 use crate::error::QueryError;
 use crate::plan::{Grain, Leaves, Part, Place, Plan, Statistic, WEIGHT, What};
@@ -117,7 +116,7 @@ fn imagined(part: &Part, rows: f64) -> Result<Option<Vec<Vec<i64>>>, QueryError>
             What::Rows(_) | What::Users | What::Distinct { .. } => vec![rows.round() as i64],
             What::Sum { place: Place::Known(quantise), .. } => {
                 let share = if spreads(i) { 1.0 } else { UPPER };
-                vec![(rows.round() * Quantise::imagined(quantise, share)).round() as i64]
+                vec![(rows.round() * quantise.imagined(share)).round() as i64]
             }
             What::Tree { tree: leaves @ Leaves::Known { .. }, .. } => {
                 let tree = tree_of(leaves, &[])?;

@@ -58,7 +58,7 @@ impl Noise {
 
     /// The least whole number of steps that the noise exceeds with at most this chance.
     pub(crate) fn reach(&self, chance: f64) -> f64 {
-        if !(chance > 0.0) {
+        if chance.is_nan() || chance <= 0.0 {
             return f64::INFINITY;
         }
         let chance = chance * (1.0 - 1e-9); // a hair, for the rounding here

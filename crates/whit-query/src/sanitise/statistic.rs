@@ -13,6 +13,9 @@ use crate::plan::{Grain, Part, Statistic, WEIGHT, What};
 use whit_account::normal::upper_quantile;
 use whit_core::mechanism::quantile::Tree;
 
+/// Into how many parts bounds are cut to look for means that are not ruled out.
+const PARTS: u32 = 64;
+
 /// The noisy measures of one part: for each measure, one number a group, or one block of nodes a group for a tree.
 pub(crate) struct Noisy<'a> {
     part: &'a Part,
@@ -196,7 +199,6 @@ impl Mean<'_> {
         let (mut first, mut last) = (guess, guess);
         if n <= 2.0 * self.of_count || !holds(guess) {
             // Few rows: what is not ruled out may lie anywhere, and in two pieces.
-            const PARTS: u32 = 64;
             let at = |i: u32| least + (most - least) * f64::from(i) / f64::from(PARTS);
             let mut held = (0..=PARTS).map(at).filter(|&r| holds(r));
             match (held.next(), held.next_back(), holds(guess)) {

@@ -81,9 +81,9 @@ fn by_hand(rows: &[&Row], measure: &Measure, grain: Grain) -> Option<i64> {
             many * LEVELS * if grain == Grain::Row { 1 } else { WEIGHT }
         }
         What::Sum { .. } => match (of_x, name.split(": ").nth(1)) {
-            (true, None) => xs.iter().map(|&x| steps(x, 18)).sum(),
-            (true, Some("centred sum")) => xs.iter().map(|&x| steps(x - 2.0, 18)).sum(),
-            (true, Some(_)) => xs.iter().map(|&x| steps((x - 2.0) * (x - 2.0), 16)).sum(),
+            (true, None) => xs.iter().map(|&x| steps(x, 27)).sum(),
+            (true, Some("centred sum")) => xs.iter().map(|&x| steps(x - 2.0, 27)).sum(),
+            (true, Some(_)) => xs.iter().map(|&x| steps((x - 2.0) * (x - 2.0), 25)).sum(),
             (false, None) => ns.iter().sum(),
             (false, Some(moment)) => {
                 // Where rows of one unit may come to count for less, the lattice is finer than that of whole numbers.
