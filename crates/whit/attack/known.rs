@@ -253,12 +253,12 @@ pub(crate) fn checkpoints(attacker: &Attacker) -> Outcome {
     let rows = ground.rows(24, &mut Dice(800));
     let folder = attacker.room.join("checkpoints");
     let _ = ground.lay(&folder, &rows);
-    let _ = std::fs::write(folder.join("train.toml"), LOGISTIC.replace("STEPS", "20000"));
+    let _ = std::fs::write(folder.join("train.toml"), LOGISTIC.replace("STEPS", "600"));
     let checkpoint = folder.join("model.safetensors.checkpoint");
     let Ok(mut child) = std::process::Command::new(&attacker.whit)
         .args(["train", "train.toml"])
         .current_dir(&folder)
-        .env("XDG_STATE_HOME", folder.join(".state"))
+        .env("WHIT_STATE", folder.join(".state"))
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -294,7 +294,7 @@ pub(crate) fn checkpoints(attacker: &Attacker) -> Outcome {
     }
     keep(&folder, "model.safetensors");
     for path in ["model.safetensors", "second.safetensors"] {
-        let file = LOGISTIC.replace("STEPS", "20000").replace("model.safetensors", path);
+        let file = LOGISTIC.replace("STEPS", "600").replace("model.safetensors", path);
         let _ = std::fs::write(folder.join("train.toml"), file);
         let _ = std::fs::remove_file(folder.join(path)); // it may not be there
         let _ = std::fs::write(folder.join(format!("{path}.checkpoint")), &kept);

@@ -61,7 +61,7 @@ impl Attacker {
         let mut command = Command::new(&self.whit);
         command.args(words).current_dir(folder).env("NO_COLOR", "1").env("COLUMNS", "200");
         // What a ledger leaves elsewhere, to know that it existed, goes with the folder.
-        command.env("XDG_STATE_HOME", folder.join(".state"));
+        command.env("WHIT_STATE", folder.join(".state"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let run = || -> std::io::Result<Told> {
@@ -92,9 +92,13 @@ impl Attacker {
 fn transcripts(attacker: &Attacker, folders: &[PathBuf; 2], orders: &[String], exact: bool, outcome: &mut Outcome) {
     let words = ["shell", "--keep-going", "--epsilon", "0.001", "--delta", "1e-9"];
     let script = orders.iter().fold(String::new(), |script, order| script + order + ";\n");
-    let both = folders.each_ref().map(|folder| {
+    let ask = |folder: &Path| {
         let told = attacker.ask(folder, &words, &script);
         if exact { told } else { told.masked() }
+    };
+    let both = std::thread::scope(|scope| {
+        let other = scope.spawn(|| ask(&folders[1]));
+        [ask(&folders[0]), other.join().unwrap_or_else(|_| panic!("an attacker gave up"))]
     });
     outcome.tries += orders.len();
     let refused = both[0].talk.lines().filter(|line| line.starts_with("error:")).count();
@@ -129,11 +133,11 @@ pub(crate) fn questions(attacker: &Attacker, grounds: &[Ground], each: usize) ->
         let other = ground.neighbour(&rows, &mut dice);
         let folders = attacker.lay(&format!("questions-{number}"), ground, &rows, &other);
         let asked: Vec<String> = (0..each).map(|_| Pen { ground, dice: &mut dice }.question()).collect();
-        let previews: Vec<String> = asked.iter().map(|sql| format!("\\preview {sql}")).collect();
         let before = outcome.found.len();
+        let (previewed, paid) = asked.split_at(each * 2 / 5);
+        let previews: Vec<String> = previewed.iter().map(|sql| format!("\\preview {sql}")).collect();
         transcripts(attacker, &folders, &previews, true, &mut outcome);
-        let some: Vec<String> = asked.into_iter().enumerate().filter(|(i, _)| i % 3 == 0).map(|(_, sql)| sql).collect();
-        transcripts(attacker, &folders, &some, false, &mut outcome);
+        transcripts(attacker, &folders, paid, false, &mut outcome);
         for finding in &mut outcome.found[before..] {
             *finding = format!("{}: {finding}", ground.title);
         }

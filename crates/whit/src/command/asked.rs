@@ -17,8 +17,8 @@ pub(super) struct Asked {
     /// The ε that the protected unit may lose. Without it, what is declared for questions.
     #[arg(long, allow_negative_numbers = true, value_parser = number::positive_epsilon)]
     epsilon: Option<f64>,
-    /// The δ at which ε holds. Without it, what is declared for questions, or else the least δ of a budget.
-    #[arg(long, allow_negative_numbers = true, value_parser = number::delta)]
+    /// The δ at which ε holds; 0 asks for pure ε. Without it, what is declared for questions, or else the least δ of a budget.
+    #[arg(long, allow_negative_numbers = true, value_parser = number::delta_or_zero)]
     delta: Option<f64>,
     /// The confidence of intervals.
     #[arg(long, value_name = "SHARE", value_parser = confidence)]
