@@ -104,7 +104,8 @@ fn laplace_noise_composes_as_the_references_say() {
                 assert!(near.upper >= low && near.lower <= low * 1.002, "{near:?} beside {low}");
                 assert!((mass * (-max).exp() - expected("mass_at_min")).abs() < 1e-12);
                 assert!(((-max / 2.0).exp() / 4.0 - expected("density_at_zero")).abs() < 1e-12);
-                assert_eq!(delta(max).upper, 0.0);
+                // The end itself is rounded, so what lies beyond it is nothing, or the least that is more.
+                assert!(delta(max).upper <= f64::from_bits(1), "{:?}", delta(max));
             }
             "laplace_delta" => {
                 let e = number(&entry, "eps");

@@ -144,7 +144,8 @@ fn questions_that_are_wrong_name_the_thing_and_the_next_step() {
     ask("SELECT COUNT(*) FROM vists", &["vists", "did you mean `visits`?"]);
     ask("SELECT SUM(shop) FROM visits", &["`sum` does not take Utf8", "line 1, column 8"]);
     ask("SELECT SUM(sqr(seconds)) FROM visits", &[]);
-    ask("SELECT COUNT(*) FROM visits WHERE to_timestamp(shop) IS NULL", &["to_timestamp", "date_trunc"]);
+    ask("SELECT COUNT(*) FROM visits WHERE to_timestmp(shop) IS NULL", &["to_timestmp", "to_timestamp"]);
+    ask("SELECT COUNT(*) FROM visits WHERE random() > 0.5", &["random()", "changes from one run to the next"]);
     ask("SELECT * FROM visits", &["cannot be released", "aggregate"]);
     ask("SELECT COUNT(* FROM visits", &[]);
     ask("SELECT SUM(user_id) FROM visits", &["nothing bounds `user_id`", "clamp("]);

@@ -28,7 +28,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use stored::{Released, ReleasedPart};
 use tokio::runtime::Runtime;
-use tokio::task::JoinSet;
 use whit_account::ledger::{Books, Budget, LedgerError, Question};
 use whit_core::declare::{Declaration, ElementSource};
 use whit_core::mechanism::range::Bins;
@@ -366,7 +365,6 @@ impl Tables {
             let choice = seed.map_or_else(|| Os.bits(64), |seed| Replay::new(!seed).bits(64));
             let run = Run::new(self, &plan, Some(&calibrated), confidence, choice);
             let budgets = self.budgets(&plan.dataset)?;
-            run.begin();
             prices = Some(Statement::prices(&calibrated.charge, delta));
             let mut booking = books.booking(question.clone(), &budgets);
             let released = match seed {
@@ -729,8 +727,6 @@ struct Run<'a> {
     noise: Option<&'a Calibrated>,
     confidence: f64,
     seed: u64,
-    /// The first reading of the rows, where it began before it was asked for. Dropping it ends it.
-    ahead: Mutex<JoinSet<Result<Sums, QueryError>>>,
 }
 
 /// A task of the engine that ended early. The words of a panic may hold values of a row, so only its kind is told.
@@ -768,29 +764,16 @@ fn engine(error: QueryError) -> SanitiseError {
 
 impl<'a> Run<'a> {
     fn new(tables: &'a Tables, plan: &'a Plan, noise: Option<&'a Calibrated>, confidence: f64, seed: u64) -> Self {
-        Self { tables, plan, noise, confidence, seed, ahead: Mutex::default() }
-    }
-
-    /// Begins to read the rows of the first part, while the ledger writes down what it will cost. Noise is drawn, and anything shown,
-    /// only after that.
-    fn begin(&self) {
-        let Some(part) = self.plan.parts.first().filter(|part| part.autos.is_empty()).cloned() else { return };
-        let (context, seed) = (self.tables.warehouse.context().clone(), self.seed);
-        if let Ok(mut ahead) = self.ahead.lock() {
-            let work = async move { engine::sums(&context, &part, Pass::Plain, &[], seed).await };
-            ahead.spawn_on(work, self.tables.runtime.handle());
-        }
+        Self { tables, plan, noise, confidence, seed }
     }
 
     fn sums(&self, part: &Part, pass: Pass, found: &[(f64, f64)]) -> Result<Sums, SanitiseError> {
-        let begun = pass == Pass::Plain && self.plan.parts.first().is_some_and(|first| std::ptr::eq(first, part));
-        if let Some(mut ahead) = self.ahead.lock().ok().filter(|ahead| begun && !ahead.is_empty())
-            && let Some(done) = self.tables.runtime.block_on(ahead.join_next())
-        {
-            return done.map_err(|error| SanitiseError::Engine(unfinished(&error)))?.map_err(engine);
-        }
-        let context = self.tables.warehouse.context();
-        self.tables.runtime.block_on(engine::sums(context, part, pass, found, self.seed)).map_err(engine)
+        // On a thread of the engine's, so that whatever happens to it there comes back as words.
+        let (context, part, found, seed) =
+            (self.tables.warehouse.context().clone(), part.clone(), found.to_vec(), self.seed);
+        let work = async move { engine::sums(&context, &part, pass, &found, seed).await };
+        let done = self.tables.runtime.block_on(self.tables.runtime.spawn(work));
+        done.map_err(|error| SanitiseError::Engine(unfinished(&error)))?.map_err(engine)
     }
 
     /// The groups of a part and its exact measures, aligned with them.

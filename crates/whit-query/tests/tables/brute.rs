@@ -89,9 +89,9 @@ fn by_hand(rows: &[&Row], measure: &Measure, grain: Grain) -> Option<i64> {
                 // Where rows of one unit may come to count for less, the lattice is finer than that of whole numbers.
                 let fine = i64::from(grain != Grain::Row);
                 if moment == "centred sum" {
-                    ns.iter().map(|&n| (n - 5) << (18 * fine)).sum()
+                    ns.iter().map(|&n| (n - 5) << (27 * fine)).sum()
                 } else {
-                    ns.iter().map(|&n| ((n - 5) * (n - 5)) << (16 * fine)).sum()
+                    ns.iter().map(|&n| ((n - 5) * (n - 5)) << (25 * fine)).sum()
                 }
             }
         },

@@ -208,7 +208,16 @@ fn sampled(pair: &Dominating, rate: f64, noise: f64, times: u64) -> Leaf {
             if (reach - apart) / noise >= APART {
                 // A user with so many other elements gives the draw away: the coin may as well be shown.
                 let shown = Revealed { parts: vec![(rate, up(apart).min(FAR))] };
-                return leaf(vec![symmetric(shown)], true, 0.0);
+                let upper = Law::Curve { curve: Box::new(shown), reflect: true };
+                // Whoever sees the coin can bring the drawn means this near, and nearer together, so this law is attained. It has no atom at 0,
+                // which a lattice from below would have to cut in two.
+                let (near, apart) = (0.5 * APART, (apart / noise).next_down().min(FAR - APART));
+                let lower = Dip::new(Pair::new(rate, near + apart, near));
+                return leaf(
+                    vec![Leg { upper, lower: Law::Curve { curve: Box::new(lower), reflect: false } }],
+                    false,
+                    0.0,
+                );
             }
             let pair = Pair::new(rate, up(reach), (reach - apart) / noise);
             let upper = Law::Curve { curve: Box::new(pair), reflect: true };

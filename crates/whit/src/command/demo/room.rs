@@ -66,7 +66,7 @@ impl Room {
             let name = name_of(kind);
             let config = put(&format!("{name}.toml"), declaration(kind, epsilon).as_bytes())?;
             let ledger = folder.join(format!("{name}.ledger"));
-            for part in ["", "-wal", "-shm"] {
+            for part in ["", "-journal", ".head", ".log"] {
                 // A ledger that is not there need not be taken away.
                 let _ = std::fs::remove_file(folder.join(format!("{name}.ledger{part}")));
             }

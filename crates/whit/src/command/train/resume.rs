@@ -31,7 +31,8 @@ impl Begin {
         let (last, next) = (place.find(run)?, place.find_next(run));
         let path = place.path().display();
         let Some(entry) = open else {
-            return match last.or(next) {
+            // One that was written and never noted is of no use any more, and is written over.
+            return match last {
                 None => Ok(Self::NEW),
                 Some(left) => Err(asked(
                     format!(
