@@ -269,6 +269,7 @@ impl<'a> Job<'a> {
             rows_per_group: rows_per_group.unwrap_or(u64::MAX),
             rows_in_all: rows_in_all.unwrap_or(u64::MAX),
             told: self.part.kept.as_ref().filter(|_| self.pass == Pass::Plain).map(|kept| kept.most),
+            observed: self.part.groups == Groups::Observed,
             inner: self.kind,
             addends,
             seed: self.seed,

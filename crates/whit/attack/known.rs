@@ -108,7 +108,7 @@ fn compare_moves(attacker: &Attacker, ground: &Ground, folders: &[PathBuf; 2], s
     let Some(error) = view["errors"][0]["within"].as_f64() else { return };
     let claimed = error / 20_f64.ln();
     let [one, other] = folders.each_ref().map(|folder| {
-        let told = attacker.ask(folder, &["query", sql, "--epsilon", "1000000", "--delta", "0", "--json"], "");
+        let told = attacker.ask(folder, &["query", sql, "--epsilon", "1000", "--delta", "0", "--json"], "");
         numbers(&serde_json::from_str(&told.out).unwrap_or_default())
     });
     if one.is_empty() || one.len() != other.len() {
@@ -116,6 +116,7 @@ fn compare_moves(attacker: &Attacker, ground: &Ground, folders: &[PathBuf; 2], s
     }
     outcome.answered += 1;
     let moved: f64 = one.iter().zip(&other).map(|(a, b)| (a - b).abs()).sum();
+    // At ε = 1000 the noise that is left is beyond a twentieth of the sensitivity once in 10²¹ draws.
     if moved > claimed * 1.1 + 1.0 {
         outcome.found.push(format!("{}: {sql}\n    it moved by {moved}, and noise covers {claimed:.1}", ground.title));
     }

@@ -449,7 +449,10 @@ impl Collector {
                     }
                 }
             }
-            let met: Vec<u32> = (0..).zip(&self.counted).filter(|&(_, &users)| users > 0).map(|(g, _)| g).collect();
+            let all = self.rules.observed && self.rules.layout.keys > 0;
+            let met = (0..).zip(&self.counted).filter(|&(_, &users)| all || users > 0);
+            let met: Vec<u32> =
+                met.map(|(group, _)| group).take(if all { self.groups.known } else { usize::MAX }).collect();
             let only = |number: usize, values: &[i64]| -> Vec<i128> {
                 let of = |&group: &u32| {
                     let group = group as usize;

@@ -31,6 +31,7 @@ fn rules(layout: Layout) -> Rules {
         rows_per_group: u64::MAX,
         rows_in_all: u64::MAX,
         told: Some(50),
+        observed: false,
         inner: Inner::None,
         addends,
         seed: 7,
@@ -181,7 +182,18 @@ fn any_rules() -> impl Strategy<Value = Rules> {
         };
         let groups_per_unit = groups.filter(|_| keys > 0);
         let told = Some(5);
-        Rules { layout, elements_per_user, groups_per_unit, rows_per_group, rows_in_all, told, inner, addends, seed: 9 }
+        Rules {
+            layout,
+            elements_per_user,
+            groups_per_unit,
+            rows_per_group,
+            rows_in_all,
+            told,
+            observed: false,
+            inner,
+            addends,
+            seed: 9,
+        }
     })
 }
 

@@ -102,6 +102,8 @@ pub(crate) struct Rules {
     pub(crate) rows_in_all: u64,
     /// Where it is to be told what caps leave: rows are counted before and after them, of one unit at most so many.
     pub(crate) told: Option<u64>,
+    /// Whether groups show that occur, also where nobody keeps them: neighbours agree on which they are.
+    pub(crate) observed: bool,
     pub(crate) inner: Inner,
     /// What is added up, where there is no inner value.
     pub(crate) addends: Vec<Addend>,

@@ -450,7 +450,12 @@ struct Design {
     /// Axis by axis, how many steps 1 is worth; of a cell, how many times its interval's reach.
     reach: Vec<f64>,
     points: Vec<Vec<f64>>,
+    /// From here on points stand in lines of `LINE` steps each.
+    first_line: usize,
 }
+
+/// Into so many steps a line through the box is divided.
+const LINE: usize = 24;
 
 impl Design {
     /// The design for these columns; nothing where there are none, or too many.
@@ -491,7 +496,21 @@ impl Design {
         let corner =
             |signs: usize| (0..axes.len()).map(|axis| if signs >> axis & 1 == 1 { 1.0 } else { -1.0 }).collect();
         points.extend((0..1 << axes.len()).filter(|_| axes.len() > 1).map(corner));
-        Some(Self { axes, reach, points })
+        // Lines through the box, axis by axis and from corner to corner: what turns on the way, such as ABS, is seen to.
+        let mut lines: Vec<Vec<f64>> = Vec::new();
+        for axis in 0..axes.len() {
+            lines.push((0..axes.len()).map(|other| if other == axis { 1.0 } else { 0.0 }).collect());
+        }
+        // One of two opposite corners stands for both. Of very many noises the axes have to do.
+        lines.extend((0..1 << (axes.len() - 1)).filter(|_| (2..=4).contains(&axes.len())).map(corner));
+        let first_line = points.len();
+        for line in &lines {
+            for step in 0..=LINE {
+                let to = 2.0 * step as f64 / LINE as f64 - 1.0;
+                points.push(line.iter().map(|end| to * end).collect());
+            }
+        }
+        Some(Self { axes, reach, points, first_line })
     }
 
     /// The table with all values moved to one point.
@@ -523,9 +542,9 @@ impl Design {
 
     /// The interval of an expression, from its values at all points.
     ///
-    /// What is as good as linear in the noises has the interval of their sum. What bends reaches from the least to the most that it comes to,
-    /// with all noises within their own. Where a value rises and falls along one axis, a division may have passed through 0, and then
-    /// nothing is told.
+    /// What is as good as linear in the noises has the interval of their sum. What bends reaches from the least to the most that it comes to along
+    /// lines through the box in which all noises are, and by the largest step of a line beyond that, since it may turn between two points.
+    /// Where a value rises and falls along one of them, a division may have passed through 0, and then nothing is told.
     fn interval(&self, values: &[f64], together: Option<&Together<'_>>, divides: bool) -> Option<(f64, f64)> {
         if values.iter().any(|value| !value.is_finite()) {
             return None;
@@ -536,14 +555,16 @@ impl Design {
             [along[0], along[1], values[0], along[2], along[3]]
         };
         let hair = 1e-9 * (most - least).abs();
-        let turns = (0..self.axes.len()).any(|axis| {
-            let along = at(axis);
+        let lines = || values[self.first_line..].chunks_exact(LINE + 1);
+        let turns = lines().any(|along| {
             let steps = || along.windows(2).map(|pair| pair[1] - pair[0]);
             steps().any(|step| step > hair) && steps().any(|step| step < -hair)
         });
         if divides && turns {
             return None;
         }
+        let between = lines().flat_map(|along| along.windows(2)).map(|pair| (pair[1] - pair[0]).abs());
+        let between = if turns { between.fold(0.0, f64::max) } else { 0.0 };
         let slopes: Vec<f64> = (0..self.axes.len()).map(|axis| (at(axis)[4] - at(axis)[0]) / 2.0).collect();
         let bent = self.points.iter().zip(values).map(|(point, value)| {
             let straight: f64 = point.iter().zip(&slopes).map(|(to, slope)| to * slope).sum();
@@ -553,11 +574,11 @@ impl Design {
         if let Some(together) = together {
             let coefficients: Vec<f64> = slopes.iter().zip(&self.reach).map(|(slope, reach)| slope / reach).collect();
             let within = together.within(&coefficients) + bent;
-            if 2.0 * within < most - least {
+            if !turns && 2.0 * within < most - least {
                 return Some((values[0] - within, values[0] + within));
             }
         }
-        Some((least, most))
+        Some((least - between, most + between))
     }
 }
 

@@ -36,6 +36,9 @@ use whit_core::release::{CONFIDENCE, ReleaseError};
 use whit_core::{Accuracy, Cost, Refusal, Rung, Sealed, Unit};
 use whit_noise::{Entropy, Os, Replay};
 
+/// The least ε that can be asked for on the command line.
+const LEAST_EPSILON: f64 = 0.001;
+
 /// Declared data sets, open for questions.
 pub struct Tables {
     warehouse: Warehouse,
@@ -454,8 +457,9 @@ impl Tables {
         mut fits: impl FnMut(&whit_core::Charge) -> bool,
     ) -> Option<String> {
         let mut fits = |epsilon: f64| calibrate(plan, epsilon, delta).is_ok_and(|calibrated| fits(&calibrated.charge));
-        let (mut low, mut high) = (epsilon * 1e-4, epsilon);
-        if !fits(low) {
+        // Below this nobody can ask: see `--epsilon`.
+        let (mut low, mut high) = ((epsilon * 1e-4).max(LEAST_EPSILON), epsilon);
+        if low >= high || !fits(low) {
             return None;
         }
         while high / low > 1.000_1 {
@@ -466,7 +470,10 @@ impl Tables {
         let digits = (3 - low.log10().floor() as i32).clamp(0, 15) as usize;
         let scale = 10_f64.powi(digits as i32);
         let text = |steps: f64| format!("{:.digits$}", ((low * scale).floor() - steps) / scale);
-        let told = [0.0, 1.0, 2.0, 10.0].into_iter().map(text).find(|told| told.parse().is_ok_and(&mut fits))?;
+        let told = [0.0, 1.0, 2.0, 10.0]
+            .into_iter()
+            .map(text)
+            .find(|told| told.parse().is_ok_and(|told| told >= LEAST_EPSILON && fits(told)))?;
         Some(if told.contains('.') { told.trim_end_matches('0').trim_end_matches('.').to_owned() } else { told })
     }
 
@@ -742,19 +749,19 @@ fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &K
     if before <= 2.0 * of_before {
         return format!("how many rows were left out by {caps} cannot be told: there are too few for the noise");
     }
-    let share = after / before;
-    let error = of_after.hypot(share * of_before) / before;
-    let (least, most) = ((1.0 - share - error).clamp(0.0, 1.0), (1.0 - share + error).clamp(0.0, 1.0));
-    let percent = |share: f64| format!("{:.*}", usize::from(error < 0.005), 100.0 * share);
+    // Both numbers within their errors, the worst of either: no ratio is linearised.
+    let share = |after: f64, before: f64| (1.0 - after / before).clamp(0.0, 1.0);
+    let (least, most) = (share(after + of_after, before - of_before), share(after - of_after, before + of_before));
+    let percent = |share: f64| format!("{:.*}", usize::from(most - least < 0.01), 100.0 * share);
+    let counted = format!("counting no more than {counted} rows of one {unit}, so it may be more");
     if least == 0.0 {
-        let most = percent(most);
-        return format!(
-            "no more than about {most} % of rows were left out by {caps} (of one {unit} up to {counted} rows are counted for this)"
-        );
+        return format!("no more than about {} % of rows were left out by {caps}, {counted}", percent(most));
     }
-    let (about, least, most) = (percent((1.0 - share).clamp(0.0, 1.0)), percent(least), percent(most));
+    let about = percent(share(after, before));
     format!(
-        "about {about} % of rows were left out by {caps} (between {least} and {most} %; of one {unit} up to {counted} rows are counted for this)"
+        "about {about} % of rows were left out by {caps} (between {} and {} %), {counted}",
+        percent(least),
+        percent(most)
     )
 }
 

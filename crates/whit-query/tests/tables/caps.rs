@@ -1,6 +1,6 @@
 //! What caps do to an answer: they leave each group its share, means what they are, and noise no larger than they say.
 
-use crate::room::Room;
+use crate::room::{Room, ask, asking};
 use crate::small::{Dice, Row, any_rows, write, write_public};
 use std::collections::BTreeMap;
 use whit_core::Sensitivity;
@@ -319,5 +319,26 @@ fn a_sum_that_leaves_its_type_is_answered() {
         let asking = Asking { epsilon: Some(1.0 + f64::from(i) / 100.0), delta: Some(1e-6), ..Asking::default() };
         let answer = tables.ask("SELECT SUM(huge), SUM(none) FROM t", &asking, &mut room.books(), "tester");
         answer.unwrap_or_else(|error| panic!("{error:?}"));
+    }
+}
+
+/// Groups of public columns are those that occur, also where no user keeps one within the cap.
+#[test]
+fn public_groups_that_nobody_keeps_still_show() {
+    let room = Room::new("caps_observed");
+    room.write("t.csv", "u,day,x\n1,1,5\n1,2,5\n1,3,5\n1,4,5\n2,1,3\n");
+    let tables = room.tables(
+        "[dataset.t]\nsource = \"t.csv\"\nunit.user = \"u\"\nunit.public = [\"u\", \"day\"]\nunit.protect = \"feature\"\n\
+         unit.caps = { rows_per_user = 4, groups = 2 }\nbudget.feature = { epsilon = 100.0, delta = 1e-3 }\n\
+         columns.u = \"int\"\ncolumns.day = \"int\"\ncolumns.x = { type = \"int\", bounds = [0, 10] }\n",
+    );
+    for sql in [
+        "SELECT day, COUNT(*) AS n FROM t GROUP BY day ORDER BY day",
+        "SELECT day, COUNT(*) AS n, SUM(x) AS s FROM t GROUP BY day ORDER BY day",
+    ] {
+        let answer = ask(&tables, &room, sql, &asking(1.0)).unwrap();
+        let seen: Vec<String> =
+            answer.rows.iter().map(|row| format!("{:?} {:?}", row[0].value, row[1].value)).collect();
+        assert_eq!(seen, ["Int(1) Int(2)", "Int(2) Int(1)", "Int(3) Int(1)", "Int(4) Int(1)"], "{sql}");
     }
 }
