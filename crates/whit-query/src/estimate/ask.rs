@@ -609,13 +609,14 @@ fn units(ladder: &Ladder) -> String {
 
 fn intervals(together: bool, confidence: f64) -> String {
     let percent = short(100.0 * confidence);
-    if together {
+    let holds = if together {
         format!(
             "the intervals hold all at once with {percent} %, over the whole list, and so for whatever stands at the top"
         )
     } else {
         format!("each interval holds by itself with {percent} %: of many, some will be wrong")
-    }
+    };
+    holds + "; they are about what caps leave, and do not include what caps leave out"
 }
 
 fn left_out(item: &str, items: usize) -> String {

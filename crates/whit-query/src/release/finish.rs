@@ -90,7 +90,14 @@ pub(super) fn answer(
         after_caps: after_caps(i),
     };
     let columns: Vec<Column> = visible.iter().map(column).collect();
-    let values = visible.iter().map(|&i| frame::values(whole.column(i))).collect::<Result<Vec<_>, _>>()?;
+    // Keys that are decimals are written with all their digits; what has noise has none to spare, and is a number.
+    let written = |&i: &usize| match whole.column(i) {
+        column if role(i) == Role::Noisy && column.data_type().is_decimal() => {
+            frame::values(&cast(column, &DataType::Float64).map_err(frame::wrong)?)
+        }
+        column => frame::values(column),
+    };
+    let values = visible.iter().map(written).collect::<Result<Vec<_>, _>>()?;
     let mut rows: Vec<Vec<Cell>> = (0..whole.num_rows())
         .map(|row| values.iter().map(|column| Cell { value: column[row].clone(), low: None, high: None }).collect())
         .collect();
@@ -556,13 +563,15 @@ impl Design {
         };
         let hair = 1e-9 * (most - least).abs();
         let lines = || values[self.first_line..].chunks_exact(LINE + 1);
-        let turns = lines().any(|along| {
+        let turning = |along: &[f64]| {
             let steps = || along.windows(2).map(|pair| pair[1] - pair[0]);
             steps().any(|step| step > hair) && steps().any(|step| step < -hair)
-        });
-        if divides && turns {
+        };
+        // A quotient rises or falls all along an axis; from corner to corner it may turn.
+        if divides && lines().take(self.axes.len()).any(turning) {
             return None;
         }
+        let turns = lines().any(turning);
         let between = lines().flat_map(|along| along.windows(2)).map(|pair| (pair[1] - pair[0]).abs());
         let between = if turns { between.fold(0.0, f64::max) } else { 0.0 };
         let slopes: Vec<f64> = (0..self.axes.len()).map(|axis| (at(axis)[4] - at(axis)[0]) / 2.0).collect();

@@ -31,7 +31,7 @@ pub(crate) struct Frame {
     pub(crate) kept: [i64; 2],
 }
 
-fn wrong(error: impl Into<datafusion::common::DataFusionError>) -> QueryError {
+pub(super) fn wrong(error: impl Into<datafusion::common::DataFusionError>) -> QueryError {
     crate::engine::running(&error.into())
 }
 
