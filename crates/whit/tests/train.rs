@@ -197,6 +197,11 @@ fn what_cannot_be_is_said_and_charges_nothing() {
         &["of the budget is left", "nothing was charged"],
     );
     refused("filter", &with("split = 'train'", "split = ("), DECLARED, 2, &["cannot be read"]);
+    for (name, never) in
+        [("filter-number", "x"), ("filter-pattern", "split ~ '('"), ("filter-part", "date_trunc('no', now()) = x")]
+    {
+        refused(name, &with("split = 'train'", never), DECLARED, 2, &["hint: "]);
+    }
 }
 
 #[test]

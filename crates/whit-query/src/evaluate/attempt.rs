@@ -3,8 +3,8 @@
 use super::growth::Growth;
 use super::{missing, samples};
 use crate::error::QueryError;
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use datafusion::arrow::compute::{cast, concat, nullif};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use datafusion::arrow::compute::{cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, DataFusionError, Result as Outcome};
@@ -252,9 +252,13 @@ impl ScalarUDFImpl for Attempt {
         let Some(long) = self.growth.as_ref().and_then(|growth| growth.too_long(&batch)) else {
             return self.rows(&batch).map(ColumnarValue::Array);
         };
-        // Rows that would grow too long do not get there at all.
-        let columns = batch.columns().iter().map(|column| nullif(column, &long)).collect::<Result<Vec<_>, _>>()?;
-        let value = self.rows(&self.batch(columns, rows)?)?;
-        Ok(ColumnarValue::Array(nullif(&value, &long)?))
+        // Rows that would grow too long do not get there at all: a function may ask for memory by a constant, for each row that it is given,
+        // and what cannot be had ends the process with words that count them.
+        let short: UInt32Array = (0..).zip(long.values()).filter(|(_, long)| !long).map(|(row, _)| Some(row)).collect();
+        let columns = batch.columns().iter().map(|column| take(column, &short, None)).collect::<Result<Vec<_>, _>>()?;
+        let value = self.rows(&self.batch(columns, short.len())?)?;
+        let mut next = 0..;
+        let places: UInt32Array = long.values().iter().map(|long| if long { None } else { next.next() }).collect();
+        Ok(ColumnarValue::Array(take(&value, &places, None)?))
     }
 }

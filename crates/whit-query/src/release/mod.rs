@@ -249,7 +249,7 @@ impl Tables {
     }
 
     /// Runs a plan that reads nothing private, or of which nobody but the caller sees the result.
-    fn collect(&self, plan: &LogicalPlan) -> Result<Vec<RecordBatch>, QueryError> {
+    pub(crate) fn collect(&self, plan: &LogicalPlan) -> Result<Vec<RecordBatch>, QueryError> {
         let context = self.warehouse.context();
         self.runtime.block_on(async {
             let plan = guarded(plan.clone(), &context.state())?;

@@ -217,12 +217,29 @@ impl Tables {
         let Some(filter) = self.filter_of(reading.dataset, reading.filter)? else {
             return Ok(Checked { private: Vec::new(), widths });
         };
+        self.rehearse_filter(reading.dataset, &filter)?;
         let public = source.dataset.unit.as_ref().map(|unit| unit.public.as_slice());
         let private = filter.column_refs().into_iter().map(|column| column.name.clone());
         let mut private: Vec<String> =
             private.filter(|name| public.is_some_and(|public| !public.contains(name))).collect();
         private.sort();
         Ok(Checked { private, widths })
+    }
+
+    /// Tries a filter on made-up rows, so that one which can never be computed is not paid for.
+    fn rehearse_filter(&self, dataset: &str, filter: &Expr) -> Result<(), QueryError> {
+        let never = |words: String| {
+            QueryError::asked(
+                format!("the condition on rows of `{dataset}` cannot be computed: {words}"),
+                "write a condition over columns of the table, such as split = 'train'",
+            )
+        };
+        let table = self.runtime().block_on(self.warehouse().context().table(TableReference::bare(dataset)));
+        let scan = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
+        let plan = LogicalPlanBuilder::from(scan).filter(filter.clone()).and_then(LogicalPlanBuilder::build);
+        let tried = plan.and_then(|plan| crate::evaluate::samples::in_place_of(&plan));
+        let tried = tried.map_err(|error| never(error.strip_backtrace()))?;
+        self.collect(&tried).map(drop).map_err(|error| never(error.sentence))
     }
 
     /// The filter as an expression that cannot fail.
