@@ -71,8 +71,10 @@ fn mask(text: &str) -> String {
             })
             .collect();
         // Bars and blocks that draw a number say no more than it does.
-        let words: Vec<String> =
+        let mut words: Vec<String> =
             words.into_iter().filter(|word| !word.chars().all(|c| "▏▎▍▌▋▊▉█░▒▓·±".contains(c))).collect();
+        // An interval is written around its value, or with both ends, as its numbers are.
+        words.dedup_by(|next, before| next == "#" && before == "#");
         if !words.is_empty() {
             lines.push(words.join(" "));
         }
