@@ -404,7 +404,7 @@ fn no_extreme_breaks_the_laws() {
 }
 
 /// The ε at which 0.01·δ_Gauss(ε; 2) is 1e-5, with 17 of 40 digits.
-const SHOWN_ONCE: f64 = 7.581_279_924_570_113_8;
+const SHOWN_ONCE: f64 = 7.581_279_924_570_114;
 
 /// A user with very many elements gives the draw away, however many there are: once, ten million of them cost less than
 /// three hundred, and a thousand million nothing at all.

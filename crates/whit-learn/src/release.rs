@@ -113,7 +113,9 @@ impl Card {
     pub fn of(plan: &Plan, delta: f64, recipe: &Recipe, parameters: usize, noise: Noise) -> Result<Self, Unsupported> {
         let mut rungs = RungLoss::of(plan, delta)?;
         if !noise.protects() {
-            rungs.iter_mut().for_each(|rung| rung.epsilon = f64::INFINITY);
+            for rung in &mut rungs {
+                rung.epsilon = f64::INFINITY;
+            }
         }
         Ok(Self {
             version: VERSION,

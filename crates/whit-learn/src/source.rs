@@ -11,6 +11,10 @@ use crate::projection::Projection;
 use crate::store::{Builder, Keep, Store};
 use whit_core::{Kind, Ladder};
 
+/// So many rows are projected at once, filled up with rows of 0: what comes out for a row may differ in its last bits with that number, and how many
+/// rows there are is nobody's to see.
+const BLOCK: usize = 4096;
+
 /// Rows, brought together by unit and by user.
 #[derive(Clone)]
 pub struct Rows {
@@ -213,14 +217,13 @@ impl Rows {
     pub(crate) fn projected(&self, projection: &Projection) -> Result<Self, LearnError> {
         let mut store = Builder::new(projection.kept(), Keep::default())?;
         let all: Vec<u32> = (0..self.features.len() as u32).collect();
-        // Always so many at once, of which some may be 0: what comes out for a row may differ in its last bits with that number.
-        const BLOCK: usize = 4096;
         for rows in all.chunks(BLOCK) {
             // What is beyond floats stays at their end, and what is no number at 0: that one row is so makes nothing fail.
             let held = |value: f32| if value.is_nan() { 0.0 } else { value.clamp(f32::MIN, f32::MAX) };
-            store.push_floats(
-                &projection.apply(&self.features.pick(rows)?)?.into_iter().map(held).collect::<Vec<_>>(),
-            )?;
+            let mut values = self.features.pick(rows)?;
+            values.resize(BLOCK * self.features.width(), 0.0);
+            let projected = projection.apply(&values)?.into_iter().take(rows.len() * projection.kept());
+            store.push_floats(&projected.map(held).collect::<Vec<_>>())?;
         }
         Ok(Self { features: store.finish(), ..self.clone() })
     }

@@ -268,7 +268,7 @@ pub(crate) fn checkpoints(attacker: &Attacker) -> Outcome {
         return outcome;
     };
     let start = Instant::now();
-    while !checkpoint.exists() && start.elapsed() < Duration::from_secs(60) {
+    while !checkpoint.exists() && start.elapsed() < Duration::from_mins(1) {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(300));
@@ -365,7 +365,7 @@ pub(crate) fn ledger(attacker: &Attacker) -> Outcome {
     };
     for (path, bytes) in &whole {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if bytes.is_empty() || name.ends_with(".log") || name.ends_with("-shm") {
+        if bytes.is_empty() || path.extension().is_some_and(|ending| ending == "log") || name.ends_with("-shm") {
             continue;
         }
         for _ in 0..24 {

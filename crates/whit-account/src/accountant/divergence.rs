@@ -150,7 +150,7 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
         // What is left out of the law counts as if all were drawn: at high orders the rarest case may weigh most.
         let rest = (holds as f64 * (1.0 + f64::EPSILON), drawn.missing);
         let ln_excess = drawn
-            .parts
+            .weighted
             .into_iter()
             .chain([rest])
             .filter(|&(j, weight)| j > 0.0 && weight > 0.0)

@@ -155,7 +155,8 @@ pub fn step_delta(pair: &Dominating, rate: f64, sigma: f64, epsilon: f64) -> f64
         Dominating::Binomial { holds } => binomial_delta(holds, rate, sigma, epsilon),
         Dominating::Revealed { holds, difference } => {
             let drawn = Parts::of(holds, rate, Toward::Up);
-            let all = drawn.parts.iter().map(|&(j, weight)| weight * gaussian_delta(epsilon, difference * j / sigma));
+            let all =
+                drawn.weighted.iter().map(|&(j, weight)| weight * gaussian_delta(epsilon, difference * j / sigma));
             (drawn.missing + all.sum::<f64>()).min(1.0)
         }
     }
@@ -215,7 +216,7 @@ fn towards_delta(r: f64, q: f64, epsilon: f64) -> f64 {
 /// The profile of N(j), j ~ Binomial(holds, q), against N(0) at ε ≥ 0, the worse direction; means in units of 1, noise σ.
 fn binomial_delta(holds: u64, q: f64, sigma: f64, epsilon: f64) -> f64 {
     let drawn = Parts::of(holds, q, Toward::Up);
-    let terms: Vec<_> = drawn.parts.iter().map(|&(j, weight)| (j / sigma, weight, weight.ln())).collect();
+    let terms: Vec<_> = drawn.weighted.iter().map(|&(j, weight)| (j / sigma, weight, weight.ln())).collect();
     let dropped = drawn.missing; // counted as if it gave everything away
     // L(x) = ln Σ w·exp(h·x − h²/2), the log-ratio of the mixture to N(0): convex and increasing in x.
     let ratio = |x: f64| {
@@ -277,7 +278,7 @@ pub(crate) enum Toward {
 /// that is stochastically larger dominates.
 pub(crate) struct Parts {
     /// (j, probability), by rising j.
-    pub(crate) parts: Vec<(f64, f64)>,
+    pub(crate) weighted: Vec<(f64, f64)>,
     /// Whether these are the probabilities themselves.
     pub(crate) exact: bool,
     /// What is left out at most.
@@ -298,7 +299,7 @@ impl Parts {
         }
         let (weights, missing) = binomial(trials, q);
         if weights.len() <= MOST_PARTS {
-            return Self { parts: weights, exact: true, missing };
+            return Self { weighted: weights, exact: true, missing };
         }
         // A sixth of a deviation wide around the mean, wider outside.
         let mut parts: Vec<(f64, f64)> = Vec::new();
@@ -315,7 +316,7 @@ impl Parts {
             }
             last = here;
         }
-        Self { parts, exact: false, missing }
+        Self { weighted: parts, exact: false, missing }
     }
 
     /// P(|j − mean| on one side ≥ t·deviation) ≤ exp(−t²/2/(1 + t/(3·deviation))): Bernstein's inequality.
@@ -336,7 +337,7 @@ impl Parts {
         if toward == Toward::Down {
             parts.reverse();
         }
-        Self { parts, exact: false, missing: beyond(40.0).max(1e-300) }
+        Self { weighted: parts, exact: false, missing: beyond(40.0).max(1e-300) }
     }
 }
 
@@ -450,11 +451,11 @@ mod tests {
         {
             let [up, down] = [Toward::Up, Toward::Down].map(|toward| Parts::of(trials, q, toward));
             for parts in [&up, &down] {
-                let all: f64 = parts.parts.iter().map(|part| part.1).sum();
-                assert!((all - 1.0).abs() < 1e-9 && parts.parts.len() <= 140, "{trials} at {q}: {all}");
+                let all: f64 = parts.weighted.iter().map(|part| part.1).sum();
+                assert!((all - 1.0).abs() < 1e-9 && parts.weighted.len() <= 140, "{trials} at {q}: {all}");
             }
             let above = |parts: &Parts, j: f64| -> f64 {
-                parts.parts.iter().filter(|part| part.0 > j).map(|part| part.1).sum()
+                parts.weighted.iter().filter(|part| part.0 > j).map(|part| part.1).sum()
             };
             let (mean, deviation) = (trials as f64 * q, (trials as f64 * q * (1.0 - q)).sqrt());
             for t in [-5.0, -1.0, -0.1, 0.0, 0.3, 1.0, 2.0, 6.0] {

@@ -14,6 +14,7 @@ use super::chain::Head;
 use super::entry::Seen;
 use super::error::LedgerError;
 use super::format::{hex, unhex};
+use std::cmp::Ordering;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -250,14 +251,14 @@ impl Witness {
 /// What is wrong with a ledger that ends elsewhere than its head says.
 fn differing(says: Head, ends: Head) -> String {
     let (says, ends) = (says.events, ends.events);
-    if says > ends {
-        format!("it says {says} events, and the file has {ends}: the file was cut, or is an older copy")
-    } else if says < ends {
-        format!(
+    match says.cmp(&ends) {
+        Ordering::Greater => {
+            format!("it says {says} events, and the file has {ends}: the file was cut, or is an older copy")
+        }
+        Ordering::Less => format!(
             "it says {says} events, and the file has {ends} that do not follow from them, or the head is an older copy"
-        )
-    } else {
-        format!("both have {ends} events, and the last is another")
+        ),
+        Ordering::Equal => format!("both have {ends} events, and the last is another"),
     }
 }
 

@@ -111,7 +111,7 @@ impl Rows {
 
     /// The units of each user, or of each of a user's elements.
     fn families(&self, within_elements: bool) -> Vec<Vec<u32>> {
-        let users = Self::starts(&self.user_ends).map(|units| units.collect::<Vec<u32>>());
+        let users = Self::starts(&self.user_ends).map(Iterator::collect::<Vec<u32>>);
         let Some(elements) = self.elements.as_ref().filter(|_| within_elements) else { return users.collect() };
         let element = |unit: &u32| self.of_unit(*unit).first().map_or(0, |&row| elements[row as usize]);
         let mut families = Vec::new();
@@ -163,7 +163,9 @@ impl Rows {
         }
         let mut kept = vec![true; self.units()];
         for family in families.into_iter().filter(|family| family.len() > most) {
-            family.iter().for_each(|&unit| kept[unit as usize] = false);
+            for &unit in &family {
+                kept[unit as usize] = false;
+            }
             let chosen = if self.kind == Kind::Event {
                 // Each unit is a row, and rows stand in the order of their units within a user.
                 let rows: Vec<u32> = family.iter().filter_map(|&unit| self.of_unit(unit).first().copied()).collect();
@@ -175,7 +177,9 @@ impl Rows {
                 ranked.sort_unstable();
                 ranked[..most].iter().map(|&(_, unit)| unit).collect()
             };
-            chosen.into_iter().for_each(|unit| kept[unit as usize] = true);
+            for unit in chosen {
+                kept[unit as usize] = true;
+            }
         }
         self.only(&kept);
     }

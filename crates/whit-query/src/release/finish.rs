@@ -606,6 +606,9 @@ fn shift(cell: &mut Cell, by: f64) {
     };
 }
 
+/// Both ends of an interval; nothing where they cannot be told.
+type Ends = Option<(f64, f64)>;
+
 /// Intervals for one column that is an expression of noisy values, one a group; nothing where they cannot be told.
 fn moved(
     tables: &Tables,
@@ -613,7 +616,7 @@ fn moved(
     part: &Table<'_>,
     confidence: f64,
     (column, used): (usize, &BTreeSet<usize>),
-) -> Result<Option<Vec<Option<(f64, f64)>>>, QueryError> {
+) -> Result<Option<Vec<Ends>>, QueryError> {
     let released = part.released;
     let groups = released.keys.len();
     let (Some(everything), Some(design)) = (all_rows(after), Design::new(part, used, confidence)) else {

@@ -60,7 +60,7 @@ pub async fn inspect(_: &Owner, path: &Path) -> Result<Inspection, QueryError> {
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let odd = suggested.iter().filter(|one| one.wrong > 0);
     let odd = odd.map(|one| (one.name.clone(), one.kind.to_string(), one.wrong, one.values)).collect();
-    Ok(Inspection { newlines, odd, ..guess(found.format, files, schema) })
+    Ok(Inspection { odd, newlines, ..guess(found.format, files, schema) })
 }
 
 /// Words by which people call the one whose row it is, the surest first.

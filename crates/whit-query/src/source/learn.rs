@@ -414,7 +414,9 @@ impl<'a> Gathered<'a> {
             kept = fits.iter().filter(|fits| **fits).count();
             let out = fits.iter().zip(first..).filter(|(fits, _)| !**fits).map(|(_, row)| row);
             self.numbers.left_out.extend(out);
-            opened.iter_mut().for_each(|one| one.retain(&fits));
+            for one in &mut opened {
+                one.retain(&fits);
+            }
             for values in owners.iter_mut().flatten() {
                 keep(values, &fits);
             }

@@ -90,12 +90,11 @@ pub(super) async fn open(context: &SessionContext, dataset: &Dataset, found: &Fo
     Ok(Opened { schema: text.schema(), provider: Arc::new(text.clone()), text: Some(text), untyped })
 }
 
+/// Columns with their types, in order.
+type Typed = Vec<(String, ColumnType)>;
+
 /// The declared columns of private files of lines, and the names in their headings that have no type.
-fn declared(
-    dataset: &Dataset,
-    found: &Found,
-    writing: Writing,
-) -> Result<(Vec<(String, ColumnType)>, Vec<String>), QueryError> {
+fn declared(dataset: &Dataset, found: &Found, writing: Writing) -> Result<(Typed, Vec<String>), QueryError> {
     let typed = |name: &str| dataset.column_type(name).cloned();
     let mut names: Vec<String> = Vec::new();
     if found.format == Format::Csv {
@@ -364,7 +363,7 @@ fn agree(
             }
             Some(_) => {}
             None if format == Format::Ndjson || kind_in(columns, other.name()).is_some() => {
-                fields.push(Arc::clone(other))
+                fields.push(Arc::clone(other));
             }
             None => return Err(lacks(first, other.name(), name)),
         }

@@ -3,7 +3,8 @@
 use crate::room::{Room, ask, asking, visits};
 use whit_query::{Role, Value};
 
-const USER: &str = r#"
+/// The visits of [`visits`], by user.
+pub(crate) const USER: &str = r#"
 [dataset.visits]
 source = "visits.csv"
 unit.user = "user_id"

@@ -87,20 +87,22 @@ impl Case {
         match self.format {
             "csv" => {
                 text.push_str("user_id,shop,x,other\n");
-                rows.iter().for_each(|(user, shop, x)| writeln!(text, "{user},{shop},{x},z").unwrap());
+                for (user, shop, x) in &rows {
+                    writeln!(text, "{user},{shop},{x},z").unwrap();
+                }
             }
             "ndjson" => rows.iter().for_each(|(user, shop, x)| {
                 // Not everything is JSON, and that is the matter.
                 let shop = if shop.contains('"') { shop.clone() } else { format!("\"{shop}\"") };
                 writeln!(text, "{{\"user_id\": {user}, \"shop\": {shop}, \"x\": {x}, \"other\": {which}}}").unwrap();
             }),
-            _ => return self.parquet(room, &rows, which),
+            _ => return Self::parquet(room, &rows, which),
         }
         room.write(&format!("t.{}", self.format), &text);
     }
 
     /// A writer that chooses types by values: whole numbers where all are, else numbers with a point, else text.
-    fn parquet(&self, room: &Room, rows: &[(i64, String, String)], which: usize) {
+    fn parquet(room: &Room, rows: &[(i64, String, String)], which: usize) {
         let whole: Option<Vec<i64>> = rows.iter().map(|row| row.2.parse().ok()).collect();
         let point: Option<Vec<f64>> = rows.iter().map(|row| row.2.parse().ok()).collect();
         let numbers: ArrayRef = match (whole, point) {

@@ -1,5 +1,6 @@
 //! Questions that are refused before anything is paid, and keys that keep their type.
 
+use crate::ask::USER;
 use crate::room::{Room, ask, asking, visits};
 use datafusion::arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -7,20 +8,6 @@ use datafusion::parquet::arrow::ArrowWriter;
 use std::sync::Arc;
 use whit_query::plan::{Asking, Statistic};
 use whit_query::{Fault, Value};
-
-const USER: &str = r#"
-[dataset.visits]
-source = "visits.csv"
-unit.user = "user_id"
-unit.protect = "user"
-unit.caps = { rows_per_user = 8 }
-columns.user_id = "int"
-columns.day = "int"
-columns.country = "text"
-columns.seconds = { type = "int", bounds = [0, 600] }
-columns.shop = { type = "text", keys = ["north", "south"] }
-budget.user = { epsilon = 1000.0, delta = 1e-5 }
-"#;
 
 fn parquet(room: &Room, name: &str, columns: Vec<(&str, ArrayRef)>) {
     let batch =

@@ -115,7 +115,7 @@ impl Asked {
     }
 
     /// Opens the ledger beside the data sets, where there is one: to look at it makes none.
-    pub(super) fn books_if_any(&self, tables: &Tables) -> Result<Option<Books>, Error> {
+    pub(super) fn books_if_any(tables: &Tables) -> Result<Option<Books>, Error> {
         let warehouse = tables.warehouse();
         let ledger = warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger");
         match Books::open_existing(&warehouse.folder().join(Path::new(ledger)), &super::ledger::opening()) {

@@ -91,7 +91,7 @@ fn write_for_owner(view: &OwnerView, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "{}: {rows} rows in {files}, {}", view.name, bytes(view.bytes))?;
     match view.changed {
         Some(true) => {
-            writeln!(out, "  the data changed since the ledger last saw it: earlier answers are about other rows")?
+            writeln!(out, "  the data changed since the ledger last saw it: earlier answers are about other rows")?;
         }
         Some(false) => writeln!(out, "  the data did not change since the ledger last saw it")?,
         None => writeln!(out, "  there is no ledger yet")?,

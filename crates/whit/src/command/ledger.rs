@@ -165,13 +165,12 @@ impl Place {
 /// `WHIT_STATE` says that it is not.
 pub(super) fn opening() -> Opening {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let state = match folder("WHIT_STATE") {
-        Some(named) => Some(named).filter(|named| !named.as_os_str().is_empty()),
-        None => {
-            let state = folder("XDG_STATE_HOME").filter(|state| state.is_absolute());
-            let home = || folder("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state"));
-            state.or_else(home).map(|state| state.join("whit"))
-        }
+    let state = if let Some(named) = folder("WHIT_STATE") {
+        Some(named).filter(|named| !named.as_os_str().is_empty())
+    } else {
+        let state = folder("XDG_STATE_HOME").filter(|state| state.is_absolute());
+        let home = || folder("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state"));
+        state.or_else(home).map(|state| state.join("whit"))
     };
     Opening { witness: state, ..Opening::default() }
 }

@@ -69,7 +69,7 @@ impl Preview {
             Some(Goal::Absolute(error)) => tables.within(&sql, &asking, Within::Absolute(error))?,
             Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: about })?,
         };
-        let mut books = self.asked.books_if_any(&tables)?;
+        let mut books = Asked::books_if_any(&tables)?;
         let fits = tables.fits(&sql, &preview, &asking, books.as_mut(), self.asked.analyst())?;
         if self.json {
             return write_json(&View { preview: &preview, fits: &fits }, out);

@@ -32,7 +32,7 @@ fn stands(checkpoint: &Path) -> u64 {
 fn until(folder: &Path, checkpoint: &Path, step: u64) {
     let mut child = begin(folder, "train.toml");
     let since = Instant::now();
-    while stands(checkpoint) <= step && since.elapsed() < Duration::from_secs(60) {
+    while stands(checkpoint) <= step && since.elapsed() < Duration::from_mins(1) {
         std::thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap(); // SIGKILL

@@ -142,8 +142,8 @@ fn case(number: u64) -> Case {
             let rows: Vec<Row> = (0..many).map(|row| dice.row(user, row % 4)).collect();
             other.extend(rows);
         }
-        ("feature", _) => other[at].x = dice.one(&["", "1e300", "much", "0.75"]).to_owned(),
-        _ => other[at].y = dice.one(&["", "7", "-1", "yes", "0", "1", "2"]).to_owned(),
+        ("feature", _) => dice.one(&["", "1e300", "much", "0.75"]).clone_into(&mut other[at].x),
+        _ => dice.one(&["", "7", "-1", "yes", "0", "1", "2"]).clone_into(&mut other[at].y),
     }
     Case { declared, training, one, other, name: format!("{number}-{kind}") }
 }

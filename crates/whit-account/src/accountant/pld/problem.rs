@@ -228,7 +228,7 @@ fn sampled(pair: &Dominating, rate: f64, noise: f64, times: u64) -> Leaf {
         Dominating::Binomial { holds } => {
             let side = |toward: Toward| {
                 let drawn = Parts::of(holds, rate, toward);
-                let parts: Vec<_> = drawn.parts.iter().map(|&(j, w)| (w, j / noise)).collect();
+                let parts: Vec<_> = drawn.weighted.iter().map(|&(j, w)| (w, j / noise)).collect();
                 (Mixture::new(&parts, &[(1.0, 0.0)]), drawn)
             };
             let ((upper, drawn), (lower, _)) = (side(Toward::Up), side(Toward::Down));
@@ -236,10 +236,10 @@ fn sampled(pair: &Dominating, rate: f64, noise: f64, times: u64) -> Leaf {
         }
         Dominating::Revealed { holds, difference } => {
             let drawn = Parts::of(holds, rate, Toward::Up);
-            let shown = drawn.parts.iter().filter(|part| part.0 > 0.0 && part.1 > 0.0);
+            let shown = drawn.weighted.iter().filter(|part| part.0 > 0.0 && part.1 > 0.0);
             let parts: Vec<_> = shown.map(|&(j, w)| (w, up(j * difference).min(FAR))).collect();
             // Contributions of ±difference/2 are an explicit pair of neighbours.
-            let fewer = Parts::of(holds, rate, Toward::Down).parts;
+            let fewer = Parts::of(holds, rate, Toward::Down).weighted;
             let side = |sign: f64| -> Vec<_> {
                 fewer.iter().map(|&(j, w)| (w, sign * j * difference / (2.0 * noise))).collect()
             };

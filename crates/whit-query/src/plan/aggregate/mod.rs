@@ -324,7 +324,7 @@ impl Draft<'_> {
     fn of_no_order(&self, expr: &Expr, call: &AggregateFunction) -> Result<Option<Expr>, QueryError> {
         let types = call.params.args.iter().map(|arg| type_of(arg, self.input)).collect::<Result<Vec<_>, _>>()?;
         let whole = types.iter().all(|kind| kind.is_integer() || *kind == DataType::Boolean);
-        let exact = types.iter().all(|kind| kind.is_decimal()) || whole;
+        let exact = types.iter().all(DataType::is_decimal) || whole;
         Ok(match call.func.name() {
             "count" | "min" | "max" | "median" | "bool_and" | "bool_or" => Some(expr.clone()),
             "sum" if exact => Some(expr.clone()),

@@ -95,7 +95,7 @@ impl Opened {
                         let there = lists.is_valid(row);
                         (row * width..(row + 1) * width).map(move |place| there.then_some(place as u64))
                     });
-                    picked(&inner, places.collect())?
+                    picked(&inner, &places.collect())?
                 };
                 flat(&inner, width, scaled, fits)?
             }
@@ -120,7 +120,7 @@ impl Opened {
     }
 }
 
-fn picked(values: &ArrayRef, places: UInt64Array) -> Result<ArrayRef, String> {
+fn picked(values: &ArrayRef, places: &UInt64Array) -> Result<ArrayRef, String> {
     take(values, &places, None).map_err(|_| "cannot be opened up".to_owned())
 }
 
@@ -138,7 +138,7 @@ fn level<O: OffsetSizeTrait>(
         let there = lists.is_valid(row) && starts(row + 1) - starts(row) == width;
         (starts(row)..starts(row) + width).map(move |place| there.then_some(place as u64))
     });
-    picked(lists.values(), places.collect())
+    picked(lists.values(), &places.collect())
 }
 
 /// Bytes, or their bits; those of another length are 0.
@@ -152,12 +152,11 @@ fn bytes(column: &ArrayRef, width: usize, bits: bool, fits: &mut [bool]) -> Resu
     } else {
         let mut all = Vec::with_capacity(rows * own);
         for (row, fits) in column.iter().zip(fits) {
-            match row.filter(|row| row.len() == own) {
-                Some(row) => all.extend_from_slice(row),
-                None => {
-                    all.extend(std::iter::repeat_n(0, own));
-                    *fits = false;
-                }
+            if let Some(row) = row.filter(|row| row.len() == own) {
+                all.extend_from_slice(row);
+            } else {
+                all.extend(std::iter::repeat_n(0, own));
+                *fits = false;
             }
         }
         all.into()

@@ -119,12 +119,11 @@ pub(super) fn put(column: &mut Column, raw: Raw<'_>) -> Taken {
         Raw::Text([]) => column.take_empty(),
         Raw::Text(text) => {
             let mut spare = String::new();
-            match plain(text, &mut spare) {
-                Some(text) => column.take(text),
-                None => {
-                    column.null();
-                    Taken::Wrong
-                }
+            if let Some(text) = plain(text, &mut spare) {
+                column.take(text)
+            } else {
+                column.null();
+                Taken::Wrong
             }
         }
         Raw::List(list) => column.take_list(|column| {

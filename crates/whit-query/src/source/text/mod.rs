@@ -423,12 +423,11 @@ impl Rows {
             notice.shape(Shape::Broken);
         }
         for (target, raw) in found.into_iter().enumerate() {
-            let taken = match raw {
-                Some(raw) => json::put(&mut columns[target], raw),
-                None => {
-                    columns[target].null();
-                    Taken::Missing
-                }
+            let taken = if let Some(raw) = raw {
+                json::put(&mut columns[target], raw)
+            } else {
+                columns[target].null();
+                Taken::Missing
             };
             notice.cell(target, taken);
         }

@@ -69,7 +69,9 @@ impl TextTable {
                 rows.row(line, &mut columns, &mut at);
                 if held > super::BYTES {
                     // Values are of no interest here, and must not pile up.
-                    columns.iter_mut().for_each(|column| drop(column.finish()));
+                    for column in &mut columns {
+                        drop(column.finish());
+                    }
                     held = 0;
                 }
             }

@@ -1,0 +1,240 @@
+//! A question as a mechanism: rows are read after the reservation, summed within their bounds, and given noise.
+
+use super::Tables;
+use super::frame::{self, Frame};
+use super::stored::{Released, ReleasedPart};
+use crate::answer::Cell;
+use crate::bound::Sums;
+use crate::engine::{self, Pass};
+use crate::error::QueryError;
+use crate::plan::{Grain, Kept, Part, Plan, Statistic, What};
+use crate::sanitise::Calibrated;
+use crate::sanitise::statistic::{Noisy, step_of};
+use whit_core::mechanism::range::Bins;
+use whit_core::mechanism::{Mechanism, SanitiseError};
+use whit_core::{Accuracy, Cost, Rung, Sealed};
+use whit_noise::Entropy;
+
+/// One question being answered: a mechanism whose exact statistic is whatever the engine finds.
+///
+/// # Neighbours
+/// Data sets that differ in one unit of the rung. What the unit contributes is bounded as [`crate::plan::Measure`] says, part by part.
+///
+/// # Claim
+/// All that is released together is at most as easy to tell apart as the series of its parts: for each measure, Gaussian
+/// noise over its sensitivity on the rung (or discrete Laplace noise); likewise for the two numbers that tell what caps left out; for keys that
+/// are not public, what [`Keys`](whit_core::mechanism::keys::Keys) costs.
+///
+/// # Why
+/// Composition: each measure and each set of keys is a mechanism of its own on the same rows, chosen before any of them
+/// is seen, except that bounds which are found first decide how values are put on the lattice; the integers that come of it are bounded
+/// alike whatever is found. Values of groups that do not show are dropped afterwards, and the rest is post-processing.
+///
+/// # Tried by
+/// `no_neighbour_moves_a_measure_further_than_planned`, `audited_queries_never_show_more_than_they_claim`.
+pub(super) struct Run<'a> {
+    tables: &'a Tables,
+    plan: &'a Plan,
+    noise: Option<&'a Calibrated>,
+    confidence: f64,
+    seed: u64,
+}
+
+/// A task of the engine that ended early. The words of a panic may hold values of a row, so only its kind is told.
+fn unfinished(error: &tokio::task::JoinError) -> String {
+    let kind = if error.is_panic() { "could not finish the question" } else { "was stopped" };
+    format!("the engine {kind}")
+}
+
+/// How much caps left out, of noisy numbers of rows before and after them, each off by no more than its error.
+fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &Kept, unit: &str) -> String {
+    let Kept { caps, most: counted, .. } = kept;
+    let (before, after) = (before as f64, after as f64);
+    if before <= 2.0 * of_before {
+        return format!("how many rows were left out by {caps} cannot be told: there are too few for the noise");
+    }
+    // Both numbers within their errors, the worst of either: no ratio is linearised.
+    let share = |after: f64, before: f64| (1.0 - after / before).clamp(0.0, 1.0);
+    let (least, most) = (share(after + of_after, before - of_before), share(after - of_after, before + of_before));
+    let percent = |share: f64| format!("{:.*}", usize::from(most - least < 0.01), 100.0 * share);
+    let counted = format!("counting no more than {counted} rows of one {unit}, so it may be more");
+    if least == 0.0 {
+        return format!("no more than about {} % of rows were left out by {caps}, {counted}", percent(most));
+    }
+    let about = percent(share(after, before));
+    format!(
+        "about {about} % of rows were left out by {caps} (between {} and {} %), {counted}",
+        percent(least),
+        percent(most)
+    )
+}
+
+fn engine(error: QueryError) -> SanitiseError {
+    SanitiseError::Engine(error.sentence)
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        tables: &'a Tables,
+        plan: &'a Plan,
+        noise: Option<&'a Calibrated>,
+        confidence: f64,
+        seed: u64,
+    ) -> Self {
+        Self { tables, plan, noise, confidence, seed }
+    }
+
+    fn sums(&self, part: &Part, pass: Pass, found: &[(f64, f64)]) -> Result<Sums, SanitiseError> {
+        // On a thread of the engine's, so that whatever happens to it there comes back as words.
+        let (context, part, found, seed) =
+            (self.tables.warehouse.context().clone(), part.clone(), found.to_vec(), self.seed);
+        let work = async move { engine::sums(&context, &part, pass, &found, seed).await };
+        let done = self.tables.runtime.block_on(self.tables.runtime.spawn(work));
+        done.map_err(|error| SanitiseError::Engine(unfinished(&error)))?.map_err(engine)
+    }
+
+    /// The groups of a part and its exact measures, aligned with them.
+    pub(super) fn exact(&self, part: &Part, found: &[(f64, f64)]) -> Result<(Frame, Vec<Vec<i64>>), SanitiseError> {
+        let plain = self.sums(part, Pass::Plain, found)?;
+        let (frame, mut aligned) = Frame::of(part, &plain).map_err(engine)?;
+        let mut measures = Vec::new();
+        let mut column = 0;
+        for (i, measure) in part.measures.iter().enumerate() {
+            match &measure.what {
+                What::Rows(_) | What::Sum { .. } => {
+                    measures.push(std::mem::take(&mut aligned[column]));
+                    column += 1;
+                }
+                What::Users => {
+                    // What stands in its own place are rows.
+                    measures.push(frame.presence.clone());
+                    column += 1;
+                }
+                What::Distinct { .. } => {
+                    let sums = self.sums(part, Pass::Inner(i), found)?;
+                    measures.extend(frame.align(&sums).map_err(engine)?);
+                }
+                What::Tree { tree, .. } => {
+                    let sums = self.sums(part, Pass::Inner(i), found)?;
+                    let tree = engine::tree_of(tree, found).map_err(engine)?;
+                    measures.push(frame.trees(&sums, &tree)?);
+                }
+            }
+        }
+        Ok((frame, measures))
+    }
+
+    pub(super) fn everything(&self, entropy: &mut dyn Entropy) -> Result<Released, SanitiseError> {
+        let mut released = Released::default();
+        for (number, part) in self.plan.parts.iter().enumerate() {
+            let noise = self.noise.map(|noise| &noise.parts[number]);
+            let mut found = Vec::new();
+            for (i, auto) in part.autos.iter().enumerate() {
+                let noise = noise
+                    .and_then(|noise| noise.ranges.get(i))
+                    .ok_or_else(|| SanitiseError::Engine("a range without noise".to_owned()))?;
+                let sums = self.sums(part, Pass::Range(i), &[])?;
+                let bins = Bins::default();
+                let mut counts = frame::spread(&sums, bins.len())?;
+                noise.add(&mut counts, entropy)?;
+                let range = bins.choose(&counts, noise.deviation(), 0.995)?;
+                let (low, high) = range.as_ref().map_or((-1.0, 1.0), |range| (range.low, range.high));
+                released.notes.push(match &range {
+                    Some(range) => format!(
+                        "bounds of {} found privately: {low} to {high}, which leave out about {:.1} % of the values",
+                        auto.name,
+                        100.0 * range.outside
+                    ),
+                    None => {
+                        format!("no bounds of {} could be found: there are too few values for the noise", auto.name)
+                    }
+                });
+                found.push((low, high));
+            }
+            let (frame, values) = self.exact(part, &found)?;
+            self.sanitised(number, &frame, values, &found, &mut released, entropy)?;
+        }
+        Ok(released)
+    }
+
+    /// Draws a part's noise, and makes of the noisy integers what was asked for.
+    pub(super) fn sanitised(
+        &self,
+        number: usize,
+        frame: &Frame,
+        mut values: Vec<Vec<i64>>,
+        found: &[(f64, f64)],
+        released: &mut Released,
+        entropy: &mut dyn Entropy,
+    ) -> Result<(), SanitiseError> {
+        let part = &self.plan.parts[number];
+        let noise = self.noise.map(|noise| &noise.parts[number]);
+        if let Some(noise) = noise {
+            for (values, law) in values.iter_mut().zip(&noise.measures) {
+                law.add(values, entropy)?;
+            }
+        }
+        let groups: Vec<usize> = match noise.and_then(|noise| noise.keys.as_ref()) {
+            None => (0..frame.groups).collect(),
+            Some(keys) => {
+                let counts: Vec<u64> = frame.presence.iter().map(|&count| count.max(0) as u64).collect();
+                frame::shown(keys, &counts, entropy)?
+            }
+        };
+        let exact = frame::exact_columns(self.tables, part, frame).map_err(engine)?;
+        let noises = noise.map_or(&[][..], |noise| &noise.measures);
+        let kept = part.measures.iter().zip(&values).map(|(measure, values)| match measure.what {
+            What::Tree { .. } => Vec::new(),
+            _ => groups.iter().map(|&group| values[group]).collect(),
+        });
+        let kept = kept.collect();
+        let noisy = Noisy::new(part, noises, values, found, self.confidence);
+        let mut cells = Vec::new();
+        for (i, statistic) in part.statistics.iter().enumerate() {
+            cells.push(match statistic {
+                Statistic::Exact(_) => {
+                    groups.iter().map(|&g| Cell { value: exact[&i][g].clone(), low: None, high: None }).collect()
+                }
+                other => noisy.cells(other, &groups).map_err(engine)?,
+            });
+        }
+        if let (Some(kept), Some(laws)) = (&part.kept, noise.and_then(|noise| noise.kept.as_ref())) {
+            let mut rows = frame.kept;
+            for (rows, law) in rows.iter_mut().zip(laws) {
+                law.add(std::slice::from_mut(rows), entropy)?;
+            }
+            let errors = [0, 1].map(|i: usize| laws[i].within(self.confidence));
+            let unit = if part.grain == Grain::Element { "element" } else { "user" };
+            released.notes.push(left_out(rows, errors, kept, unit));
+        }
+        let keys = frame.rows(&groups).map_err(engine)?;
+        released.parts.push(ReleasedPart { keys, cells, measures: kept, found: found.to_vec() });
+        for (i, law) in noises.iter().enumerate() {
+            released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(step_of(part, i, found))));
+        }
+        released.mechanisms.extend(noise.and_then(|noise| noise.keys.as_ref()).map(|keys| {
+            let counted = if part.grain == Grain::Row { "rows" } else { "users" };
+            format!("keys: a group shows with even chance from {} {counted} on", keys.half())
+        }));
+        Ok(())
+    }
+}
+
+impl Mechanism for Run<'_> {
+    type Exact = ();
+    type Noisy = Released;
+
+    fn cost(&self, rung: &Rung) -> Cost {
+        let charge = self.noise.and_then(|noise| noise.charge.iter().find(|(own, _)| own == rung));
+        charge.map_or(Cost::Everything, |(_, cost)| cost.clone())
+    }
+
+    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<Released>, SanitiseError> {
+        self.everything(entropy).map(Sealed::new)
+    }
+
+    fn accuracy(&self, confidence: f64) -> Accuracy {
+        let first = self.noise.and_then(|noise| noise.parts.first()).and_then(|part| part.measures.first());
+        Accuracy { within: first.map_or(0.0, |noise| noise.within(confidence)), confidence }
+    }
+}
