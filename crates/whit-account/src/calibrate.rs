@@ -186,7 +186,7 @@ fn unreachable(target: Target, what: &'static str, least: String, loss: &Loss) -
     CalibrateError::Unreachable { what, epsilon: target.epsilon, delta: target.delta, least, cost }
 }
 
-/// The most steps, up to 10¹².
+/// As many steps as keep the target, up to 10¹²: to the last one below 100,000, and beyond that all but a hundred-thousandth of them.
 pub fn steps(sampled: &Sampled, target: Target, accountant: Name) -> Result<Calibrated, CalibrateError> {
     const MOST: u64 = 1_000_000_000_000;
     target.check()?;

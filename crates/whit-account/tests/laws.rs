@@ -403,6 +403,17 @@ fn no_extreme_breaks_the_laws() {
     }
 }
 
+/// A number is told under the name of the accountant that proved it, also where one part of it was simply added.
+#[test]
+fn who_proved_a_part_is_named_for_the_whole() {
+    let part = Cost::Concentrated { rho: Rho::new(0.1).unwrap() };
+    let (_, by) = epsilon_by(&part, 1e-5, Name::Pld).unwrap();
+    assert_ne!(by, Name::Pld, "of a zCDP run there is no distribution of losses");
+    let whole = Cost::Series(vec![Cost::Pure { epsilon: eps(60.0) }, part]);
+    let (loss, by) = epsilon_by(&whole, 1e-5, Name::Pld).unwrap();
+    assert!(by != Name::Pld && loss.upper > 60.0, "{loss:?} by {by}");
+}
+
 /// The ε at which 0.01·δ_Gauss(ε; 2) is 1e-5, with 17 of 40 digits.
 const SHOWN_ONCE: f64 = 7.581_279_924_570_114;
 

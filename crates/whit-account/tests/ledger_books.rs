@@ -85,14 +85,6 @@ fn data_that_changed_is_noticed_once_and_each_data_set_for_itself() {
 }
 
 #[test]
-fn what_is_keyed_is_the_same_again_and_another_in_another_ledger() {
-    let books = open("keyed");
-    let again = Books::open(books.path()).unwrap();
-    assert_eq!(books.keyed(b"a file"), again.keyed(b"a file"));
-    assert_ne!(books.keyed(b"a file"), open("keyed-other").keyed(b"a file"));
-}
-
-#[test]
 fn only_a_reservation_without_a_result_is_voided_and_the_reason_is_kept() {
     let mut books = open("void");
     let released = commit(&mut books, "a", 0.5, b"1");
@@ -286,8 +278,13 @@ fn hashes_of_files_are_recalled_while_size_and_time_stay() {
     assert_eq!(books.verify().unwrap().events, 0, "they are no part of the chain");
 }
 
+/// Waits so many milliseconds.
+fn patience(milliseconds: u64) -> Opening {
+    Opening { patience: Duration::from_millis(milliseconds), ..Opening::default() }
+}
+
 fn told(path: &Path) -> (LedgerError, String, String) {
-    let error = Books::open_with(path, Duration::from_millis(50)).unwrap_err();
+    let error = Books::open_as(path, &patience(50)).unwrap_err();
     let (sentence, hint) = (error.to_string(), error.hint().unwrap());
     (error, sentence, hint)
 }
@@ -328,7 +325,7 @@ fn a_ledger_that_another_process_holds_is_waited_for_and_then_named() {
     let path = books.path().to_owned();
     let holder = rusqlite::Connection::open(&path).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut impatient = Books::open_with(&path, Duration::from_millis(200)).unwrap();
+    let mut impatient = Books::open_as(&path, &patience(200)).unwrap();
     let since = Instant::now();
     let budget = budgets(1.0);
     let mut booking = impatient.booking(question("q"), &budget);

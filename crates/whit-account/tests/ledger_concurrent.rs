@@ -106,3 +106,26 @@ fn a_file_that_many_open_at_once_is_made_once() {
         assert_eq!(Books::open(&path).unwrap().verify().unwrap().entries, 8);
     }
 }
+
+/// A ledger is verified as it stood at one moment, with the heads of that moment, however busy others are.
+#[test]
+fn verifying_while_others_write_raises_no_alarm() {
+    let path = folder("verified-meanwhile").join("whit.ledger");
+    let books = Books::open_as(&path, &opening(&path)).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut books = Books::open_as(&path, &opening(&path)).unwrap();
+            books.unsynchronised();
+            for k in 0..100 {
+                let _ = reserve(&mut books, &format!("{k}"), EACH).unwrap();
+            }
+        });
+        let mut events = 0;
+        while !writer.is_finished() {
+            let verified = books.verify().unwrap_or_else(|fault| panic!("{fault}"));
+            assert!(verified.events >= events, "{} after {events}", verified.events);
+            events = verified.events;
+        }
+    });
+    assert_eq!(books.verify().unwrap().events, 100);
+}

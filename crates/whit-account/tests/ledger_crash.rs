@@ -13,12 +13,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use whit_account::ledger::{Books, State, Step, Which};
+use whit_account::ledger::{Books, LedgerError, Opening, State, Step, Which};
 use whit_core::mechanism::{Accuracy, SanitiseError};
 use whit_core::{Cost, Mechanism, Rung, Sealed, release};
 use whit_noise::Entropy;
 
 const ROLE: &str = "WHIT_TEST_LEDGER_CHILD";
+const RESET: &str = "WHIT_TEST_LEDGER_RESET";
 const STEP: &str = "WHIT_TEST_LEDGER_STEP";
 /// Each release costs so much of a budget of 1.
 const EACH: f64 = 1.0 / 4096.0;
@@ -99,10 +100,32 @@ fn child() {
     }
 }
 
+/// With a head far away.
+fn with_away(path: &Path) -> Opening {
+    Opening { witness: Some(path.with_extension("away")), ..Opening::default() }
+}
+
+/// What a child does that begins a ledger anew, until it comes to the step that it is told.
+#[test]
+fn resetting_child() {
+    let Some(path) = std::env::var_os(RESET) else { return };
+    let (path, step) = (Path::new(&path), std::env::var(STEP).unwrap());
+    let stop = move |at: Step| {
+        if format!("{at:?}") == step {
+            wait_for_the_end();
+        }
+    };
+    drop(Books::reset_watched(path, &with_away(path), "the data is new", Some(Box::new(stop))).unwrap());
+}
+
 fn start(path: &Path, step: &str) -> Child {
+    start_as(("child", ROLE), path, step)
+}
+
+fn start_as((test, role): (&str, &str), path: &Path, step: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
-        .env(ROLE, path)
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(role, path)
         .env(STEP, step)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -226,6 +249,43 @@ fn a_hundred_processes_killed_at_any_moment_lose_nothing_and_forget_nothing() {
     promised.check_results(&path);
     println!("{entries} entries, {} committed", promised.committed.len());
     assert!(!promised.committed.is_empty() && entries >= 80, "{entries}");
+}
+
+/// Killed before the new ledger stands, before its heads do, and after: what went is missed until there is a ledger that says why, whichever heads of the old one
+/// are left; and to ask for the same again completes it.
+#[test]
+fn a_ledger_is_begun_anew_with_its_reason_or_not_at_all() {
+    for left in ["both", "beside", "away"] {
+        for step in ["InReset", "BeforeHead", "AfterReset"] {
+            let path = folder(&format!("crash-reset-{left}-{step}")).join("whit.ledger");
+            let opening = with_away(&path);
+            let _ = reserve(&mut Books::open_as(&path, &opening).unwrap(), "7", EACH).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            if left == "beside" {
+                std::fs::remove_dir_all(path.with_extension("away")).unwrap();
+            }
+            if left == "away" {
+                std::fs::remove_file(path.with_extension("ledger.head")).unwrap();
+            }
+            let mut child = start_as(("resetting_child", RESET), &path, step);
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let here = lines.by_ref().map_while(Result::ok).find(|line| line == "here");
+            assert!(here.is_some(), "the child never came to {step}");
+            child.kill().unwrap();
+            child.wait().unwrap();
+            match (step, Books::open_as(&path, &opening)) {
+                ("InReset", Err(LedgerError::Gone { events: 1, .. }))
+                | ("BeforeHead", Err(LedgerError::Unlike { .. }))
+                | ("AfterReset", Ok(_)) => {}
+                (_, opened) => panic!("killed at {step}, with {left} left: {opened:?}"),
+            }
+            drop(Books::reset(&path, &opening, "the data is new").unwrap());
+            let books = Books::open_as(&path, &opening).unwrap();
+            let reasons: Vec<String> = books.decisions().unwrap().into_iter().map(|decided| decided.reason).collect();
+            assert_eq!(reasons, ["begun anew: the data is new"], "killed at {step}, with {left} left");
+            assert_eq!(books.verify().unwrap().events, 1);
+        }
+    }
 }
 
 #[test]

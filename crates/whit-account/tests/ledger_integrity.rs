@@ -4,12 +4,11 @@
 
 mod ledger;
 
-use ledger::{budgets, charge, folder, question, reserve, user};
+use ledger::{budgets, charge, folder, question, reserve};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
-use whit_account::ledger::{Books, Budget, LedgerError, Opening, OperatorLog};
+use whit_account::ledger::{Books, LedgerError, Opening, OperatorLog};
 use whit_core::{Ledger, Progress};
 
 const PAID: f64 = 1.0 / 64.0;
@@ -410,15 +409,56 @@ fn a_head_that_cannot_be_written_stops_a_release() {
     assert_eq!(books.verify().unwrap().events, 5, "what was reserved stays spent");
 }
 
+/// A process that still holds the file could go on writing to what nobody else will ever see.
+#[cfg(unix)]
 #[test]
-fn what_a_charge_takes() {
-    let room = Room::new("time");
-    room.ask(0..1);
+fn nothing_is_told_by_a_ledger_whose_file_went_while_it_was_open() {
+    let went = |name: &str, go: fn(&Path)| {
+        let room = Room::near(name);
+        room.ask(0..2);
+        let mut books = room.open().unwrap();
+        let budget = budgets(1.0);
+        let mut booking = books.booking(question("before"), &budget);
+        let reservation = booking.reserve(&charge(PAID)).unwrap();
+        go(&room.path());
+        assert!(booking.commit(reservation, b"an answer").is_err(), "{name}: it was to be told");
+        assert!(booking.reserve(&charge(PAID)).is_err(), "{name}: it was charged where nobody sees it");
+        let failure = booking.failure().unwrap();
+        assert!(failure.sentence.contains("while it was open"), "{name}: {failure}");
+    };
+    went("removed-open", |path| std::fs::remove_file(path).unwrap());
+    went("replaced-open", |path| {
+        let copy = path.with_extension("copy");
+        std::fs::copy(path, &copy).unwrap();
+        std::fs::rename(copy, path).unwrap();
+    });
+    // And in the moment between the event and its head.
+    let room = Room::near("removed-between");
+    room.ask(0..2);
     let mut books = room.open().unwrap();
-    let budget = [Budget::new("visits", user(), 1.0, 1e-6)];
-    let since = Instant::now();
-    for _ in 0..50 {
-        let _ = books.booking(question("next"), &budget).reserve(&charge(1e-6)).unwrap();
-    }
-    println!("a charge takes {:?}", since.elapsed() / 50);
+    let path = room.path();
+    books.watch_steps(move |at| {
+        if format!("{at:?}") == "BeforeHead" {
+            std::fs::remove_file(&path).unwrap();
+        }
+    });
+    assert!(reserve(&mut books, "three", PAID).is_err());
+    drop(books);
+    assert!(matches!(room.open().unwrap_err(), LedgerError::Gone { events: 4, .. }), "the old head still misses it");
+}
+
+/// To make a file, or to put one in another's place, takes longer than all the rest of a charge, and a disk must be told of it once more.
+#[cfg(unix)]
+#[test]
+fn a_charge_writes_into_files_that_are_there() {
+    use std::os::unix::fs::MetadataExt;
+    let room = Room::new("in-place");
+    room.ask(0..1);
+    let places = || -> BTreeMap<PathBuf, u64> {
+        room.names().into_iter().map(|file| (file.clone(), std::fs::metadata(file).unwrap().ino())).collect()
+    };
+    let before = places();
+    assert_eq!(before.len(), 4, "the ledger, its journal and two heads: {before:?}");
+    room.ask(1..20);
+    assert_eq!(places(), before);
 }

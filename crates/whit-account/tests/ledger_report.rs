@@ -6,7 +6,7 @@ mod ledger;
 
 use ledger::{budgets, charge, folder, question, reserve, user};
 use whit_account::Name;
-use whit_account::ledger::{Account, Books, Budget, CurrencyName, Question, Statement};
+use whit_account::ledger::{Account, Books, Budget, CurrencyName, Question, Statement, Which};
 use whit_core::{Charge, Cost, Ledger, Rho, Rung, Unit};
 
 fn element() -> Unit {
@@ -170,4 +170,25 @@ fn an_empty_ledger_has_nothing_to_tell() {
     // Half of δ is kept for what brings a δ along, so Gaussian noise may not have all of ε at all of δ.
     assert!(told.spent == 0.0 && (0.96..1.0).contains(&told.left.unwrap()), "{told:?}");
     assert_eq!(books.verify().unwrap().events, 0);
+}
+
+/// What was read before is not read again, and what another process wrote since is there at once.
+#[test]
+fn a_report_tells_what_others_wrote_since() {
+    let path = folder("report-since").join("whit.ledger");
+    let (reader, mut writer) = (Books::open(&path).unwrap(), Books::open(&path).unwrap());
+    let budget = budgets(1.0);
+    for k in 1..=3 {
+        let asked = question(&format!("{k}"));
+        let mut booking = writer.booking(asked.clone(), &budget);
+        let reservation = booking.reserve(&charge(0.125)).unwrap();
+        assert_eq!(reader.stored(&asked).unwrap(), None);
+        booking.commit(reservation, b"an answer").unwrap();
+        for books in [&reader, &writer] {
+            assert_eq!(books.stored(&asked).unwrap().unwrap().value, b"an answer");
+            assert_eq!(books.entries(&Which::default()).unwrap().len(), k);
+            let spent = books.spent(&budget[0]).unwrap().spent;
+            assert!((spent - 0.125 * k as f64).abs() < 1e-12, "{spent}");
+        }
+    }
 }

@@ -306,6 +306,21 @@ fn an_export_builds_a_ledger_with_the_same_charges_again() {
     assert!(csv.lines().nth(2).unwrap().contains(",void,visits,alice,SELECT two,\"user (id), replace\",1,"), "{csv}");
 }
 
+/// A preview of data that the ledger has not seen names none, and so does what was built from an export: that is no reason to take one for the other.
+#[test]
+fn a_question_that_names_no_data_finds_nothing() {
+    let path = sample("no-data");
+    let text = exported(&Books::open(&path).unwrap()).unwrap();
+    let mut rebuilt = Books::import(&path.with_extension("rebuilt"), text.as_bytes()).unwrap();
+    let kept = rebuilt.entries(&Which::default()).unwrap().remove(2).fingerprint;
+    assert!(!kept.is_empty(), "an entry says that nobody knows its data");
+    for fingerprint in [String::new(), kept] {
+        let asked = |meaning: &str| Question { fingerprint: fingerprint.clone(), ..question(meaning) };
+        assert_eq!(rebuilt.stored(&asked("three")).unwrap(), None, "`{fingerprint}` finds an answer");
+        assert_eq!(rebuilt.open_reservation(&asked("four")).unwrap(), None, "`{fingerprint}` finds an open entry");
+    }
+}
+
 /// Whoever knows all of the data but one value tries every value: nothing that may be shown says when it was right.
 #[test]
 fn nothing_that_a_ledger_shows_tells_the_fingerprint_of_the_data() {

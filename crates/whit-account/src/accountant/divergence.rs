@@ -2,7 +2,7 @@
 
 use super::Unsupported;
 use super::basic::pure_epsilon_up;
-use super::pair::{Dominating, Parts, Toward, dominating, ln_add, ln_expm1};
+use super::pair::{APART, Dominating, Parts, Toward, dominating, ln_add, ln_expm1};
 pub use super::quadrature::{Direction, reflected, sided};
 use super::quadrature::{INFLATION, Mixture, from_ln_excess, ln_rest};
 use whit_core::Cost;
@@ -113,9 +113,6 @@ pub fn any_elements(alpha: f64, rate: f64, mu: f64) -> f64 {
     from_ln_excess(rate.ln() + ln_expm1(0.5 * alpha * (alpha - 1.0) * mu * mu) + 1e-15, alpha)
 }
 
-/// Means so many deviations apart overlap by less than e^-800.
-const SHOWN: f64 = 80.0;
-
 /// Up to this order a sum is cheaper than an integral.
 const LARGEST_SUM: f64 = 1024.0;
 
@@ -168,10 +165,10 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
     }
     let found = match *pair {
         // With means so far away the coin shows: the integral would find nothing else.
-        Dominating::Reflected { reach, apart } if (reach - apart) / sigma >= SHOWN => {
+        Dominating::Reflected { reach, apart } if (reach - apart) / sigma >= APART => {
             any_elements(alpha, rate, (apart / sigma).next_up())
         }
-        Dominating::Sided { reach } if alpha.fract() != 0.0 && reach / sigma >= SHOWN => {
+        Dominating::Sided { reach } if alpha.fract() != 0.0 && reach / sigma >= APART => {
             any_elements(alpha, rate, (reach / sigma).next_up())
         }
         // D(P‖N(0)) is the larger direction (Mironov, Talwar, Zhang 2019, Theorem 5); a test compares the two.
@@ -187,7 +184,7 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
                 [Direction::Away, Direction::Towards].map(|direction| mixture.divergence(alpha, direction));
             if directions[0] < directions[1] { directions[1] } else { directions[0] + 0.0 * directions[1] } // keeps a NaN
         }
-        Dominating::Revealed { holds, difference } => revealed(holds, difference),
+        Dominating::Revealed { holds } => revealed(holds, 2.0),
     };
     if found.is_nan() { most } else { found.min(most) }
 }
@@ -239,7 +236,8 @@ mod tests {
                 assert!((one.divergence(alpha, direction) / plain - 1.0).abs() < 1e-8);
             }
             let several = step(alpha, &Dominating::Binomial { holds: 6 }, q, sigma);
-            let shown = step(alpha, &Dominating::Revealed { holds: 6, difference: 1.0 }, q, sigma);
+            // Contributions that are 2 apart under twice the noise are 1 apart under the noise itself.
+            let shown = step(alpha, &Dominating::Revealed { holds: 6 }, q, 2.0 * sigma);
             assert!(
                 several <= shown * (1.0 + 1e-8) && several >= step(alpha, &Dominating::Binomial { holds: 5 }, q, sigma)
             );
@@ -296,7 +294,7 @@ mod tests {
             Dominating::Reflected { reach: 1000.0, apart: 2.0 },
             Dominating::Reflected { reach: 1.0, apart: 0.001 },
             Dominating::Binomial { holds: 5 },
-            Dominating::Revealed { holds: 1000, difference: 2.0 },
+            Dominating::Revealed { holds: 1000 },
         ];
         for pair in &pairs {
             for sigma in [0.2, 1.0, 30.0, 1000.0] {

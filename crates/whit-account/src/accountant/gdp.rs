@@ -101,6 +101,26 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<f64, Unsupported> {
     }
 }
 
+/// ε at δ where runs bring a δ of their own along: that is taken away first, and their ε is pure then, since all of it holds but with that probability.
+pub fn epsilon_with_deltas_aside(cost: &Cost, delta: f64) -> Result<f64, Unsupported> {
+    check_delta(delta)?;
+    let (mut aside, mut rest) = (0.0, Vec::new());
+    for (leaf, times) in cost.leaves() {
+        rest.push(match leaf {
+            Cost::Approximate { epsilon, delta } => {
+                aside += delta.get() * times as f64 * (1.0 + 1e-12);
+                Cost::Pure { epsilon }.repeat(times)
+            }
+            other => other.repeat(times),
+        });
+    }
+    let left = (delta - aside) * (1.0 - 1e-12);
+    if left <= 0.0 {
+        return Ok(f64::INFINITY);
+    }
+    epsilon(&Cost::Series(rest), left)
+}
+
 /// δ at ε.
 pub fn delta(cost: &Cost, epsilon: f64) -> Result<f64, Unsupported> {
     check_epsilon(epsilon)?;

@@ -40,14 +40,16 @@ pub enum Dominating {
         /// How many units change at once.
         holds: u64,
     },
-    /// (j, N(j·difference)) against (j, N(0)) with j ~ Binomial(holds, q) in view. It is its own mirror image.
+    /// (j, N(2j)) against (j, N(0)) with j ~ Binomial(holds, q) in view: two neighbours' contributions are as far apart as the clip norm allows. It is its
+    /// own mirror image.
     Revealed {
         /// How many units change at once.
         holds: u64,
-        /// How far apart two neighbours' contributions may be.
-        difference: f64,
     },
 }
+
+/// So many deviations away from the drawn means, the undrawn one tells the coin: the two overlap by less than e^-800.
+pub(crate) const APART: f64 = 80.0;
 
 /// A whole number as a float that is not below it.
 fn count_up(n: u64) -> f64 {
@@ -58,7 +60,7 @@ fn count_up(n: u64) -> f64 {
 /// The pair that dominates a step, row by row of the table in the design.
 ///
 /// At a rate of 1 each pair is plain Gaussian noise at the distance `reach` (`Sided`), `apart` (`Reflected`),
-/// `holds` (`Binomial`) or `holds · difference` (`Revealed`); at a rate of 0 its two laws are equal. Both are handled
+/// `holds` (`Binomial`) or `2 · holds` (`Revealed`); at a rate of 0 its two laws are equal. Both are handled
 /// by what reads the pair, so the answer does not depend on rate and noise.
 ///
 /// # Why
@@ -92,7 +94,7 @@ pub fn dominating(s: &Sampled) -> Result<Dominating, Unsupported> {
         }
         (Draw::Unit, Change::AddRemove) => Dominating::Binomial { holds: s.holds },
         // A coarser change also moves what `difference` takes as fixed, so only the clip norm bounds it.
-        (Draw::Unit, Change::Replace) => Dominating::Revealed { holds: s.holds, difference: 2.0 },
+        (Draw::Unit, Change::Replace) => Dominating::Revealed { holds: s.holds },
         (Draw::User { elements }, Change::AddRemove) if s.holds == elements => {
             Dominating::Sided { reach: reach(elements) }
         }
@@ -122,7 +124,7 @@ impl Dominating {
             Self::Sided { reach } => reach,
             Self::Reflected { apart, .. } => apart,
             Self::Binomial { holds } => count_up(holds),
-            Self::Revealed { holds, difference } => count_up(holds) * difference,
+            Self::Revealed { holds } => 2.0 * count_up(holds),
         }
     }
 }
@@ -153,10 +155,9 @@ pub fn step_delta(pair: &Dominating, rate: f64, sigma: f64, epsilon: f64) -> f64
         }
         Dominating::Reflected { reach, apart } => reflected_delta(reach / sigma, apart / sigma, rate, epsilon),
         Dominating::Binomial { holds } => binomial_delta(holds, rate, sigma, epsilon),
-        Dominating::Revealed { holds, difference } => {
+        Dominating::Revealed { holds } => {
             let drawn = Parts::of(holds, rate, Toward::Up);
-            let all =
-                drawn.weighted.iter().map(|&(j, weight)| weight * gaussian_delta(epsilon, difference * j / sigma));
+            let all = drawn.weighted.iter().map(|&(j, weight)| weight * gaussian_delta(epsilon, 2.0 * j / sigma));
             (drawn.missing + all.sum::<f64>()).min(1.0)
         }
     }
@@ -417,7 +418,7 @@ mod tests {
             (Poisson, Unit, AddRemove, 1, Dominating::Sided { reach: 1.0 }),
             (Poisson, Unit, Replace, 1, Dominating::Reflected { reach: 1.0, apart: 1.5 }),
             (Poisson, Unit, AddRemove, 4, Dominating::Binomial { holds: 4 }),
-            (Poisson, Unit, Replace, 4, Dominating::Revealed { holds: 4, difference: 2.0 }),
+            (Poisson, Unit, Replace, 4, Dominating::Revealed { holds: 4 }),
             (Poisson, user, AddRemove, 1, Dominating::Reflected { reach: 5.0, apart: 1.0 }),
             (Poisson, user, Replace, 1, Dominating::Reflected { reach: 5.0, apart: 1.5 }),
             (Poisson, user, Replace, 3, Dominating::Reflected { reach: 5.0, apart: 6.0 }),
@@ -466,6 +467,50 @@ mod tests {
                 let exact = exact.unwrap_or(f64::midpoint(high, low));
                 assert!(low <= exact + 1e-12 && exact <= high + 1e-12, "{trials} at {q}, {t}: {low}, {exact}, {high}");
             }
+        }
+    }
+
+    /// Where not even all probabilities are looked at: Bernstein's bound against the tails themselves, which a million trials still have.
+    #[test]
+    fn parts_by_bernstein_stand_on_their_side_of_the_true_tails() {
+        for (trials, q) in [(1_u64 << 19, 0.5), (1_000_000, 0.7), (1 << 20, 0.1), (1 << 20, 0.5), (1 << 20, 0.9)] {
+            let (mean, deviation) = (trials as f64 * q, (trials as f64 * q * (1.0 - q)).sqrt());
+            assert!(deviation > WIDEST, "{trials} at {q} are looked at one by one");
+            let (law, _) = binomial(trials, q);
+            let [up, down] = [Toward::Up, Toward::Down].map(|toward| Parts::of(trials, q, toward));
+            let above = |law: &[(f64, f64)], j: f64| -> f64 { law.iter().filter(|p| p.0 > j).map(|p| p.1).sum() };
+            let below = |law: &[(f64, f64)], j: f64| -> f64 { law.iter().filter(|p| p.0 <= j).map(|p| p.1).sum() };
+            for i in -80..=80 {
+                let t = f64::from(i) * 0.45; // a tail of 36 deviations is still a number
+                let j = mean + t * deviation;
+                let tails = [
+                    (above(&up.weighted, j) + up.missing, above(&law, j)),
+                    (below(&down.weighted, j) + down.missing, below(&law, j)),
+                ];
+                for (bound, truth) in tails {
+                    assert!(bound >= truth * (1.0 - 1e-9), "{trials} at {q}, {t}: {bound} below {truth}");
+                    assert!(t.abs() > 6.0 || bound <= 1000.0 * truth, "{trials} at {q}, {t}: {bound} for {truth}");
+                }
+            }
+            // Each law as a whole is less than two deviations off.
+            let average = |parts: &Parts| parts.weighted.iter().map(|part| part.0 * part.1).sum::<f64>();
+            for off in [average(&up) - mean, mean - average(&down)] {
+                assert!((0.0..2.0 * deviation).contains(&off), "{trials} at {q}: {off}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_million_units_at_once_cost_no_less_than_the_exact_sum_and_hardly_more() {
+        let (holds, rate, sigma) = (1_u64 << 20, 0.5, 1e6);
+        for epsilon in [0.0, 0.3, 1.0, 3.0] {
+            let exact: f64 = binomial(holds, rate)
+                .0
+                .iter()
+                .map(|&(j, weight)| weight * gaussian_delta(epsilon, 2.0 * j / sigma))
+                .sum();
+            let found = step_delta(&Dominating::Revealed { holds }, rate, sigma, epsilon);
+            assert!(found >= exact * (1.0 - 1e-9) && found <= 1.05 * exact, "ε = {epsilon}: {found} for {exact}");
         }
     }
 
@@ -567,7 +612,7 @@ mod tests {
             Dominating::Reflected { reach: 30.0, apart: 2.0 },
             Dominating::Reflected { reach: 1.0, apart: 0.01 },
             Dominating::Binomial { holds: 7 },
-            Dominating::Revealed { holds: 7, difference: 2.0 },
+            Dominating::Revealed { holds: 7 },
         ];
         let rates = [0.0, 1e-9, 1e-4, 0.01, 0.3, 0.999, 1.0];
         for pair in &pairs {

@@ -2,7 +2,7 @@
 
 use super::refusal;
 use crate::accountant::Unsupported;
-use crate::filter::{Currency, Filter};
+use crate::filter::{Currency, Filter, Refused};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use whit_core::{Change, Charge, Cost, Kind, Refusal, Unit};
@@ -133,21 +133,32 @@ pub struct Fit {
     pub refusal: Option<Refusal>,
 }
 
-/// How a charge stands to a budget of which this much was used. The filter stays as it was: an entry is added when it is read back, so that all sums are
-/// made in one way. A budget for a unit of which the charge says nothing is for the caller to refuse.
+/// How a charge stands to a budget of which this much was used. A budget for a unit of which the charge says nothing is for the caller to refuse.
 pub(super) fn fit(budget: &Budget, filter: &mut Filter, charge: &Charge) -> Fit {
-    let mark = filter.mark();
-    let costs = costs_for(&budget.unit, charge);
-    let refused = costs.into_iter().find_map(|cost| filter.charge(cost).err().map(|refused| (refused, cost)));
-    let refusal = refused.map(|(refused, cost)| {
+    let refusal = refused(budget, filter, charge, |refused, cost, filter| {
         let unit = match &budget.analyst {
             Some(analyst) => format!("{} for {analyst}", budget.unit),
             None => budget.unit.to_string(),
         };
         refusal(refused, unit, filter, cost)
     });
-    filter.restore(mark);
     Fit { budget: budget.clone(), left: filter.left(), refusal }
+}
+
+/// A filter's "no" to the first cost of a charge that does not fit, if there is one, as `say` puts it: it sees the filter with the costs before that one. The
+/// filter stays as it was: an entry is added when it is read back, so that all sums are made in one way.
+pub(super) fn refused<T>(
+    budget: &Budget,
+    filter: &mut Filter,
+    charge: &Charge,
+    say: impl FnOnce(Refused, &Cost, &Filter) -> T,
+) -> Option<T> {
+    let mark = filter.mark();
+    let costs = costs_for(&budget.unit, charge);
+    let no = costs.into_iter().find_map(|cost| filter.charge(cost).err().map(|refused| (refused, cost)));
+    let said = no.map(|(refused, cost)| say(refused, cost, filter));
+    filter.restore(mark);
+    said
 }
 
 /// What a charge costs a unit: at its own rung, or at a rung whose unit contains it; empty where the charge says nothing of it.

@@ -99,6 +99,8 @@ pub(super) struct Seen {
     pub(super) decisions: Vec<Decision>,
     /// How often something was voided, after which sums must be made anew.
     pub(super) voids: u64,
+    /// By which event an entry was committed.
+    pub(super) commits: BTreeMap<u64, u64>,
     charges: Once<Charge>,
     budgets: Once<Vec<Budget>>,
 }
@@ -111,6 +113,7 @@ impl Default for Seen {
             entries: Vec::new(),
             decisions: Vec::new(),
             voids: 0,
+            commits: BTreeMap::new(),
             charges: Once::default(),
             budgets: Once::default(),
         }
@@ -132,6 +135,20 @@ impl Seen {
         let head = walk(connection, self.head, false, |event| Ok(self.take(event)?))?;
         check_head(head, says)?;
         Ok(())
+    }
+
+    /// Whether the file ends where this does, so that there is nothing to read. Rows before the last are not looked at again.
+    pub(super) fn is_all(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        let sql = "SELECT sequence, hash FROM events ORDER BY sequence DESC LIMIT 1";
+        let last: Option<(i64, Vec<u8>)> =
+            connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let ends = match last {
+            Some((sequence, hash)) => {
+                sequence as u64 == self.head.events && hash.as_slice() == self.head.hash().as_bytes().as_slice()
+            }
+            None => self.head.events == 0,
+        };
+        Ok(ends && read_head(connection)? == Some(self.head))
     }
 
     /// Whether no head outside of the file need know of it: it is empty, or was just brought up to date.
@@ -174,7 +191,10 @@ impl Seen {
                     }
                     open.progress = Some(next);
                 }
-                (Kind::Commit, _) => open.state = State::Committed { time },
+                (Kind::Commit, _) => {
+                    open.state = State::Committed { time };
+                    self.commits.insert(entry, head.events);
+                }
                 _ => return Err(fault("reason", "is no text".to_owned())),
             }
             self.voids += u64::from(kind == Kind::Void);

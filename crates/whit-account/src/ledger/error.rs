@@ -79,6 +79,14 @@ pub enum LedgerError {
         /// How they differ.
         what: String,
     },
+    /// A head outside of the file, or the folder of those far away, cannot be read or written.
+    #[error("`{}`, where a head of the ledger is kept, cannot be read or written: {why}", path.display())]
+    Head {
+        /// The head, or its folder.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
     /// The disk is full, or failed.
     #[error("the ledger `{}` could not be written: {why}", path.display())]
     Disk {
@@ -205,7 +213,7 @@ impl LedgerError {
             Self::Changed(_) => {
                 "nothing more is released by it: take the file from a backup, or find out who changed it with `whit ledger verify`".to_owned()
             }
-            Self::Disk { path, .. } if path.extension().is_none_or(|ending| ending == "head") => {
+            Self::Head { .. } => {
                 "see to it that it can be written, or name another folder for heads with `WHIT_STATE`; what was reserved stays spent".to_owned()
             }
             Self::Disk { .. } => "make room and ask again; what was reserved stays spent".to_owned(),

@@ -7,6 +7,7 @@ use super::chain::{Event, Fault, Head, Kind, New, Stop, append, check_head, read
 use super::entry::{Seen, read_progress, write_progress};
 use super::error::LedgerError;
 use super::format::{VERSION, genesis, hex, read_budgets, read_charge, time_text, unhex, write_budgets, write_charge};
+use super::secret::UNKNOWN;
 use super::sqlite::Books;
 use rusqlite::types::Value;
 use serde::{Deserialize, Serialize};
@@ -254,7 +255,7 @@ fn values(line: &Line) -> Result<(Kind, Vec<Value>), String> {
                 text("analyst", &line.analyst)?,
                 text("question", &line.question)?,
                 Value::Blob(meaning),
-                Value::Text(String::new()), // no data has it
+                Value::Text(UNKNOWN.to_owned()),
                 line.partition.clone().map_or(Value::Null, Value::Text),
                 Value::Text(write_charge(&read_charge(&charge.to_string())?)?),
                 Value::Text(write_budgets(&budgets.iter().collect::<Vec<_>>())?),

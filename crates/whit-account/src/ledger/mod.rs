@@ -24,8 +24,21 @@
 //! | `whit.ledger.log` | [`OperatorLog`]: what the owner must see and the analyst must not |
 //!
 //! All are made with mode 0600. A second head may stand [far away](Opening::witness), for the case that all of these go at once.
-//! A file that is gone, cut, rolled back to an older copy, or changed in any byte that holds something is an error when the ledger is next opened, used or
-//! verified. An owner who knows why [accepts](Books::accept) the ledger as it stands, or [begins anew](Books::reset); both are kept.
+//! A file that is gone, cut, rolled back to an older copy, or changed in any byte that holds something is an error when the ledger is next opened or verified; who
+//! has it open already reads only what is new. An owner who knows why [accepts](Books::accept) the ledger as it stands, or [begins anew](Books::reset); both are kept.
+//!
+//! # What happens when
+//! | | |
+//! |---|---|
+//! | a process is killed | before an event's commit: as if it had never been. After it: it is booked, nobody was told, and the next to open or write brings the heads up to date |
+//! | many processes write | one at a time, each after it has read what the others wrote. Who waits longer than its patience is told so; what it had reserved stays spent |
+//! | the disk is full, or a folder cannot be written | nothing is told. What came as far as the main file stays booked, and the heads follow when they can |
+//! | the file goes, or another takes its place, while it is open | who has it open says so instead of telling anything; who opens it next is told that it is gone, or unlike its head |
+//! | a file goes, or an older copy comes back, while nobody has it open | an error, as above, unless all files that could know went or came back together |
+//! | the clock jumps | times in reports jump with it. No order, sum or limit hangs on the clock |
+//! | making a ledger is interrupted | there is none, or an empty one |
+//! | [`reset`](Books::reset) or [`accept`](Books::accept) is | the old refusal stays until the reason stands in the chain and the heads follow from it; to ask again completes it |
+//! | [`import`](Books::import) is | an empty file, or a whole ledger whose head does not know of it and which is refused: remove it, and import again |
 //!
 //! # What this cannot find
 //! Whoever may write all of these files can write all of them anew: every hash from a changed record on, and every head. A chain without a signature
@@ -41,6 +54,7 @@ mod format;
 mod log;
 pub mod memory;
 mod open;
+mod remembered;
 mod report;
 mod secret;
 mod sqlite;
@@ -71,7 +85,12 @@ fn refusal(refused: Refused, unit: String, filter: &Filter, cost: &Cost) -> Refu
     match refused {
         Refused::Short { asked, left, delta } => {
             let available = filter.available(cost);
-            Refusal { asked: told(asked, delta, f64::ceil), left: told(left, delta, f64::floor), unit, available }
+            Refusal {
+                asked: told(asked, delta, Rounding::Up),
+                left: told(left, delta, Rounding::Down),
+                unit,
+                available,
+            }
         }
         Refused::Aside { asked, left } => {
             let (asked, left) = (format!("δ = {asked:.3e} of its own"), format!("δ = {left:.3e}"));
@@ -79,19 +98,30 @@ fn refusal(refused: Refused, unit: String, filter: &Filter, cost: &Cost) -> Refu
         }
         Refused::Unsupported(why) => {
             let asked = format!("what this budget cannot count ({why})");
-            Refusal { asked, left: told(filter.left(), filter.delta(), f64::floor), unit, available: None }
+            Refusal { asked, left: told(filter.left(), filter.delta(), Rounding::Down), unit, available: None }
         }
     }
 }
 
-/// ε at δ in words: five digits, as in every report, so that the same number reads the same everywhere. What is left is never told as more, nor what is asked as less.
-fn told(epsilon: f64, delta: f64, round: fn(f64) -> f64) -> String {
+/// Which way a number is rounded where it is told: what is left is never told as more, nor what is asked as less.
+#[derive(Debug, Clone, Copy)]
+enum Rounding {
+    Up,
+    Down,
+}
+
+/// ε at δ in words: five digits, as in every report, so that the same number reads the same everywhere.
+fn told(epsilon: f64, delta: f64, rounding: Rounding) -> String {
+    /// So that 0.1 in binary stays 0.1.
+    const HAIR: f64 = 1e-12;
     let epsilon = if epsilon.is_finite() && epsilon > 0.0 {
         let digits = (4 - epsilon.log10().floor() as i32).clamp(0, 15);
         let scale = 10_f64.powi(digits);
-        // A hair, so that 0.1 in binary stays 0.1.
-        let hair = if round(0.5) == 0.0 { 1e-12 } else { -1e-12 };
-        let text = format!("{:.*}", digits as usize, round(epsilon * (1.0 + hair) * scale) / scale);
+        let scaled = match rounding {
+            Rounding::Up => (epsilon * (1.0 - HAIR) * scale).ceil(),
+            Rounding::Down => (epsilon * (1.0 + HAIR) * scale).floor(),
+        };
+        let text = format!("{:.*}", digits as usize, scaled / scale);
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     } else {
         format!("{epsilon}")
@@ -105,14 +135,14 @@ mod tests {
 
     #[test]
     fn a_refusal_speaks_in_short_numbers_that_err_on_the_safe_side() {
-        for round in [f64::floor, f64::ceil] {
+        for round in [Rounding::Down, Rounding::Up] {
             assert_eq!(told(0.1, 0.0, round), "ε = 0.1");
             assert_eq!(told(0.3 - 0.2, 0.0, round), "ε = 0.1");
             assert_eq!(told(f64::INFINITY, 1e-6, round), "ε = inf at δ = 1e-6");
             assert_eq!(told(120.0, 0.0, round), "ε = 120");
             assert_eq!(told(0.0, 0.0, round), "ε = 0");
         }
-        assert_eq!(told(1.234_567, 1e-6, f64::floor), "ε = 1.2345 at δ = 1e-6");
-        assert_eq!(told(1.234_567, 1e-6, f64::ceil), "ε = 1.2346 at δ = 1e-6");
+        assert_eq!(told(1.234_567, 1e-6, Rounding::Down), "ε = 1.2345 at δ = 1e-6");
+        assert_eq!(told(1.234_567, 1e-6, Rounding::Up), "ε = 1.2346 at δ = 1e-6");
     }
 }

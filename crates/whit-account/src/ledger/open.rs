@@ -1,13 +1,13 @@
 //! Opening a ledger, making one, and bringing an old one up to date.
 
-use super::chain::{Kind, New, append};
+use super::chain::{Head, Kind, New, append};
 use super::entry::{Seen, UPGRADED};
 use super::error::LedgerError;
 use super::format::{APPLICATION, SCHEMA, SINCE_2, UNTIL_1, VERSION, genesis};
 use super::secret::Secret;
 use super::sqlite::{Books, Denied, NOW, Step};
 use super::watch::Watches;
-use super::witness::{Standing, Witness, private_file};
+use super::witness::{Standing, Witness, file_at, private_file};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,9 @@ impl Default for Opening {
         Self { patience: Duration::from_secs(30), witness: None }
     }
 }
+
+/// How the first event of a ledger begins that was begun anew.
+const BEGUN: &str = "begun anew: ";
 
 /// Whose word counts where a ledger and its heads differ.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,11 +82,6 @@ impl Books {
         Self::open_as(path, opening)
     }
 
-    /// Opens or makes the ledger in this file, and waits at most so long whenever another process holds it.
-    pub fn open_with(path: &Path, patience: Duration) -> Result<Self, LedgerError> {
-        Self::open_as(path, &Opening { patience, ..Opening::default() })
-    }
-
     /// Opens or makes the ledger in this file.
     ///
     /// One that is not as its heads say is an error, and so is one that they know and that is gone: see [`accept`](Self::accept) and [`reset`](Self::reset).
@@ -104,7 +102,9 @@ impl Books {
             return Err(LedgerError::Missing(path.to_owned()));
         }
         let mut books = Self::connect(path, opening, Trust::File)?;
+        let transaction = books.connection.unchecked_transaction().map_err(|error| books.explain(&error))?;
         books.replay(None)?;
+        drop(transaction);
         let differed = match books.look(|books| books.standing().map_err(Denied::Failed)) {
             Ok(_) => String::new(),
             Err(denied) => format!(" ({})", LedgerError::from(denied)),
@@ -116,31 +116,81 @@ impl Books {
         let ended = if noted.is_ok() { "COMMIT" } else { "ROLLBACK" };
         let ended = books.connection.execute_batch(ended).map_err(|error| books.explain(&error));
         noted.and(ended)?;
-        books.read_on()?;
-        books.witness.forget()?;
-        books.witness.write(books.secret.ledger, books.seen.head)?;
+        books.take_heads()?;
         Ok(books)
     }
 
     /// Begins anew where a ledger was and is gone: for an owner who knows why. The reason is the first thing in it.
+    ///
+    /// The new ledger and its reason are one transaction, and what is known of the old one is forgotten after that. So whenever this is interrupted, either
+    /// nothing has changed, or a ledger stands there that says why it was begun and is refused for the old one's head: to ask for the same again completes it.
     pub fn reset(path: &Path, opening: &Opening, reason: &str) -> Result<Self, LedgerError> {
-        let reason = given(reason)?;
-        if std::fs::metadata(path).map_or(0, |about| about.len()) > 0 {
-            let why = "there is a file; move it away first, and its journal, to begin anew".to_owned();
-            return Err(LedgerError::Unwritable { path: path.to_owned(), why });
+        Self::reset_watched(path, opening, reason, None)
+    }
+
+    /// The same; a test is called at its steps.
+    #[doc(hidden)]
+    pub fn reset_watched(
+        path: &Path,
+        opening: &Opening,
+        reason: &str,
+        hook: Option<Box<dyn FnMut(Step) + Send>>,
+    ) -> Result<Self, LedgerError> {
+        let begun = format!("{BEGUN}{}", given(reason)?);
+        let there = std::fs::metadata(path).is_ok_and(|about| about.len() > 0);
+        let in_the_way = || LedgerError::Unwritable {
+            path: path.to_owned(),
+            why: "there is a file; move it away first, and its journal, to begin anew".to_owned(),
+        };
+        let (mut books, found) = match Self::attach(path, opening, Trust::File) {
+            Err(LedgerError::NotALedger { .. } | LedgerError::Damaged { .. } | LedgerError::Newer { .. }) if there => {
+                return Err(in_the_way());
+            }
+            attached => attached?,
+        };
+        match found {
+            Found::Empty => {}
+            // An earlier attempt came so far, and nothing was charged since.
+            Found::Version(VERSION) if matches!(books.has_only_begun(), Ok(true)) => {}
+            Found::Version(_) => return Err(in_the_way()),
         }
-        let mut books = Self::connect(path, opening, Trust::File)?;
-        books.settle()?;
-        books.begin()?;
-        let noted = books
-            .catch_up_to_write()
-            .and_then(|()| books.append(Kind::Note, 0, &[Value::Text(format!("begun anew: {reason}"))]));
-        books.end(noted.map_err(Denied::Failed), Step::InCommit, Step::AfterCommit)?;
+        books.hook = hook;
+        books.prepare(found, Trust::File, Some(&begun))?;
+        books.at(Step::BeforeHead);
+        books.take_heads()?;
+        books.at(Step::AfterReset);
+        if books.seen.decisions.iter().all(|decision| decision.reason != begun) {
+            books.begin()?;
+            let noted = books.catch_up_to_write().and_then(|()| books.append(Kind::Note, 0, &[Value::Text(begun)]));
+            books.end(noted.map_err(Denied::Failed), Step::InCommit, Step::AfterCommit)?;
+        }
         Ok(books)
     }
 
-    /// Opens or makes the file, and does not look at what it says.
+    /// Whether nothing stands in it but that it was begun anew.
+    fn has_only_begun(&self) -> Result<bool, LedgerError> {
+        let seen = self.read()?;
+        let begun = seen.decisions.first().is_some_and(|first| first.reason.starts_with(BEGUN));
+        Ok(begun && seen.head.events == 1)
+    }
+
+    /// Has the heads say what the file says, whatever they said before, and forgets those of other ledgers that stood in this file. Nobody writes meanwhile.
+    fn take_heads(&mut self) -> Result<(), LedgerError> {
+        self.begin()?;
+        let taken = self.read_on().and_then(|()| self.witness.replace(self.secret.ledger, self.seen.head));
+        let ended = self.connection.execute_batch("ROLLBACK").map_err(|error| self.explain(&error));
+        taken.and(ended)
+    }
+
+    /// Opens or makes the ledger, and does not look at what it says.
     fn connect(path: &Path, opening: &Opening, trust: Trust) -> Result<Self, LedgerError> {
+        let (mut books, found) = Self::attach(path, opening, trust)?;
+        books.prepare(found, trust, None)?;
+        Ok(books)
+    }
+
+    /// Opens or makes the file, and says what it is. Nothing is written into it: a file that is not ours stays as it is.
+    fn attach(path: &Path, opening: &Opening, trust: Trust) -> Result<(Self, Found), LedgerError> {
         let explain = |error: &rusqlite::Error| LedgerError::from_sqlite(error, path, opening.patience);
         let unwritable = |why: String| LedgerError::Unwritable { path: path.to_owned(), why };
         if path.is_dir() {
@@ -157,34 +207,41 @@ impl Books {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(|error| explain(&error))?;
         connection.busy_timeout(opening.patience).map_err(|error| explain(&error))?;
-        let mut books = Self {
+        let books = Self {
             connection,
             path: path.to_owned(),
             patience: opening.patience,
+            file: file_at(path),
             secret: Secret::new(),
             witness,
             seen: Seen::default(),
             watches: Watches::default(),
             hook: None,
         };
-        // Looked at before anything is written: a file that is not ours stays as it is.
         let found = books.look_at_file()?;
-        books.keep_journal()?;
+        Ok((books, found))
+    }
+
+    /// Makes the tables, or brings them up to date, and reads the secret.
+    fn prepare(&mut self, found: Found, trust: Trust, begun: Option<&str>) -> Result<(), LedgerError> {
+        self.keep_journal()?;
         match found {
-            Found::Empty => books.create(trust)?,
-            Found::Version(1) => books.upgrade(trust)?,
+            Found::Empty => self.create(trust, begun)?,
+            Found::Version(1) => self.upgrade(trust)?,
             Found::Version(_) => {}
         }
-        match (books.read_secret()?, trust) {
-            (Some(secret), _) => books.secret = secret,
+        match (self.read_secret()?, trust) {
+            (Some(secret), _) => self.secret = secret,
             // With another secret nothing that was released is found again by its data; nothing that was charged is forgotten.
-            (None, Trust::File) => insert_secret(&books.connection, &books.secret).map_err(|error| explain(&error))?,
+            (None, Trust::File) => {
+                insert_secret(&self.connection, &self.secret).map_err(|error| self.explain(&error))?;
+            }
             (None, Trust::Heads) => {
                 let what = "its secret was changed after it was written".to_owned();
-                return Err(LedgerError::Damaged { path: path.to_owned(), what });
+                return Err(LedgerError::Damaged { path: self.path.clone(), what });
             }
         }
-        Ok(books)
+        Ok(())
     }
 
     /// What the file is; refuses one that another program, or a later version, has made.
@@ -245,7 +302,8 @@ impl Books {
         self.connection.execute_batch("PRAGMA synchronous = EXTRA").map_err(|error| self.explain(&error))
     }
 
-    fn create(&mut self, trust: Trust) -> Result<(), LedgerError> {
+    /// Makes the tables and, where a ledger is begun anew, its first event, which says why.
+    fn create(&mut self, trust: Trust, begun: Option<&str>) -> Result<(), LedgerError> {
         let explain = |error: rusqlite::Error| LedgerError::from_sqlite(&error, &self.path, self.patience);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         let tables: i64 =
@@ -259,12 +317,20 @@ impl Books {
                 transaction.execute_batch(SINCE_2)?;
                 transaction.execute("INSERT INTO head VALUES (1, 0, ?1)", [genesis().as_bytes().as_slice()])?;
                 insert_secret(&transaction, &self.secret)?;
+                if let Some(reason) = begun {
+                    note(&transaction, Head::start(), reason)?;
+                }
                 transaction
                     .execute_batch(&format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"))
             };
             create().map_err(explain)?;
-            // Heads of a ledger of which nothing was ever asked, or that its owner has given up.
-            self.witness.forget()?;
+            if trust == Trust::Heads {
+                // They are of a ledger of which nothing was ever asked, so nothing is lost if we end here.
+                self.witness.forget()?;
+            }
+            if let Some(hook) = self.hook.as_mut().filter(|_| begun.is_some()) {
+                hook(Step::InReset);
+            }
         }
         transaction.commit().map_err(explain)?;
         match self.look_at_file()? {
@@ -292,13 +358,14 @@ impl Books {
                 transaction.execute_batch(SINCE_2)?;
                 insert_secret(&transaction, &self.secret)?;
                 // It has no head yet. That the chain ends with this event says that it need not have one.
-                let time = transaction.query_row(NOW, [], |row| row.get(0))?;
-                let values = [Value::Text(UPGRADED.to_owned())];
-                append(&transaction, seen.head, &New { kind: Kind::Note, entry: 0, time, values: &values })?;
+                note(&transaction, seen.head, UPGRADED)?;
                 transaction.execute_batch(&format!("PRAGMA user_version = {VERSION};"))
             };
             upgrade().map_err(explain)?;
-            self.witness.forget()?;
+            if trust == Trust::Heads {
+                // As when one is made. An owner who takes the ledger as it stands has the heads written anew after this.
+                self.witness.forget()?;
+            }
             #[cfg(unix)]
             {
                 use std::os::unix::fs::PermissionsExt;
@@ -318,6 +385,13 @@ impl Books {
         let found = self.connection.query_row("SELECT ledger, key, sound FROM secret", [], read).optional();
         found.map(Option::flatten).map_err(|error| self.explain(&error))
     }
+}
+
+/// Appends what was decided about the ledger as a whole.
+fn note(connection: &Connection, after: Head, reason: &str) -> rusqlite::Result<Head> {
+    let time = connection.query_row(NOW, [], |row| row.get(0))?;
+    let values = [Value::Text(reason.to_owned())];
+    append(connection, after, &New { kind: Kind::Note, entry: 0, time, values: &values })
 }
 
 fn insert_secret(connection: &Connection, secret: &Secret) -> rusqlite::Result<()> {

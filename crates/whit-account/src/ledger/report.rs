@@ -104,12 +104,12 @@ pub struct Reaccounted {
 impl Books {
     /// The entries, in order.
     pub fn entries(&self, which: &Which) -> Result<Vec<Entry>, LedgerError> {
-        Ok(self.read()?.entries.into_iter().filter(|entry| which.takes(entry)).collect())
+        Ok(self.read()?.entries.iter().filter(|entry| which.takes(entry)).cloned().collect())
     }
 
     /// What the owner decided about the ledger as a whole, in order.
     pub fn decisions(&self) -> Result<Vec<super::Decision>, LedgerError> {
-        Ok(self.read()?.decisions)
+        Ok(self.read()?.decisions.clone())
     }
 
     /// The budgets that were in force last, for each data set, unit and analyst.
@@ -147,7 +147,8 @@ impl Books {
 
     /// What was spent of one budget, and what is left.
     pub fn spent(&self, budget: &Budget) -> Result<Account, LedgerError> {
-        kept(&self.read()?, &mut Watches::default(), budget)
+        let seen = self.read()?;
+        kept(&seen, &mut Watches::default(), budget)
     }
 
     /// ε over time: one moment for every entry that was charged to the budget, and one for every one that was voided.

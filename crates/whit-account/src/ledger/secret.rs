@@ -8,6 +8,9 @@ use super::chain::Head;
 use super::format::hex;
 use whit_noise::{Entropy, Os};
 
+/// What stands where a ledger's own fingerprint would, in entries that were built from an export: nobody knows of which data they were. No question has it.
+pub(super) const UNKNOWN: &str = "unknown";
+
 /// The secret of one ledger, and the name by which the ledger is known elsewhere.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Secret {

@@ -4,12 +4,13 @@ use super::budget::{Budget, Fit, costs_for, fit};
 use super::chain::{Fault, Head, Kind, New, Stop, append, read_head};
 use super::entry::{Entry, Seen, State, write_progress};
 use super::error::LedgerError;
-use super::format::{digest, genesis, meaning_hash, read_charge, write_budgets, write_charge};
-use super::secret::Secret;
+use super::format::{digest, genesis, hex, meaning_hash, write_budgets, write_charge};
+use super::secret::{Secret, UNKNOWN};
 use super::watch::{Watches, units_of};
-use super::witness::{Standing, Witness};
+use super::witness::{Standing, Witness, file_at};
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub enum Step {
     InProgress,
     AfterProgress,
     BeforeHead,
+    InReset,
+    AfterReset,
 }
 
 /// The durable ledger: one SQLite file, which many processes may write to at once.
@@ -71,6 +74,22 @@ pub enum Step {
 /// the process, the system and the power, as far as the disk keeps its word. It belongs on a local disk: many network file systems do not keep SQLite's locks.
 /// Each reservation looks, in one immediate transaction, at everything that was ever charged to the budgets in question, so no two
 /// processes can spend the same ε. A reservation whose work never finished stays spent until the owner [voids](Books::void) it.
+///
+/// # What an event waits for
+/// A release is two events: the charge is booked before anything is drawn, and the result before it is told. Each waits for the disk seven times
+/// (six without a head far away), and each time has its reason:
+///
+/// | what | without it, after the power fails |
+/// |---|---|
+/// | the journal's pages | its header may vouch for pages that never came |
+/// | the folder that names the journal | the journal may be missing. Ours stays, but SQLite asks for this whenever it opens one, and there is no way to decline |
+/// | the journal's header | a main file that is half written cannot be taken back |
+/// | the main file | the journal may be void before what it guards has come |
+/// | the journal's void header | the event may be taken back after it was told |
+/// | the head beside the file | a sound ledger may be refused, since its head is two or more events behind |
+/// | the head far away | an older copy of all other files may pass until the ledger is next opened |
+///
+/// Nothing else waits. Events that were read are not read again, and heads that are right are not written again.
 ///
 /// ```
 /// use whit_account::ledger::{Books, Budget, Question};
@@ -113,6 +132,8 @@ pub struct Books {
     pub(super) connection: Connection,
     pub(super) path: PathBuf,
     pub(super) patience: Duration,
+    /// Which file was opened.
+    pub(super) file: Option<(u64, u64)>,
     pub(super) secret: Secret,
     pub(super) witness: Witness,
     pub(super) seen: Seen,
@@ -165,46 +186,36 @@ impl Books {
     ///
     /// The same means: the same data set, meaning, fingerprint and partition; committed, and so never void. Entries of format 1 have
     /// the fingerprint as it was given, and are found by that: to draw again what was released already would cost a second time and tell more.
+    /// It is looked for among the entries that were read and checked when the ledger was opened, and those that came since.
     pub fn stored(&self, question: &Question) -> Result<Option<Stored>, LedgerError> {
-        let meaning = meaning_hash(&question.meaning);
-        let [keyed, given] = self.fingerprints(question);
-        let found = self
-            .connection
-            .query_row(
-                "SELECT n.number, n.analyst, n.charge, e.time, e.digests
-                 FROM entries n JOIN events e ON e.entry = n.number AND e.kind = 'commit'
-                 WHERE n.meaning = ?1 AND n.dataset = ?2 AND n.fingerprint IN (?3, ?4) AND n.partition_hash IS ?5
-                 ORDER BY n.number DESC LIMIT 1",
-                params![meaning.as_bytes().as_slice(), question.dataset, keyed, given, question.partition],
-                |row| {
-                    let (charge, digests): (String, Vec<u8>) = (row.get(2)?, row.get(4)?);
-                    let stored = Stored {
-                        number: row.get::<_, i64>(0)? as u64,
-                        time: row.get(3)?,
-                        analyst: row.get(1)?,
-                        charge: Charge::new(),
-                        value: Vec::new(),
-                    };
-                    Ok((stored, charge, digests))
-                },
-            )
-            .optional()
-            .map_err(|error| self.explain(&error))?;
-        let Some((mut stored, charge, digests)) = found else { return Ok(None) };
-        // Apart from the rest: a result that is missing was there.
-        let sql = "SELECT value FROM results WHERE entry = ?1";
-        let value = self.connection.query_row(sql, [stored.number as i64], |row| row.get(0)).optional();
-        let value: Option<Vec<u8>> = value.map_err(|error| self.explain(&error))?;
-        let fault = |field: &str, what: String| {
-            LedgerError::Changed(Fault { event: None, entry: Some(stored.number), field: field.to_owned(), what })
+        let Some(fingerprints) = self.fingerprints(question) else { return Ok(None) };
+        let about = About::new(question, &fingerprints);
+        let seen = self.read()?;
+        let found = seen.entries.iter().rev().find_map(|entry| match entry.state {
+            State::Committed { time } if about.is_of(entry) => Some((entry, time)),
+            State::Committed { .. } | State::Reserved | State::Void { .. } => None,
+        });
+        let Some((entry, time)) = found else { return Ok(None) };
+        // Results may be large, so they are not read with the chain. One that is missing was there.
+        let bytes = |sql: &str, number: u64| -> Result<Option<Vec<u8>>, LedgerError> {
+            let found = self.connection.query_row(sql, [number as i64], |row| row.get(0)).optional();
+            found.map_err(|error| self.explain(&error))
         };
+        let event = seen.commits.get(&entry.number).copied().unwrap_or_default();
+        let digests = bytes("SELECT digests FROM events WHERE sequence = ?1", event)?.unwrap_or_default();
+        let value = bytes("SELECT value FROM results WHERE entry = ?1", entry.number)?;
         let kept = value.as_deref().map_or(ValueRef::Null, ValueRef::Blob);
         if digests.get(96..128) != Some(digest("value", kept).as_bytes()) {
-            return Err(fault("value", "was changed after it was written".to_owned()));
+            let (field, what) = ("value".to_owned(), "was changed after it was written".to_owned());
+            return Err(LedgerError::Changed(Fault { event: None, entry: Some(entry.number), field, what }));
         }
-        stored.charge = read_charge(&charge).map_err(|what| fault("charge", format!("cannot be read: {what}")))?;
-        stored.value = value.unwrap_or_default();
-        Ok(Some(stored))
+        Ok(Some(Stored {
+            number: entry.number,
+            time,
+            analyst: entry.analyst.clone(),
+            charge: (*entry.charge).clone(),
+            value: value.unwrap_or_default(),
+        }))
     }
 
     /// A ledger for one release: the question and the budgets that watch over it. Those of other data sets and analysts do not apply.
@@ -224,25 +235,23 @@ impl Books {
     /// The entry of the same question about the same data, by the same analyst, that was reserved and of which nothing has come yet: the oldest, where there
     /// are several. Long work that was interrupted goes on under it.
     pub fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
-        let fingerprints = self.fingerprints(question);
-        let meaning = super::format::hex(meaning_hash(&question.meaning).as_bytes());
+        let Some(fingerprints) = self.fingerprints(question) else { return Ok(None) };
+        let about = About::new(question, &fingerprints);
         let looked = self.look(|books| {
             let open = books.seen.entries.iter().find(|entry| {
-                entry.state == State::Reserved
-                    && entry.meaning == meaning
-                    && entry.dataset == question.dataset
-                    && entry.analyst == question.analyst
-                    && fingerprints.contains(&entry.fingerprint)
-                    && entry.partition == question.partition
+                entry.state == State::Reserved && entry.analyst == question.analyst && about.is_of(entry)
             });
             Ok(open.cloned())
         });
         Ok(looked?)
     }
 
-    /// A fingerprint as it is kept: under the secret, or, in entries of format 1, as it was given.
-    fn fingerprints(&self, question: &Question) -> [String; 2] {
-        [self.secret.fingerprint(&question.fingerprint), question.fingerprint.clone()]
+    /// A fingerprint as it is kept: under the secret, or, in entries of format 1, as it was given. There is none where a question names no data, as a preview of
+    /// data that the ledger has not seen: what was built from an export names none either, and the two are not the same.
+    fn fingerprints(&self, question: &Question) -> Option<[String; 2]> {
+        let given = &question.fingerprint;
+        let names_data = !given.is_empty() && given != UNKNOWN;
+        names_data.then(|| [self.secret.fingerprint(given), given.clone()])
     }
 
     /// A ledger for work that goes on under an entry that was reserved before: [`reserve`](Ledger::reserve) gives that entry again and charges nothing,
@@ -274,11 +283,16 @@ impl Books {
         })
     }
 
-    /// The entry of this number, if it is open. What is new was read before.
-    fn open_entry(&self, number: u64) -> Result<&Entry, LedgerError> {
+    /// The entry of this number. What is new was read before.
+    fn entry(&self, number: u64) -> Result<&Entry, LedgerError> {
         let last = self.seen.entries.len() as u64;
         let place = number.checked_sub(1).and_then(|place| self.seen.entries.get(place as usize));
-        let entry = place.ok_or(LedgerError::NoEntry { number, last })?;
+        place.ok_or(LedgerError::NoEntry { number, last })
+    }
+
+    /// The same, if it is open.
+    fn open_entry(&self, number: u64) -> Result<&Entry, LedgerError> {
+        let entry = self.entry(number)?;
         if entry.state == State::Reserved {
             Ok(entry)
         } else {
@@ -306,12 +320,7 @@ impl Books {
 
     /// How far the work of an entry had come when that was last noted.
     pub fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
-        let looked = self.look(|books| {
-            let last = books.seen.entries.len() as u64;
-            let place = number.checked_sub(1).and_then(|place| books.seen.entries.get(place as usize));
-            Ok(place.ok_or(LedgerError::NoEntry { number, last })?.progress.clone())
-        });
-        Ok(looked?)
+        Ok(self.look(|books| Ok(books.entry(number)?.progress.clone()))?)
     }
 
     /// Takes back a reservation of which nothing came. The reason is kept, and so is the entry.
@@ -336,98 +345,6 @@ impl Books {
         head.ok_or_else(|| LedgerError::Changed(Fault::file("has no head".to_owned())))
     }
 
-    /// What stands for some bytes under the ledger's secret, which never leaves: in hexadecimal. For what must be found again and must not be guessed.
-    ///
-    /// The fingerprint of a [`Question`] need not be keyed by the caller: the ledger does it.
-    pub fn keyed(&self, bytes: &[u8]) -> String {
-        super::format::hex(self.secret.hash("given", &[bytes]).as_bytes())
-    }
-
-    /// Notes the fingerprint of one data set, and tells whether it was another when it was last noted. For the owner of the data only.
-    pub fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
-        let (keyed, last) = (self.secret.fingerprint(fingerprint), self.last_source(dataset)?);
-        if last.as_ref() == Some(&keyed) {
-            return Ok(false);
-        }
-        let sql = "INSERT INTO sources VALUES (?1, ?2, ?3)
-                   ON CONFLICT (dataset) DO UPDATE SET fingerprint = ?2, sound = ?3";
-        let noted = self.connection.execute(sql, params![dataset, keyed, self.sound_source(dataset, &keyed)]);
-        noted.map_err(|error| self.explain(&error))?;
-        Ok(last.is_some())
-    }
-
-    /// Whether a data set had another fingerprint when it was last noted, if it ever was. Nothing is noted now.
-    pub fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
-        Ok(self.last_source(dataset)?.is_some_and(|last| last != self.secret.fingerprint(fingerprint)))
-    }
-
-    fn last_source(&self, dataset: &str) -> Result<Option<String>, LedgerError> {
-        let sql = "SELECT fingerprint, sound FROM sources WHERE dataset = ?1";
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
-        match self.connection.query_row(sql, [dataset], read).optional().map_err(|error| self.explain(&error))? {
-            Some((kept, sound)) if self.sound_source(dataset, &kept) == sound => Ok(Some(kept)),
-            Some(_) => Err(self.changed_row("sources")),
-            None => Ok(None),
-        }
-    }
-
-    /// Notes the hash of a source file, so that it need not be read again while its size and time stay the same. No part of the chain.
-    pub fn remember_file(&mut self, path: &str, size: u64, modified: i64, hash: &str) -> Result<(), LedgerError> {
-        let sound = self.sound_file(path, size, modified, hash);
-        let sql = "INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5)
-                   ON CONFLICT (path) DO UPDATE SET size = ?2, modified = ?3, hash = ?4, sound = ?5";
-        let done = self.connection.execute(sql, params![path, size as i64, modified, hash, sound]);
-        done.map(|_| ()).map_err(|error| self.explain(&error))
-    }
-
-    /// The hash that was noted for a file of this size and time.
-    pub fn recall_file(&self, path: &str, size: u64, modified: i64) -> Result<Option<String>, LedgerError> {
-        let sql = "SELECT hash, sound FROM files WHERE path = ?1 AND size = ?2 AND modified = ?3";
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
-        let found = self.connection.query_row(sql, params![path, size as i64, modified], read);
-        match found.optional().map_err(|error| self.explain(&error))? {
-            Some((hash, sound)) if self.sound_file(path, size, modified, &hash) == sound => Ok(Some(hash)),
-            Some(_) => Err(self.changed_row("files")),
-            None => Ok(None),
-        }
-    }
-
-    fn sound_file(&self, path: &str, size: u64, modified: i64, hash: &str) -> Vec<u8> {
-        let fields = [path.as_bytes(), &size.to_le_bytes(), &modified.to_le_bytes(), hash.as_bytes()];
-        self.secret.hash("file", &fields).as_bytes().to_vec()
-    }
-
-    /// The table of a row outside of the chain that is not as it was written.
-    pub(super) fn changed_rows(&self) -> rusqlite::Result<Option<&'static str>> {
-        let mut files = self.connection.prepare("SELECT path, size, modified, hash, sound FROM files")?;
-        let mut rows = files.query([])?;
-        while let Some(row) = rows.next()? {
-            let (path, hash): (String, String) = (row.get(0)?, row.get(3)?);
-            let (size, modified): (i64, i64) = (row.get(1)?, row.get(2)?);
-            if self.sound_file(&path, size as u64, modified, &hash) != row.get::<_, Vec<u8>>(4)? {
-                return Ok(Some("files"));
-            }
-        }
-        let mut sources = self.connection.prepare("SELECT dataset, fingerprint, sound FROM sources")?;
-        let mut rows = sources.query([])?;
-        while let Some(row) = rows.next()? {
-            let (dataset, kept): (String, String) = (row.get(0)?, row.get(1)?);
-            if self.sound_source(&dataset, &kept) != row.get::<_, Vec<u8>>(2)? {
-                return Ok(Some("sources"));
-            }
-        }
-        Ok(None)
-    }
-
-    fn sound_source(&self, dataset: &str, kept: &str) -> Vec<u8> {
-        self.secret.hash("source", &[dataset.as_bytes(), kept.as_bytes()]).as_bytes().to_vec()
-    }
-
-    fn changed_row(&self, table: &str) -> LedgerError {
-        let what = format!("a row of `{table}` was changed after it was written");
-        LedgerError::Damaged { path: self.path.clone(), what }
-    }
-
     /// Calls a test at every step of a release.
     #[doc(hidden)]
     pub fn watch_steps(&mut self, hook: impl FnMut(Step) + Send + 'static) {
@@ -447,12 +364,15 @@ impl Books {
         }
     }
 
-    /// Everything that stands in the ledger now.
-    pub(super) fn read(&self) -> Result<Seen, LedgerError> {
-        let mut seen = Seen::default();
+    /// Everything that stands in the ledger now: what was read before, with what came since.
+    pub(super) fn read(&self) -> Result<Cow<'_, Seen>, LedgerError> {
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
+        if self.seen.is_all(&transaction).map_err(|error| self.explain(&error))? {
+            return Ok(Cow::Borrowed(&self.seen));
+        }
+        let mut seen = self.seen.clone();
         seen.catch_up(&transaction).map_err(|stop| self.stopped(stop))?;
-        Ok(seen)
+        Ok(Cow::Owned(seen))
     }
 
     /// Whether a charge fits, and why not.
@@ -602,8 +522,18 @@ impl Books {
         })
     }
 
+    /// What is written into a file that was removed is gone with this process, and nobody else sees it.
+    fn gone(&self) -> Option<LedgerError> {
+        let what = "it was removed, or another file was put in its place, while it was open";
+        (file_at(&self.path) != self.file)
+            .then(|| LedgerError::Damaged { path: self.path.clone(), what: what.to_owned() })
+    }
+
     /// The same for whoever is about to write an event and holds the lock: the heads are one behind at most, so they must not be behind already.
     pub(super) fn catch_up_to_write(&mut self) -> Result<(), LedgerError> {
+        if let Some(gone) = self.gone() {
+            return Err(gone);
+        }
         if self.catch_up()? == Standing::Behind {
             self.witness.write(self.secret.ledger, self.seen.head)?;
         }
@@ -619,7 +549,8 @@ impl Books {
     }
 
     pub(super) fn begin(&self) -> Result<(), LedgerError> {
-        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| self.explain(&error))
+        let begun = self.connection.execute_batch("BEGIN IMMEDIATE");
+        begun.map_err(|error| self.gone().unwrap_or_else(|| self.explain(&error)))
     }
 
     /// Ends the transaction: for good where all went well, else without a trace.
@@ -643,6 +574,27 @@ impl Books {
             }
             (Err(denied), _) => Err(denied),
         }
+    }
+}
+
+/// What a question is about, as entries have it; who asks is left open.
+struct About<'a> {
+    question: &'a Question,
+    meaning: String,
+    fingerprints: &'a [String; 2],
+}
+
+impl<'a> About<'a> {
+    fn new(question: &'a Question, fingerprints: &'a [String; 2]) -> Self {
+        let meaning = hex(meaning_hash(&question.meaning).as_bytes());
+        Self { question, meaning, fingerprints }
+    }
+
+    fn is_of(&self, entry: &Entry) -> bool {
+        entry.meaning == self.meaning
+            && entry.dataset == self.question.dataset
+            && self.fingerprints.contains(&entry.fingerprint)
+            && entry.partition == self.question.partition
     }
 }
 

@@ -1,6 +1,6 @@
 //! Walking the whole chain again, and adding everything up anew.
 
-use super::budget::costs_for;
+use super::budget::refused;
 use super::chain::{Fault, Head, Kind, Stop, check_head, read_head, walk};
 use super::entry::{Entry, Seen};
 use super::report::{Account, accounts};
@@ -31,28 +31,31 @@ impl Books {
         self.verify_from(None)
     }
 
-    /// The same for what is said to its owner, who decides what the heads outside of the file are worth.
+    /// The same for what is said to its owner, who decides what the heads outside of the file are worth. The caller holds a transaction, so that all is of one state.
     pub(super) fn replay(&self, kept: Option<&Head>) -> Result<Seen, Fault> {
-        let unreadable = |error: &rusqlite::Error| Fault::file(format!("cannot be read: {}", self.explain(error)));
-        let transaction = self.connection.unchecked_transaction().map_err(|error| unreadable(&error))?;
-        let seen = replay(&transaction, kept, &self.secret).map_err(|stop| match stop {
+        let seen = replay(&self.connection, kept, &self.secret).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
-            Stop::Sqlite(error) => unreadable(&error),
+            Stop::Sqlite(error) => self.unreadable(&error),
         })?;
-        let strays = strays(&transaction).map_err(|error| unreadable(&error))?;
+        let strays = strays(&self.connection).map_err(|error| self.unreadable(&error))?;
         if let Some(fault) = strays {
             return Err(fault);
         }
-        let sound: String = transaction
+        let sound: String = self
+            .connection
             .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-            .map_err(|error| unreadable(&error))?;
+            .map_err(|error| self.unreadable(&error))?;
         if sound != "ok" {
             return Err(Fault::file(format!("is damaged: {sound}")));
         }
-        if let Some(table) = self.changed_rows().map_err(|error| unreadable(&error))? {
+        if let Some(table) = self.changed_rows().map_err(|error| self.unreadable(&error))? {
             return Err(Fault::file(format!("has a row in `{table}` that was changed after it was written")));
         }
         Ok(seen)
+    }
+
+    fn unreadable(&self, error: &rusqlite::Error) -> Fault {
+        Fault::file(format!("cannot be read: {}", self.explain(error)))
     }
 
     /// The same, and that the chain leads through a head that was kept elsewhere: so nothing before it was changed,
@@ -62,8 +65,11 @@ impl Books {
     }
 
     fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, Fault> {
+        // Others may write meanwhile, and the heads with it: while this is open they cannot commit.
+        let transaction = self.connection.unchecked_transaction().map_err(|error| self.unreadable(&error))?;
         let seen = self.replay(kept)?;
         self.check_heads(&seen)?;
+        drop(transaction);
         let accounts = accounts(&seen, &super::report::in_force(&seen.entries));
         let accounts = accounts.map_err(|error| Fault::file(format!("cannot be added up: {error}")))?;
         Ok(Verified {
@@ -118,10 +124,7 @@ fn check_fit(watches: &mut Watches, entry: &Entry, before: &[Entry], seen: &Seen
         let filter = watches
             .filter(budget, before, seen.voids)
             .map_err(|error| fault("budgets", format!("cannot be kept: {error}")))?;
-        let mark = filter.mark();
-        let refused = costs_for(&budget.unit, &entry.charge).into_iter().find_map(|cost| filter.charge(cost).err());
-        filter.restore(mark);
-        if let Some(refused) = refused {
+        if let Some(refused) = refused(budget, filter, &entry.charge, |refused, _, _| refused) {
             let what = format!("does not fit into the budget per {} that was in force: {refused}", budget.unit);
             return Err(fault("charge", what));
         }

@@ -85,7 +85,7 @@ impl Mark {
                     return Ok(None);
                 }
                 Err(why) => {
-                    return Err(LedgerError::Disk { path: file.to_owned(), why: why.to_string() });
+                    return Err(LedgerError::Head { path: file.to_owned(), why: why.to_string() });
                 }
             };
             if let Some(mark) = std::str::from_utf8(&bytes).ok().and_then(Self::of_text) {
@@ -141,7 +141,7 @@ impl Witness {
     /// Heads far away of ledgers that stood in this very file. One that cannot be read is an error, or left out.
     fn earlier(&self, strict: bool) -> Result<Vec<(PathBuf, Mark)>, LedgerError> {
         let Some(folder) = &self.away else { return Ok(Vec::new()) };
-        let failed = |why: io::Error| LedgerError::Disk { path: folder.clone(), why: why.to_string() };
+        let failed = |why: io::Error| LedgerError::Head { path: folder.clone(), why: why.to_string() };
         let files = match std::fs::read_dir(folder) {
             Ok(files) => files,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -221,7 +221,7 @@ impl Witness {
 
     /// Has all heads say how far the chain goes.
     pub(super) fn write(&self, ledger: [u8; 16], head: Head) -> Result<(), LedgerError> {
-        let failed = |path: &Path, why: &io::Error| LedgerError::Disk { path: path.to_owned(), why: why.to_string() };
+        let failed = |path: &Path, why: &io::Error| LedgerError::Head { path: path.to_owned(), why: why.to_string() };
         let mark = Mark { ledger, head, path: None };
         mark.write(&self.beside, self.synchronised).map_err(|why| failed(&self.beside, &why))?;
         if let (Some(folder), Some(file)) = (&self.away, self.away_of(ledger)) {
@@ -232,19 +232,30 @@ impl Witness {
         Ok(())
     }
 
-    /// Forgets ledgers that stood in this file before: for an owner who has said why.
-    pub(super) fn forget(&self) -> Result<(), LedgerError> {
+    /// Has all heads say how far the chain goes, and then forgets other ledgers that stood in this file: for an owner who has said why. One that is interrupted
+    /// leaves the old refusal, or heads that are right and some that are of no more use.
+    pub(super) fn replace(&self, ledger: [u8; 16], head: Head) -> Result<(), LedgerError> {
+        self.write(ledger, head)?;
+        let own = self.away_of(ledger);
         // One that cannot be read stays: it may be another ledger's.
-        let known: Vec<PathBuf> = self.earlier(false)?.into_iter().map(|(file, _)| file).collect();
-        for file in known.iter().chain([&self.beside]) {
-            match std::fs::remove_file(file) {
-                Err(why) if why.kind() != io::ErrorKind::NotFound => {
-                    return Err(LedgerError::Disk { path: file.clone(), why: why.to_string() });
-                }
-                _ => {}
-            }
+        let mut others = self.earlier(false)?.into_iter().filter(|(file, _)| Some(file) != own.as_ref());
+        others.try_for_each(|(file, _)| remove(&file))
+    }
+
+    /// Forgets ledgers that stood in this file before, and of which nothing was ever asked.
+    pub(super) fn forget(&self) -> Result<(), LedgerError> {
+        self.earlier(false)?.into_iter().try_for_each(|(file, _)| remove(&file))?;
+        remove(&self.beside)
+    }
+}
+
+/// Removes a head, if it is there.
+fn remove(file: &Path) -> Result<(), LedgerError> {
+    match std::fs::remove_file(file) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => {
+            Err(LedgerError::Head { path: file.to_owned(), why: why.to_string() })
         }
-        Ok(())
+        _ => Ok(()),
     }
 }
 
@@ -268,6 +279,20 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     name.into()
+}
+
+/// Which file stands at a path, by its numbers in the file system where there are any.
+pub(super) fn file_at(path: &Path) -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(path).ok().map(|about| (about.dev(), about.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
 }
 
 /// How a file is opened that nobody else may read: made where it is not there, with mode 0600.

@@ -29,8 +29,8 @@ pub(crate) fn blur(curve: &dyn Curve, tail: f64) -> f64 {
 
 /// The most cells of one law; a plan that asks for more is answered with no protection, or with no attack.
 const MOST_CELLS: f64 = 2_097_152.0;
-/// Losses beyond this are not resolved: upwards they count as infinite steps up, downwards they are cut to it.
-const LARGEST: f64 = 600.0;
+/// Beyond this laws are not followed: means that are too far away are brought nearer, a larger loss counts as infinite, and a lower one is cut to it.
+pub(crate) const LARGEST_LOSS: f64 = 600.0;
 
 /// How far a loss may lie beside its cell of width `step` before the cell is lifted: the driver pays for so much in every step.
 pub(crate) fn allowance(step: f64) -> f64 {
@@ -94,7 +94,7 @@ fn edge(curve: &dyn Curve, cut: f64, upper: bool) -> f64 {
 
 /// The losses that cover all but `cut` of P on either side.
 fn losses(curve: &dyn Curve, cut: f64) -> (f64, f64) {
-    (curve.loss(edge(curve, cut, false)).max(-LARGEST), curve.loss(edge(curve, cut, true)).min(LARGEST))
+    (curve.loss(edge(curve, cut, false)).max(-LARGEST_LOSS), curve.loss(edge(curve, cut, true)).min(LARGEST_LOSS))
 }
 
 /// How far these losses are apart, from 0 too.
@@ -127,7 +127,7 @@ pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) 
         let high = at(curve, place);
         let (c, scale) = cell(low, high);
         let loss = i as f64 * step;
-        let ratio = if loss.abs() > LARGEST { 0.0 } else { loss.exp() };
+        let ratio = if loss.abs() > LARGEST_LOSS { 0.0 } else { loss.exp() };
         // P of the cell is off by so much, and e^loss·Q.
         let unsure = blur(curve, scale.p);
         let slack = ((unsure + ratio * blur(curve, scale.q)) / shrink).min(c.p);
@@ -166,7 +166,7 @@ pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) 
 /// all of the mass (the unit was not drawn), and an error there would count in every step. From its two ends bins are
 /// cut outwards.
 pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
-    let (bottom, top) = (edge(curve, cut, false), edge(curve, cut, true).min(curve.place(LARGEST, f64::NAN)));
+    let (bottom, top) = (edge(curve, cut, false), edge(curve, cut, true).min(curve.place(LARGEST_LOSS, f64::NAN)));
     let end = top.next_down(); // an atom at the top is a bin of its own
     let (low, high) = (curve.loss(bottom), curve.loss(top));
     if !(high >= low && (high - low) / step < MOST_CELLS) {
@@ -183,7 +183,7 @@ pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
     let first = index(low) - 1;
     let mut mass = vec![0.0; (index(high) - first + 2) as usize];
     let mut give = |loss: f64, p: f64| {
-        let i = index(loss.min(LARGEST)) - first;
+        let i = index(loss.min(LARGEST_LOSS)) - first;
         if i >= 0 {
             let i = (i as usize).min(mass.len() - 1);
             mass[i] += p * (1.0 - 1e-12);

@@ -50,8 +50,6 @@ pub(crate) trait Curve {
 /// Means beyond this are as good as infinite: a loss below 600, or an overlap that is a number at all, is more than 50
 /// deviations away from each of them.
 pub(crate) const FAR: f64 = 200.0;
-/// So many deviations away from the drawn means, the undrawn one tells the coin: the two overlap by less than e^-800.
-pub(crate) const APART: f64 = 80.0;
 
 /// The u between the ends of `span` at which a rising loss is `loss`; infinite where it never gets there.
 ///

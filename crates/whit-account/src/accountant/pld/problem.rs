@@ -1,7 +1,7 @@
 //! A cost as laws: for every kind of step, and for each direction, what dominates it and what it certainly is.
 
-use super::law::{APART, Atoms, Curve, Dip, FAR, Laplace, Mixture, Pair, Range, Revealed};
-use crate::accountant::pair::{Dominating, Parts, Toward, dominating};
+use super::law::{Atoms, Curve, Dip, FAR, Laplace, Mixture, Pair, Range, Revealed};
+use crate::accountant::pair::{APART, Dominating, Parts, Toward, dominating};
 use crate::accountant::{Unsupported, word_for};
 use whit_core::Cost;
 
@@ -234,15 +234,13 @@ fn sampled(pair: &Dominating, rate: f64, noise: f64, times: u64) -> Leaf {
             let ((upper, drawn), (lower, _)) = (side(Toward::Up), side(Toward::Down));
             leaf(sided(&upper, (!drawn.exact).then_some(&lower)), drawn.exact, drawn.missing)
         }
-        Dominating::Revealed { holds, difference } => {
+        Dominating::Revealed { holds } => {
             let drawn = Parts::of(holds, rate, Toward::Up);
             let shown = drawn.weighted.iter().filter(|part| part.0 > 0.0 && part.1 > 0.0);
-            let parts: Vec<_> = shown.map(|&(j, w)| (w, up(j * difference).min(FAR))).collect();
-            // Contributions of ±difference/2 are an explicit pair of neighbours.
+            let parts: Vec<_> = shown.map(|&(j, w)| (w, up(2.0 * j).min(FAR))).collect();
+            // Contributions of ±1 are an explicit pair of neighbours.
             let fewer = Parts::of(holds, rate, Toward::Down).weighted;
-            let side = |sign: f64| -> Vec<_> {
-                fewer.iter().map(|&(j, w)| (w, sign * j * difference / (2.0 * noise))).collect()
-            };
+            let side = |sign: f64| -> Vec<_> { fewer.iter().map(|&(j, w)| (w, sign * j / noise)).collect() };
             let lower = Law::Curve { curve: Box::new(Mixture::new(&side(1.0), &side(-1.0))), reflect: false };
             let upper = Law::Curve { curve: Box::new(Revealed { parts }), reflect: true };
             leaf(vec![Leg { upper, lower }], false, drawn.missing)
