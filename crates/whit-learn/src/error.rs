@@ -58,7 +58,9 @@ impl LearnError {
             Self::Plan(error) => error.hint(),
             Self::Data(_) => "check the columns that the training file names".to_owned(),
             Self::Store(error) => error.hint().to_owned(),
-            Self::Cap { .. } => "raise the cap, protect the coarser unit, or leave rows out with `where`".to_owned(),
+            Self::Cap { .. } => {
+                "cut the rows to what is declared, with `Rows::bounded`, or declare a higher cap".to_owned()
+            }
             Self::Untapped(_) => "build the model of layers of `whit_learn::layer`, which have taps".to_owned(),
             Self::Shared(_) => "give each use a parameter of its own".to_owned(),
             Self::NotANumber(_) => "scale the features, or take shorter steps".to_owned(),

@@ -165,7 +165,7 @@ impl Rows {
                 return Err(LearnError::Data(format!("{} needs a column that is not there", rung.unit)));
             }
             if most > held {
-                // Were some left out, another would come in when one goes, and one unit would move two.
+                // What is left out so that caps hold is a cut's to choose: when one unit goes, another may come in, and plans are priced for that.
                 return Err(LearnError::Cap { unit: rung.unit.to_string(), held });
             }
         }

@@ -6,7 +6,7 @@ mod told;
 pub use slope::{Slopes, label_slopes};
 pub use told::{Priors, Telling};
 
-use crate::bound::{Bags, Batch, Limit, Seen, Tape, add_clipped, norm_up};
+use crate::bound::{Bags, Batch, Limit, Seen, Tape, Total, add_clipped, norm_up};
 use crate::error::LearnError;
 use crate::loss::{Loss, Share, Targets};
 use crate::model::{Inputs, Model};
@@ -128,7 +128,7 @@ pub fn keep_memory() {
 /// # Why
 /// A step's clipped sum moves by at most the clip norm when one drawn unit comes or goes ([`Clip`](crate::plan::Clip); norms are taken in arithmetic that no f32 is too
 /// small or too large for, and raised by more than rounding can take away; a unit with a number that is none, or infinite, contributes nothing), its float error is below
-/// half of [`SUMMATION`] by the choice of how many rows are multiplied at once, and [`Sanitiser`] does the rest. What else a step reads is public: θ, which is post-processing of earlier steps, and for feature and label
+/// half of [`SUMMATION`] by the choice of how many rows are multiplied at once and by sums that keep what they round away, and [`Sanitiser`] does the rest. What else a step reads is public: θ, which is post-processing of earlier steps, and for feature and label
 /// units the public part of rows that an independent draw chose. Under a plan for labels that were told ([`Plan::told`]) a step reads nothing else, and is
 /// refused before [`Learner::tell`] has put them in the place of all labels.
 ///
@@ -138,6 +138,7 @@ pub fn keep_memory() {
 ///
 /// # Tried by
 /// `bag_norms_and_sums_agree_with_gradients_that_are_formed`, `no_row_of_any_size_adds_more_than_the_clip`, `a_unit_that_is_no_number_adds_nothing_and_harms_nobody`,
+/// `formed_gradients_of_any_number_of_batches_err_by_one_rounding_each`, `so_few_rows_are_multiplied_at_once_that_the_error_stays_within_its_share`,
 /// `everything_without_noise_is_plain_descent`, and the audits in `tests/`.
 pub struct Learner<M: Model> {
     model: M,
@@ -157,7 +158,7 @@ pub struct Learner<M: Model> {
     tuning: Tuning,
     /// Whether all labels are such that were told.
     told: bool,
-    sums: Vec<f64>,
+    sums: Total,
     mean: Vec<f64>,
 }
 
@@ -216,7 +217,7 @@ impl<M: Model> Learner<M> {
             Noise::Replay { seed } => Box::new(Replay::new(seed ^ 0xc0_1d)),
             Noise::Off => Box::new(Replay::new(0xc0_1d)),
         };
-        let (sums, mean) = (vec![0.0; layout.len()], vec![0.0; layout.len()]);
+        let (sums, mean) = (Total::new(layout.len()), vec![0.0; layout.len()]);
         Ok(Self {
             model,
             layout,
@@ -380,13 +381,13 @@ impl<M: Model> Learner<M> {
             ));
         }
         let drawn = self.sampler.draw(&mut *self.entropy);
-        self.sums.fill(0.0);
+        self.sums.clear();
         let mut sums = std::mem::take(&mut self.sums);
         let seen = self.add_drawn(&drawn, &mut sums);
         self.sums = sums;
         let seen = seen?;
         let public = self.public_gradient()?;
-        self.sanitiser.sanitise(&self.sums, &mut self.mean)?;
+        self.sanitiser.sanitise(self.sums.values(), &mut self.mean)?;
         if let Some(public) = public {
             self.mean.iter_mut().zip(&public).for_each(|(mean, public)| *mean += public);
         }
@@ -405,7 +406,7 @@ impl<M: Model> Learner<M> {
     }
 
     /// The clipped contributions of the units that were drawn.
-    fn add_drawn(&mut self, drawn: &[u32], sums: &mut [f64]) -> Result<Seen, LearnError> {
+    fn add_drawn(&mut self, drawn: &[u32], sums: &mut Total) -> Result<Seen, LearnError> {
         if let Way::Local { steps, size } = self.way {
             return self.add_local(drawn, steps, size, sums);
         }
@@ -456,7 +457,7 @@ impl<M: Model> Learner<M> {
         all: usize,
         whole: usize,
         coins: u64,
-        sums: &mut [f64],
+        sums: &mut Total,
     ) -> Result<Seen, LearnError> {
         let (mut picked, mut weights, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
         for &unit in units {
@@ -514,9 +515,9 @@ impl<M: Model> Learner<M> {
             rows.extend_from_slice(own);
             weights.extend(std::iter::repeat_n(1.0 / own.len() as f32, own.len()));
         }
-        let mut sum = vec![0.0; self.layout.len()];
+        let mut total = Total::new(self.layout.len());
         if rows.is_empty() {
-            return Ok(Some(sum));
+            return Ok(Some(total.into_values()));
         }
         let mut features = self.rows.pick(&rows)?;
         let (share, counts) = match &self.way {
@@ -538,7 +539,8 @@ impl<M: Model> Learner<M> {
             coins: Some(Replay::new(self.entropy.bits(64))),
         };
         let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
-        add_clipped(&self.model, &self.layout, self.loss, batch, limit, &mut sum)?;
+        add_clipped(&self.model, &self.layout, self.loss, batch, limit, &mut total)?;
+        let mut sum = total.into_values();
         // Who was drawn here is public, and how many there are, so these may divide. The private part has the declared number for its divisor, and where that is
         // another one, both parts are scaled alike.
         let expected = self.plan.rate().to_f64() * self.rows.units() as f64;
@@ -550,7 +552,7 @@ impl<M: Model> Learner<M> {
     }
 
     /// Local steps on each unit's own rows, one unit after the other.
-    fn add_local(&mut self, drawn: &[u32], steps: u32, size: f64, sums: &mut [f64]) -> Result<Seen, LearnError> {
+    fn add_local(&mut self, drawn: &[u32], steps: u32, size: f64, sums: &mut Total) -> Result<Seen, LearnError> {
         let norm = self.plan.clip().norm;
         let mut seen = Seen::default();
         for &unit in drawn {
@@ -560,7 +562,7 @@ impl<M: Model> Learner<M> {
             let mut model = self.model.clone();
             let mut theta = self.theta.clone();
             for _ in 0..steps {
-                let mut gradient = vec![0.0; self.layout.len()];
+                let mut gradient = Total::new(self.layout.len());
                 let batch = Batch {
                     inputs: Inputs::of(features.clone(), self.rows.width()),
                     targets: &targets,
@@ -571,7 +573,7 @@ impl<M: Model> Learner<M> {
                 };
                 let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
                 seen.add(&add_clipped(&model, &self.layout, self.loss, batch, limit, &mut gradient)?);
-                theta.iter_mut().zip(&gradient).for_each(|(theta, slope)| *theta -= (size * slope) as f32);
+                theta.iter_mut().zip(gradient.values()).for_each(|(theta, slope)| *theta -= (size * slope) as f32);
                 model = self.layout.fill(model, &theta)?;
             }
             // What was gone, over the size of a step, is what a gradient would be: θ₀ − θ₊ and not the other way round (E10).
@@ -583,7 +585,7 @@ impl<M: Model> Learner<M> {
                 continue; // who went out of all bounds contributes nothing
             }
             let factor = if length <= norm { 1.0 } else { (norm / length).next_down() };
-            sums.iter_mut().zip(&moves).for_each(|(sum, value)| *sum += factor * value);
+            sums.whole().add(moves.iter().map(|value| factor * value));
         }
         Ok(seen)
     }
@@ -666,21 +668,21 @@ pub struct Plain<M: Model> {
     theta: Vec<f32>,
     loss: Loss,
     optimiser: Optimiser,
-    sums: Vec<f64>,
+    sums: Total,
 }
 
 impl<M: Model> Plain<M> {
     /// A model, where it starts.
     pub fn new(model: M, loss: Loss, optimiser: Optimiser) -> Self {
         let (layout, theta) = Layout::of(&model);
-        let sums = vec![0.0; layout.len()];
+        let sums = Total::new(layout.len());
         Self { model, layout, theta, loss, optimiser, sums }
     }
 
     /// One step along the mean gradient of rows.
     pub fn step(&mut self, features: Vec<f32>, width: usize, targets: &Targets) -> Result<Seen, LearnError> {
         let rows = targets.len();
-        self.sums.fill(0.0);
+        self.sums.clear();
         let batch = Batch {
             inputs: Inputs::of(features, width),
             targets,
@@ -691,10 +693,10 @@ impl<M: Model> Plain<M> {
         };
         let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
         let seen = add_clipped(&self.model, &self.layout, self.loss, batch, limit, &mut self.sums)?;
-        if seen.emptied > 0 || !self.sums.iter().all(|sum| sum.is_finite()) {
+        if seen.emptied > 0 || !self.sums.values().iter().all(|sum| sum.is_finite()) {
             return Err(LearnError::NotANumber("the batch".to_owned()));
         }
-        self.optimiser.step(&mut self.theta, &self.sums, 0.0)?;
+        self.optimiser.step(&mut self.theta, self.sums.values(), 0.0)?;
         self.model = self.layout.fill(self.model.clone(), &self.theta)?;
         Ok(seen)
     }

@@ -585,7 +585,11 @@ fn projected_rows_are_learned_from_as_if_they_had_come_so() {
     let released =
         release_reproducibly_without_privacy(&scatter, &sum, &rungs, &mut ledger, &mut Replay::new(5)).unwrap();
     let projection = whit_learn::Projection::of(&Principal::of(&scatter, &released.value, 2).unwrap());
-    let mut ready = learner(Store::of(projection.apply(&data.features).unwrap(), 2).unwrap());
+    // In blocks of so many rows, since the last bits of a row may differ with their number.
+    let block: Vec<f32> = data.features.iter().copied().chain(std::iter::repeat(0.0)).take(4096 * WIDTH).collect();
+    let mut projected = projection.apply(&block).unwrap();
+    projected.truncate(2 * data.features.len() / WIDTH);
+    let mut ready = learner(Store::of(projected, 2).unwrap());
     projecting.project(projection.clone()).unwrap();
     for _ in 0..20 {
         projecting.step().unwrap();

@@ -5,10 +5,12 @@ mod clip;
 mod norm;
 mod sum;
 mod tape;
+mod total;
 mod windows;
 
 pub use bags::Bags;
 pub use tape::Tape;
+pub(crate) use total::Total;
 
 use crate::error::LearnError;
 use crate::loss::{Loss, Share, Targets};
@@ -105,7 +107,7 @@ pub(crate) fn add_clipped<M: Model>(
     loss: Loss,
     batch: Batch<'_>,
     limit: Limit,
-    sums: &mut [f64],
+    sums: &mut Total,
 ) -> Result<Seen, LearnError> {
     let bags = batch.bags;
     if bags.rows() == 0 {
@@ -161,11 +163,11 @@ pub(crate) fn add_clipped<M: Model>(
         let factors = &factors[i.min(factors.len() - 1)];
         let weight = layout.find(felt.weight).map_or(0..0, |place| place.range.clone());
         let bias = felt.bias.and_then(|bias| layout.find(bias)).map_or(0..0, |place| place.range.clone());
-        let Ok([weight, bias]) = sums.get_disjoint_mut([weight, bias]) else {
+        let Some([mut weight, mut bias]) = sums.parts([weight, bias]) else {
             let name = layout.find(felt.weight).map_or_else(String::new, |place| place.name.clone());
             return Err(LearnError::Shared(name));
         };
-        sum::add(felt, lengths, bags, factors, allowed, weight, bias);
+        sum::add(felt, lengths, bags, factors, allowed, &mut weight, &mut bias);
     }
     let told = losses.iter().zip(&weights).filter(|(loss, weight)| loss.is_finite() && **weight != 0.0);
     Ok(Seen {
@@ -232,7 +234,7 @@ pub fn clipped_sum_for_tests<M: Model>(
 ) -> Result<Vec<f64>, LearnError> {
     let allowed = clip.map_or(f64::INFINITY, |clip| clip.norm * crate::plan::SUMMATION / 2.0);
     let batch = Batch { inputs, targets, weights, bags, share: Share::Whole, coins: None };
-    let mut sums = vec![0.0; layout.len()];
+    let mut sums = Total::new(layout.len());
     add_clipped(model, layout, loss, batch, Limit { clip, allowed, truncated: None }, &mut sums)?;
-    Ok(sums)
+    Ok(sums.into_values())
 }

@@ -2,36 +2,42 @@
 //!
 //! A product of matrices in f32 rounds. How much depends on all rows at once, so it can differ between neighbours and counts as a part of
 //! what one unit moves. It is kept below a share of the clip norm that the plan pays for: products are taken over as few rows at a time
-//! as that needs and added up in f64, and in f64 altogether where that would be too few.
+//! as that needs, in f64 where those of f32 would be too few, and added up to twice the digits of f64, so that it matters neither how many products there are nor
+//! how many batches.
+//!
+//! The share is divided among batches by their units. A unit's norm is at least 2⁻¹¹ of its spread, so it is kept for all steps of N units through a model of L layers with
+//! N·√L at most 2³²; there are not more than 2³² units.
 
 use super::bags::Bags;
 use super::norm::Lengths;
 use super::tape::{Felt, Felts};
+use super::total::Part;
 use super::windows::Windows;
 use crate::matrix::{Matrix, wide_product};
-use rayon::prelude::*;
 
 /// Fewer rows than this are not worth a product of their own.
 const FEWEST: usize = 24;
 /// The distance of one from the next larger f32, halved.
 const HALF_STEP: f64 = 1.0 / 16_777_216.0;
+/// More rows than this take memory, and are not much faster, in f64.
+const MOST_WIDE: usize = 512;
 
 /// Adds a part to the whole, each number on its own.
-fn gather<T: Copy + Into<f64> + Sync>(whole: &mut [f64], part: &[T]) {
-    const BLOCK: usize = 1 << 14;
-    whole.par_chunks_mut(BLOCK).zip(part.par_chunks(BLOCK)).for_each(|(whole, part)| {
-        whole.iter_mut().zip(part).for_each(|(sum, &value)| *sum += value.into());
+fn gather<T: Copy + Into<f64> + Sync>(whole: &mut Part<'_>, part: &[T]) {
+    whole.by_blocks(|start, mut whole| {
+        let part = &part[start..start + whole.len()];
+        whole.add(part.iter().map(|&value| value.into()));
     });
 }
 
 /// Adds the gradients of bags that were formed, `size` numbers each, from a place in them on: block by block of the sum, and in each bag by bag.
-pub(super) fn add_formed(formed: &[f32], size: usize, from: usize, factors: &[f64], sum: &mut [f64]) {
-    const BLOCK: usize = 512;
-    sum.par_chunks_mut(BLOCK).enumerate().for_each(|(block, sum)| {
-        let start = from + block * BLOCK;
+///
+/// Each factor·number is rounded once, which moves a unit's contribution by 2⁻⁵³ of itself, and depends on no other unit.
+pub(super) fn add_formed(formed: &[f32], size: usize, from: usize, factors: &[f64], sum: &mut Part<'_>) {
+    sum.by_blocks(|start, mut sum| {
+        let place = from + start..from + start + sum.len();
         for (gradient, &factor) in formed.chunks_exact(size).zip(factors).filter(|(_, factor)| **factor != 0.0) {
-            let part = &gradient[start..start + sum.len()];
-            sum.iter_mut().zip(part).for_each(|(sum, &value)| *sum += factor * f64::from(value));
+            sum.add(gradient[place.clone()].iter().map(|&value| factor * f64::from(value)));
         }
     });
 }
@@ -39,13 +45,20 @@ pub(super) fn add_formed(formed: &[f32], size: usize, from: usize, factors: &[f6
 /// How many rows may be multiplied at once in f32, so that the error of the sum over all of them is at most `allowed`; none where f32 does not do.
 ///
 /// The error of a product over k rows is at most k·2⁻²⁴/(1 − k·2⁻²⁴) times Σᵢ |aᵢ|·|gᵢ| in the Frobenius norm, and each factor·gradient is rounded once before it; that of adding
-/// the products up in f64 is far below the share that is left for it here. (Higham 2002, section 3.5.)
+/// the products up is that of [`Total`](super::total::Total), far below the share that is left for it here. (Higham 2002, section 3.5.)
 pub(crate) fn rows_at_once(spread: f64, allowed: f64) -> Option<usize> {
     if spread == 0.0 {
         return Some(usize::MAX);
     }
     let rows = 0.97 * allowed / (spread * HALF_STEP) - 2.0;
     (rows >= FEWEST as f64).then_some(rows.min(65_536.0) as usize)
+}
+
+/// The same in f64, which always does: spread over what is allowed is at most 2¹¹·2⁸·N·√L, and so 2⁵¹, for which one row at a time errs by two roundings of 2⁻⁵³.
+fn rows_at_once_wide(spread: f64, allowed: f64) -> usize {
+    let rows = 0.97 * allowed / (spread * (f64::EPSILON / 2.0)) - 2.0;
+    // Without a spread it is no number or infinite, and then as many as there may be.
+    if rows < MOST_WIDE as f64 { rows.max(1.0) as usize } else { MOST_WIDE }
 }
 
 /// Whether f32 holds all numbers of a product: none overflows, and what vanishes of small ones is not missed.
@@ -68,8 +81,8 @@ pub(crate) fn add(
     bags: &Bags,
     factors: &[f64],
     allowed: f64,
-    weight: &mut [f64],
-    bias: &mut [f64],
+    weight: &mut Part<'_>,
+    bias: &mut Part<'_>,
 ) {
     let mut factors = factors.to_vec();
     if let Some(formed) = &lengths.formed {
@@ -95,15 +108,15 @@ pub(crate) fn add(
     match &felt.map {
         Felts::Lookup { tokens } => {
             for ((&token, g), factor) in tokens.iter().zip(felt.gradient.chunks_exact(q)).zip(&of_position) {
-                let row = &mut weight[token as usize * q..(token as usize + 1) * q];
-                row.iter_mut().zip(g).for_each(|(sum, &value)| *sum += factor * f64::from(value));
+                let mut row = weight.at(token as usize * q..(token as usize + 1) * q);
+                row.add(g.iter().map(|&value| factor * f64::from(value)));
             }
         }
         Felts::Linear { input, width: p } => {
             let p = *p;
             for (g, factor) in felt.gradient.chunks_exact(q).zip(&of_position) {
                 // Without a bias there is nothing to add to.
-                bias.iter_mut().zip(g).for_each(|(sum, &value)| *sum += factor * f64::from(value));
+                bias.add(g.iter().map(|&value| factor * f64::from(value)));
             }
             let scaled = felt.gradient.chunks_exact(q).zip(&of_position).fold(0.0_f64, |most, (g, factor)| {
                 most.max(f64::from(g.iter().fold(0_f32, |most, value| most.max(value.abs()))) * factor.abs())
@@ -125,12 +138,11 @@ pub(crate) fn add(
                     gather(weight, &part);
                 }
             } else {
-                // In blocks, so that memory stays where it is, and few enough rows in each: norms are at least 2⁻¹¹ of the spread, so the error of a sum over
-                // 2²⁴ units is at most 512·2⁻⁵³·2¹¹·2²⁴ = 2⁻⁹ clip norms.
-                const BLOCK: usize = 512;
+                // In blocks, so that memory stays where it is, and few enough rows in each.
+                let rows = rows_at_once_wide(spread, allowed);
                 let mut part = vec![0_f64; p * q];
-                for start in (0..positions).step_by(BLOCK) {
-                    let n = BLOCK.min(positions - start);
+                for start in (0..positions).step_by(rows) {
+                    let n = rows.min(positions - start);
                     let a: Vec<f64> = input[start * p..(start + n) * p].iter().map(|&value| f64::from(value)).collect();
                     let g = felt.gradient[start * q..(start + n) * q].chunks_exact(q).zip(&of_position[start..]);
                     let g: Vec<f64> =
@@ -146,5 +158,47 @@ pub(crate) fn add(
         }
         // Always formed.
         Felts::Scale { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bound::total::Total;
+    use crate::plan::SUMMATION;
+
+    #[test]
+    fn formed_gradients_of_any_number_of_batches_err_by_one_rounding_each() {
+        // 2¹⁸ units in batches of 64, each a third of the clip norm, as a multiple of 2⁻⁶⁰.
+        let (formed, factors) = ([1.0_f32; 64], [1.0 / 3.0; 64]);
+        let (mut total, mut plain, batches) = (Total::new(1), 0.0_f64, 1 << 12);
+        for _ in 0..batches {
+            add_formed(&formed, 1, 0, &factors, &mut total.whole());
+            for factor in factors {
+                plain += factor;
+            }
+        }
+        let steps = |value: f64| (value * 2_f64.powi(60)) as i128;
+        let (units, third) = (64 * i128::from(batches), steps(1.0 / 3.0));
+        let off = |found: f64| (steps(found) - units * third).unsigned_abs() as f64;
+        let rounding = (units * third) as f64 * f64::EPSILON / 2.0;
+        assert!(off(total.values()[0]) <= 2.0 * rounding, "{} roundings", off(total.values()[0]) / rounding);
+        assert!(off(plain) > 512.0 * rounding, "a plain sum has {} roundings", off(plain) / rounding);
+    }
+
+    #[test]
+    fn so_few_rows_are_multiplied_at_once_that_the_error_stays_within_its_share() {
+        // What the worst units of a step may be: norms of 2⁻¹¹ of their spread, each with its share of what all of them may have.
+        for units in [1.0, 1000.0, 2_f64.powi(24), 2_f64.powi(31), 2_f64.powi(32)] {
+            let (spread, allowed) = (2_f64.powi(11), SUMMATION / 2.0 / units);
+            let rows = rows_at_once_wide(spread, allowed);
+            let error = (rows as f64 + 1.0) * f64::EPSILON / 2.0 * spread;
+            assert!(rows >= 1 && error <= allowed, "{units} units, {rows} rows: {error:e} beyond {allowed:e}");
+        }
+        // Blocks of 512 rows are too many for the last of them.
+        assert!(513.0 * f64::EPSILON / 2.0 * 2_f64.powi(11) > SUMMATION / 2.0 / 2_f64.powi(32));
+        assert_eq!(rows_at_once_wide(0.0, 0.0), MOST_WIDE);
+        assert_eq!(rows_at_once_wide(0.0, 1.0), MOST_WIDE);
+        assert_eq!(rows_at_once_wide(1.0, f64::INFINITY), MOST_WIDE);
     }
 }

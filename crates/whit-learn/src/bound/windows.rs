@@ -9,6 +9,7 @@ use super::bags::Bags;
 use super::norm::{Formed, Lengths, squared_up};
 use super::sum::add_formed;
 use super::tape::Felt;
+use super::total::Part;
 use crate::kernel::{Grid, Patches};
 use crate::matrix::{Into, Matrix, product};
 use rayon::prelude::*;
@@ -88,7 +89,7 @@ impl<'a> Windows<'a> {
     }
 
     /// Adds the gradients of bags times their factors, forming them anew. Without a clip factors are all one, and images are added up in f32 first.
-    pub(crate) fn add(&self, bags: &Bags, factors: &[f64], clipped: bool, weight: &mut [f64], bias: &mut [f64]) {
+    pub(crate) fn add(&self, bags: &Bags, factors: &[f64], clipped: bool, weight: &mut Part<'_>, bias: &mut Part<'_>) {
         let (groups, factors): (Vec<Range<usize>>, Vec<f64>) = if clipped {
             bags.ranges().zip(factors.iter().copied()).unzip()
         } else {
@@ -110,6 +111,7 @@ impl<'a> Windows<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bound::total::Total;
     use crate::kernel::Window;
     use proptest::prelude::*;
 
@@ -138,16 +140,22 @@ mod tests {
             let formed = lengths.formed.expect("they are small").values;
             let factors: Vec<f64> = numbers(bags.len()).iter().map(|&factor| f64::from(factor)).collect();
             let weights = grid.patch() * 3;
-            let (mut kept, mut anew) = ((vec![0.0; weights], vec![0.0; 3]), (vec![0.0; weights], vec![0.0; 3]));
-            add_formed(&formed, windows.size(), 0, &factors, &mut kept.0);
-            add_formed(&formed, windows.size(), weights, &factors, &mut kept.1);
-            windows.add(&bags, &factors, true, &mut anew.0, &mut anew.1);
+            let sum = |add: &dyn Fn(&mut Part<'_>, &mut Part<'_>)| {
+                let mut total = Total::new(weights + 3);
+                let [mut weight, mut bias] = total.parts([0..weights, weights..weights + 3]).expect("they are apart");
+                add(&mut weight, &mut bias);
+                total.into_values()
+            };
+            let kept = sum(&|weight, bias| {
+                add_formed(&formed, windows.size(), 0, &factors, weight);
+                add_formed(&formed, windows.size(), weights, &factors, bias);
+            });
+            let anew = sum(&|weight, bias| windows.add(&bags, &factors, true, weight, bias));
             prop_assert_eq!(&kept, &anew);
             let ones = vec![1.0; bags.len()];
-            let (mut plain, mut one_by_one) = ((vec![0.0; weights], vec![0.0; 3]), (vec![0.0; weights], vec![0.0; 3]));
-            windows.add(&bags, &ones, false, &mut plain.0, &mut plain.1);
-            windows.add(&bags, &ones, true, &mut one_by_one.0, &mut one_by_one.1);
-            for (a, b) in plain.0.iter().chain(&plain.1).zip(one_by_one.0.iter().chain(&one_by_one.1)) {
+            let plain = sum(&|weight, bias| windows.add(&bags, &ones, false, weight, bias));
+            let one_by_one = sum(&|weight, bias| windows.add(&bags, &ones, true, weight, bias));
+            for (a, b) in plain.iter().zip(&one_by_one) {
                 prop_assert!((a - b).abs() <= 1e-4 * (1.0 + b.abs()), "{a} and {b}");
             }
         }

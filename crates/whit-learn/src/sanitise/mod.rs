@@ -86,7 +86,7 @@ impl SanitiseError {
 ///
 /// # Why
 /// 1. *The float sum* is within `C·SUMMATION/2` of `S`, whatever the rows are, from the smallest float to the largest: norms are taken in wide arithmetic and raised by
-///    more than it rounds, and sums are taken in f32 only where that errs by less. It is a function of the drawn bags, in the
+///    more than it rounds, products are taken in f32 only where that errs by less, and added up to twice the digits of f64, however many there are. It is a function of the drawn bags, in the
 ///    order of their units, alone: where the unit is not drawn, both data sets give the same floats, bit by bit.
 /// 2. *Snapping* moves it by at most `√d·step/2 ≤ C·SNAPPING/2` more: see [`Grid`]. So the lattice point `T` is within
 ///    `C·slack/2` of `S`, with `slack = SUMMATION + SNAPPING`, and the distance of two of them grows by at most `C·slack`.

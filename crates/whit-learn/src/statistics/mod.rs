@@ -24,12 +24,13 @@
 //! - the optimiser is [`Rule::PLAIN`](crate::optimise::Rule::PLAIN), and θ̄ the uniform average of its iterates;
 //! - near the optimum no gradient is clipped and no iterate is projected. Clipping must stay on (E11); where it still
 //!   bites at the end, the interval is about the point where the mean *clipped* gradient vanishes, and H must be the
-//!   derivative of that. [`Sandwich`] counts the units that it shortens, and [`Spread::check`] refuses where they are too many;
+//!   derivative of that. [`Sandwich`] counts the units that it shortens, and [`Spread::check`] refuses where they are too many. How far that point is from where the loss is
+//!   least, no count tells: [`Moments::bitten`] says where it may be another one at all;
 //! - step sizes are `α0·k^-β` with 1/2 < β < 1. Others leave a bias of the order of α, in a model that is no
 //!   parabola: [`Spread::asymptotic`] says no;
 //! - the start is forgotten: [`Spread::start`] says how much of it is left, and [`Spread::check`] refuses where that is more than a standard error;
 //! - H and Σ are near enough: their own noise vanishes as n grows, but is not in the interval. Where H's noise is not
-//!   small, it is refused; where Σ's is not, [`Spread::unsure`] says so.
+//!   small, it is refused; where Σ's is not, [`Spread::unsure`] says so, and [`Spread::intervals`] are wider for it.
 
 mod sandwich;
 
@@ -287,23 +288,26 @@ impl Spread {
     }
 
     /// Ranges around the average that cover the population's parameters with this probability each, not all at once.
+    ///
+    /// A variance that is known up to a relative deviation u, by the noise in Σ, is one of 2/u² degrees of freedom, so that Student's quantile stands for the normal one: with
+    /// u = 0.4 the normal one would cover 92 % instead of 95 %. What the noise in H does to widths is not in it.
     pub fn intervals(&self, average: &[f64], confidence: f64) -> Result<Vec<Interval>, Error> {
         self.fits(average)?;
         if !(confidence > 0.0 && confidence < 1.0) {
             return Err(Error::Parameter { name: "confidence", value: confidence, range: "between 0 and 1" });
         }
         let z = upper_quantile((1.0 - confidence) / 2.0);
-        let around = |(theta, error): (&f64, &StandardError)| {
-            let half = z * error.total();
+        let around = |((theta, error), &unsure): ((&f64, &StandardError), &f64)| {
+            let half = student(z, unsure.min(1.0)) * error.total();
             Interval { low: theta - half, high: theta + half }
         };
-        Ok(average.iter().zip(&self.errors).map(around).collect())
+        Ok(average.iter().zip(&self.errors).zip(&self.unsure).map(around).collect())
     }
 
     /// Refuses where the theorem is about something else than this run: where units were shortened in numbers that matter, or parameters are still on their way.
     ///
-    /// Where a share s of units has gradients beyond the clip norm C, by half of C on average, the mean gradient is off by at most s·C/2, and parameter j by at most
-    /// s·C/2·|H⁻¹ⱼ|. Half a standard error of that lets a 95 % interval cover 92 %, which is where it is refused; and so is every share of more than 5 %, of
+    /// Taken that a share s of units has gradients beyond the clip norm C by half of C on average, the mean gradient is off by at most s·C/2, and parameter j by at most
+    /// s·C/2·|H⁻¹ⱼ|. That is an assumption, which heavy tails do not keep; the interval is of the point where the mean clipped gradient vanishes whether it holds or not. Half a standard error of that lets a 95 % interval cover 92 %, which is where it is refused; and so is every share of more than 5 %, of
     /// which it is not known by how much they are beyond. As the share is known up to noise, it is refused where it is too large though three deviations are taken off
     /// it, so that a clip which never bites costs an interval once in 700 runs. Otherwise what is returned is how many parameters may be off by so much, if the share is
     /// two deviations from nothing at all.
@@ -322,7 +326,7 @@ impl Spread {
         if moving > 0 {
             return Err(Error::Moving { moving, parameters: average.len() });
         }
-        Ok(if share > 2.0 * noise { off(share) } else { 0 })
+        Ok(if moments.bitten() { off(share) } else { 0 })
     }
 
     /// How far the start still pulls each parameter, to first order: subtract it, or run longer where it is not far
@@ -346,6 +350,15 @@ impl Spread {
         let (given, expected) = (parameters.len(), self.errors.len());
         if given == expected { Ok(()) } else { Err(Error::Length { what: "parameters", given, expected }) }
     }
+}
+
+/// Student's quantile for the normal one, `z`, and a variance of relative deviation `unsure`: with ν = 2/unsure² degrees of freedom, to the second order in 1/ν. (Cornish and
+/// Fisher 1937; Satterthwaite 1946.)
+fn student(z: f64, unsure: f64) -> f64 {
+    let per_degree = unsure * unsure / 2.0;
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    z + first * per_degree + second * per_degree * per_degree
 }
 
 /// The matrix less its negative part: noise can make a covariance negative, and a variance is not.

@@ -35,6 +35,12 @@ impl Moments {
         let (hessian_noise, gradient_noise, shortened, shortened_noise) = (0.0, 0.0, 0.0, 0.0);
         Self { hessian, gradient, drawn: None, hessian_noise, gradient_noise, shortened, shortened_noise }
     }
+
+    /// Whether more units were shortened than the noise in their number explains: two deviations of it. Parameters are then about another point than where the loss is
+    /// least.
+    pub fn bitten(&self) -> bool {
+        self.shortened > 2.0 * self.shortened_noise
+    }
 }
 
 /// The rows whose outer product is `weight·x·xᵀ`, the Hessian of a generalised linear model on one row: `√weight·x`.

@@ -167,6 +167,53 @@ fn a_share_that_is_not_known_is_no_refusal_and_not_silent() {
     assert!(matches!(check(0.06, 0.0), Err(Error::Clipped { .. })));
 }
 
+/// A mean of 2,000 numbers of which 60 are a hundred clip norms away. The check takes them for half a clip norm too long, and is wrong by far; what is told of the interval holds.
+#[test]
+fn heavy_tails_move_a_parameter_further_than_the_check_takes_it_and_are_told_of() {
+    let numbers: Vec<f64> = (0..2000).map(|i| if i < 60 { 100.0 } else { f64::from(i - 60) / 1939.0 - 0.5 }).collect();
+    let schedule = Schedule::Power { first: 1.0, decay: 0.6 };
+    let run = Run { steps: 400, from: 100, schedule, rate: 1.0, expected: 2000.0, noise: 0.0 };
+    let mean = |theta: f64, of: fn(f64) -> f64| {
+        numbers.iter().map(|number| of((theta - number).clamp(-1.0, 1.0)) / 2000.0).sum::<f64>()
+    };
+    let (mut theta, mut average) = (0.0, 0.0);
+    for step in 1..=run.steps {
+        theta -= schedule.at(step) * mean(theta, |slope| slope);
+        average += if step >= run.from { theta / 301.0 } else { 0.0 };
+    }
+    let known = Moments::known(vec![1.0], vec![mean(average, |slope| slope * slope)]);
+    let moments = Moments { shortened: 0.03, shortened_noise: 0.012, ..known };
+    let spread = Spread::of(&moments, 2000.0, &run).unwrap();
+    // It is not certain that so many were shortened, so there is an interval, and a note.
+    assert_eq!(spread.check(&moments, 1.0, &[0.0], &[average]), Ok(1));
+    assert!(moments.bitten() && !Moments { shortened: 0.02, ..moments.clone() }.bitten());
+    let interval = spread.intervals(&[average], 0.95).unwrap()[0];
+    let covers = |value: f64| (interval.low..=interval.high).contains(&value);
+    let (vanishes, least) = (0.03 / 0.97, 3.0);
+    assert!(covers(vanishes) && mean(vanishes, |slope| slope).abs() < 1e-12, "where the clipped gradient vanishes");
+    assert!(!covers(least) && (least - average).abs() > 100.0 * 0.03 / 2.0, "and not where the loss is least");
+}
+
+/// 40,000 estimates of deviation 0.1, whose variance is known up to noise of two fifths of it: coverage is known to 0.1 % (one deviation). With the normal quantile it would be 91.7 %.
+#[test]
+fn intervals_are_wider_where_their_width_is_not_known_well() {
+    let schedule = Schedule::Power { first: 0.5, decay: 0.6 };
+    let run = Run { steps: 10, from: 1, schedule, rate: 1.0, expected: 100.0, noise: 0.0 };
+    let mut entropy = Replay::new(0x57D);
+    let (mut covered, mut normally) = (0, 0);
+    for _ in 0..40_000 {
+        let gradient = vec![1.0 + 0.4 * normal(&mut entropy)];
+        let moments = Moments { gradient_noise: 0.4, ..Moments::known(vec![1.0], gradient) };
+        let spread = Spread::of(&moments, 100.0, &run).unwrap();
+        let average = 0.1 * normal(&mut entropy);
+        let interval = spread.intervals(&[average], 0.95).unwrap()[0];
+        covered += u32::from((interval.low..=interval.high).contains(&0.0));
+        normally += u32::from(average.abs() <= 1.959_964 * spread.errors[0].total());
+    }
+    assert!((37_800..=38_800).contains(&covered), "{covered} of 40,000 intervals cover");
+    assert!(normally < 37_000, "{normally} of 40,000 would with the normal quantile");
+}
+
 /// One data set of 200 units, no noise, half of the units in each batch, 300 trainings: the averages differ by their
 /// batches alone. Deviations are known to 4 % (one deviation); without the factor 1 − q they would be off by 41 %.
 #[test]
