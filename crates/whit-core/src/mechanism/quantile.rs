@@ -42,8 +42,9 @@ pub struct Estimate {
 /// and add up to at most `rows`, and their length is at most their sum; there are `groups · levels` such blocks.
 ///
 /// # Tried by
-/// `no_unit_adds_more_than_the_bound_says`, `intervals_hold_the_quantile_as_often_as_told`,
-/// `an_interval_is_as_wide_as_the_noise_on_its_own_rank_needs`.
+/// `no_unit_adds_more_than_the_bound_says`; the intervals by `intervals_hold_the_quantile_as_often_as_told`,
+/// `an_interval_is_as_wide_as_the_noise_on_its_own_rank_needs`,
+/// `beside_a_gap_that_ends_in_a_spike_intervals_hold_as_often_as_told`.
 ///
 /// ```
 /// use whit_core::mechanism::quantile::Tree;
@@ -331,16 +332,21 @@ impl Ranks<'_> {
 
     /// The value below which a share `q` (clamped to 0..1) of all values lies.
     ///
-    /// The best guess never falls as `q` grows. The interval holds the bin of the true quantile with this confidence:
-    /// it covers all bins that a test of "the quantile lies here" does not rule out, and that test is wrong about the
-    /// true one at most so often. The test looks at ranks that rise, as true ones do (Woodruff 1952): of ranks that
-    /// may fall, one stray among thousands would stretch the interval far beyond what the noise on the rank asked for
-    /// comes to. That noise is of one linear form of the counts, the rank less q times the total, and its variance is
-    /// known exactly. Where ranks fell and were pooled, the mean of a pool has less noise; which ranks are pooled was the
-    /// noise's choice, so that half of what the variance gains by it is counted. The interval speaks of the noise, and
-    /// not of values that bounding left out; at 0 and 1 it reaches to the end of the range, for which
-    /// [`smallest`](Self::smallest) and [`largest`](Self::largest) are better. Where the total is not clearly above 0
-    /// (there may be no data at all) the answer is the middle of the range, and all of it.
+    /// The best guess never falls as `q` grows. The interval is made to hold the bin of the true quantile with this
+    /// confidence: it covers all bins that a test of "the quantile lies here" does not rule out. The test looks at
+    /// ranks that rise, as true ones do (Woodruff 1952): of ranks that may fall, one stray among thousands would
+    /// stretch the interval far beyond what the noise on the rank asked for comes to. That noise is of one linear form
+    /// of the counts, the rank less q times the total, and its variance is known exactly. Where ranks fell and were
+    /// pooled, the mean of a pool has less noise; which ranks are pooled was the noise's choice, so that half of what
+    /// the variance gains by it is counted. At the ends of a flat stretch the nearest rising sequence leans outwards, so
+    /// that the first and the last rank of a pool may also pass half-way between what was pooled and what was counted.
+    ///
+    /// That is tried, not proved. Intervals for 95 % hold up to 99 % and more where the noise on a rank is as large as
+    /// many bins' counts, since ranks that rise have less noise than is counted.
+    ///
+    /// The interval speaks of the noise, and not of values that bounding left out; at 0 and 1 it reaches to the end of
+    /// the range, for which [`smallest`](Self::smallest) and [`largest`](Self::largest) are better. Where the total is
+    /// not clearly above 0 (there may be no data at all) the answer is the middle of the range, and all of it.
     pub fn quantile(&self, q: f64, confidence: f64) -> Estimate {
         let (q, z) = (if q.is_nan() { 0.5 } else { q.clamp(0.0, 1.0) }, deviations((1.0 - confidence) / 2.0));
         let total = self.total();
@@ -350,9 +356,18 @@ impl Ranks<'_> {
         let leaves = self.tree.leaves();
         let above = |end: usize| self.rising[end] - q * total;
         let slack = self.slacks(z, q, &above);
-        let may_start = |leaf: usize| leaf == 0 || above(leaf) <= slack[leaf];
-        let may_end = |leaf: usize| leaf + 1 == leaves || above(leaf + 1) >= -slack[leaf + 1];
-        let may_hold = |leaf: &usize| may_start(*leaf) && may_end(*leaf);
+        let (mut may_start, mut may_end) = (vec![true; leaves + 1], vec![true; leaves + 1]);
+        for end in 1..leaves {
+            (may_start[end], may_end[end]) = (above(end) <= slack[end], above(end) >= -slack[end]);
+        }
+        for &(start, size) in self.pools.iter().filter(|(_, size)| *size > 1) {
+            let own =
+                |end: usize| (f64::midpoint(self.below[end], self.rising[end]) - q * total, self.slack(z, end, q));
+            let ((first, about), (last, near)) = (own(start), own(start + size - 1));
+            may_end[start] |= first >= -about;
+            may_start[start + size - 1] |= last <= near;
+        }
+        let may_hold = |leaf: &usize| may_start[*leaf] && may_end[*leaf + 1];
         let at = self.tree.value(crossing(&self.rising, q * total));
         let low = (0..leaves).find(may_hold).map_or(self.tree.low, |leaf| self.tree.value(leaf as f64));
         let high = (0..leaves).rfind(may_hold).map_or(self.tree.high, |leaf| self.tree.value(leaf as f64 + 1.0));

@@ -197,7 +197,47 @@ fn an_interval_is_as_wide_as_the_noise_on_its_own_rank_needs() {
         errors[i].sort_by(f64::total_cmp);
         let (held, error) = (f64::from(held[i]) / f64::from(trials), errors[i][trials as usize * 95 / 100]);
         let told = format!("q {}: {held} held, {} wide for an error of {error}", shares[i], width[i]);
-        assert!((0.914..=0.995).contains(&held) && width[i] <= 2.0 * 1.6 * error, "{told}");
+        assert!((0.914..=0.995).contains(&held) && width[i] <= 2.0 * 1.75 * error, "{told}");
+    }
+}
+
+/// 2,000 noisy trees a case, at both ends of a gap and in the spike beyond it. Intervals that hold 95 % fail once in 10⁹ seeds
+/// at each comparison; those that do not let the ends of a pool pass in another way hold 91 to 97 %, these 95 to
+/// 98 %; half of the noise is caught.
+#[test]
+fn beside_a_gap_that_ends_in_a_spike_intervals_hold_as_often_as_told() {
+    let trials = 2000_u32;
+    let mut entropy = Replay::new(0x9a9);
+    for (leaves, branching, sigma, before, gap, spike) in
+        [(256, 16, "4", 500, 64..192, 700), (256, 16, "25", 500, 64..192, 700), (100, 4, "8", 300, 20..80, 300)]
+    {
+        let tree = tree(leaves, branching);
+        let mut data: Vec<usize> = (0..before).map(|i| i * gap.start / before).collect();
+        data.extend(std::iter::repeat_n(gap.end, spike));
+        let (exact, n) = (counts(&data, leaves as usize), data.len());
+        let (mut missed, mut broken, mut width) = ([0; 3], [0; 3], 0.0);
+        for _ in 0..trials {
+            let released = noisy(&tree, &exact, sigma, &mut entropy);
+            let ranks = tree.read(&released, sigma.parse().unwrap()).unwrap();
+            let too_sure = Ranks { deviation: ranks.deviation / 2.0, ..ranks.clone() };
+            for (i, place) in [before, before + 1, before + spike / 2].into_iter().enumerate() {
+                let q = place as f64 / n as f64;
+                let middle = tree.value(data[place - 1] as f64 + 0.5);
+                let holds = |estimate: Estimate| (estimate.low..=estimate.high).contains(&middle);
+                let found = ranks.quantile(q, 0.95);
+                assert!(found.low <= found.at && found.at <= found.high);
+                missed[i] += u64::from(!holds(found));
+                broken[i] += u64::from(!holds(too_sure.quantile(q, 0.95)));
+                width += if i == 2 { (found.high - found.low) / f64::from(trials) } else { 0.0 };
+            }
+        }
+        for missed in missed {
+            assert!(within_chance(missed, trials.into(), 0.05), "{leaves} leaves, σ {sigma}: {missed} missed");
+        }
+        let caught = broken.iter().any(|&broken| !within_chance(broken, trials.into(), 0.05));
+        assert!(caught, "{leaves} leaves, σ {sigma}: half of the noise must be caught: {broken:?}");
+        // Within the spike there is one bin to find, of a width of 10 over so many.
+        assert!(width < 20.0 / f64::from(leaves), "{leaves} leaves, σ {sigma}: {width} wide");
     }
 }
 
