@@ -121,33 +121,17 @@ impl Statement {
 /// ε of a cost at δ: by PLD, or by the sum where δ is 0. For Gaussian noise GDP is exact, also where ε is so large that PLD has no answer of its own and
 /// tells a bound that is a good deal higher.
 fn price(unit: String, cost: &Cost, delta: f64) -> Price {
-    use whit_account::{Name, epsilon};
+    use whit_account::accountant::gdp::epsilon_with_deltas_aside;
+    use whit_account::{Name, epsilon_by};
     let names = if delta > 0.0 { vec![Name::Pld, Name::Rdp, Name::Basic] } else { vec![Name::Basic] };
-    let found = names.into_iter().find_map(|name| epsilon(cost, delta, name).ok().map(|loss| (loss.upper, name)));
+    // Who proved it, and not who was asked: PLD hands on what is beyond its lattice.
+    let found =
+        names.into_iter().find_map(|name| epsilon_by(cost, delta, name).ok().map(|(loss, by)| (loss.upper, by)));
     let (mut epsilon, mut name) = found.unwrap_or((f64::INFINITY, Name::Basic));
-    if let Some(exact) = gaussian_epsilon(cost, delta).filter(|&exact| exact < 0.999 * epsilon) {
+    if let Some(exact) = epsilon_with_deltas_aside(cost, delta).ok().filter(|&exact| exact < 0.999 * epsilon) {
         (epsilon, name) = (exact, Name::Gdp);
     }
     Price { unit, cost: cost.clone(), epsilon, delta, accountant: name.to_string() }
-}
-
-/// ε at δ by GDP. The δ that approximate runs bring along is taken away first, and their ε is pure then: all of it holds but with that probability.
-fn gaussian_epsilon(cost: &Cost, delta: f64) -> Option<f64> {
-    let (mut aside, mut rest) = (0.0, Vec::new());
-    for (leaf, times) in cost.leaves() {
-        rest.push(match leaf {
-            Cost::Approximate { epsilon, delta } => {
-                aside += delta.get() * times as f64 * (1.0 + 1e-12);
-                Cost::Pure { epsilon }.repeat(times)
-            }
-            other => other.repeat(times),
-        });
-    }
-    let left = (delta - aside) * (1.0 - 1e-12);
-    if left <= 0.0 {
-        return None;
-    }
-    whit_account::epsilon(&Cost::Series(rest), left, whit_account::Name::Gdp).ok().map(|loss| loss.upper)
 }
 
 #[cfg(test)]
@@ -155,6 +139,16 @@ mod tests {
     use super::*;
     use whit_account::normal::gaussian_mu_down;
     use whit_core::{Delta, Epsilon};
+
+    /// PLD is asked, and hands on what is no distribution to it.
+    #[test]
+    fn a_price_names_who_proved_it() {
+        let cost = Cost::Concentrated { rho: whit_core::Rho::new(0.1).unwrap() };
+        let (loss, by) = whit_account::epsilon_by(&cost, 1e-6, whit_account::Name::Pld).unwrap();
+        assert_ne!(by, whit_account::Name::Pld);
+        let found = price("user".to_owned(), &cost, 1e-6);
+        assert_eq!((found.epsilon, found.accountant), (loss.upper, by.to_string()));
+    }
 
     /// What is calibrated to an ε is told as that ε and not as more, however large it is.
     #[test]

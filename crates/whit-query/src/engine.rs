@@ -10,6 +10,7 @@ use crate::bound::{Addend, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::error::QueryError;
 use crate::evaluate::{guarded, samples};
 use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, track};
+use crate::source::Patience;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::cast;
@@ -89,6 +90,7 @@ pub(crate) async fn sums(
         match job.collect(context, &rules, shares).await {
             // Fewer users at a time need less memory, and a further reading of the rows.
             Err(error) if is_exhausted(&error) && rules.layout.user && shares < MOST_SHARES => shares *= 4,
+            Err(error) if !is_exhausted(&error) && Patience::gained(context) => {}
             other => break other.map_err(|error| running(&error))?,
         }
     };

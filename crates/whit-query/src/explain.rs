@@ -112,45 +112,40 @@ impl Tables {
         if let Some((call, _)) = self.call(sql, &logical)? {
             return call.preview(self, sql, asking);
         }
-        let (mut preview, useless) = self.foreseen(sql, &logical, asking)?;
+        let plan = self.planned(sql, &logical, asking)?;
+        let (mut preview, useless) = self.foreseen(&plan, asking)?;
         if let Some(useless) = useless {
-            let help = self.helped(sql, &logical, asking, &useless)?;
+            let help = self.helped(&plan, &logical, asking, &useless)?;
             preview.notes.insert(0, format!("{}; {help}", useless.words));
         }
         Ok(preview)
     }
 
-    /// The preview, and whether it would tell nothing.
-    fn foreseen(
-        &self,
-        sql: &str,
-        logical: &LogicalPlan,
-        asking: &Asking,
-    ) -> Result<(Preview, Option<Useless>), QueryError> {
-        let plan = self.planned(sql, logical, asking)?;
+    /// The preview of a question that was planned, and whether it would tell nothing.
+    fn foreseen(&self, plan: &Plan, asking: &Asking) -> Result<(Preview, Option<Useless>), QueryError> {
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
-            let errors = imagine::columns(&plan).into_iter().map(exact).collect();
-            return Ok((view(&plan, None, errors, confidence), None));
+            let errors = imagine::columns(plan).into_iter().map(exact).collect();
+            return Ok((view(plan, None, errors, confidence), None));
         }
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
-        let calibrated = calibrate(&plan, epsilon, delta)?;
+        let calibrated = calibrate(plan, epsilon, delta)?;
         let rows = asking.about.filter(|rows| *rows >= 1.0).unwrap_or(ABOUT);
-        let guesses = imagine::guesses(self, &plan, &calibrated, rows, confidence)?;
-        let useless = useless(&plan, &guesses, rows);
-        let errors = guesses.into_iter().map(|guess| told(&plan, guess, rows)).collect();
-        Ok((view(&plan, Some(&calibrated), errors, confidence), useless))
+        let guesses = imagine::guesses(self, plan, &calibrated, rows, confidence)?;
+        let useless = useless(plan, &guesses, rows);
+        let errors = guesses.into_iter().map(|guess| told(plan, guess, rows)).collect();
+        Ok((view(plan, Some(&calibrated), errors, confidence), useless))
     }
 
     /// What would make a useless question worth its price, found by trying: fewer groups or rows of one unit, or else more ε.
     fn helped(
         &self,
-        sql: &str,
+        plan: &Plan,
         logical: &LogicalPlan,
         asking: &Asking,
         useless: &Useless,
     ) -> Result<String, QueryError> {
-        let at = |asking: &Asking| match self.foreseen(sql, logical, asking) {
+        let at = |plan: &Plan, asking: &Asking| match self.foreseen(plan, asking) {
             Ok((preview, None)) => preview.errors.iter().find(|error| error.name == useless.name)?.within,
             _ => None,
         };
@@ -163,7 +158,9 @@ impl Tables {
                     continue;
                 }
                 let other = Asking { groups: groups.or(asking.groups), rows: rows.or(asking.rows), ..asking.clone() };
-                if let Some(within) = at(&other) {
+                // With other caps it is tried on made-up rows no more: that it can be answered is known.
+                let within = self.outlined(&plan.question, logical, &other).ok().and_then(|plan| at(&plan, &other));
+                if let Some(within) = within {
                     let options = [groups.map(|n| format!("--groups {n}")), rows.map(|n| format!("--rows {n}"))];
                     let options = options.into_iter().flatten().collect::<Vec<_>>().join(" ");
                     return Ok(format!("{options} would bring it to ± {}", short(within)));
@@ -171,10 +168,10 @@ impl Tables {
             }
             by *= 2;
         }
-        let epsilon = self.price_of(&self.planned(sql, logical, asking)?.dataset, asking)?.0;
+        let epsilon = self.price_of(&plan.dataset, asking)?.0;
         for times in [2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0] {
             let other = Asking { epsilon: Some(epsilon * times), ..asking.clone() };
-            if let Some(within) = at(&other) {
+            if let Some(within) = at(plan, &other) {
                 return Ok(format!("--epsilon {} would bring it to ± {}", short(epsilon * times), short(within)));
             }
         }
@@ -190,11 +187,14 @@ impl Tables {
         }
         let logical = self.logical(sql)?;
         let call = self.call(sql, &logical)?;
+        // A plan does not depend on its price.
+        let plan = if call.is_none() { Some(self.planned(sql, &logical, asking)?) } else { None };
         let at = |epsilon: f64| {
             let asking = Asking { epsilon: Some(epsilon), ..asking.clone() };
-            match &call {
-                Some((call, _)) => call.preview(self, sql, &asking),
-                None => self.foreseen(sql, &logical, &asking).map(|(preview, _)| preview),
+            match (&call, &plan) {
+                (Some((call, _)), _) => call.preview(self, sql, &asking),
+                (None, Some(plan)) => self.foreseen(plan, &asking).map(|(preview, _)| preview),
+                (None, None) => Err(QueryError::failed("a question that was not planned")),
             }
         };
         let reaches =

@@ -373,5 +373,10 @@ pub struct QueryDefaults {
     pub groups: Option<u64>,
 }
 
+impl QueryDefaults {
+    /// The ε that one question may have, wherever it is said: below it noise drowns every answer, and above it nothing is protected.
+    pub const EPSILON: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
+}
+
 #[cfg(test)]
 mod tests;

@@ -271,9 +271,8 @@ fn kind(value: &Value<'_>) -> Read<ColumnType> {
 fn bounds(value: &Value<'_>) -> Read<Bounds> {
     let hint = "bounds = [0, 600], which you can defend without looking at the data, or bounds = \"auto\" to find them privately";
     if !value.is_array() {
-        return value.word(&[("auto", ())], hint).map(|()| Bounds::Auto).map_err(|error| {
-            if value.text(hint).is_ok() { value.wrong("{key} must be two numbers or \"auto\"", hint) } else { error }
-        });
+        let auto = value.word(&[("auto", ())], hint).map(|()| Bounds::Auto);
+        return auto.map_err(|_| value.wrong("{key} must be two numbers or \"auto\"", hint));
     }
     let items = value.items(hint)?;
     let [low, high] = items.as_slice() else {
@@ -376,7 +375,14 @@ fn budget(kind: Kind, analyst: Option<&str>, value: &Value<'_>) -> Read<BudgetDe
 fn query(value: &Value<'_>) -> Read<QueryDefaults> {
     let table = value.entries(&["epsilon", "delta", "groups"])?;
     let groups = table.read("groups", |v| v.count("the most groups to which one unit contributes"))?;
-    Ok(QueryDefaults { epsilon: epsilon(&table)?, delta: delta(&table)?, groups })
+    let (epsilon, range) = (epsilon(&table)?, QueryDefaults::EPSILON);
+    let beyond = epsilon.filter(|epsilon| !range.contains(epsilon));
+    if let Some((epsilon, value)) = beyond.zip(table.get("epsilon")) {
+        let sentence =
+            format!("{{key}} is {epsilon}, but a question has an ε from {} to {}", range.start(), range.end());
+        return Err(value.wrong(&sentence, "1 is strong, 10 is weak; a budget may be larger"));
+    }
+    Ok(QueryDefaults { epsilon, delta: delta(&table)?, groups })
 }
 
 fn epsilon(table: &Entries<'_>) -> Read<Option<f64>> {

@@ -287,7 +287,7 @@ impl Collector {
                 }
             }
         }
-        if let Some(most) = self.rules.told {
+        if let Some([most, _]) = self.rules.told {
             let units = leaves.chunk_by(|a, b| a.element == b.element);
             let rows =
                 units.map(|unit| unit.iter().map(|leaf| u64::from(leaf.end - leaf.start)).sum::<u64>().min(most));
@@ -373,7 +373,7 @@ impl Collector {
     fn add(&mut self, own: u64, unit: std::ops::Range<usize>, rows: &[u64], scratch: &Scratch) {
         let Scratch { leaves, weights, .. } = scratch;
         let together: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
-        if let Some(most) = self.rules.told {
+        if let Some([_, most]) = self.rules.told {
             self.kept[1] += together.min(u128::from(most)) as i128;
         }
         for (family, weight) in leaves[unit]

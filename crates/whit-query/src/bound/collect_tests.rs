@@ -30,7 +30,7 @@ fn rules(layout: Layout) -> Rules {
         groups_per_unit: None,
         rows_per_group: u64::MAX,
         rows_in_all: u64::MAX,
-        told: Some(50),
+        told: Some([50, 50]),
         observed: false,
         inner: Inner::None,
         addends,
@@ -139,6 +139,38 @@ fn weights_of_one_unit_never_add_up_to_more_than_its_rows() {
     }
 }
 
+/// Each group gets its share, up or down by less than one row, and together they are exactly as many as may be.
+#[test]
+fn groups_of_one_unit_share_the_rows_that_it_may_have_in_all() {
+    for (counts, in_all) in [(vec![3_u64, 4, 5], 5_u64), (vec![1, 1], 5), (vec![1000, 1, 1], 7), (vec![2, 2, 2, 1], 3)]
+    {
+        let own = |(key, &count): (usize, &u64)| std::iter::repeat_n((1, 0, key as i64, 0, Some(1)), count as usize);
+        let rows: Vec<Row> = counts.iter().enumerate().flat_map(own).collect();
+        let mut limited = rules(BY_USER);
+        limited.addends = vec![Addend { column: None, low: 0, high: 1 << 20 }];
+        limited.rows_in_all = in_all;
+        let sums = collect(&limited, &[&rows]);
+        let (all, found) = (counts.iter().sum::<u64>(), table(&sums));
+        let share = in_all.min(all) as f64 / all as f64;
+        for (key, &count) in counts.iter().enumerate() {
+            let weight = found[&vec![key as i64]][0];
+            assert!((weight as f64 - share * count as f64).abs() < 1.0, "{counts:?}: {weight} of {count}");
+        }
+        assert_eq!(found.values().map(|values| values[0]).sum::<i64>(), in_all.min(all) as i64, "{counts:?}");
+        assert_eq!(sums.kept, [i128::from(all.min(50)), i128::from(in_all.min(all))], "{counts:?}");
+    }
+}
+
+#[test]
+fn rows_before_caps_and_after_them_are_counted_up_to_limits_of_their_own() {
+    let rows: Vec<Row> = (0..9).map(|i| (1, 0, i % 3, 0, Some(1))).collect();
+    let mut limited = rules(BY_USER);
+    for (told, kept) in [([50, 50], [9, 9]), ([6, 50], [6, 9]), ([50, 4], [9, 4])] {
+        limited.told = Some(told);
+        assert_eq!(collect(&limited, &[&rows]).kept, kept);
+    }
+}
+
 /// Exhaustively: of all small sets of children, a parent keeps at most `most`, and all if there are no more.
 #[test]
 fn families_keep_their_smallest_and_ties_at_the_limit_go() {
@@ -181,7 +213,7 @@ fn any_rules() -> impl Strategy<Value = Rules> {
             _ => Vec::new(),
         };
         let groups_per_unit = groups.filter(|_| keys > 0);
-        let told = Some(5);
+        let told = Some([5, 5]);
         Rules {
             layout,
             elements_per_user,

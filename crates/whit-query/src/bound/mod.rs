@@ -100,8 +100,8 @@ pub(crate) struct Rules {
     pub(crate) rows_per_group: u64,
     /// The same for the rows that a unit has in all its groups.
     pub(crate) rows_in_all: u64,
-    /// Where it is to be told what caps leave: rows are counted before and after them, of one unit at most so many.
-    pub(crate) told: Option<u64>,
+    /// Where it is to be told what caps leave: rows are counted before and after them, of one unit at most so many each time.
+    pub(crate) told: Option<[u64; 2]>,
     /// Whether groups show that occur, also where nobody keeps them: neighbours agree on which they are.
     pub(crate) observed: bool,
     pub(crate) inner: Inner,

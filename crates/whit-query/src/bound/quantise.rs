@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// A centred or plain value has about so many steps on either side of zero, and at most twice as many.
 ///
 /// Each row is rounded by up to half a step, always the same way where rows are alike, and no interval tells of it: so steps are as fine as
-/// a row's 32 bits allow. A million equal rows at ε = 50 are then off by less than a hundredth of the noise.
+/// a row's 32 bits allow. A million equal rows at ε = 50 are then off by less than a hundredth of the noise
+/// (`rounding_a_million_rows_is_little_beside_the_noise`).
 const STEPS: f64 = 536_870_912.0; // 2^29
 
 /// How a value becomes a whole number of steps.
@@ -277,6 +278,18 @@ mod tests {
         ]));
         let whole = Quantise::of(-5.0, 7.0, Shape::Plain, true).unwrap();
         assert_eq!(whole.column(&column).unwrap(), Int64Array::from(vec![None, None, Some(7), Some(-5), Some(3)]));
+    }
+
+    #[test]
+    fn rounding_a_million_rows_is_little_beside_the_noise() {
+        let mu = whit_account::normal::gaussian_mu_down(50.0, 1e-6);
+        for (low, high) in [(0.0, 600.0), (0.0, 1.0), (-3.0, 7.7), (0.0, 1e12), (1e-9, 3e-9)] {
+            for shape in [Shape::Plain, Shape::Centred, Shape::Squared] {
+                let quantise = Quantise::of(low, high, shape, false).unwrap();
+                let noise = quantise.high() as f64 / mu; // one row of a unit
+                assert!(1e6 * 0.5 < noise / 100.0, "{quantise:?}: {noise}");
+            }
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::error::QueryError;
 use crate::explain::{Error, Preview};
 use crate::partition::PartitionFile;
 use crate::plan::Asking;
-use crate::release::Tables;
+use crate::release::{Tables, fits};
 use crate::sanitise::short;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -203,13 +203,13 @@ where
     }
 }
 
-/// Looks a question up, or charges the ledger, reads the data and releases.
+/// Looks a question up, or charges the ledger, reads the data and releases. Where it does not fit, the mechanism for another promise might.
 fn ask<M: Mechanism>(
     tables: &Tables,
     declared: &Declared<'_>,
     books: &mut Books,
     question: Question,
-    mechanism: &M,
+    (mechanism, instead): (&M, impl Fn(Calibration) -> Result<M, EstimateError>),
     exact: &dyn Fn() -> Result<M::Exact, QueryError>,
     read: impl Fn(&[u8]) -> Option<M::Noisy>,
 ) -> Result<Made<M::Noisy>, QueryError>
@@ -230,7 +230,9 @@ where
         ));
     }
     let rungs = declared.ladder.rungs();
-    let charge: Charge = rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
+    let charge_of =
+        |mechanism: &M| -> Charge { rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect() };
+    let charge = charge_of(mechanism);
     let (value, entry, stored) = if let Some(stored) = books.stored(&question).map_err(ledger)? {
         let value = read(&stored.value).ok_or_else(|| {
             QueryError::failed(format!("entry {} of the ledger holds no answer that can be read", stored.number))
@@ -241,7 +243,11 @@ where
         let mut booking = books.booking(question.clone(), &budgets);
         // What would be refused anyway need not be read first.
         if let Err(refusal) = booking.would_fit(&charge) {
-            return Err(crate::release::refused(&refusal, None));
+            let Calibration { epsilon, delta } = declared.promise;
+            let fits = fits::largest(epsilon, |epsilon| {
+                instead(Calibration { epsilon, delta }).is_ok_and(|m| booking.would_fit(&charge_of(&m)).is_ok())
+            });
+            return Err(crate::release::refused(&refusal, fits.as_deref()));
         }
         let deferred = Deferred { mechanism, exact };
         let released = whit_core::release(&deferred, &(), rungs, &mut booking, &mut Os);
@@ -345,7 +351,8 @@ pub fn hitters(
         let pairs = tokens.into_iter().map(|token| (u64::from(token.user), token.item)).collect();
         Ok(bound.gather(pairs)?)
     };
-    let made = ask(tables, &declared, books, asked, &hitters, &exact, NoisyVector::from_bytes)?;
+    let instead = |promise| Hitters::for_promise(bound.clone(), declared.protected(), promise);
+    let made = ask(tables, &declared, books, asked, (&hitters, instead), &exact, NoisyVector::from_bytes)?;
     let ranking = hitters.ranking(&made.value, question.top, declared.confidence, question.gap);
     let mut statement = made.statement;
     statement.mechanisms.push(mechanism);
@@ -378,7 +385,8 @@ pub fn hitters(
             Cell { value: users, low: Some(row.low), high: Some(row.high) },
         ]
     });
-    Ok(Answer { columns: vec![column(item, Role::Key), column("users", Role::Noisy)], rows: rows.collect(), statement })
+    let users = Column { after_caps: bound.cap().is_some(), ..column("users", Role::Noisy) };
+    Ok(Answer { columns: vec![column(item, Role::Key), users], rows: rows.collect(), statement })
 }
 
 /// A histogram, before anything is read.
@@ -485,7 +493,9 @@ pub fn histogram(
         let Gathered { tokens, marks } = reading.run(tables)?;
         Ok(Tokens::gather(Arc::clone(&items), tokens, marks)?)
     };
-    let made = ask(tables, &declared, books, asked, &mechanism, &exact, NoisyHistogram::from_bytes)?;
+    let instead =
+        |promise| Histogram::for_promise(mechanism.bound().clone(), question.radius, declared.protected(), promise);
+    let made = ask(tables, &declared, books, asked, (&mechanism, instead), &exact, NoisyHistogram::from_bytes)?;
     let mut statement = made.statement;
     describe(&mut statement, &mechanism, &made.value, question, cap);
     statement.notes.push(intervals(question.top.is_some(), declared.confidence));
@@ -501,7 +511,8 @@ pub fn histogram(
         };
         vec![key(&dictionary.items()[bar.item as usize]), key(&cluster), noisy]
     });
-    let measured = column(question.measured(), Role::Noisy);
+    // The radius is a cap on every block.
+    let measured = Column { after_caps: true, ..column(question.measured(), Role::Noisy) };
     let columns = vec![column(item, Role::Key), column("cluster", Role::Exact), measured];
     Ok(Answer { columns, rows: rows.collect(), statement })
 }

@@ -79,6 +79,7 @@ fn hitters_are_counted_once_and_asking_again_is_free() {
     assert_eq!(first.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["word", "users"]);
     let names: Vec<&Value> = first.rows.iter().map(|row| &row[0].value).collect();
     assert_eq!(names, [&Value::Text("w0".into()), &Value::Text("w1".into()), &Value::Text("w2".into())]);
+    assert!(!first.columns[0].after_caps && first.columns[1].after_caps, "who has more than 20 words counts for less");
     // User 299 has a row without a user for each word, and with w0 only that one.
     for (row, truth) in first.rows.iter().zip([299.0, 270.0, 240.0]) {
         assert!((number(&row[1]) - truth).abs() < 8.0, "{row:?}, not {truth}");
@@ -197,6 +198,7 @@ fn histograms_add_up_what_users_have() {
     let asking = asking(100.0);
     let answer = histogram(&tables, &question, &asking, &mut books, "anna").unwrap();
     assert_eq!(answer.rows.len(), 12);
+    assert_eq!(answer.columns.iter().map(|column| column.after_caps).collect::<Vec<_>>(), [false, false, true]);
     let find = |answer: &Answer, word: &str| {
         let row = answer.rows.iter().find(|row| row[0].value == Value::Text(word.into())).unwrap();
         (number(&row[2]), row[2].low.unwrap(), row[2].high.unwrap())
@@ -333,6 +335,7 @@ fn a_histogram_is_a_table_in_sql() {
     };
     let answer = tables.ask(&sql("20"), &asking, &mut books, "anna").unwrap();
     assert_eq!(answer.rows.len(), 5);
+    assert!(answer.columns[1].after_caps, "blocks are cut at the radius: {:?}", answer.columns);
     assert!(tables.preview(&sql("20"), &asking).unwrap().errors[0].within.is_some());
     assert!(tables.preview(&sql("auto"), &asking).unwrap().errors[0].within.is_none());
     let unknown = tables.within(&sql("auto"), &asking, crate::explain::Within::Absolute(25.0));

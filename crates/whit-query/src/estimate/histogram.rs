@@ -16,6 +16,9 @@ use whit_noise::Entropy;
 /// Steps to the distance that one element moves its block, as a power of two.
 const BITS: u32 = 30;
 
+/// The share of the allowed error that is the noise's where users are set aside; the rest is that of their choice.
+const NOISE: f64 = 0.5;
+
 /// How noise is spread over clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
@@ -216,7 +219,8 @@ pub enum Radius {
 ///
 /// # Tried by
 /// `no_neighbour_moves_a_histogram_further_than_told`, `the_papers_radius_is_not_enough`, `dropping_clusters_is_caught`,
-/// `neither_stage_of_a_split_moves_further_than_both_pay_for`.
+/// `neither_stage_of_a_split_moves_further_than_both_pay_for`; the intervals by `a_split_stands_for_all_users` and
+/// `intervals_of_a_split_hold_what_few_users_have`.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     bound: BlockBound,
@@ -299,12 +303,49 @@ impl Histogram {
         }
     }
 
-    /// How far the noise takes an item's sum, and how far the choice of the users who are set aside may take it besides: scaled up, each
-    /// of the others moves it by at most the radius, so its variance is at most f/(1 − f) times the radius times the sum.
-    fn reach(&self, (steps, z): (f64, f64), step: f64, value: f64, radius: f64) -> f64 {
-        let (noise, aside) = (steps * step, self.aside());
-        let chosen = z * z * aside / (1.0 - aside) * radius * (value + noise).max(0.0);
-        if aside > 0.0 { noise.hypot(chosen.sqrt()) } else { noise }
+    /// How often the noise on all of `named` sums has to hold, so that with what the choice of users does all hold as
+    /// often as asked; and for that choice the L of [`ends`](Self::ends).
+    fn shared(&self, confidence: f64, named: usize) -> (f64, f64) {
+        if self.aside() == 0.0 {
+            return (confidence, 0.0);
+        }
+        let wrong = 1.0 - confidence;
+        // Sums of different items hang together by the users who have both, so their errors are added up.
+        (1.0 - NOISE * wrong, (2.0 * named.max(1) as f64 / ((1.0 - NOISE) * wrong)).ln())
+    }
+
+    /// From where to where a sum over all users lies, if its noise is at most this and one user has at most `most` of
+    /// it.
+    ///
+    /// Of a split the sum T = Σ xᵢ is known by the users who were not set aside, times 1/(1 − f). Each is set aside
+    /// with the chance f, so that this is T + D, where D adds up terms of mean 0, each between −xᵢ and xᵢ·f/(1 − f).
+    /// With 0 ≤ xᵢ ≤ `most` their variance is at most v·T, for v = most·f/(1 − f). By Bernstein's inequality D >
+    /// √(2·v·T·L) + most·f/(1 − f)·L/3 with a chance of at most exp(−L), and so is −D > √(2·v·T·L) + most·L/3. (A
+    /// normal law would not do: who alone has an item is there or not.) So with S = T + D + noise
+    ///
+    /// T − √(2·v·T·L) − most·L/3 ≤ S + noise, and T + √(2·v·T·L) + most·f/(1 − f)·L/3 ≥ S − noise,
+    ///
+    /// and both are quadratic in √T. This is proved for a radius that is given. One that is found depends on who is set
+    /// aside, a little: there it is tried, and not proved.
+    fn ends(&self, value: f64, noise: f64, most: f64, logarithm: f64) -> (f64, f64) {
+        let aside = self.aside();
+        if aside == 0.0 {
+            return ((value - noise).max(0.0), (value + noise).max(0.0));
+        }
+        let odds = aside / (1.0 - aside);
+        let half = 0.5 * most * odds * logarithm; // v·L/2
+        let (least, largest) = (value - noise - most * odds * logarithm / 3.0, value + noise + most * logarithm / 3.0);
+        let low = if least > 0.0 { ((half + least).sqrt() - half.sqrt()).powi(2) } else { 0.0 };
+        let high = ((half + largest).max(0.0).sqrt() + half.sqrt()).powi(2);
+        (low, high)
+    }
+
+    /// The most that one user adds to the sum over all items: as long as a user may be, and spread over the items as
+    /// their widths are.
+    fn longest(&self, radius: f64) -> f64 {
+        let width = |item: u32| self.bound.width(if self.bound.items.is_single(item) { 1 } else { 2 });
+        let widths: f64 = (0..self.bound.items.len() as u32).map(|item| width(item).powi(2)).sum();
+        radius * (self.bound.largest() * widths).sqrt()
     }
 
     /// μ of both stages together, where each unit is seen by one of them, or leaves the one and joins the other.
@@ -340,27 +381,30 @@ impl Histogram {
         Some(norms.clipping(counts, noisy.radius / self.bound.unit, noise.sigma()))
     }
 
-    /// The items from the most to the least, the first `top` of them or all, with intervals for the noise.
+    /// The items from the most to the least, the first `top` of them or all, with intervals for the noise and, of a
+    /// split, for the choice of the users who are set aside.
     ///
     /// As for [`Hitters::ranking`](super::hitters::Hitters::ranking), intervals of a `top` hold all at once. Ties are broken by number.
     pub fn bars(&self, noisy: &NoisyHistogram, top: Option<usize>, confidence: f64) -> Vec<Bar> {
         let steps: Vec<f64> = (0..noisy.values.len() as u32).map(|item| self.step(item, noisy.radius)).collect();
         let named = if top.is_some() { steps.len() } else { 1 };
+        let (confidence, logarithm) = self.shared(confidence, named);
         let within = self.noise.within(confidence, named).within;
-        let z = upper_quantile(-0.5 * (confidence.ln() / named.max(1) as f64).exp_m1());
         // Ranked by value, not by steps: a step is worth more in some clusters.
         let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
         let order: Vec<i64> =
             noisy.values.iter().zip(&steps).map(|(&value, step)| (value as f64 * (step / least)) as i64).collect();
         let bar = |item: u32| {
             let (step, value) = (steps[item as usize], noisy.values[item as usize] as f64);
-            let (value, reach) = (value * step, self.reach((within, z), step, value * step, noisy.radius));
-            Bar { item, value, low: (value - reach).max(0.0), high: (value + reach).max(0.0) }
+            // No coordinate of a block is longer than the block.
+            let (low, high) = self.ends(value * step, within * step, noisy.radius, logarithm);
+            Bar { item, value: value * step, low, high }
         };
         ranked(&order, top).into_iter().map(bar).collect()
     }
 
-    /// The sum over all items, and how far noise takes it from that of the bounded data, with this probability.
+    /// The sum over all items, and how far noise takes it from that of the bounded data, with this probability; of a
+    /// split also the choice of the users who are set aside.
     pub fn total(&self, noisy: &NoisyHistogram, confidence: f64) -> (f64, f64) {
         let mut total = 0.0;
         let mut square = 0.0;
@@ -370,7 +414,13 @@ impl Histogram {
             // Rounding to whole steps adds at most half a step to each; a deviation is millions of them.
             square += ((self.noise.sigma() + 0.5) * step).powi(2);
         }
-        (total, square.sqrt() * upper_quantile(0.5 * (1.0 - confidence)))
+        let (confidence, logarithm) = self.shared(confidence, 1);
+        let noise = square.sqrt() * upper_quantile(0.5 * (1.0 - confidence));
+        if self.aside() == 0.0 {
+            return (total, noise);
+        }
+        let (low, high) = self.ends(total, noise, self.longest(noisy.radius), logarithm);
+        (total, (total - low).max(high - total))
     }
 }
 

@@ -3,9 +3,11 @@
 use super::tokens::Token;
 use crate::engine::{planning, running};
 use crate::error::QueryError;
+use crate::evaluate::attempt::quietly;
 use crate::evaluate::guarded;
 use crate::partition::Lookup;
 use crate::release::Tables;
+use crate::source::Patience;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, Schema};
@@ -70,22 +72,25 @@ impl Reading<'_> {
         }
         // What can never be read is found out here, from types alone.
         tables.runtime().block_on(async {
-            let (state, plan) = self.frame(tables).await.map_err(|error| planning(&error))?.into_parts();
-            state.create_physical_plan(&guarded(plan, &state)?).await.map(drop).map_err(|error| planning(&error))
+            let (state, plan) = self.frame(tables).await?.into_parts();
+            state.create_physical_plan(&plan).await.map(drop).map_err(|error| planning(&error))
         })
     }
 
     /// Reads all rows that have a user and an item on the list.
     pub(super) fn run(&self, tables: &Tables) -> Result<Gathered, QueryError> {
-        tables.runtime().block_on(self.stream(tables))
+        // On the caller's thread: the words of a panic may hold values of a row.
+        let read = || quietly(|| tables.runtime().block_on(self.stream(tables)));
+        let done = match read() {
+            Some(Ok(gathered)) => return Ok(gathered),
+            _ if Patience::gained(tables.warehouse().context()) => read(),
+            failed => failed,
+        };
+        done.unwrap_or_else(|| Err(QueryError::failed("the rows could not be read to their end: a panic")))
     }
 
     async fn stream(&self, tables: &Tables) -> Result<Gathered, QueryError> {
-        let frame = self.frame(tables).await.map_err(|error| planning(&error))?;
-        let (state, plan) = frame.into_parts();
-        // An item that is no text, and a weight that is no number, are NULL, and their rows are left out.
-        let frame = DataFrame::new(state.clone(), guarded(plan, &state)?);
-        let mut rows = frame.execute_stream().await.map_err(|error| running(&error))?;
+        let mut rows = self.frame(tables).await?.execute_stream().await.map_err(|error| running(&error))?;
         let mut pool = Pool::default();
         while let Some(batch) = rows.next().await {
             pool.take(&batch.map_err(|error| running(&error))?, self.weight.map(|(_, most)| most))?;
@@ -94,7 +99,8 @@ impl Reading<'_> {
         Ok(Gathered { tokens: pool.tokens, marks: pool.marks })
     }
 
-    async fn frame(&self, tables: &Tables) -> datafusion::error::Result<DataFrame> {
+    /// What is read of each row. An item that is no text, and a weight that is no number, are NULL, and their rows are left out.
+    async fn frame(&self, tables: &Tables) -> Result<DataFrame, QueryError> {
         let own = |name: &str| Expr::Column(Column::new_unqualified(name));
         let numbers = self.items.iter().zip(0..).map(|(item, number)| (item.as_str(), number));
         let lookup = Lookup::new("whit_item_number", self.hash, numbers, None).udf();
@@ -103,9 +109,13 @@ impl Reading<'_> {
         if let Some((weight, _)) = self.weight {
             wanted.push(datafusion::prelude::cast(own(weight), DataType::Float64).alias("whit_weight"));
         }
-        let table = tables.warehouse().context().table(datafusion::common::TableReference::bare(self.dataset)).await?;
+        let name = datafusion::common::TableReference::bare(self.dataset);
+        let table = tables.warehouse().context().table(name).await.map_err(|error| planning(&error))?;
         let known = own("whit_item").is_not_null().and(own("whit_user").is_not_null());
-        table.select(wanted)?.filter(known)
+        let rows = table.select(wanted).and_then(|rows| rows.filter(known)).map_err(|error| planning(&error))?;
+        let (state, plan) = rows.into_parts();
+        let plan = guarded(plan, &state)?;
+        Ok(DataFrame::new(state, plan))
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) const NAME: &str = "__whit_attempt";
 /// own lengths. Panics are caught, and nothing is printed of them.
 ///
 /// # Tried by
-/// `only_the_rows_at_fault_are_null`, `a_panic_is_null_and_prints_nothing`, `no_value_makes_a_question_fail`.
+/// `only_the_rows_at_fault_are_null`, `a_panic_is_null_and_prints_nothing`, `no_value_makes_an_expression_fail` (rows alone and among others), `no_value_makes_a_question_fail`.
 pub(crate) struct Attempt {
     step: Expr,
     schema: SchemaRef,

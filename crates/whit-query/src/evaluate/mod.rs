@@ -30,7 +30,7 @@ use datafusion::common::{DFSchema, Result as Outcome};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Union};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Union, Volatility};
 use datafusion::scalar::ScalarValue;
 
 /// The same plan, with types made to agree, and with every step that may fail on a row inside of the evaluator.
@@ -59,7 +59,63 @@ pub(crate) fn guarded(plan: LogicalPlan, state: &SessionState) -> Result<Logical
     done.map(|done| done.data).map_err(|error| planning(&error))
 }
 
-/// The same for one expression, whose types agree already.
+/// The same plan with its constants computed, each within the limits of a row's values. The engine's optimiser has none: it would make the whole text
+/// of `lpad('x', 2000000000)`, and put it into the plan. A plan in which no text grows is left as it is.
+pub(crate) fn with_constants(plan: LogicalPlan, state: &SessionState) -> Outcome<LogicalPlan> {
+    let mut grows = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|step| {
+                grows |= growth::Growth::of(step).is_some();
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    if !grows {
+        return Ok(plan);
+    }
+    let done = plan.transform_up_with_subqueries(|node| {
+        if matches!(node, LogicalPlan::TableScan(_)) {
+            return Ok(Transformed::no(node));
+        }
+        let schema = merge_schema(&node.inputs());
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let folded = expr.transform_up(|step| folded(step, &schema, state))?;
+            Ok(folded.update_data(|folded| name.restore(folded)))
+        })?;
+        node.map_data(|node| match node {
+            LogicalPlan::Union(union) => Union::try_new(union.inputs).map(LogicalPlan::Union),
+            other => other.recompute_schema(),
+        })
+    })?;
+    Ok(done.data)
+}
+
+/// A step over constants alone as its value. One that has none stays: it is told where it is tried on rows.
+fn folded(step: Expr, schema: &DFSchema, state: &SessionState) -> Outcome<Transformed<Expr>> {
+    let mut constant = match &step {
+        Expr::ScalarFunction(call) => {
+            !call.args.is_empty() && call.func.signature().volatility == Volatility::Immutable
+        }
+        Expr::BinaryExpr(_) | Expr::Cast(_) | Expr::TryCast(_) | Expr::Negative(_) => true,
+        _ => false,
+    };
+    step.apply_children(|child| {
+        constant &= matches!(child, Expr::Literal(..));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if !constant {
+        return Ok(Transformed::no(step));
+    }
+    Ok(match Attempt::of(step.clone(), schema, state) {
+        Ok(value @ Expr::Literal(..)) => Transformed::yes(value),
+        _ => Transformed::no(step),
+    })
+}
+
+/// The guard for one expression, whose types agree already.
 fn guarded_expression(expr: Expr, schema: &DFSchema, state: &SessionState) -> Outcome<Transformed<Expr>> {
     expr.transform_up(|node| {
         let soft = allow::soft_cast(node);

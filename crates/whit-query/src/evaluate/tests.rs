@@ -212,3 +212,27 @@ fn the_mean_of_whole_numbers_depends_on_no_order() {
         assert_eq!(parts[0].measures[0], [expected], "{sql}");
     }
 }
+
+/// The optimiser would write the text out, however long, before anything is charged.
+#[test]
+fn a_constant_that_grows_too_long_is_missing_in_the_meaning_too() {
+    let scratch = Scratch::new("long_constant");
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("user_id", Arc::new(Int64Array::from(vec![1, 2]))), ("s", Arc::new(StringArray::from(vec!["a", "b"])))];
+    scratch.parquet("t.parquet", columns);
+    let config = scratch.write(
+        "whit.toml",
+        "[dataset.t]\nsource = 't.parquet'\nunit.user = 'user_id'\nunit.protect = 'user'\nunit.caps = { rows_per_user = 5 }\n",
+    );
+    let tables = Tables::open(&config, Tuning { memory: None, threads: Some(2) }).unwrap();
+    let meaning = |condition: &str| {
+        let sql = format!("SELECT COUNT(*) FROM t WHERE {condition}");
+        let plan = tables.plan(&sql, &Asking::default()).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        crate::plan::meaning::of(&plan, tables.warehouse().context()).unwrap()
+    };
+    for long in ["s = lpad('x', 100000, upper('y'))", "s > rpad('x', 50000 + 50000, 'Y')"] {
+        let meaning = meaning(long);
+        assert!(!meaning.contains("YYYYYYYY"), "{long}: {} bytes", meaning.len());
+    }
+    assert!(meaning("s = lpad('x', 10 + 2, upper('y'))").contains("YYYYYYYYYYYx"), "others are computed");
+}

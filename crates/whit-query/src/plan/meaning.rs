@@ -46,7 +46,6 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
     }
     for (i, statistic) in part.statistics.iter().enumerate() {
         if let super::Statistic::Exact(expr) = statistic {
-            let _ = i;
             for (j, argument) in exact_arguments(expr).into_iter().enumerate() {
                 asked.push((format!("exact{i}_{j}"), argument));
             }
@@ -63,11 +62,19 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
         .project(columns)
         .and_then(datafusion::logical_expr::LogicalPlanBuilder::build)
         .map_err(|error| crate::engine::planning(&error))?;
+    let projected =
+        crate::evaluate::with_constants(projected, &state).map_err(|error| crate::engine::planning(&error))?;
     // Where columns are called by the text of their expressions, names stay: then only one spelling is found again.
-    let simplified = nameless(projected.clone())
-        .and_then(|projected| state.optimize(&projected))
-        .or_else(|_| state.optimize(&projected))
-        .map_err(|error| crate::engine::planning(&error))?;
+    let simplify = || {
+        nameless(projected.clone())
+            .and_then(|projected| state.optimize(&projected))
+            .or_else(|_| state.optimize(&projected))
+    };
+    // A constant over which the engine panics is the question's own fault, and ends nothing else.
+    let simplified = crate::evaluate::attempt::quietly(simplify).ok_or_else(|| {
+        QueryError::asked("the engine cannot compute a constant of this question", "write it out, or leave it out")
+    })?;
+    let simplified = simplified.map_err(|error| crate::engine::planning(&error))?;
     let plain = canonical(simplified).map_err(|error| crate::engine::planning(&error))?;
     let mut text = format!("part\n{}\n", plain.display_indent());
     // The display cuts long lists and does not tell literals from what surrounds them, so everything is told once more in full,
@@ -97,7 +104,7 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
         part.elements_per_user,
         part.row_caps,
         part.rows_per_group,
-        (part.rows_in_all, part.kept.as_ref().map(|kept| kept.most))
+        (part.rows_in_all, part.kept.as_ref().map(|kept| kept.most[0]))
     );
     for (i, key) in part.keys.iter().enumerate() {
         let _ = writeln!(text, "key{i} {} listed {:?}", key.data_type, key.listed);

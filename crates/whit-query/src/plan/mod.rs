@@ -99,8 +99,8 @@ pub struct Part {
 /// How many rows there are, and how many count after caps: told beside an answer, for a small share of its price.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
-    /// Of one unit at most so many rows are counted, before caps as after them.
-    pub most: u64,
+    /// Of one unit at most so many rows are counted, before caps and after them.
+    pub most: [u64; 2],
     /// Rung by rung, how far one unit moves the number of rows before caps, and after them.
     pub moved: [Vec<Sensitivity>; 2],
     /// The caps that may leave something out: "`groups = 5`".

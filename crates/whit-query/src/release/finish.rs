@@ -446,7 +446,7 @@ fn all_rows(plan: &LogicalPlan) -> Option<LogicalPlan> {
 enum Axis {
     /// A measure, whose noise is independent of the others'.
     Measure(usize),
-    /// A statistic of which the measures are not kept: its own interval is moved over.
+    /// A statistic of which the measures are not kept: its own interval is moved over. It is the only axis then.
     Cell(usize),
 }
 
@@ -454,7 +454,7 @@ enum Axis {
 /// confidence that all do with that of the answer.
 struct Design {
     axes: Vec<Axis>,
-    /// Axis by axis, how many steps 1 is worth; of a cell, how many times its interval's reach.
+    /// Axis by axis, how many steps 1 is worth; of a cell, 1: it is moved to the ends of its interval.
     reach: Vec<f64>,
     points: Vec<Vec<f64>>,
     /// From here on points stand in lines of `LINE` steps each.
@@ -465,7 +465,9 @@ struct Design {
 const LINE: usize = 24;
 
 impl Design {
-    /// The design for these columns; nothing where there are none, or too many.
+    /// The design for these columns; nothing where there are none, or too many. Nor where something that is known by
+    /// its interval alone meets another: that of a percentile, a least or a largest value is for one confidence, and
+    /// how much wider it would be for a larger one does not follow from it.
     fn new(part: &Table<'_>, used: &BTreeSet<usize>, confidence: f64) -> Option<Self> {
         let mut axes = BTreeSet::new();
         for statistic in used.iter().filter_map(|&column| column.checked_sub(part.keys)) {
@@ -483,13 +485,16 @@ impl Design {
         if axes.is_empty() || axes.len() > MOST_NOISES {
             return None;
         }
+        if axes.len() > 1 && axes.iter().any(|axis| matches!(axis, Axis::Cell(_))) {
+            return None;
+        }
         // All hold at once, however they hang together.
         let (wrong, many) = (1.0 - confidence, axes.len() as f64);
         let reach = |axis: &Axis| match (axis, part.made_of) {
             // At least one step: how far an expression follows is to be seen also where the noise is mostly 0.
             (Axis::Measure(i), Some((_, noise))) => noise[*i].reach(wrong / many).max(1.0),
-            // The tails of all noises here fall at least as fast as those of a Laplace noise.
-            _ => (many / wrong).ln() / (1.0 / wrong).ln(),
+            // A cell is alone, and its interval is for the confidence of the answer.
+            _ => 1.0,
         };
         let reach = axes.iter().map(reach).collect();
         let mut points = vec![vec![0.0; axes.len()]];
@@ -549,9 +554,17 @@ impl Design {
 
     /// The interval of an expression, from its values at all points.
     ///
-    /// What is as good as linear in the noises has the interval of their sum. What bends reaches from the least to the most that it comes to along
-    /// lines through the box in which all noises are, and by the largest step of a line beyond that, since it may turn between two points.
-    /// Where a value rises and falls along one of them, a division may have passed through 0, and then nothing is told.
+    /// What is as good as linear in the noises has the interval of their sum, with the confidence of the answer, and as
+    /// much on either side as the value bends anywhere among the points. What bends more reaches from the least to the
+    /// most that it comes to at the points of the box, in which each of m noises is with a chance of being out of 1/m
+    /// of the answer's, so that all are with the answer's confidence; and where it turns along a line, by the largest
+    /// step of all lines beyond that, since it may turn between two points.
+    ///
+    /// Tried, not proved, in three ways. How much a value bends is seen in the box alone, and the noises of the sum are
+    /// in it with the answer's confidence and no more. What happens between the points is not seen. And of what
+    /// divides, a divisor that passes through 0 is found by a value that both rises and falls along an axis, and by no
+    /// other line: a quotient rises or falls all along an axis, but from corner to corner it may turn. So a pole that
+    /// lies near a corner and meets no axis is found only if a point comes to no finite number.
     fn interval(&self, values: &[f64], together: Option<&Together<'_>>, divides: bool) -> Option<(f64, f64)> {
         if values.iter().any(|value| !value.is_finite()) {
             return None;

@@ -3,7 +3,9 @@
 use crate::error::QueryError;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{Query, Select, Statement, TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    GroupByExpr, GroupByWithModifier, Query, Select, Statement, TableFactor, Visit, Visitor,
+};
 use std::ops::ControlFlow;
 
 /// Whether all that a question says is heeded. What cannot be read is told elsewhere.
@@ -51,7 +53,13 @@ impl Visitor for Unheeded {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Self::Break> {
+        let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
+        let with = |one: &GroupByWithModifier| modifiers.contains(one);
         unless(&[
+            (with(&GroupByWithModifier::Rollup), "GROUP BY … WITH ROLLUP"),
+            (with(&GroupByWithModifier::Cube), "GROUP BY … WITH CUBE"),
+            (with(&GroupByWithModifier::Totals), "GROUP BY … WITH TOTALS"),
+            (!modifiers.is_empty(), "what follows the columns of GROUP BY"),
             (select.prewhere.is_some(), "PREWHERE"),
             (!select.connect_by.is_empty(), "CONNECT BY"),
             (select.value_table_mode.is_some(), "SELECT AS VALUE or AS STRUCT"),

@@ -17,9 +17,10 @@ use whit_noise::{DiscreteLaplace, Ratio, Replay};
 const DRAWS: usize = 2000;
 /// How often with trees, which have thousands of counts: about 5 %.
 const DRAWS_OF_TREES: usize = 400;
-/// Means alone: values from the upper end down to here. The noise of a mean grows by 1.41 from the middle of the bounds to their
-/// ends, and this lies between.
-const UPPER: f64 = 0.4;
+/// Means alone: values from the upper end down to here, and the worst of these is told. The noise of a mean grows by 1.41 from the middle of the
+/// bounds to their ends, and the last lies between; but a mean is clamped to its bounds, so that with much noise one near them is off by less than
+/// one in the middle.
+const MEANS: [f64; 3] = [1.0, 0.7, 0.4];
 
 /// How far a column of the answer would be off.
 pub(crate) struct Guess {
@@ -46,32 +47,52 @@ pub(crate) fn guesses(
 ) -> Result<Vec<Guess>, QueryError> {
     let mut guesses = Vec::new();
     for (number, part) in plan.parts.iter().enumerate() {
-        let made = imagined(part, rows)?;
         let noises = &noise.parts[number].measures;
-        let drawn = made.as_ref().map(|made| drawn(part, noises, made, confidence)).transpose()?;
         let single = if plan.parts.len() == 1 { visible(&plan.after, part) } else { None };
         let statistics = single.unwrap_or_else(|| {
             let names = titles(plan, part).into_iter().skip(part.keys.len());
             names.enumerate().map(|(i, name)| (name, Ok(i))).collect()
         });
+        // What is known exactly need not be tried, nor is a range needed for it.
+        let tried = statistics.iter().any(|(_, column)| match column {
+            Ok(i) => known(part, *i).is_none(),
+            Err(_) => true,
+        });
+        let groups = if tried { drawn_often(part, noises, rows, confidence)? } else { Vec::new() };
         for (name, column) in statistics {
             let of = column.ok().map(|statistic| (number, statistic));
-            let within = match (column, &drawn) {
-                // What is known exactly need not be tried, nor is a range needed for it.
-                (Ok(i), _) if known(part, i).is_some() => {
-                    known(part, i).map(|measure| noises[measure].within(confidence) * step_of(part, measure, &[]))
-                }
-                (_, None) => None,
-                (Ok(i), Some(drawn)) => reach(drawn.cells[i].iter().map(number_of), confidence),
-                (Err(column), Some(drawn)) => {
-                    let table = Table::of(part, &[], drawn);
-                    reach(moments(tables, &plan.after, &table, column)?.into_iter(), confidence)
+            let within = match column {
+                Ok(i) => match known(part, i) {
+                    Some(measure) => Some(noises[measure].within(confidence) * step_of(part, measure, &[])),
+                    None => worst(groups.iter().map(|drawn| reach(drawn.cells[i].iter().map(number_of), confidence))),
+                },
+                Err(column) => {
+                    let reaches = groups.iter().map(|drawn| {
+                        let values = moments(tables, &plan.after, &Table::of(part, &[], drawn), column)?;
+                        Ok(reach(values.into_iter(), confidence))
+                    });
+                    worst(reaches.collect::<Result<Vec<_>, QueryError>>()?.into_iter())
                 }
             };
             guesses.push(Guess { name, of, within });
         }
     }
     Ok(guesses)
+}
+
+/// The largest of some errors; nothing where one of them is not known, or where there are none.
+fn worst(errors: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    errors.reduce(|one, other| Some(one?.max(other?))).flatten()
+}
+
+/// The groups that are made up, each drawn often; none where a range has to be found first.
+fn drawn_often(part: &Part, noise: &[Noise], rows: f64, confidence: f64) -> Result<Vec<ReleasedPart>, QueryError> {
+    let mut groups: Vec<Vec<Vec<i64>>> = Vec::new();
+    for share in MEANS {
+        let made = imagined(part, rows, share)?.filter(|made| !groups.contains(made));
+        groups.extend(made);
+    }
+    groups.iter().map(|made| drawn(part, noise, made, confidence)).collect()
 }
 
 /// The measure of a count or a sum, whose noise is that of the value.
@@ -102,8 +123,8 @@ fn reach(mut values: impl Iterator<Item = f64>, confidence: f64) -> Option<f64> 
     off.get(place.clamp(1, off.len().max(1)) - 1).copied().filter(|off| off.is_finite())
 }
 
-/// The measures of a group that is made up, without noise; nothing where a range has to be found first.
-fn imagined(part: &Part, rows: f64) -> Result<Option<Vec<Vec<i64>>>, QueryError> {
+/// The measures of a group that is made up, without noise, with means over so much of their bounds; nothing where a range has to be found first.
+fn imagined(part: &Part, rows: f64, means: f64) -> Result<Option<Vec<Vec<i64>>>, QueryError> {
     let spreads = |measure: usize| {
         part.statistics.iter().any(|statistic| match statistic {
             Statistic::Spread { sum, squares, .. } => *sum == measure || *squares == measure,
@@ -115,7 +136,7 @@ fn imagined(part: &Part, rows: f64) -> Result<Option<Vec<Vec<i64>>>, QueryError>
         measures.push(match &measure.what {
             What::Rows(_) | What::Users | What::Distinct { .. } => vec![rows.round() as i64],
             What::Sum { place: Place::Known(quantise), .. } => {
-                let share = if spreads(i) { 1.0 } else { UPPER };
+                let share = if spreads(i) { 1.0 } else { means };
                 vec![(rows.round() * quantise.imagined(share)).round() as i64]
             }
             What::Tree { tree: leaves @ Leaves::Known { .. }, .. } => {
@@ -151,7 +172,13 @@ fn drawn(part: &Part, noise: &[Noise], made: &[Vec<i64>], confidence: f64) -> Re
         let nothing = || Cell { value: Value::Null, low: None, high: None };
         cells.push(match statistic {
             Statistic::Exact(_) => (0..=draws).map(|_| nothing()).collect(),
-            _ => [truth.cells(statistic, &[0])?, noisy.cells(statistic, &groups)?].concat(),
+            // Only trees need their intervals to be read at all, and those take the longest.
+            _ => match (truth.values(statistic, 1)?, noisy.values(statistic, draws)?) {
+                (Some(truth), Some(noisy)) => {
+                    truth.into_iter().chain(noisy).map(|value| Cell { value, low: None, high: None }).collect()
+                }
+                _ => [truth.cells(statistic, &[0])?, noisy.cells(statistic, &groups)?].concat(),
+            },
         });
     }
     let keys = vec![vec![Value::Null; part.keys.len()]; draws + 1];

@@ -3,6 +3,7 @@
 //! [`Tables`] is the front door of this crate. What it releases goes through [`whit_core::release()`], like every value in whit.
 
 pub(crate) mod finish;
+pub(crate) mod fits;
 mod frame;
 mod heeded;
 pub(crate) mod imagine;
@@ -14,6 +15,7 @@ use crate::answer::{Answer, Statement, Value};
 use crate::engine::{self, planning, running};
 use crate::error::QueryError;
 use crate::estimate::sql::Call;
+use crate::evaluate::attempt::quietly;
 use crate::evaluate::{guarded, samples};
 use crate::plan::{Asking, Groups, Plan, meaning, track};
 use crate::sanitise::{Calibrated, calibrate, is_private};
@@ -28,14 +30,11 @@ use std::sync::Mutex;
 use stored::{Released, ReleasedPart};
 use tokio::runtime::Runtime;
 use whit_account::ledger::{Books, Budget, LedgerError, Question};
-use whit_core::declare::{Declaration, ElementSource, UnitDeclaration};
+use whit_core::declare::{Declaration, ElementSource};
 use whit_core::mechanism::SanitiseError;
 use whit_core::release::{CONFIDENCE, ReleaseError};
-use whit_core::{Refusal, Rung, Unit};
+use whit_core::{Charge, Refusal, Unit};
 use whit_noise::{Entropy, Os, Replay};
-
-/// The least ε that can be asked for on the command line.
-const LEAST_EPSILON: f64 = 0.001;
 
 /// Declared data sets, open for questions.
 pub struct Tables {
@@ -209,7 +208,21 @@ impl Tables {
         Ok(plan)
     }
 
-    fn outlined(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
+    /// The same without trying it.
+    pub(crate) fn outlined(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
+        let none = [("groups", asking.groups), ("rows", asking.rows)].into_iter().find(|(_, most)| *most == Some(0));
+        if let Some((option, _)) = none {
+            return Err(QueryError::asked(
+                format!("with --{option} 0 nothing of anybody would count"),
+                format!("give a number from 1 on, such as --{option} 1"),
+            ));
+        }
+        if let Some(about) = asking.about.filter(|about| !(1.0..=f64::MAX).contains(about)) {
+            return Err(QueryError::asked(
+                format!("--about {about} is no number of rows"),
+                "give one from 1 on, such as --about 1000",
+            ));
+        }
         self.surrounded(|around| outline::plan(sql, logical, asking, around))
     }
 
@@ -229,6 +242,9 @@ impl Tables {
 
     /// Reads a question.
     pub(crate) fn logical(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
+        if sql.trim().is_empty() {
+            return Err(QueryError::asked("the question is empty", "write one, such as SELECT COUNT(*) FROM NAME"));
+        }
         let state = self.warehouse.context().state();
         heeded::all(sql, &state)?;
         let planned = self.runtime.block_on(state.create_logical_plan(sql));
@@ -249,11 +265,14 @@ impl Tables {
     /// Runs a plan that reads nothing private, or of which nobody but the caller sees the result.
     pub(crate) fn collect(&self, plan: &LogicalPlan) -> Result<Vec<RecordBatch>, QueryError> {
         let context = self.warehouse.context();
-        self.runtime.block_on(async {
+        let work = async {
             let plan = guarded(plan.clone(), &context.state())?;
             let physical = context.state().create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
             datafusion::physical_plan::collect(physical, context.task_ctx()).await.map_err(|error| running(&error))
-        })
+        };
+        // On the caller's thread: the words of a panic may hold values of a row.
+        let done = quietly(|| self.runtime.block_on(work));
+        done.unwrap_or_else(|| Err(QueryError::failed("the engine could not finish the question")))
     }
 
     /// ε and δ that a question gets: what it asks for, or what is declared for questions of its data set.
@@ -384,8 +403,10 @@ impl Tables {
             let released = match released {
                 Ok(released) => released.value,
                 Err(ReleaseError::Refused(refusal)) => {
-                    let fits = |charge: &whit_core::Charge| booking.would_fit(charge).is_ok();
-                    let fits = Self::largest_that_fits(&plan, epsilon, delta, fits);
+                    let mut fits = |charge: &Charge| booking.would_fit(charge).is_ok();
+                    let fits = fits::largest(epsilon, |epsilon| {
+                        calibrate(&plan, epsilon, delta).is_ok_and(|calibrated| fits(&calibrated.charge))
+                    });
                     return Err(refused(&refusal, fits.as_deref()));
                 }
                 Err(error) => return Err(refusal(error)),
@@ -442,93 +463,10 @@ impl Tables {
             released.cells[0].extend(row.pop());
             released.keys.push(row.into_iter().map(|cell| cell.value).collect());
         }
-        let (exact, after_caps) = (vec![false], &[false][..]);
-        let table = finish::Table { keys, output: &output, exact, after_caps, made_of: None, released: &released };
+        let (exact, caps) = (vec![false], [columns[keys].after_caps]);
+        let table =
+            finish::Table { keys, output: &output, exact, after_caps: &caps, made_of: None, released: &released };
         finish::answer(self, after, &[table], statement)
-    }
-
-    /// The largest ε below the one that was refused with which the same question would fit now, as it is written: that very text was tried.
-    fn largest_that_fits(
-        plan: &Plan,
-        epsilon: f64,
-        delta: f64,
-        mut fits: impl FnMut(&whit_core::Charge) -> bool,
-    ) -> Option<String> {
-        let mut fits = |epsilon: f64| calibrate(plan, epsilon, delta).is_ok_and(|calibrated| fits(&calibrated.charge));
-        // Below this nobody can ask: see `--epsilon`.
-        let (mut low, mut high) = ((epsilon * 1e-4).max(LEAST_EPSILON), epsilon);
-        if low >= high || !fits(low) {
-            return None;
-        }
-        while high / low > 1.000_1 {
-            let middle = (low * high).sqrt();
-            if fits(middle) { low = middle } else { high = middle }
-        }
-        // Four digits, rounded down; what is rounded down fits if more did, and that is looked at all the same.
-        let digits = (3 - low.log10().floor() as i32).clamp(0, 15) as usize;
-        let scale = 10_f64.powi(digits as i32);
-        let text = |steps: f64| format!("{:.digits$}", ((low * scale).floor() - steps) / scale);
-        let told = [0.0, 1.0, 2.0, 10.0]
-            .into_iter()
-            .map(text)
-            .find(|told| told.parse().is_ok_and(|told| told >= LEAST_EPSILON && fits(told)))?;
-        Some(if told.contains('.') { told.trim_end_matches('0').trim_end_matches('.').to_owned() } else { told })
-    }
-
-    /// How a question that was previewed stands to every budget, and with which ε it would fit where one says no. `books` are nothing where no ledger was made yet.
-    pub fn fits(
-        &self,
-        sql: &str,
-        preview: &crate::explain::Preview,
-        asking: &Asking,
-        books: Option<&mut Books>,
-        analyst: &str,
-    ) -> Result<crate::explain::Fits, QueryError> {
-        let dataset = &preview.dataset;
-        let mut books = books;
-        if preview.prices.is_empty() {
-            return Ok(crate::explain::Fits::default());
-        }
-        let budgets = self.budgets(dataset)?;
-        let units = self.warehouse.declaration().dataset(dataset)?.unit.as_ref().map(UnitDeclaration::units);
-        let rung = |unit: &Unit| Rung { unit: unit.clone(), holds: 1, disjoint: false };
-        let charge: whit_core::Charge = units
-            .into_iter()
-            .flatten()
-            .filter_map(|unit| {
-                let price = preview.prices.iter().find(|price| price.unit == unit.to_string())?;
-                Some((rung(&unit), price.cost.clone()))
-            })
-            .collect();
-        let mut stand = |charge: &whit_core::Charge| {
-            if let Some(books) = &mut books {
-                return books.fits((dataset, analyst), &budgets, charge).map_err(of_ledger);
-            }
-            let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
-            let fits = applying.map(|budget| budget.fit(charge)).collect::<Result<Vec<_>, _>>();
-            fits.map_err(|error| QueryError::failed(error.to_string()))
-        };
-        let fits = stand(&charge)?;
-        let mut instead = None;
-        let refused = fits.iter().any(|fit| fit.refusal.is_some());
-        let logical = self.logical(sql)?;
-        if refused && self.call(sql, &logical)?.is_none() {
-            let plan = self.planned(sql, &logical, asking)?;
-            let all = |charge: &whit_core::Charge| {
-                stand(charge).is_ok_and(|fits| fits.iter().all(|fit| fit.refusal.is_none()))
-            };
-            instead = Self::largest_that_fits(&plan, preview.epsilon, preview.delta, all);
-        }
-        let view = |fit: &whit_account::ledger::Fit| crate::explain::BudgetFit {
-            unit: fit.budget.unit.to_string(),
-            analyst: fit.budget.analyst.clone(),
-            epsilon: fit.budget.epsilon,
-            delta: fit.budget.delta,
-            left: fit.left,
-            fits: fit.refusal.is_none(),
-            refusal: fit.refusal.as_ref().map(ToString::to_string),
-        };
-        Ok(crate::explain::Fits { budgets: fits.iter().map(view).collect(), epsilon_that_fits: instead })
     }
 
     fn statement(plan: &Plan, confidence: f64, released: &Released) -> Statement {

@@ -48,7 +48,7 @@ fn unfinished(error: &tokio::task::JoinError) -> String {
 
 /// How much caps left out, of noisy numbers of rows before and after them, each off by no more than its error.
 fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &Kept, unit: &str) -> String {
-    let Kept { caps, most: counted, .. } = kept;
+    let Kept { caps, most: [counted, _], .. } = kept;
     let (before, after) = (before as f64, after as f64);
     if before <= 2.0 * of_before {
         return format!("how many rows were left out by {caps} cannot be told: there are too few for the noise");
@@ -67,6 +67,11 @@ fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &K
         percent(least),
         percent(most)
     )
+}
+
+/// One end of a range for people: bins about zero have tiny ends, which are 0 beside the other one.
+fn beside(end: f64, other: f64) -> f64 {
+    if end.abs() < 1e-9 * other.abs() { 0.0 } else { end }
 }
 
 fn engine(error: QueryError) -> SanitiseError {
@@ -141,8 +146,10 @@ impl<'a> Run<'a> {
                 let (low, high) = range.as_ref().map_or((-1.0, 1.0), |range| (range.low, range.high));
                 released.notes.push(match &range {
                     Some(range) => format!(
-                        "bounds of {} found privately: {low} to {high}, which leave out about {:.1} % of the values",
+                        "bounds of {} found privately: {} to {}, which leave out about {:.1} % of the values",
                         auto.name,
+                        beside(low, high),
+                        beside(high, low),
                         100.0 * range.outside
                     ),
                     None => {
@@ -236,5 +243,16 @@ impl Mechanism for Run<'_> {
     fn accuracy(&self, confidence: f64) -> Accuracy {
         let first = self.noise.and_then(|noise| noise.parts.first()).and_then(|part| part.measures.first());
         Accuracy { within: first.map_or(0.0, |noise| noise.within(confidence)), confidence }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_is_nothing_beside_the_other_is_told_as_zero() {
+        assert_eq!((beside(-9e-13, 128.0), beside(128.0, -9e-13)), (0.0, 128.0));
+        assert_eq!((beside(-3.0, 128.0), beside(-9e-13, 9e-13)), (-3.0, -9e-13));
     }
 }

@@ -1,7 +1,8 @@
 //! From noisy measures to statistics with intervals: post-processing, which costs nothing.
 //!
-//! An interval holds what the bounded rows come to. For a mean and a spread it is the set of values that a test of "this is the truth"
-//! does not rule out: what the noisy measures say under that value is a sum of independent noises, whose law is known exactly.
+//! An interval holds what the bounded rows come to. For a mean it is the set of values that a test of "this is the
+//! truth" does not rule out: what the noisy measures say under that value is a sum of independent noises, whose reach
+//! is known ([`Together`]). For a spread it is nearly so, see [`Spread`].
 
 use super::Noise;
 use super::noise::Together;
@@ -117,12 +118,7 @@ impl<'a> Noisy<'a> {
     }
 
     fn mean(&self, sum: usize, count: usize, confidence: f64) -> Result<Mean<'_>, QueryError> {
-        let (of_sum, of_count) = (&self.noise[sum], &self.noise[count]);
-        Ok(Mean {
-            quantise: self.quantise(sum)?,
-            together: Together::new(vec![of_sum, of_count], confidence),
-            of_count: of_count.within(confidence),
-        })
+        Ok(Mean::new(self.quantise(sum)?, &self.noise[sum], &self.noise[count], confidence))
     }
 
     fn spread(
@@ -132,16 +128,9 @@ impl<'a> Noisy<'a> {
         count: usize,
         (sample, root): (bool, bool),
     ) -> Result<Spread<'_>, QueryError> {
-        let noises = [squares, sum, count].map(|i| &self.noise[i]).to_vec();
-        Ok(Spread {
-            mean: self.mean(sum, count, f64::midpoint(1.0, self.confidence))?,
-            deviations: upper_quantile((1.0 - self.confidence) / 4.0),
-            second: self.quantise(squares)?,
-            together: Together::new(noises, self.confidence),
-            of_count: self.within[count],
-            sample,
-            root,
-        })
+        let places = (self.quantise(sum)?, self.quantise(squares)?);
+        let noises = [sum, squares, count].map(|i| &self.noise[i]);
+        Ok(Spread::new(places, noises, self.confidence, (sample, root)))
     }
 
     fn ordered(&self, statistic: &Statistic, i: usize, tree: &Tree, group: usize) -> Result<Cell, QueryError> {
@@ -167,7 +156,12 @@ struct Mean<'a> {
     of_count: f64,
 }
 
-impl Mean<'_> {
+impl<'a> Mean<'a> {
+    fn new(quantise: Quantise, of_sum: &'a Noise, of_count: &'a Noise, confidence: f64) -> Self {
+        let together = Together::new(vec![of_sum, of_count], confidence);
+        Self { quantise, together, of_count: of_count.within(confidence) }
+    }
+
     fn cell(&self, sum: i64, count: i64) -> Cell {
         let (low, high) = self.quantise.bounds();
         let centre = self.quantise.centre();
@@ -236,7 +230,8 @@ fn edge(from: f64, end: f64, holds: &dyn Fn(f64) -> bool) -> f64 {
 struct Spread<'a> {
     /// For the mean alone, wrong half as often.
     mean: Mean<'a>,
-    /// How many standard deviations that is.
+    /// How many standard deviations that is, of a Gaussian; of Laplace noise it is fewer, so what is made of it is
+    /// rather wide.
     deviations: f64,
     second: Quantise,
     /// The noise of the squares, of the sum and of the count.
@@ -246,7 +241,25 @@ struct Spread<'a> {
     root: bool,
 }
 
-impl Spread<'_> {
+impl<'a> Spread<'a> {
+    /// The lattices of the sum and of the squares, and the noises of the sum, the squares and the count.
+    fn new(
+        (first, second): (Quantise, Quantise),
+        [of_sum, of_squares, of_count]: [&'a Noise; 3],
+        confidence: f64,
+        (sample, root): (bool, bool),
+    ) -> Self {
+        Self {
+            mean: Mean::new(first, of_sum, of_count, f64::midpoint(1.0, confidence)),
+            deviations: upper_quantile((1.0 - confidence) / 4.0),
+            second,
+            together: Together::new(vec![of_squares, of_sum, of_count], confidence),
+            of_count: of_count.within(confidence),
+            sample,
+            root,
+        }
+    }
+
     fn shape(&self, variance: f64) -> f64 {
         if self.root { variance.max(0.0).sqrt() } else { variance.max(0.0) }
     }
@@ -275,10 +288,16 @@ impl Spread<'_> {
         self.shape(self.plain(sum, squares, count).clamp(0.0, self.most()) * self.correction(count as f64))
     }
 
-    /// If m and V are the true mean and variance, `q − 2m·s + (m² − V)·n` is made of the three noises alone, and it is also
-    /// `n·(V̂ + (m − m̂)² − V)`. So V is V̂, and what the mean is off by, squared, and that noise over n. The square is s² on
-    /// average, if the mean has the deviation s, and nearly all of it lies between 0 and what the mean's own interval allows; it is
-    /// uncorrelated with the noise, whose law is symmetric, so that the two are added as lengths are.
+    /// If m and V are the true mean and variance, `q − 2m·s + (m² − V)·n` is made of the three noises alone, and it is
+    /// also `n·(V̂ + (m − m̂)² − V)`. So V is V̂, and what the mean is off by, squared, and that noise over n: a test
+    /// of "V is the variance" knows the noise's law, but for m. The square is d² on average, if the mean has the
+    /// deviation d, and nearly all of it lies between 0 and what the mean's own interval allows; it is uncorrelated
+    /// with the noise, whose law is symmetric, and the two are added as lengths are. For m stands m̂, one d further
+    /// from the centre; each end is where the test with its own V rejects.
+    ///
+    /// That is tried, not proved: if m were known, it would be exact. Where bounds do not cut them short, intervals for
+    /// 95 % hold 94 to 97 %. With the worst m of the mean's interval, and both ends at the worse V, it was up to 99 %.
+    /// See `intervals_of_variances_hold_about_as_often_as_they_say`.
     fn cell(&self, sum: i64, squares: i64, count: i64) -> Cell {
         let (n, most, at) = (count as f64, self.most(), self.at(sum, squares, count));
         if n <= self.of_count.max(1.0) {
@@ -286,19 +305,20 @@ impl Spread<'_> {
             let widest = self.shape(most * self.correction(2.0));
             return Cell { value: Value::Float(at.min(widest)), low: Some(0.0), high: Some(widest) };
         }
-        let (first, second) = (self.mean.quantise.step(), self.second.step());
         let (mean, plain) = (self.mean.offset(sum, count), self.plain(sum, squares, count));
         let (from, to) = self.mean.offsets(sum, count);
         let off = (mean - from).abs().max((to - mean).abs());
         let usual = (off / self.deviations).powi(2);
+        let (low, high) = self.mean.quantise.bounds();
+        let centre = self.mean.quantise.centre();
+        let mean = (mean.abs() + usual.sqrt()).min((centre - low).max(high - centre));
+        let (of_squares, of_sum) = (self.second.step(), 2.0 * mean * self.mean.quantise.step());
+        let reach = |variance: f64| self.together.within(&[of_squares, of_sum, mean * mean - variance]) / n;
         let (mut least, mut largest) = (plain.clamp(0.0, most), plain.clamp(0.0, most));
-        for _ in 0..2 {
-            let furthest = from.abs().max(to.abs());
-            let nearest = if from < 0.0 && to > 0.0 { 0.0 } else { from.abs().min(to.abs()) };
-            let of_count = (furthest * furthest - least).abs().max((nearest * nearest - largest).abs());
-            let reach = self.together.within(&[second, 2.0 * furthest * first, of_count]) / n;
-            let (from, to) = (plain + usual - reach.hypot(usual), plain + usual + reach.hypot(off * off - usual));
-            (least, largest) = (from.clamp(0.0, most), to.clamp(0.0, most));
+        // Each end moves its own test by less than itself, since n is more than its noise: this settles.
+        for _ in 0..6 {
+            least = (plain + usual - reach(least).hypot(usual)).clamp(0.0, most);
+            largest = (plain + usual + reach(largest).hypot(off * off - usual)).clamp(0.0, most);
         }
         // For the fewest and the most rows that there may be.
         let (fewest, many) = ((n - self.of_count).max(2.0), n + self.of_count);
@@ -313,5 +333,82 @@ pub(crate) fn step_of(part: &Part, i: usize, found: &[(f64, f64)]) -> f64 {
         What::Sum { place, .. } => quantise_of(place, found).map_or(1.0, |quantise| quantise.step()),
         What::Tree { .. } if part.grain != Grain::Row => 1.0 / WEIGHT as f64,
         _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Shape;
+    use whit_noise::{DiscreteLaplace, Ratio, Replay, RoundedGaussian};
+
+    fn gaussian(sigma: f64) -> Noise {
+        Noise::Gaussian(RoundedGaussian::new(Ratio::from_f64_up(sigma).unwrap()).unwrap())
+    }
+
+    fn laplace(scale: f64) -> Noise {
+        Noise::Laplace(DiscreteLaplace::new(Ratio::from_f64_up(scale).unwrap()).unwrap())
+    }
+
+    /// Values and their bounds: spread evenly; whole and mostly small; and near one end, with a tail.
+    fn data(rows: u32) -> [(Vec<f64>, f64, f64, bool); 3] {
+        let even = |i: u32| (f64::from(i) + 0.5) * 0.618_033_988_749_895 % 1.0;
+        let small = |i: u32| f64::from((i % 21) * ((5 * i + 3) % 19) / 19);
+        let near = |i: u32| (-8.0 * even(i).ln()).min(100.0);
+        [
+            ((0..rows).map(|i| 100.0 * even(i)).collect(), 0.0, 100.0, false),
+            ((0..rows).map(small).collect(), 0.0, 20.0, true),
+            ((0..rows).map(near).collect(), 0.0, 100.0, false),
+        ]
+    }
+
+    /// 3,000 runs a case: 95 % have a deviation of 0.4 %, and what is tried is no theorem, so six of them are allowed.
+    /// For the worst mean and the worse variance at both ends, 98 to 99 % of evenly spread values were held under a
+    /// Gaussian of 130.
+    #[test]
+    fn intervals_of_variances_hold_about_as_often_as_they_say() {
+        let mut entropy = Replay::new(0x5b7e);
+        let laws: [(fn(f64) -> Noise, f64, u32); 7] = [
+            (gaussian, 195.0, 1600),
+            (gaussian, 130.0, 1600),
+            (gaussian, 20.0, 1600),
+            (gaussian, 10.0, 100),
+            (laplace, 90.0, 1600),
+            (laplace, 18.0, 1600),
+            (laplace, 40.0, 400),
+        ];
+        let mut whole = 0;
+        for (law, width, rows) in laws {
+            for (values, low, high, is_whole) in data(rows) {
+                let quantise = |shape| Quantise::of(low, high, shape, is_whole).unwrap();
+                let (first, second) = (quantise(Shape::Centred), quantise(Shape::Squared));
+                let (centre, half) = (first.centre(), (high - low) / 2.0);
+                // Noise in the proportions of what one row adds.
+                let noises = [law(width * half / first.step()), law(width * half * half / second.step()), law(width)];
+                let sum: f64 = values.iter().map(|x| ((x - centre) / first.step()).round()).sum();
+                let squares: f64 = values.iter().map(|x| ((x - centre).powi(2) / second.step()).round()).sum();
+                let mean = values.iter().sum::<f64>() / values.len() as f64;
+                let truth = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / values.len() as f64;
+                let of = [&noises[0], &noises[1], &noises[2]];
+                let spread = Spread::new((first, second), of, 0.95, (false, false));
+                let (times, mut held, mut cut) = (3000, 0, 0);
+                let mut drawn = [sum, squares, f64::from(rows)].map(|exact| vec![exact as i64; times]);
+                for (noise, drawn) in noises.iter().zip(&mut drawn) {
+                    noise.add(drawn, &mut entropy).unwrap();
+                }
+                for i in 0..times {
+                    let cell = spread.cell(drawn[0][i], drawn[1][i], drawn[2][i]);
+                    let (from, to) = (cell.low.unwrap(), cell.high.unwrap());
+                    held += usize::from(from <= truth && truth <= to);
+                    cut += usize::from(from == 0.0 || to == spread.most());
+                }
+                let (held, cut) = (held as f64 / times as f64, cut as f64 / times as f64);
+                let told = format!("{width} on {rows} rows in {low} to {high}: {held} held, {cut} cut by bounds");
+                assert!(held >= 0.95 - 0.024, "{told}");
+                assert!(held <= 0.975 || cut > 0.06, "{told}");
+                whole += usize::from(cut <= 0.06);
+            }
+        }
+        assert!(whole >= 5, "bounds cut nearly all cases short: {whole}");
     }
 }

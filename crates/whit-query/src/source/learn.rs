@@ -9,7 +9,9 @@ mod open;
 
 use crate::engine::{planning, running};
 use crate::error::QueryError;
+use crate::evaluate::attempt::quietly;
 use crate::release::Tables;
+use crate::source::Patience;
 use crate::source::schema::in_words;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
@@ -20,6 +22,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use futures::StreamExt;
 use open::{Opened, Values, opens, soft, width_of};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use whit_account::ledger::Books;
 use whit_core::declare::{UserKey, nearest};
 
@@ -200,14 +203,13 @@ impl Tables {
         }
         if let Some(Target { column, classes, .. }) = reading.target {
             let kind = kind_of(column)?;
-            let text = matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-            if text && classes.is_none() {
+            if kind.is_string() && classes.is_none() {
                 return Err(QueryError::asked(
                     format!("`{}.{column}` is text, and nothing says which classes there are", reading.dataset),
                     "name them: classes = [\"no\", \"yes\"]",
                 ));
             }
-            if !text && !kind.is_numeric() && *kind != DataType::Boolean {
+            if !kind.is_string() && !kind.is_numeric() && *kind != DataType::Boolean {
                 return Err(QueryError::asked(
                     format!("`{}.{column}` is to be told, but is {}", reading.dataset, in_words(kind)),
                     "a target is a number, true or false, or one of some texts",
@@ -309,11 +311,11 @@ impl Tables {
     ) -> Result<(), QueryError> {
         let filter = self.filter_of(dataset, filter)?;
         let named = wanted.into_iter().enumerate().map(|(place, expr)| expr.alias(format!("whit_{place}")));
-        self.runtime().block_on(async {
+        let work = async {
             let context = self.warehouse().context();
             // A state that made its own catalogue would put it in the place of the one that has the tables.
             let config = context.state().config().clone().with_create_default_catalog_and_schema(false);
-            let config = config.with_target_partitions(1);
+            let config = config.with_target_partitions(1).with_extension(Arc::new(Patience::from_the_start()));
             let state = SessionStateBuilder::new_from_existing(context.state()).with_config(config).build();
             let table = context.table(TableReference::bare(dataset)).await.map_err(|error| planning(&error))?;
             let mut plan = LogicalPlanBuilder::from(table.into_unoptimized_plan());
@@ -328,8 +330,11 @@ impl Tables {
             while let Some(batch) = stream.next().await {
                 take(&batch.map_err(|error| running(&error))?)?;
             }
-            Ok(())
-        })
+            Ok::<(), QueryError>(())
+        };
+        // Rows are read on the thread of the caller, and the words of a panic may hold values of one.
+        let done = quietly(|| self.runtime().block_on(work));
+        done.unwrap_or_else(|| Err(QueryError::failed("the rows could not be read to their end: a panic")))
     }
 }
 

@@ -22,6 +22,7 @@ mod text;
 
 pub use hash::{FileHashes, NoHashes};
 pub use inspect::{Inspection, inspect};
+pub(crate) use parquet::bytes::Patience;
 pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
 
 use crate::error::QueryError;
@@ -208,6 +209,7 @@ fn session(tuning: Tuning) -> Result<SessionContext, QueryError> {
     let threads = tuning.threads();
     // What files say of their values leaves NaN out, and planning with it would take a column that has some for a constant.
     let mut config = SessionConfig::new().with_target_partitions(threads).with_collect_statistics(false);
+    config.set_extension(Arc::new(Patience::default()));
     let spills = DiskManagerBuilder::default().with_mode(DiskManagerMode::OsTmpDirectory);
     let mut runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(spills);
     if let Some(memory) = tuning.memory {

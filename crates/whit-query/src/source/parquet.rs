@@ -1,23 +1,24 @@
 //! Parquet files whose columns are not of one type: what was declared, or agreed on, wins, and values that do not fit are NULL.
 
+pub(crate) mod bytes;
+
 use super::files::unreadable;
 use super::text::tally::{Found, Tally};
 use crate::error::QueryError;
+use crate::evaluate::attempt::cast_each;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
-use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options, concat};
+use datafusion::arrow::compute::can_cast_types;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapterFactory};
 use std::fmt;
 use std::fs::File;
 use std::hash::{Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -117,21 +118,12 @@ impl PhysicalExpr for Fitted {
     }
 }
 
-/// Values as another type, each by itself: a kernel that fails or panics over one value must not do so over all.
+/// Values as another type, each by itself: a kernel that fails or panics over one value must not do so over all, nor print it.
 fn fitted(values: &ArrayRef, kind: &DataType) -> ArrayRef {
     if !can_cast_types(values.data_type(), kind) {
         return new_null_array(kind, values.len());
     }
-    let options = CastOptions { safe: true, ..CastOptions::default() };
-    let whole = |values: &ArrayRef| {
-        catch_unwind(AssertUnwindSafe(|| cast_with_options(values, kind, &options))).ok().and_then(Result::ok)
-    };
-    whole(values).unwrap_or_else(|| {
-        let one = |row| whole(&values.slice(row, 1)).unwrap_or_else(|| new_null_array(kind, 1));
-        let each: Vec<ArrayRef> = (0..values.len()).map(one).collect();
-        let each: Vec<&dyn Array> = each.iter().map(AsRef::as_ref).collect();
-        concat(&each).unwrap_or_else(|_| new_null_array(kind, values.len()))
-    })
+    cast_each(values, kind)
 }
 
 /// Counts the values of each column that are not of its type, for the owner. Rows are numbered from 1 in each file.
@@ -141,21 +133,21 @@ pub(super) fn tally(files: &[PathBuf], schema: &Schema) -> std::result::Result<T
         let name = path.to_string_lossy();
         let damaged =
             |error: &dyn fmt::Display| QueryError::failed(format!("`{name}` cannot be read to its end: {error}"));
-        let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(ParquetRecordBatchReaderBuilder::build);
+        File::open(path).map_err(|error| unreadable(&name, &error))?;
+        let rows = bytes::Rows::open(path, schema).map_err(|error| damaged(&error))?;
         let mut row = 1;
-        for batch in reader.map_err(|error| damaged(&error))? {
-            let batch = batch.map_err(|error| damaged(&error))?;
+        for raw in rows {
+            let raw = raw.map_err(|error| damaged(&error))?;
             for (found, field) in tally.wrong.iter_mut().zip(schema.fields()) {
-                let Some(values) = batch.column_by_name(field.name()) else { continue };
-                if values.data_type() == field.data_type() {
+                let Some(stored) = raw.stored(field.name()).filter(|stored| stored.data_type() != field.data_type())
+                else {
                     continue;
-                }
-                let fitted = fitted(values, field.data_type());
-                let wrong = (0..values.len()).filter(|&at| fitted.is_null(at) && !values.is_null(at));
+                };
+                let fitted = raw.column(field);
+                let wrong = (0..raw.rows()).filter(|&at| fitted.is_null(at) && !stored.is_null(at));
                 wrong.for_each(|at| found.at((number, row + at as u64)));
             }
-            row += batch.num_rows() as u64;
+            row += raw.rows() as u64;
         }
     }
     Ok(tally)

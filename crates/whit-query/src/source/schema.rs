@@ -2,6 +2,7 @@
 
 use super::files::{Found, unreadable};
 use super::parquet::Fitting;
+use super::parquet::bytes::Patient;
 use super::text::cell::arrow_of;
 use super::text::{self, TextTable, Writing};
 use super::url_of;
@@ -65,7 +66,8 @@ pub(super) struct Opened {
 pub(super) async fn open(context: &SessionContext, dataset: &Dataset, found: &Found) -> Result<Opened, QueryError> {
     if found.format == Format::Parquet {
         let schema = read(context, found, &dataset.columns).await?;
-        let provider = listing(context, &dataset.name, found, Arc::clone(&schema))?;
+        let engine = listing(context, &dataset.name, found, Arc::clone(&schema))?;
+        let provider = Arc::new(Patient { engine, files: found.files.values().cloned().collect() });
         return Ok(Opened { schema, provider, text: None, untyped: Vec::new() });
     }
     let typed = dataset.columns.values().any(|column| column.kind.is_some());

@@ -5,9 +5,10 @@
 use super::schema::in_words;
 use super::{Source, Warehouse};
 use crate::error::QueryError;
+use crate::plan::track::payer;
 use serde::Serialize;
 use std::fmt;
-use whit_core::declare::{Bounds, Keys, UnitDeclaration};
+use whit_core::declare::{Bounds, Dataset, Keys, UnitDeclaration};
 use whit_core::unit::LadderError;
 use whit_core::{Change, Kind, Ladder, Unit};
 
@@ -24,6 +25,9 @@ pub struct DatasetView {
     pub public: bool,
     /// The protected unit, in words; absent where the table is public.
     pub unit: Option<String>,
+    /// The data set whose budget pays for questions, where its user key leads to another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pays_from: Option<String>,
     /// The rungs from the protected one up.
     pub rungs: Vec<RungView>,
     /// The columns in their order.
@@ -136,11 +140,11 @@ impl fmt::Display for KeysView {
 impl Warehouse {
     /// What the declaration amounts to, data set by data set.
     pub fn survey(&self) -> Result<Vec<DatasetView>, QueryError> {
-        self.sources().map(view).collect()
+        self.sources().map(|source| view(source, payer(&source.dataset, self.declaration()))).collect()
     }
 }
 
-fn view(source: &Source) -> Result<DatasetView, QueryError> {
+fn view(source: &Source, payer: &Dataset) -> Result<DatasetView, QueryError> {
     let dataset = &source.dataset;
     let ladder = dataset.unit.as_ref().map(|unit| unit.ladder().map(|ladder| (unit, ladder))).transpose();
     let ladder = ladder.map_err(|error| QueryError::asked(error.to_string(), error.hint()))?;
@@ -156,10 +160,11 @@ fn view(source: &Source) -> Result<DatasetView, QueryError> {
         format: source.format.to_string(),
         public: dataset.public,
         unit: protected.map(Unit::to_string),
+        pays_from: (payer.name != dataset.name).then(|| payer.name.clone()),
         rungs: ladder.as_ref().map(|(unit, ladder)| rungs(source, unit, ladder)).unwrap_or_default(),
         columns: columns.collect(),
         untyped: source.untyped.clone(),
-        missing: ladder.as_ref().map(|(unit, ladder)| missing(source, unit, ladder)).unwrap_or_default(),
+        missing: ladder.as_ref().map(|(unit, ladder)| missing(source, payer, unit, ladder)).unwrap_or_default(),
     })
 }
 
@@ -236,7 +241,7 @@ fn column(source: &Source, protected: Option<&Unit>, name: &str, kind: &str) -> 
 }
 
 /// What cannot be asked, or is not limited, until more is declared.
-fn missing(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<String> {
+fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<String> {
     let dataset = &source.dataset;
     let protected = &ladder.protected().unit;
     let kind = protected.kind();
@@ -266,12 +271,27 @@ fn missing(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<Stri
             listed(&boundless)
         ));
     }
-    if dataset.budgets.is_empty() {
+    if payer.name != dataset.name {
+        let name = &payer.name;
+        let whose = format!("its users are those of `{name}`, so questions are paid for from the budget of `{name}`");
+        let none = if payer.budgets.is_empty() { ", which has none: every question is refused" } else { "" };
+        told.push(format!("{whose}{none}"));
+    } else if dataset.budgets.is_empty() {
         told.push(format!("no budget: every question is refused until there is one, such as budget.{kind} = {{ epsilon = 3.0, delta = 1e-6 }}"));
     } else if !dataset.budgets.iter().any(|budget| budget.kind == kind && budget.analyst.is_none()) {
         told.push(format!(
             "no budget for everybody at the protected rung: what is spent per {kind} is written down, and not limited"
         ));
+    }
+    // Questions take the least δ of the budgets that pay, and Gaussian noise with it.
+    if payer.budgets.iter().any(|budget| budget.delta > 0.0 && budget.currency.as_deref() == Some("sum"))
+        && dataset.query.and_then(|query| query.delta) != Some(0.0)
+    {
+        told.push(
+            "a budget with currency = \"sum\" and a δ: a sum has no price for Gaussian noise, so that only questions with --delta 0 are answered; leave the currency out, or \
+             declare query.delta = 0"
+                .to_owned(),
+        );
     }
     for coarser in [Kind::Element, Kind::User] {
         if ladder.rung(coarser).is_none()

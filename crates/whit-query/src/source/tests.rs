@@ -468,6 +468,17 @@ async fn keys_between_tables_have_one_type() {
         )
     };
     assert!(open(&scratch, &text("customers.csv", "int")).await.is_ok());
+    // Who pays is said, and not that there is no budget.
+    let paid = text("customers.csv", "int") + "budget.user = { epsilon = 1.0, delta = 1e-6, currency = 'sum' }\n";
+    let views = open(&scratch, &paid).await.unwrap().survey().unwrap();
+    let orders = views.iter().find(|view| view.name == "orders").unwrap();
+    assert_eq!(orders.pays_from.as_deref(), Some("customers"));
+    let said = |word: &str| orders.missing.iter().filter(|missing| missing.contains(word)).count();
+    assert_eq!((said("paid for from the budget of `customers`"), said("no budget")), (1, 0), "{:?}", orders.missing);
+    assert_eq!(said("only questions with --delta 0 are answered"), 1, "{:?}", orders.missing);
+    let unpaid = open(&scratch, &text("customers.csv", "int")).await.unwrap().survey().unwrap();
+    let orders = unpaid.iter().find(|view| view.name == "orders").unwrap();
+    assert!(orders.missing.iter().any(|missing| missing.contains("which has none: every question is refused")));
     let found = told(&scratch, &text("named.csv", "text")).await;
     assert!(found.starts_with("`orders.customer_id -> customers.id` does not lead anywhere: the one is a whole number (Int64), the other text"), "{found}");
 }

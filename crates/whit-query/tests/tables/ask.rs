@@ -18,7 +18,7 @@ columns.day = "int"
 budget.user = { epsilon = 1000.0, delta = 1e-5 }
 "#;
 
-fn number(value: &Value) -> f64 {
+pub(crate) fn number(value: &Value) -> f64 {
     match value {
         Value::Int(value) => *value as f64,
         Value::Float(value) => *value,
@@ -473,5 +473,25 @@ fn what_does_not_fit_into_memory_is_read_in_shares_and_comes_to_the_same() {
             assert_eq!((&whole.keys, &whole.measures), (&shared.keys, &shared.measures), "{sql}");
             assert_eq!(whole.presence, shared.presence, "{sql}");
         }
+    }
+}
+
+/// A mean is clamped to its bounds, so that with much noise one near them is off by less than one in the middle: the preview tells the worse.
+#[test]
+fn what_is_told_of_a_mean_covers_small_groups() {
+    let room = Room::new("means_of_small_groups");
+    let lines: Vec<String> = (0..200).map(|user| format!("{user},{}", 10 * user + 5)).collect();
+    room.write("t.csv", &format!("user_id,x\n{}\n", lines.join("\n")));
+    let tables = room.tables(
+        "[dataset.t]\nsource = \"t.csv\"\nunit.user = \"user_id\"\nunit.protect = \"user\"\nunit.change = \"add-remove\"\nunit.caps = { rows_per_user = 1 }\ncolumns.user_id = \"int\"\ncolumns.x = { type = \"float\", bounds = [0, 2000] }\n",
+    );
+    let sql = "SELECT AVG(x) FROM t";
+    for epsilon in [0.05, 0.07, 0.09, 0.12, 0.3] {
+        let asking = whit_query::plan::Asking { about: Some(200.0), ..asking(epsilon) };
+        let told = tables.preview(sql, &asking).unwrap().errors[0].within.unwrap();
+        let found = tables.release_many_for_audit(sql, &asking, 2000).unwrap();
+        let mut errors: Vec<f64> = found.runs.iter().map(|run| (number(&run[0].1[0]) - 1000.0).abs()).collect();
+        errors.sort_by(f64::total_cmp);
+        assert!(errors[1899] <= 1.2 * told, "ε = {epsilon}: {} where {told} was told", errors[1899]);
     }
 }

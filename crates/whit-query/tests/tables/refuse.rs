@@ -1,13 +1,17 @@
 //! Questions that are refused before anything is paid, and keys that keep their type.
 
-use crate::ask::USER;
+use crate::ask::{USER, number};
 use crate::room::{Room, ask, asking, visits};
-use datafusion::arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StructArray};
+use datafusion::arrow::array::{
+    ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray, StructArray,
+};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::parquet::arrow::ArrowWriter;
 use std::sync::Arc;
+use whit_core::declare::Declaration;
 use whit_query::plan::{Asking, Statistic};
-use whit_query::{Fault, Value};
+use whit_query::source::Tuning;
+use whit_query::{Fault, Tables, Value};
 
 fn parquet(room: &Room, name: &str, columns: Vec<(&str, ArrayRef)>) {
     let batch =
@@ -66,11 +70,67 @@ fn clauses_that_are_not_heeded_are_refused() {
         ("SELECT COUNT(*) FROM (SELECT * FROM visits TABLESAMPLE (5 ROWS)) AS v", "TABLESAMPLE"),
         ("WITH v AS (SELECT * FROM visits TABLESAMPLE (5)) SELECT COUNT(*) FROM v", "TABLESAMPLE"),
         ("SELECT COUNT(*) FROM visits FOR UPDATE", "FOR UPDATE"),
+        ("SELECT day, COUNT(*) FROM visits GROUP BY day WITH ROLLUP", "WITH ROLLUP"),
+        ("SELECT day, COUNT(*) FROM visits GROUP BY day WITH CUBE", "WITH CUBE"),
+        ("SELECT COUNT(*) FROM (SELECT user_id FROM visits GROUP BY user_id WITH TOTALS)", "WITH TOTALS"),
     ] {
         let error = ask(&tables, &room, sql, &asking(1.0)).map(|answer| answer.rows.len()).expect_err(sql);
         assert!(error.fault == Fault::Asked && error.sentence.contains(clause), "{sql}: {error}");
     }
     assert_eq!(room.books().verify().unwrap().entries, 0);
+}
+
+/// Each in words that name the thing and the next step.
+#[test]
+fn slips_are_told_with_what_was_probably_meant() {
+    let room = Room::new("slips");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    let groups = Asking { groups: Some(0), ..asking(1.0) };
+    let about = Asking { about: Some(-5.0), ..asking(1.0) };
+    for (sql, asking, sentence, hint) in [
+        (" \n", asking(1.0), "is empty", "SELECT"),
+        ("SELECT COUNT(*) FROM visits WHERE shop = \"zz zz\"", asking(1.0), "no column `zz`", "single quotes: 'zz zz'"),
+        ("SELECT COUNT(*) FORM visits", asking(1.0), "", "FROM where FORM stands"),
+        ("SELECT QUANTILE(seconds, 0.9) FROM visits", asking(1.0), "`quantile`", "APPROX_PERCENTILE_CONT"),
+        ("SELECT MODE(shop) FROM visits", asking(1.0), "`mode`", "GROUP BY"),
+        ("SELECT day, COUNT(*) FROM visits GROUP BY day", groups, "--groups 0", "from 1 on"),
+        ("SELECT COUNT(*) FROM visits", about, "--about -5", "from 1 on"),
+    ] {
+        let error = tables.plan(sql, &asking).map(|plan| plan.parts.len()).expect_err(sql);
+        let told = error.hint.clone().unwrap_or_default();
+        assert!(error.sentence.contains(sentence) && told.contains(hint), "{sql}: {error}; {told}");
+    }
+}
+
+/// The pages of a file are damaged and its description is not, so whatever reads a row fails: what a budget refuses reads none, and what fails
+/// stays reserved.
+#[test]
+fn rows_are_read_only_after_the_reservation() {
+    let room = Room::new("read_after_reserving");
+    let ids: ArrayRef = Arc::new(Int64Array::from((0..1000).collect::<Vec<i64>>()));
+    parquet(&room, "t.parquet", vec![("user_id", ids)]);
+    let unit = "unit.user = \"user_id\"\nunit.protect = \"user\"\nunit.caps = { rows_per_user = 1 }\n";
+    let budget = "budget.user = { epsilon = 3.0, delta = 1e-5 }\n";
+    let tables = room.tables(&format!("[dataset.t]\nsource = \"t.parquet\"\n{unit}{budget}"));
+    let fault = |epsilon: f64| {
+        let asked = ask(&tables, &room, "SELECT COUNT(*) FROM t", &asking(epsilon));
+        asked.map(|answer| answer.rows.len()).map_err(|error| error.fault)
+    };
+    let entries = || room.books().verify().unwrap().entries;
+    assert_eq!(fault(1.0), Ok(1), "as long as the file is whole; its hash is remembered from here on");
+    let path = room.path().join("t.parquet");
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let end = bytes.len() - 8;
+    let described = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap()) as usize;
+    bytes[4..end - described].fill(0xff);
+    std::fs::write(&path, &bytes).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    assert_eq!(fault(50.0), Err(Fault::Refused), "no row was read");
+    let before = entries();
+    assert_eq!(fault(1.5), Err(Fault::Failed), "a row was read");
+    assert_eq!(entries(), before + 1, "and the reservation stands");
 }
 
 /// 65 users whose keys are one float and 65 decimals.
@@ -153,4 +213,34 @@ fn an_expression_that_fails_on_some_rows_is_answered() {
     assert!((10.0..25.0).contains(&mean), "{mean}");
     let nothing = "SELECT sqrt(-COUNT(*)) FROM visits";
     assert_eq!(ask(&tables, &room, nothing, &asking(50.0)).unwrap().rows[0][0].value, Value::Null);
+}
+
+/// Who wrote a row may have written what is no text. That the question fails would tell of it.
+#[test]
+fn text_in_parquet_that_is_not_utf8_is_missing_and_fails_nothing() {
+    let room = Room::new("no_utf8");
+    let users: ArrayRef = Arc::new(Int64Array::from_iter_values(0..400));
+    let shop = |user: i64| if user == 17 { "mark~~" } else { ["north", "south"][usize::from(user % 2 == 0)] };
+    let shops: ArrayRef = Arc::new(StringArray::from_iter_values((0..400).map(shop)));
+    parquet(&room, "t.parquet", vec![("user_id", users), ("shop", shops)]);
+    let path = room.path().join("t.parquet");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let marks: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(b"mark~~")).collect();
+    assert!(!marks.is_empty());
+    marks.into_iter().for_each(|at| bytes[at..at + 6].fill(0xc0));
+    std::fs::write(&path, bytes).unwrap();
+    let declared = "[dataset.t]\nsource = \"t.parquet\"\nunit.user = \"user_id\"\nunit.protect = \"user\"\nunit.change = \"add-remove\"\nunit.caps = { rows_per_user = 1 }\ncolumns.shop.values = [\"north\", \"south\"]\n";
+    for threads in [1, 2] {
+        for (sql, expected) in [
+            ("SELECT COUNT(shop) FROM t", 399),
+            ("SELECT COUNT(*) FROM t WHERE shop = 'north'", 199),
+            ("SELECT COUNT(*) FROM t WHERE shop IS NULL", 1),
+            ("SELECT COUNT(*) FROM t", 400),
+        ] {
+            let declaration = Declaration::parse(declared).unwrap();
+            let tables = Tables::of(declaration, room.path(), Tuning { memory: None, threads: Some(threads) }).unwrap();
+            let found = tables.release_many_for_audit(sql, &asking(1000.0), 1).unwrap();
+            assert_eq!(number(&found.runs[0][0].1[0]).round() as i64, expected, "{sql}");
+        }
+    }
 }

@@ -115,7 +115,7 @@ impl Draft<'_> {
             _ => caps.concat(),
         };
         let most = 16 * left;
-        Ok(Some(Kept { most, moved: [moved(most)?, moved(left)?], caps }))
+        Ok(Some(Kept { most: [most, left], moved: [moved(most)?, moved(left)?], caps }))
     }
 
     /// What caps do, and what intervals say of it.

@@ -1,5 +1,7 @@
 use super::open::{Opened, Values, width_of};
 use super::*;
+use crate::source::Tuning;
+use crate::source::scratch::Scratch;
 use datafusion::arrow::array::{
     BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, Float32Array, Float64Array, Int64Array,
     ListArray, StringArray, UInt8Array,
@@ -174,4 +176,44 @@ fn columns_are_laid_side_by_side_and_stay_bytes_where_all_are() {
             assert_eq!(whole, columns.iter().all(|column| matches!(column.values, Values::Bytes(_))));
         }
     }
+}
+
+/// Rows are read on the caller's thread, where a panic would print its words and go on to the caller.
+#[test]
+fn a_panic_over_rows_is_an_error_without_its_words() {
+    let scratch = Scratch::new("learning_panics");
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("user_id", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+        ("x", Arc::new(Float64Array::from(vec![0.5, 13.0, 2.0]))),
+    ];
+    scratch.parquet("t.parquet", columns);
+    let config = scratch.write(
+        "whit.toml",
+        "[dataset.t]\nsource = 't.parquet'\nunit.user = 'user_id'\nunit.protect = 'user'\nunit.caps = { rows_per_user = 5 }\n",
+    );
+    let tables = Tables::open(&config, Tuning { memory: None, threads: Some(2) }).unwrap();
+    let (features, widths) = (["x".to_owned()], BTreeMap::new());
+    let reading = Reading {
+        dataset: "t",
+        features: &features,
+        widths: &widths,
+        bits: false,
+        scaled: PLAIN,
+        target: None,
+        filter: None,
+        users: true,
+        elements: false,
+        contents: false,
+        misfits: Misfits::LeftOut,
+    };
+    let mut rows = 0;
+    tables
+        .rows_for_learning(&reading, &mut |_, block| {
+            rows += if let Block::Floats(values) = block { values.len() } else { 0 };
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(rows, 3, "without the panic there are rows");
+    let error = tables.rows_for_learning(&reading, &mut |_, block| panic!("there is {block:?}")).unwrap_err();
+    assert!(error.fault == crate::error::Fault::Failed && !error.to_string().contains("there is"), "{error}");
 }

@@ -1,0 +1,275 @@
+//! Parquet files whose text is read as bytes first, so that text that is not UTF-8 is NULL and fails nothing.
+//!
+//! The engine's own reader is faster, and gives up at the first such text. So it goes first, and these tables take over where it failed: what
+//! is released is the same, and only the time that it takes tells of it.
+
+use super::fitted;
+use crate::evaluate::attempt::cast_each;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use datafusion::parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
+use datafusion::parquet::basic::Type as Physical;
+use datafusion::parquet::errors::{ParquetError, Result as Decoded};
+use datafusion::parquet::file::metadata::{FileMetaData, ParquetMetaData};
+use datafusion::parquet::schema::types::{SchemaDescriptor, Type};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::prelude::SessionContext;
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether text is read as bytes first. Every engine has one.
+#[derive(Debug, Default)]
+pub(crate) struct Patience(AtomicBool);
+
+impl Patience {
+    /// For rows that cannot be read a second time.
+    pub(crate) fn from_the_start() -> Self {
+        Self(AtomicBool::new(true))
+    }
+
+    fn is_in(state: &dyn Session) -> bool {
+        state.config().get_extension::<Self>().is_some_and(|patience| patience.0.load(Ordering::Relaxed))
+    }
+
+    /// Whether reading once more may help: the first time that it is asked, after which text is read as bytes.
+    pub(crate) fn gained(context: &SessionContext) -> bool {
+        let patience = context.state().config().get_extension::<Self>();
+        patience.is_some_and(|patience| !patience.0.swap(true, Ordering::Relaxed))
+    }
+}
+
+/// A data set of Parquet files, read by the engine or with patience.
+#[derive(Debug)]
+pub(in crate::source) struct Patient {
+    pub(in crate::source) engine: Arc<dyn TableProvider>,
+    pub(in crate::source) files: Vec<PathBuf>,
+}
+
+type Scanned<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn ExecutionPlan>>> + Send + 'a>>;
+
+impl TableProvider for Patient {
+    fn schema(&self) -> SchemaRef {
+        self.engine.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let told = self.engine.supports_filters_pushdown(filters)?;
+        // With patience no filter is heeded here, so none may be taken out of the plan above.
+        let inexact = |push: TableProviderFilterPushDown| match push {
+            TableProviderFilterPushDown::Exact => TableProviderFilterPushDown::Inexact,
+            other => other,
+        };
+        Ok(told.into_iter().map(inexact).collect())
+    }
+
+    fn scan<'s, 'a, 'b, 'c, 'all>(
+        &'s self,
+        state: &'a dyn Session,
+        projection: Option<&'b Vec<usize>>,
+        filters: &'c [Expr],
+        limit: Option<usize>,
+    ) -> Scanned<'all>
+    where
+        's: 'all,
+        'a: 'all,
+        'b: 'all,
+        'c: 'all,
+    {
+        if !Patience::is_in(state) {
+            return self.engine.scan(state, projection, filters, limit);
+        }
+        Box::pin(async move {
+            let whole = self.schema();
+            let schema = match projection {
+                Some(wanted) => Arc::new(whole.project(wanted)?),
+                None => whole,
+            };
+            let many = self.files.len().div_ceil(state.config().target_partitions()).max(1);
+            let share = |files: &[PathBuf]| {
+                Arc::new(Share { files: files.to_vec(), schema: Arc::clone(&schema) }) as Arc<dyn PartitionStream>
+            };
+            let shares = self.files.chunks(many).map(share).collect();
+            let exec = StreamingTableExec::try_new(Arc::clone(&schema), shares, None, [], false, None)?;
+            Ok(Arc::new(exec) as Arc<dyn ExecutionPlan>)
+        })
+    }
+}
+
+/// The files that one thread reads, one after the other.
+struct Share {
+    files: Vec<PathBuf>,
+    schema: SchemaRef,
+}
+
+impl fmt::Debug for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "text as bytes of {} files", self.files.len())
+    }
+}
+
+impl PartitionStream for Share {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let schema = Arc::clone(&self.schema);
+        let batches = self.files.clone().into_iter().flat_map(move |path| read(&path, &schema));
+        let batches = batches.map(|batch| batch.map_err(|error| DataFusionError::ParquetError(Box::new(error))));
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), futures::stream::iter(batches)))
+    }
+}
+
+/// The rows of one file as those of a table.
+fn read(path: &Path, schema: &SchemaRef) -> Box<dyn Iterator<Item = Decoded<RecordBatch>> + Send> {
+    let schema = Arc::clone(schema);
+    match Rows::open(path, &schema) {
+        Ok(rows) => Box::new(rows.map(move |raw| Ok(raw?.fitted(&schema)?))),
+        Err(error) => Box::new(std::iter::once(Err(error))),
+    }
+}
+
+/// The rows of one file, with text as bytes.
+pub(super) struct Rows {
+    reader: ParquetRecordBatchReader,
+    /// The columns as the file says that they are.
+    columns: SchemaRef,
+}
+
+/// Some rows of a file, with text as bytes.
+pub(super) struct Raw {
+    batch: RecordBatch,
+    columns: SchemaRef,
+}
+
+impl Rows {
+    /// Opens a file for the columns of a schema.
+    pub(super) fn open(path: &Path, wanted: &Schema) -> Decoded<Self> {
+        let file = File::open(path)?;
+        let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
+        let about = found.metadata().file_metadata();
+        let columns = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())?;
+        let (descriptor, schema) = as_bytes(about.schema_descr(), &columns)?;
+        let descriptor = Arc::new(descriptor);
+        let about = FileMetaData::new(
+            about.version(),
+            about.num_rows(),
+            about.created_by().map(str::to_owned),
+            None,
+            Arc::clone(&descriptor),
+            None,
+        );
+        let metadata = ParquetMetaData::new(about, found.metadata().row_groups().to_vec());
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+        let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), options)?;
+        let places = wanted.fields().iter().filter_map(|field| columns.index_of(field.name()).ok());
+        let mask = ProjectionMask::roots(&descriptor, places);
+        let reader =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).with_projection(mask).build()?;
+        Ok(Self { reader, columns: Arc::new(columns) })
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Decoded<Raw>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.reader.next()?;
+        Some(batch.map(|batch| Raw { batch, columns: Arc::clone(&self.columns) }).map_err(ParquetError::from))
+    }
+}
+
+impl Raw {
+    pub(super) fn rows(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// A column as it lies in the file, with text as bytes.
+    pub(super) fn stored(&self, name: &str) -> Option<&ArrayRef> {
+        self.batch.column_by_name(name)
+    }
+
+    /// A column as a field of a table; NULL where bytes are no text, and where a value is not of the field's type.
+    pub(super) fn column(&self, field: &Field) -> ArrayRef {
+        let kind = field.data_type();
+        let (Some(stored), Ok(own)) = (self.stored(field.name()), self.columns.field_with_name(field.name())) else {
+            return new_null_array(kind, self.rows());
+        };
+        let text =
+            if stored.data_type() == own.data_type() { Arc::clone(stored) } else { cast_each(stored, own.data_type()) };
+        if text.data_type() == kind { text } else { fitted(&text, kind) }
+    }
+
+    fn fitted(&self, schema: &SchemaRef) -> std::result::Result<RecordBatch, ArrowError> {
+        let columns = schema.fields().iter().map(|field| self.column(field)).collect();
+        let rows = RecordBatchOptions::new().with_row_count(Some(self.rows()));
+        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows)
+    }
+}
+
+/// What a file says of its columns, with text, and lists of it, as bytes.
+fn as_bytes(descriptor: &SchemaDescriptor, columns: &Schema) -> Decoded<(SchemaDescriptor, Schema)> {
+    let root = descriptor.root_schema();
+    let mut fields = root.get_fields().to_vec();
+    let mut bytes: Vec<FieldRef> = columns.fields().to_vec();
+    for (field, column) in fields.iter_mut().zip(&mut bytes) {
+        if let Some(kind) = bytes_of(column.data_type()) {
+            *field = Arc::new(without_text(field)?);
+            *column = Arc::new(column.as_ref().clone().with_data_type(kind));
+        }
+    }
+    let root = Type::GroupType { basic_info: root.get_basic_info().clone(), fields };
+    Ok((SchemaDescriptor::new(Arc::new(root)), Schema::new(bytes)))
+}
+
+/// The type with bytes in the place of text, where it is text or made of nothing else.
+fn bytes_of(kind: &DataType) -> Option<DataType> {
+    let item = |field: &FieldRef| Some(Arc::new(field.as_ref().clone().with_data_type(bytes_of(field.data_type())?)));
+    match kind {
+        DataType::Utf8 => Some(DataType::Binary),
+        DataType::LargeUtf8 => Some(DataType::LargeBinary),
+        DataType::Utf8View => Some(DataType::BinaryView),
+        DataType::Dictionary(key, value) => Some(DataType::Dictionary(key.clone(), Box::new(bytes_of(value)?))),
+        DataType::List(field) => Some(DataType::List(item(field)?)),
+        DataType::LargeList(field) => Some(DataType::LargeList(item(field)?)),
+        _ => None,
+    }
+}
+
+/// What a file says of a column, without saying that its bytes are text.
+fn without_text(kind: &Type) -> Decoded<Type> {
+    let about = kind.get_basic_info();
+    if kind.is_group() {
+        let fields = kind.get_fields().iter().map(|field| Ok(Arc::new(without_text(field)?)));
+        return Ok(Type::GroupType { basic_info: about.clone(), fields: fields.collect::<Decoded<_>>()? });
+    }
+    if kind.get_physical_type() != Physical::BYTE_ARRAY {
+        return Ok(kind.clone());
+    }
+    let id = about.has_id().then(|| about.id());
+    Type::primitive_type_builder(kind.name(), Physical::BYTE_ARRAY)
+        .with_repetition(about.repetition())
+        .with_id(id)
+        .build()
+}
+
+#[cfg(test)]
+mod tests;
