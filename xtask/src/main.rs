@@ -66,9 +66,10 @@ fn cargo() -> Command {
     command
 }
 
-/// Runs a command to its end, and makes a sentence of it when that is not a good one.
+/// Runs a command to its end, and makes a sentence of it when that is not a good one. Heads of its ledgers are not kept in the user's own state folder.
 fn finish(mut command: Command, what: &str) -> Result<(), String> {
     eprintln!("── {what}");
+    command.env("WHIT_STATE", "");
     let status = command.status().map_err(|error| format!("{what} could not be started: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{what} did not pass ({status})")) }
 }

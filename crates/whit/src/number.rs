@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 use std::fmt;
+use whit::core::declare::QueryDefaults;
 
 /// What is wrong with a value on the command line. Together with the option and the value it makes a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +92,7 @@ pub(crate) fn positive_epsilon(text: &str) -> Result<f64, Wrong> {
         range: "a number from 0.001 to 1000",
         hint: "ε is the logarithm of the factor by which an output may become more likely; 1 is strong, 10 is weak",
     };
-    number(text, |value| (0.001..=1000.0).contains(&value), wrong)
+    number(text, |value| QueryDefaults::EPSILON.contains(&value), wrong)
 }
 
 /// δ where a bound needs one that is not 0.

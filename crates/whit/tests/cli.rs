@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 fn whit(line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_whit")).args(line.split_whitespace()).output().expect("the binary was built")
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+    command.args(line.split_whitespace()).env("WHIT_STATE", "").output().expect("the binary was built")
 }
 
 fn stdout(line: &str) -> String {

@@ -39,8 +39,8 @@ fn sample(name: &str) -> PathBuf {
 
 /// Exit code, data and talk.
 fn ask(folder: &Path, line: &[&str]) -> (i32, String, String) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_whit")).arg("ledger").args(line).current_dir(folder).output().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+    let output = command.arg("ledger").args(line).current_dir(folder).env("WHIT_STATE", "").output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -209,4 +209,22 @@ fn all_files_of_a_ledger_gone_at_once_are_missed_by_the_state_folder() {
     }
     let (code, talk) = at(&[]);
     assert!(code == 1 && talk.contains("a ledger with 7 events stood at") && talk.contains("state/"), "{talk}");
+    // Nor does a check for the owner take it for one that was never made.
+    std::fs::write(folder.join("visits.csv"), "id,x\n1,2\n").unwrap();
+    let declared = "[dataset.visits]\nsource = \"visits.csv\"\nunit.user = \"id\"\nunit.protect = \"user\"\n\
+                    columns.id = \"int\"\ncolumns.x = \"int\"\nbudget.user = { epsilon = 1.0, delta = 1e-6 }\n";
+    std::fs::write(folder.join("other.toml"), declared).unwrap();
+    let check = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+        let output = command.arg("check").args(words).current_dir(&folder).env("WHIT_STATE", &state).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, talk) = check(&["--owner", "--config", "other.toml"]);
+    assert!(code == 1 && talk.contains("a ledger with 7 events stood at"), "{talk}");
+    // A declaration is named in either way, and not in both.
+    for words in [&["other.toml"][..], &["--config", "other.toml"]] {
+        let (code, talk) = check(words);
+        assert!(code == 0 && talk.contains("other.toml is sound: 1 data set"), "{talk}");
+    }
+    assert_eq!(check(&["other.toml", "--config", "other.toml"]).0, 2);
 }

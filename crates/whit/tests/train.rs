@@ -85,7 +85,8 @@ fn room(name: &str, training: &str) -> PathBuf {
 
 /// Exit code, data and talk.
 fn whit(folder: &Path, words: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_whit")).args(words).current_dir(folder).output().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+    let output = command.args(words).current_dir(folder).env("WHIT_STATE", "").output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -310,6 +311,7 @@ fn rows_that_do_not_fit_into_memory_make_the_same_model() {
         let output = Command::new(env!("CARGO_BIN_EXE_whit"))
             .args(["train", "train.toml", "--memory", memory])
             .env("TMPDIR", folder.join("not-there"))
+            .env("WHIT_STATE", "")
             .current_dir(&folder)
             .output()
             .unwrap();
@@ -334,6 +336,7 @@ fn a_training_that_is_killed_pays_once() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let mut child = Command::new(env!("CARGO_BIN_EXE_whit"))
             .args(["train", "train.toml", "--owner", "--plot", "curve.svg"])
+            .env("WHIT_STATE", "")
             .current_dir(&folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -382,6 +385,7 @@ fn a_checkpoint_goes_on_with_its_own_run_only() {
     let begin = || {
         let child = Command::new(env!("CARGO_BIN_EXE_whit"))
             .args(["train", "train.toml"])
+            .env("WHIT_STATE", "")
             .current_dir(&folder)
             .stdout(Stdio::null())
             .stderr(Stdio::null())

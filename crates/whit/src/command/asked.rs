@@ -2,7 +2,7 @@
 
 use super::Error;
 use crate::number::{self, Wrong};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use whit::account::ledger::{Books, LedgerError, OperatorLog};
 use whit::query::plan::Asking;
 use whit::query::source::Tuning;
@@ -69,9 +69,17 @@ fn confidence(text: &str) -> Result<f64, Wrong> {
     text.trim().parse().ok().filter(|&share: &f64| share > 0.0 && share < 1.0).ok_or(wrong)
 }
 
-fn of_ledger(error: &LedgerError) -> Error {
+/// A ledger that does not do, with what to do about it.
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(super) fn of_ledger(error: LedgerError) -> Error {
     let hint = error.hint();
     Error::from(QueryError { hint, ..QueryError::failed(error.to_string()) })
+}
+
+/// Where the ledger of data sets is.
+pub(super) fn ledger_of(tables: &Tables) -> PathBuf {
+    let warehouse = tables.warehouse();
+    warehouse.folder().join(warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger"))
 }
 
 /// Data and ledger, open.
@@ -116,22 +124,17 @@ impl Asked {
 
     /// Opens the ledger beside the data sets, where there is one: to look at it makes none.
     pub(super) fn books_if_any(tables: &Tables) -> Result<Option<Books>, Error> {
-        let warehouse = tables.warehouse();
-        let ledger = warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger");
-        match Books::open_existing(&warehouse.folder().join(Path::new(ledger)), &super::ledger::opening()) {
+        match Books::open_existing(&ledger_of(tables), &super::ledger::opening()) {
             Ok(books) => Ok(Some(books)),
             Err(LedgerError::Missing(_)) => Ok(None),
-            Err(error) => Err(of_ledger(&error)),
+            Err(error) => Err(of_ledger(error)),
         }
     }
 
     /// Opens the data sets and the ledger beside them.
     pub(super) fn open(&self) -> Result<Open, Error> {
         let tables = self.tables()?;
-        let warehouse = tables.warehouse();
-        let ledger = warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger");
-        let books = Books::open_as(&warehouse.folder().join(Path::new(ledger)), &super::ledger::opening());
-        let books = books.map_err(|error| of_ledger(&error))?;
+        let books = Books::open_as(&ledger_of(&tables), &super::ledger::opening()).map_err(of_ledger)?;
         Ok(Open { tables, books, analyst: self.analyst.clone() })
     }
 }

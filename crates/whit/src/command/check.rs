@@ -1,11 +1,11 @@
 //! `whit check`: what a `whit.toml` amounts to, before anything is asked.
 
+use super::asked::Asked;
 use super::{Error, write_json};
 use crate::number::grouped;
 use crate::table::{Side, Table};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use whit::account::ledger::Books;
 use whit::core::declare::Declaration;
 use whit::query::Tables;
 use whit::query::source::owner::{Owner, OwnerView};
@@ -20,9 +20,12 @@ use whit::query::source::{DatasetView, Tuning, Warehouse, runtime};
 /// whether the data changed. That is exact and private: it is for the owner of the data alone.
 #[derive(clap::Args)]
 pub(super) struct Check {
-    /// The declaration.
-    #[arg(value_name = "FILE", default_value = "whit.toml")]
-    file: PathBuf,
+    /// The declaration; `whit.toml` without it.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The declaration, said as other commands want it.
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    config: Option<PathBuf>,
     /// Read every row, and tell the owner of the data what does not fit. Not for analysts: nothing of it is noised.
     #[arg(long)]
     owner: bool,
@@ -33,7 +36,8 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let (declaration, folder) = declared(&self.file)?;
+        let file = self.file.as_deref().or(self.config.as_deref()).unwrap_or(Path::new("whit.toml"));
+        let (declaration, folder) = declared(file)?;
         if self.owner {
             return self.for_owner(declaration, &folder, out, talk);
         }
@@ -47,7 +51,7 @@ impl Check {
             write(view, out)?;
         }
         let number = if views.len() == 1 { "1 data set".to_owned() } else { format!("{} data sets", views.len()) };
-        Ok(writeln!(talk, "{} is sound: {number}", self.file.display())?)
+        Ok(writeln!(talk, "{} is sound: {number}", file.display())?)
     }
 
     /// What only the owner may see.
@@ -59,11 +63,9 @@ impl Check {
         talk: &mut dyn Write,
     ) -> Result<(), Error> {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let ledger = folder.join(declaration.ledger.as_deref().unwrap_or("whit.ledger"));
         let tables = Tables::of(declaration, folder, Tuning::default())?;
-        // Checking makes no ledger.
-        let mut books =
-            if ledger.exists() { Some(Books::open_existing(&ledger, &super::ledger::opening())?) } else { None };
+        // Checking makes no ledger; one that is known and gone is told.
+        let mut books = Asked::books_if_any(&tables)?;
         let owner = Owner::who_may_see_every_row();
         let views = tables.survey_for(&owner, |name| match &mut books {
             Some(books) => tables.changed_since(&owner, name, books).map(Some),
@@ -196,7 +198,11 @@ fn write(view: &DatasetView, out: &mut dyn Write) -> Result<(), Error> {
         ]);
         for rung in &view.rungs {
             let budgets: Vec<String> = rung.budgets.iter().map(ToString::to_string).collect();
-            let budgets = if budgets.is_empty() { "not limited".to_owned() } else { budgets.join("; ") };
+            let budgets = match &view.pays_from {
+                _ if !budgets.is_empty() => budgets.join("; "),
+                Some(payer) => format!("that of {payer}"),
+                None => "not limited".to_owned(),
+            };
             let kind = rung.rung.to_string();
             let key = rung.unit.strip_prefix(&kind).unwrap_or(&rung.unit).trim_start_matches([' ', ',']).to_owned();
             let caps = if rung.caps.is_empty() { "—".to_owned() } else { rung.caps.join(" × ") };

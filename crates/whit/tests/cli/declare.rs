@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 /// Runs `whit` in a folder, with arguments that may hold blanks.
 fn whit_in(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_whit")).current_dir(folder).args(arguments).output().expect("the binary was built")
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+    command.current_dir(folder).args(arguments).env("WHIT_STATE", "").output().expect("the binary was built")
 }
 
 fn told(output: &Output) -> String {

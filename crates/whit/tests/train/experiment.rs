@@ -228,3 +228,27 @@ private = false
     assert!(of("nobody")["score"].as_f64() > of("labels")["score"].as_f64(), "true labels teach more: {told}");
     untouched(&folder);
 }
+
+#[test]
+fn label_units_without_a_clip_norm_get_that_of_their_features_as_in_a_training() {
+    let arms =
+        "title = \"clips\"\nmeasure = \"accuracy\"\nseeds = 2\n[[arm]]\nname = \"gradients\"\nfile = \"train.toml\"\n";
+    let folder = lab("label_clips", arms);
+    let declared = "[dataset.visits]\nsource = \"visits.csv\"\nunit.label = \"y\"\nunit.protect = \"label\"\n\
+                    columns.x = \"float\"\ncolumns.z = \"float\"\ncolumns.y = \"int\"\ncolumns.split = \"text\"\n\
+                    budget.label = { epsilon = 3.0, delta = 1e-6 }\n";
+    std::fs::write(folder.join("whit.toml"), declared).unwrap();
+    let given = |line: &&str| line.starts_with("clip = ") || line.starts_with("units = ");
+    let training = TRAINING.lines().filter(|line| !given(line));
+    let training: String = training.flat_map(|line| [line, "\n"]).collect();
+    assert!(!training.contains("clip"), "{training}");
+    std::fs::write(folder.join("train.toml"), training).unwrap();
+    // No room in memory: features go where rows may.
+    let (code, _, talk) = whit(&folder, &["experiment", "experiment.toml", "--memory", "0"]);
+    assert_eq!(code, 0, "{talk}");
+    assert_eq!(talk.matches("gradients: privacy.clip is not given, and is ").count(), 1, "once for both seeds: {talk}");
+    let (code, _, said) = whit(&folder, &["train", "train.toml", "--preview", "--memory", "0"]);
+    assert_eq!(code, 0, "{said}");
+    let norm = |talk: &str| talk.split_once("is not given, and is ").unwrap().1.split(':').next().unwrap().to_owned();
+    assert_eq!(norm(&talk), norm(&said));
+}

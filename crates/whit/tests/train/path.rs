@@ -17,6 +17,7 @@ fn long(steps: u32, model: &str) -> String {
 
 fn begin(folder: &Path, training: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+    command.env("WHIT_STATE", "");
     command.args(["train", training]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }

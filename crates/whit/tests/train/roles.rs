@@ -294,3 +294,17 @@ fn no_hash_of_the_data_leaves() {
         assert!(longest < 32, "{name} has {longest} hexadecimal digits in a row");
     }
 }
+
+#[test]
+fn a_training_is_not_paid_for_beside_the_budget_of_its_users() {
+    let folder = room("through", TRAINING);
+    let through = "unit.user = \"visits.user -> people.user\"";
+    assert!(DECLARED.contains("unit.user = \"user\""), "{DECLARED}");
+    let people = "[dataset.people]\nsource = \"people.csv\"\nunit.user = \"user\"\nunit.protect = \"user\"\ncolumns.user = \"text\"\n\
+                  budget.user = { epsilon = 1.0, delta = 1e-6 }\n";
+    std::fs::write(folder.join("people.csv"), "user\nu1\n").unwrap();
+    let declared = DECLARED.replace("unit.user = \"user\"", through);
+    std::fs::write(folder.join("whit.toml"), format!("{declared}\n{people}")).unwrap();
+    let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
+    assert!(code == 2 && out.is_empty() && talk.contains("pays from the budget of `people`"), "{talk}");
+}

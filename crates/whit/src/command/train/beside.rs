@@ -59,14 +59,35 @@ impl Budgets {
     }
 }
 
-/// Whether all of a charge fits, or why not. Nothing is written.
-pub(super) fn check(charge: &Charge, question: Question, books: &mut Books, budgets: &Budgets) -> Result<(), Error> {
+/// Whether all of a charge fits, or why not. Nothing is written. `at` says what the same would cost at another ε, so that one which is told was tried.
+pub(super) fn check(
+    charge: &Charge,
+    question: &Question,
+    books: &mut Books,
+    budgets: &Budgets,
+    at: impl Fn(f64, &mut Books) -> Option<Charge>,
+) -> Result<(), Error> {
     if budgets.given_up {
         return Ok(());
     }
-    let (mut booking, budgets) = (budgets.booking(books, question), &budgets.list);
-    let Err(refusal) = booking.would_fit(charge) else { return Ok(()) };
-    Err(booking.failure().map_or_else(|| refused(&refusal, budgets), |failure| broken(&failure)))
+    let refusal = {
+        let mut booking = budgets.booking(books, question.clone());
+        let Err(refusal) = booking.would_fit(charge) else { return Ok(()) };
+        if let Some(failure) = booking.failure() {
+            return Err(broken(&failure));
+        }
+        refusal
+    };
+    let mut fits = |text: &String| {
+        let Ok(epsilon) = text.parse::<f64>() else { return false };
+        let Some(charge) = at(epsilon, &mut *books) else { return false };
+        budgets.booking(&mut *books, question.clone()).would_fit(&charge).is_ok()
+    };
+    // What is left of a budget is about what would fit; to plan a training takes a while, so few are tried.
+    let near = refusal.available.filter(|near| *near > 0.0);
+    let shares = near.into_iter().flat_map(|near| [1.0, 0.97, 0.9, 0.7, 0.5].map(|share| share * near));
+    let fitting = shares.map(brief_down).find(|text| fits(text));
+    Err(refused(&refusal, &budgets.list, fitting.as_deref()))
 }
 
 /// What a charge comes to with this noise: everything, where it can be drawn again.
@@ -81,7 +102,22 @@ pub(super) fn exposed(charge: Charge, noise: Noise) -> Charge {
 pub(super) type Work<'a, N> = dyn Fn(&mut dyn Entropy) -> Result<Sealed<N>, SanitiseError> + 'a;
 
 /// A mechanism that reads its rows when it runs, and so after its charge is reserved.
-pub(super) struct Late<'a, N> {
+///
+/// # Neighbours
+/// Data sets that differ in one unit of a rung of the charge.
+///
+/// # Claim
+/// What its charge says of that rung, and everything at a rung that it does not speak of.
+///
+/// # Why
+/// It is another mechanism, which `work` runs on rows that it reads: the charge is that mechanism's own cost, rung by rung ([`charge`]), or what telling labels
+/// costs, of which no row is read to know it. Nothing of a row is read before [`Mechanism::sanitise`] is called, which a release does after its reservation, and nothing
+/// in a row makes it fail.
+///
+/// # Tried by
+/// `rows_are_read_after_the_reservation_and_never_without_one`, `parameters_come_with_intervals_that_are_promised_with_the_steps`,
+/// `noise_on_labels_is_compared_with_noise_on_gradients`.
+struct Late<'a, N> {
     charge: Charge,
     work: Box<Work<'a, N>>,
 }
@@ -106,6 +142,22 @@ impl<N> Mechanism for Late<'_, N> {
 /// What went wrong with rows that were read, as a mechanism says it.
 pub(super) fn unread(error: &LearnError) -> SanitiseError {
     SanitiseError::Engine(format!("{error}; {}", error.hint()))
+}
+
+/// What a mechanism releases of rows that `exact` reads, at the mechanism's own price.
+pub(super) fn release_of<M: Mechanism<Exact: Sized, Noisy: Persist>>(
+    mechanism: &M,
+    exact: impl Fn() -> Result<M::Exact, LearnError>,
+    ladder: &Ladder,
+    question: Question,
+    noise: Noise,
+    books: (&mut Books, &Budgets),
+) -> Result<M::Noisy, Error> {
+    let work = |entropy: &mut dyn Entropy| {
+        let exact = exact().map_err(|error| unread(&error))?;
+        mechanism.sanitise(&exact, entropy)
+    };
+    release(charge(mechanism, ladder), Box::new(work), question, noise, books)
 }
 
 /// Reserves, reads and sanitises, and commits. Where that was interrupted before, the reservation is still open and nothing of it was seen, so it goes on under
@@ -175,7 +227,7 @@ fn seeded(noise: Noise) -> Replay {
 
 fn failed(error: ReleaseError, budgets: &[Budget]) -> Error {
     match error {
-        ReleaseError::Refused(refusal) => refused(&refusal, budgets),
+        ReleaseError::Refused(refusal) => refused(&refusal, budgets, None),
         ReleaseError::Ledger(failure) => broken(&failure),
         other => Error::Failed(format!("{other}\n  hint: the same command goes on with it, and pays no second time")),
     }
@@ -187,10 +239,9 @@ pub(super) fn broken(failure: &LedgerFailure) -> Error {
     Error::Failed(format!("{failure}{hint}"))
 }
 
-/// A refusal, with what would fit and what might help.
-pub(super) fn refused(refusal: &Refusal, budgets: &[Budget]) -> Error {
-    let fits = refusal.available.filter(|fits| *fits > 0.0);
-    let fits = fits.map_or_else(String::new, |fits| format!("; about ε = {} of this kind would fit", brief_down(fits)));
+/// A refusal, with the ε that was tried and would fit, and what might help.
+pub(super) fn refused(refusal: &Refusal, budgets: &[Budget], fits: Option<&str>) -> Error {
+    let fits = fits.map_or_else(String::new, |fits| format!("; privacy.epsilon = {fits} would fit"));
     let plain = budgets.iter().any(|budget| budget.delta > 0.0 && budget.currency != CurrencyName::Renyi);
     let better = if plain {
         "; a budget with currency = \"renyi\" sees that only some units are drawn, and counts less"
@@ -200,4 +251,50 @@ pub(super) fn refused(refusal: &Refusal, budgets: &[Budget]) -> Error {
     Error::Refused(format!(
         "{refusal}\n  hint: nothing was charged for it{fits}{better}; `whit ledger` shows what was spent"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use whit::core::{Change, Unit};
+
+    /// A ledger that says yes or no, and shows that it was asked.
+    struct Asked<'a> {
+        yes: bool,
+        reserved: &'a Cell<bool>,
+    }
+
+    impl Ledger for Asked<'_> {
+        fn reserve(&mut self, _: &Charge) -> Result<Reservation, Refusal> {
+            self.reserved.set(self.yes);
+            let [asked, left, unit] = ["ε = 1", "ε = 0", "event"].map(str::to_owned);
+            if self.yes { Ok(Reservation::new(1)) } else { Err(Refusal { asked, left, unit, available: None }) }
+        }
+
+        fn commit(&mut self, _: Reservation, _: &[u8]) -> Result<(), CommitError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn rows_are_read_after_the_reservation_and_never_without_one() {
+        let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false };
+        let cost = Cost::Gaussian { noise: 2.0 };
+        for yes in [true, false] {
+            let (reserved, read) = (Cell::new(false), Cell::new(false));
+            let work = |_: &mut dyn Entropy| {
+                assert!(reserved.get(), "rows are read before anything is reserved");
+                read.set(true);
+                Ok::<_, SanitiseError>(Sealed::new(7_i64))
+            };
+            let late = Late { charge: vec![(rung.clone(), cost.clone())], work: Box::new(work) };
+            assert_eq!(late.cost(&rung), cost);
+            assert_eq!(late.cost(&Rung { holds: 2, ..rung.clone() }), Cost::Everything, "of which nobody spoke");
+            let (mut ledger, mut coins) = (Asked { yes, reserved: &reserved }, Replay::new(1));
+            let rungs = [rung.clone()];
+            let released = release_reproducibly_without_privacy(&late, &(), &rungs, &mut ledger, &mut coins);
+            assert_eq!((released.is_ok(), read.get()), (yes, yes));
+        }
+    }
 }

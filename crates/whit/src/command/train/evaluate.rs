@@ -1,6 +1,6 @@
 //! `whit evaluate`: how well a model does on rows that its owner chose.
 
-use super::owner::Owner;
+use super::owner;
 use super::spec::{Spec, asked};
 use super::trial::{Score, Trial, network};
 use super::{Opening, prepare, told};
@@ -50,7 +50,7 @@ pub(super) fn load(path: &Path) -> Result<Trained, Error> {
 
 impl Evaluate {
     pub(crate) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let owner = Owner::needed(self.opening.owner, "how well a model does")?;
+        let owner = owner::needed(self.opening.owner, "how well a model does")?;
         let spec = Spec::open(&self.training)?;
         let path = self.model.clone().unwrap_or_else(|| Spec::beside(&self.training, &spec.output.model));
         let trained = load(&path)?;

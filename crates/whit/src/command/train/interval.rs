@@ -11,14 +11,13 @@ use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::Write;
 use whit::account::ledger::{Books, Question};
-use whit::core::{Charge, Kind, Ladder, Mechanism};
+use whit::core::{Charge, Kind, Ladder};
 use whit::learn::loss::Loss;
 use whit::learn::model::Named;
 use whit::learn::optimise::{Rule, Schedule, Weights};
 use whit::learn::scatter::Scatter;
-use whit::learn::statistics::{self, Run, Sandwich, Spread};
+use whit::learn::statistics::{self, Moments, Run, Sandwich, Spread};
 use whit::learn::{Plan, Trained};
-use whit::noise::Entropy;
 
 /// What is released, and of which run.
 #[derive(Clone)]
@@ -52,10 +51,15 @@ pub(super) struct Estimate {
     from_noise: f64,
 }
 
+/// What an interval is about, whether the clip bites or not.
+const ABOUT: &str = "the point where the mean clipped gradient vanishes";
+
 /// What was found.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Estimates {
     confidence: f64,
+    /// What the intervals are of.
+    about: &'static str,
     parameters: Vec<Estimate>,
     /// The share of units that the clip or the curvature's bound shortened, as it was released, and the deviation of its noise.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,23 +215,26 @@ impl Intervals {
         let released = if let Some(stored) = stored {
             Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
         } else {
-            let work = |entropy: &mut dyn Entropy| {
-                let sums = reader.with(|learner| learner.sandwich(&self.sandwich, trained.theta()));
-                self.sandwich.sanitise(&sums.map_err(|error| beside::unread(&error))?, entropy)
-            };
-            let charge = self.charge(plan.ladder());
-            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, budgets))?
+            let sums = || reader.with(|learner| learner.sandwich(&self.sandwich, trained.theta()));
+            let noise = reader.planned.noise;
+            beside::release_of(&self.sandwich, sums, plan.ladder(), question, noise, (books, budgets))?
         };
-        let shortened = self.sandwich.moments(&released, self.units).map(|of| [of.shortened, of.shortened_noise]).ok();
-        let estimates = self.found(plan, trained, &released).unwrap_or_else(|error| {
+        let moments = self.sandwich.moments(&released, self.units);
+        let shortened = moments.as_ref().ok().map(|of| [of.shortened, of.shortened_noise]);
+        let found = moments.and_then(|moments| self.found(plan, trained, &moments));
+        let estimates = found.unwrap_or_else(|error| {
             let told = format!("there are no intervals: {error}; {}", error.hint());
-            let (parameters, notes) = (Vec::new(), vec![told]);
-            Estimates { confidence: self.asked.confidence, parameters, shortened: None, stored: again, notes }
+            self.estimates(Vec::new(), vec![told])
         });
         Ok(Estimates { shortened, stored: again, ..estimates })
     }
 
-    fn found(&self, plan: &Plan, trained: &Trained, released: &[i64]) -> Result<Estimates, statistics::Error> {
+    fn estimates(&self, parameters: Vec<Estimate>, notes: Vec<String>) -> Estimates {
+        let confidence = self.asked.confidence;
+        Estimates { confidence, about: ABOUT, parameters, shortened: None, stored: false, notes }
+    }
+
+    fn found(&self, plan: &Plan, trained: &Trained, moments: &Moments) -> Result<Estimates, statistics::Error> {
         let run = Run {
             steps: plan.steps(),
             from: self.from,
@@ -237,18 +244,23 @@ impl Intervals {
             noise: plan.noise() * plan.clip().norm / plan.divisor(),
         };
         let average: Vec<f64> = trained.theta().iter().map(|&value| f64::from(value)).collect();
-        let moments = self.sandwich.moments(released, self.units)?;
-        let spread = Spread::of(&moments, self.units, &run)?;
+        let spread = Spread::of(moments, self.units, &run)?;
         // Linear models start at zero.
         let start = vec![0.0; average.len()];
-        let bitten = spread.check(&moments, self.sandwich.clip(), &start, &average)?;
+        let bitten = spread.check(moments, self.sandwich.clip(), &start, &average)?;
         let pull = spread.pull(&start, &average)?;
         let intervals = spread.intervals(&average, self.asked.confidence)?;
         let mut notes = Vec::new();
+        if moments.bitten() {
+            notes.push(format!(
+                "more units were shortened than the noise in their number explains: {ABOUT} is not where the loss is least, and where rows have heavy tails it may be \
+                 far from it"
+            ));
+        }
         if bitten > 0 {
             notes.push(format!(
-                "{bitten} of {} parameters may be off by half a standard error or more, since units were shortened, if their number is not chance: clip at a larger norm, or give \
-                 intervals.noise less",
+                "{bitten} of {} parameters may be off by half a standard error or more, if units that were shortened are beyond their bound by half of it: clip at a larger norm, \
+                 or give intervals.noise less",
                 average.len()
             ));
         }
@@ -262,7 +274,7 @@ impl Intervals {
         let unsure = spread.unsure.iter().filter(|unsure| **unsure > 0.25).count();
         if unsure > 0 {
             notes.push(format!(
-                "the spread of gradients is not known well beside its own noise, for {unsure} of {} parameters: their intervals may be much too narrow or too wide; \
+                "the spread of gradients is not known well beside its own noise, for {unsure} of {} parameters: their intervals are widened for it, and may still be too narrow or too wide; \
                  clip at a smaller norm, or give intervals.noise less",
                 average.len()
             ));
@@ -283,8 +295,7 @@ impl Intervals {
             from_sampling: error.sampling,
             from_noise: error.noise,
         });
-        let (confidence, parameters) = (self.asked.confidence, parameters.collect());
-        Ok(Estimates { confidence, parameters, shortened: None, stored: false, notes })
+        Ok(self.estimates(parameters.collect(), notes))
     }
 }
 
@@ -315,6 +326,7 @@ impl Estimates {
         }
         table.write(out)?;
         writeln!(out, "± is a standard error; those of a row add up in squares. Intervals hold one by one.")?;
+        writeln!(out, "They are of {}.", self.about)?;
         if let Some([share, noise]) = self.shortened {
             let (share, within) = (percent(share.max(0.0)), percent(2.0 * noise));
             writeln!(out, "Shortened by the clip or the curvature's bound: {share} of units, ± {within}.")?;

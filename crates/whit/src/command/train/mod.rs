@@ -20,7 +20,7 @@ pub(super) use evaluate::Evaluate;
 pub(super) use experiment::Experiment;
 pub(super) use predict::Predict;
 
-use super::asked::{Open, room};
+use super::asked::{Open, ledger_of, of_ledger, room};
 use super::{Error, write_json};
 use crate::measure::Measure;
 use crate::number::{self, brief, percent};
@@ -38,19 +38,20 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use trial::{Score, Trial, network};
 use watch::Watcher;
-use whit::account::ledger::{Books, LedgerError, Question};
+use whit::account::ledger::{Books, Question};
+use whit::core::Charge;
 use whit::core::release::ReleaseError;
 use whit::learn::checkpoint::{Place, with_ending, write_at_once};
 use whit::learn::release::{self, Keeping, Task};
 use whit::learn::train::keep_memory;
 use whit::learn::{Card, Keep, LearnError, Run, Trained};
+use whit::query::Tables;
 use whit::query::source::Tuning;
-use whit::query::{QueryError, Tables};
 
 /// Learn a model, and pay for it once.
 ///
 /// The training file names a data set of the `whit.toml` beside it; unit, caps and budgets are declared there. The whole price is reserved in the
-/// ledger before a row is read; what is said before, and by --preview, follows from files and declaration alone. What is interrupted goes on from its last checkpoint under the same reservation, by the same command;
+/// ledger before a private row is read; what is said before, and by --preview, follows from files and declaration, and where a label or features are the unit from columns that are public under it. What is interrupted goes on from its last checkpoint under the same reservation, by the same command;
 /// training the same again is answered from the ledger and costs nothing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -130,16 +131,17 @@ fn keep(tables: &Tables, memory: Option<u64>) -> Keep {
     Keep { memory: memory.unwrap_or_else(|| Keep::default().memory), folder: chosen.unwrap_or_else(beside) }
 }
 
-/// Where the ledger is.
-fn ledger_of(tables: &Tables) -> PathBuf {
-    let warehouse = tables.warehouse();
-    warehouse.folder().join(warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger"))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn of_ledger(error: LedgerError) -> Error {
-    let hint = error.hint();
-    Error::from(QueryError { hint, ..QueryError::failed(error.to_string()) })
+/// What the same training would cost at another ε, as far as it is not paid; nothing where it says its noise, or cannot be planned so.
+fn cost_at(reader: &Reader<'_>, epsilon: f64, question: &Question, books: &mut Books) -> Option<Charge> {
+    let Reader { spec, tables, planned, .. } = *reader;
+    let mut spec = spec.clone();
+    spec.privacy.epsilon = spec.privacy.epsilon.map(|_| epsilon);
+    spec.privacy.epsilon?;
+    // The norm that was found where none is given is found already.
+    spec.privacy.clip = Some(planned.steps().clip().norm);
+    let shown = prepare::shown(&spec, tables).ok()?;
+    let promise = prepare::promise(&spec, tables, shown.as_ref()).ok()?;
+    prepare::with_promise(&spec, tables, promise, planned.noise).ok()?.unpaid(question, books).ok()
 }
 
 /// What a training leaves behind, for programs.
@@ -172,9 +174,9 @@ impl Train {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         keep_memory();
         let spec = Spec::open(&self.training)?;
-        let owner = Owner::of(self.opening.owner);
+        let owner = owner::of(self.opening.owner);
         if !self.plot.is_empty() {
-            Owner::needed(self.opening.owner, "the curve of --plot")?;
+            owner::needed(self.opening.owner, "the curve of --plot")?;
             if spec.evaluate_where.is_none() {
                 let hint = "write evaluate_where = \"…\"";
                 return Err(spec::asked("there is nothing to draw: no rows are set aside", hint));
@@ -184,8 +186,8 @@ impl Train {
         progress.start("opening the data");
         let mut open = self.opening.open(&self.training)?;
         progress.start("planning");
-        // No private row is read before a charge is reserved: all that is said until then follows from what was declared.
-        let planned = prepare::plan(&spec, &open.tables)?;
+        // Nothing private is read before a charge is reserved: all that is said until then follows from what was declared, and from columns that are public under the unit.
+        let planned = prepare::plan(&spec, &open.tables, &self.opening.keep(&open.tables))?;
         let card = planned.card()?;
         progress.finish();
         for note in &planned.notes {
@@ -267,7 +269,7 @@ impl Train {
         trial.score(&trained.recipe, &network(trained)?, trained.projection.as_ref()).map(Some)
     }
 
-    /// What would be promised. Nothing is read but the ledger.
+    /// What would be promised. Nothing more is read but the ledger.
     fn show_preview(
         &self,
         (planned, card): (&Planned, &Card),
@@ -328,7 +330,8 @@ impl Train {
         let (resumed, taken) = (begin.entry.is_some(), begin.taken());
         if !resumed {
             let all = planned.unpaid(question, books)?;
-            beside::check(&all, question.clone(), books, &budgets)?;
+            let at = |epsilon: f64, books: &mut Books| cost_at(reader, epsilon, question, books);
+            beside::check(&all, question, books, &budgets, at)?;
         }
         progress.start("learning");
         let promise = &planned.promise;
@@ -382,7 +385,7 @@ impl Train {
             reader.put(learner);
         }
         let trained = released.map_err(|error| match error {
-            ReleaseError::Refused(refusal) => beside::refused(&refusal, &budgets.list),
+            ReleaseError::Refused(refusal) => beside::refused(&refusal, &budgets.list, None),
             ReleaseError::Ledger(failure) => beside::broken(&failure),
             other => Error::Failed(format!(
                 "{other}\n  hint: the same command goes on from the last checkpoint, and pays no second time"

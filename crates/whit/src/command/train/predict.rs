@@ -2,7 +2,7 @@
 
 use super::Opening;
 use super::evaluate::load;
-use super::owner::Owner;
+use super::owner;
 use super::prepare::{gather, reading};
 use super::trial::{fits, network};
 use crate::command::{Error, write_file, write_json};
@@ -86,7 +86,7 @@ impl Predict {
         let tables = self.opening.tables(&self.model)?;
         let dataset = tables.warehouse().declaration().dataset(&recipe.dataset).map_err(QueryError::from)?;
         if dataset.unit.is_some() {
-            Owner::needed(self.opening.owner, &format!("what a model says of rows of `{}`", dataset.name))?;
+            owner::needed(self.opening.owner, &format!("what a model says of rows of `{}`", dataset.name))?;
         }
         let reading = reading(&recipe, self.chosen.as_deref(), false);
         let (rows, numbers) = gather(&tables, &recipe, &reading, &self.opening.keep(&tables))?;

@@ -1,7 +1,8 @@
 //! From a training file and a declaration to a plan, and from rows to a learner.
 //!
-//! [`plan`] reads no private row: all that can be wrong with a training is found there, before anything is charged, and follows from the training file,
-//! the declaration and schemas alone. [`read`] and [`Planned::learner`] come after the charge, and nothing that is in a row can make them fail.
+//! [`plan`] reads nothing that is private: all that can be wrong with a training is found there, before anything is charged, and follows from the training file,
+//! the declaration and schemas, and where a label or features are the unit from columns that are public under it: how many rows there are and whose, and for labels
+//! how long rows of features are. [`read`] and [`Planned::learner`] come after the charge, and nothing that is in a row can make them fail.
 
 use super::beside;
 use super::interval::Intervals;
@@ -11,7 +12,7 @@ use super::slope;
 use super::spec::{self, Moves, Spec, asked};
 use crate::command::Error;
 use whit::account::ledger::{Books, Question};
-use whit::core::declare::{Dataset, UnitDeclaration};
+use whit::core::declare::{Dataset, UnitDeclaration, UserKey};
 use whit::core::{Charge, Draw, Kind, Sampling};
 use whit::learn::loss::{Loss, Targets};
 use whit::learn::model::{Named, Network};
@@ -569,17 +570,28 @@ pub(super) fn shown(spec: &Spec, tables: &Tables) -> Result<Option<InView>, Erro
     Ok(Some(tables.in_view_for_learning(&spec.dataset, spec.learned.as_deref())?))
 }
 
-/// What is promised. Reads no row.
+/// What is promised. Reads no row; what is public of them was [`shown`].
 pub(super) fn promise(spec: &Spec, tables: &Tables, shown: Option<&InView>) -> Result<Promise, Error> {
     let (dataset, _) = declared(spec, tables)?;
     let (widths, _) = widths_of(spec, tables)?;
     promised(spec, dataset, &widths, shown, delta_of(spec, dataset)?)
 }
 
-/// Plans a run, with secret noise or what the file says instead. No private row is read.
-pub(super) fn plan(spec: &Spec, tables: &Tables) -> Result<Planned, Error> {
+/// Plans a run, with secret noise or what the file says instead. Nothing private is read; public features lie where rows may, for as long as it takes.
+pub(super) fn plan(spec: &Spec, tables: &Tables, keep: &Keep) -> Result<Planned, Error> {
+    let (dataset, unit) = declared(spec, tables)?;
+    // Its questions are paid for there, and a user has one budget.
+    if let Some(UserKey::Through { other_table, .. }) = &unit.user {
+        return Err(asked(
+            format!(
+                "`{}` pays from the budget of `{other_table}`, where its users are, and trainings are for data sets with a budget of their own",
+                dataset.name
+            ),
+            format!("join the two where they are written, or learn from `{other_table}`"),
+        ));
+    }
     let mut notes = check(spec, tables)?;
-    let spec = &*slope::clipped(spec, tables, &mut notes)?;
+    let spec = &*slope::clipped(spec, tables, keep, &mut notes)?;
     let noise = match spec.output.seed {
         None => Noise::Secret { threads: 1 },
         Some(seed) => {

@@ -8,13 +8,12 @@ use super::spec::{Spec, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
 use whit::account::ledger::{Books, Question};
-use whit::core::{Charge, Kind, Ladder, Mechanism};
+use whit::core::{Charge, Kind, Ladder};
 use whit::learn::model::Network;
 use whit::learn::pca::{Gap, Principal};
 use whit::learn::scatter::{self, Scatter, Sum};
 use whit::learn::train::Learner;
 use whit::learn::{Noise, Projecting, Projection};
-use whit::noise::Entropy;
 
 /// What is released, and how many of its directions are kept.
 #[derive(Clone)]
@@ -97,12 +96,9 @@ impl Directions {
         } else if resumed {
             return Err(beside::gone("directions"));
         } else {
-            let charge = self.charge(reader.planned.steps().ladder());
-            let work = |entropy: &mut dyn Entropy| {
-                let sum = reader.with(|learner| learner.second_moments(&self.scatter));
-                self.scatter.sanitise(&sum.map_err(|error| beside::unread(&error))?, entropy)
-            };
-            beside::release(charge, Box::new(work), question, reader.planned.noise, (books, budgets))?
+            let (ladder, noise) = (reader.planned.steps().ladder(), reader.planned.noise);
+            let sum = || reader.with(|learner| learner.second_moments(&self.scatter));
+            beside::release_of(&self.scatter, sum, ladder, question, noise, (books, budgets))?
         };
         self.found(&triangle)
     }

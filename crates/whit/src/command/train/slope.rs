@@ -1,6 +1,6 @@
 //! Clips for label units: the label's part of a gradient is clipped and the rest is not, so that a clip below it takes from rare classes alone.
 //!
-//! How long that part may be follows from features, which are public where a label is the unit. No label is read here.
+//! How long that part may be follows from features, which are public where a label is the unit. All of them are read for it, whenever such a training is planned, and no label.
 
 use super::prepare::{gather, reading, recipe};
 use super::spec::{self, Spec};
@@ -21,7 +21,12 @@ const LOOKED_AT: usize = 1024;
 
 /// The training with a clip norm where a label is the unit, a linear model tells classes apart and none is given: the longest that a label's part can be. Where one is given,
 /// whoever trains is told how much it shortens. The file was checked before, so that rows are chosen by public columns.
-pub(super) fn clipped<'a>(spec: &'a Spec, tables: &Tables, notes: &mut Vec<String>) -> Result<Cow<'a, Spec>, Error> {
+pub(super) fn clipped<'a>(
+    spec: &'a Spec,
+    tables: &Tables,
+    keep: &Keep,
+    notes: &mut Vec<String>,
+) -> Result<Cow<'a, Spec>, Error> {
     let dataset = tables.warehouse().declaration().dataset(&spec.dataset).map_err(QueryError::from)?;
     let recipe = recipe(spec)?;
     let split = dataset.unit.as_ref().filter(|unit| unit.protect == Kind::Label);
@@ -30,7 +35,7 @@ pub(super) fn clipped<'a>(spec: &'a Spec, tables: &Tables, notes: &mut Vec<Strin
     let (Some(unit), false, true, None) = (split, told, classes, &spec.projection) else {
         return Ok(Cow::Borrowed(spec));
     };
-    let rows = features(spec, tables, &recipe, unit.user.is_some())?;
+    let rows = features(spec, tables, &recipe, unit.user.is_some(), keep)?;
     if spec.privacy.clip.is_some() {
         notes.extend(note(spec, &recipe, &rows)?);
         return Ok(Cow::Borrowed(spec));
@@ -51,11 +56,17 @@ pub(super) fn clipped<'a>(spec: &'a Spec, tables: &Tables, notes: &mut Vec<Strin
     Ok(Cow::Owned(spec))
 }
 
-/// The features alone, brought together as the unit is.
-fn features(spec: &Spec, tables: &Tables, recipe: &Recipe, of_users: bool) -> Result<Rows, Error> {
+/// All that the norm and the note depend on besides the data, as text: trainings that agree in it have the same.
+pub(super) fn decided_by(spec: &Spec) -> Result<String, Error> {
+    let Spec { dataset, learned, privacy, .. } = spec;
+    Ok(format!("{:?} {dataset:?} {learned:?} {:?} {:?}", recipe(spec)?, privacy.clip, privacy.way))
+}
+
+/// The features alone, brought together as the unit is, in as much memory as rows may take.
+fn features(spec: &Spec, tables: &Tables, recipe: &Recipe, of_users: bool, keep: &Keep) -> Result<Rows, Error> {
     let reading =
         Reading { users: of_users, misfits: Misfits::Zero, ..reading(recipe, spec.learned.as_deref(), false) };
-    let (store, numbers) = gather(tables, recipe, &reading, &Keep::default())?;
+    let (store, numbers) = gather(tables, recipe, &reading, keep)?;
     let targets = Targets::Numbers { values: vec![0.0; store.len()], width: 1 };
     let kind = if of_users { Kind::User } else { Kind::Label };
     Ok(Rows::new(store, targets, kind, Owners { users: numbers.users.as_deref(), elements: None })?)

@@ -6,6 +6,7 @@ mod show;
 use super::keep;
 use super::owner::Owner;
 use super::prepare::{self, Planned, Promise, Read};
+use super::slope;
 use super::spec::{Spec, Way, asked};
 use super::trial::Trial;
 use crate::command::Error;
@@ -123,7 +124,7 @@ impl Experiment {
         let start = Instant::now();
         let design = Design::open(&self.file)?;
         let (arms, seeds) = (design.chosen(&self.only)?, self.seeds.unwrap_or(design.seeds));
-        let jobs = design.jobs(self.file.parent().unwrap_or(Path::new("")), &arms, seeds)?;
+        let mut jobs = design.jobs(self.file.parent().unwrap_or(Path::new("")), &arms, seeds)?;
         let config = self.config.clone().unwrap_or_else(|| Spec::beside(&self.file, Path::new("whit.toml")));
         let tuning = Tuning { memory: None, threads: self.threads.map(|threads| threads as usize) };
         let tables = Tables::open(&config, tuning)?;
@@ -133,9 +134,12 @@ impl Experiment {
             writeln!(talk, "note: {note}")?;
         }
         let progress = Progress::new(self.json);
-        progress.start("reading rows");
         let keep = keep(&tables, self.memory);
-        let owner = Owner::by_command();
+        for note in clip(&design, &tables, &mut jobs, &keep)? {
+            writeln!(talk, "note: {note}")?;
+        }
+        progress.start("reading rows");
+        let owner = Owner::who_may_see_every_row(); // the command is the owner's as a whole, and says so
         let mut bench = Bench { design: &design, tables: &tables, folder, owner, keep, promised: Vec::new() };
         let outcomes = bench.run(&jobs, &shelves, &progress)?;
         progress.finish();
@@ -181,6 +185,27 @@ fn check(design: &Design, tables: &Tables, jobs: &[Job], shelves: &[Vec<usize>])
             let what = "no rows are set aside, and models are compared by how they do on such";
             return Err(named(asked(what, "write evaluate_where = \"…\" in the training file")));
         }
+    }
+    Ok(notes)
+}
+
+/// Gives label units the clip norm that `whit train` would, where none is given; returns what whoever looks should know. Trainings that differ in other things read features once.
+fn clip(design: &Design, tables: &Tables, jobs: &mut [Job], keep: &Keep) -> Result<Vec<String>, Error> {
+    let (mut notes, mut known): (Vec<String>, Vec<(String, Option<f64>)>) = (Vec::new(), Vec::new());
+    for job in jobs {
+        let arm = &design.arms[job.arm].name;
+        let of = slope::decided_by(&job.spec).map_err(|error| of_arm(arm, error))?;
+        let norm = if let Some((_, norm)) = known.iter().find(|(other, _)| *other == of) {
+            *norm
+        } else {
+            let mut own = Vec::new();
+            let clipped = slope::clipped(&job.spec, tables, keep, &mut own).map_err(|error| of_arm(arm, error))?;
+            let norm = clipped.privacy.clip;
+            notes.extend(own.into_iter().map(|note| format!("{arm}: {note}")));
+            known.push((of, norm));
+            norm
+        };
+        job.spec.privacy.clip = norm;
     }
     Ok(notes)
 }
