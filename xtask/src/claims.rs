@@ -29,9 +29,8 @@ impl Claim {
 pub(crate) fn collect(root: &Path) -> Result<Vec<Claim>, String> {
     let mut claims = Vec::new();
     let crates = root.join("crates");
-    let folders = ["whit-core/src/mechanism", "whit-query/src/estimate", "whit-query/src/release", "whit-learn/src"];
-    for folder in folders {
-        for file in sources(&crates.join(folder))? {
+    for folder in ["whit-noise", "whit-core", "whit-account", "whit-query", "whit-learn", "whit"] {
+        for file in sources(&crates.join(folder).join("src"))? {
             let name = file.strip_prefix(&crates).unwrap_or(&file).to_string_lossy().into_owned();
             claims.extend(read(&name, &text(&file)?));
         }
@@ -58,7 +57,7 @@ fn functions(root: &Path) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for file in sources(&root.join("crates"))? {
         for line in text(&file)?.lines() {
-            let named = line.trim_start().strip_prefix("fn ").and_then(|rest| rest.split(['(', '<']).next());
+            let named = line.trim_start().trim_start_matches("async ").strip_prefix("fn ").and_then(|rest| rest.split(['(', '<']).next());
             names.extend(named.map(str::to_owned));
         }
     }
@@ -86,7 +85,15 @@ pub(crate) fn page(claims: &[Claim]) -> String {
     page
 }
 
-/// The claims in one file: documentation with all four headings, and the type under it.
+/// The name of what a line declares: a type or a function, whoever may see it.
+fn named(line: &str) -> Option<&str> {
+    let (seen_by, rest) = line.split_once(' ')?;
+    let rest = if seen_by.starts_with("pub") { rest } else { line };
+    let (what, rest) = rest.split_once(' ')?;
+    ["struct", "enum", "trait", "fn"].contains(&what).then(|| rest.split([' ', '<', '(', ';']).next())?
+}
+
+/// The claims in one file: documentation with all four headings, and what is declared under it.
 fn read(file: &str, source: &str) -> Vec<Claim> {
     let (mut claims, mut block) = (Vec::new(), Vec::new());
     for line in source.lines() {
@@ -95,11 +102,7 @@ fn read(file: &str, source: &str) -> Vec<Claim> {
         } else if line.starts_with("#[") {
             // Attributes stand between documentation and type.
         } else {
-            let name = line
-                .trim_start_matches("pub ")
-                .strip_prefix("struct ")
-                .and_then(|rest| rest.split([' ', '<', '(', ';']).next());
-            claims.extend(name.and_then(|name| claim(file, name, &block)));
+            claims.extend(named(line).and_then(|name| claim(file, name, &block)));
             block.clear();
         }
     }
