@@ -57,7 +57,11 @@ fn functions(root: &Path) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for file in sources(&root.join("crates"))? {
         for line in text(&file)?.lines() {
-            let named = line.trim_start().trim_start_matches("async ").strip_prefix("fn ").and_then(|rest| rest.split(['(', '<']).next());
+            let named = line
+                .trim_start()
+                .trim_start_matches("async ")
+                .strip_prefix("fn ")
+                .and_then(|rest| rest.split(['(', '<']).next());
             names.extend(named.map(str::to_owned));
         }
     }
