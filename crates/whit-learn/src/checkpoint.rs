@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 const VERSION: u32 = 2;
 /// How every checkpoint begins.
 const HEAD: &str = "whit checkpoint ";
+/// What to do where one cannot be written.
+const GOES_ON: &str = "see to it that there is room and that this user may write there; what was noted is kept";
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,8 +61,8 @@ impl Checkpoint {
 
     /// The whole file, a line with the hash of the rest and the rest in JSON; and that hash.
     fn to_bytes(&self) -> Result<(Vec<u8>, String), LearnError> {
-        let body =
-            serde_json::to_vec(self).map_err(|why| LearnError::File(format!("no checkpoint can be written: {why}")))?;
+        let body = serde_json::to_vec(self)
+            .map_err(|why| LearnError::file(format!("no checkpoint can be written: {why}"), GOES_ON))?;
         let hash = blake3::hash(&body).to_hex().to_string();
         let mut bytes = format!("{HEAD}{VERSION} {hash}\n").into_bytes();
         bytes.extend(body);
@@ -68,7 +70,7 @@ impl Checkpoint {
     }
 
     fn of_bytes(bytes: &[u8], path: &Path) -> Result<Standing, LearnError> {
-        let wrong = |what: String| LearnError::File(format!("`{}` {what}", path.display()));
+        let wrong = |what: String| LearnError::Damaged { path: path.to_owned(), what };
         let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
         let head = std::str::from_utf8(&bytes[..end]).ok().and_then(|line| line.strip_prefix(HEAD));
         let (version, hash) =
@@ -105,14 +107,17 @@ impl Place {
     /// Takes the place; refused while another process has it. The lock goes with the process, however that ends.
     pub fn take(path: &Path) -> Result<Self, LearnError> {
         let beside = with_ending(path, "lock");
-        let failed = |why: &io::Error| LearnError::File(format!("`{}` cannot be written: {why}", beside.display()));
+        let failed = |why: &io::Error| {
+            LearnError::file(
+                format!("`{}` cannot be written: {why}", beside.display()),
+                "see to it that this user may write there, or give the training another output.model",
+            )
+        };
         let lock = private().write(true).create(true).truncate(false).open(&beside);
         let lock = lock.map_err(|why| failed(&why))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
-            Err(std::fs::TryLockError::WouldBlock) => {
-                Err(LearnError::File(format!("another process is training with `{}`", path.display())))
-            }
+            Err(std::fs::TryLockError::WouldBlock) => Err(LearnError::Busy(path.to_owned())),
             Err(std::fs::TryLockError::Error(why)) => Err(failed(&why)),
         }
     }
@@ -131,12 +136,14 @@ impl Place {
         let bytes = match std::fs::read(&self.path) {
             Ok(bytes) => bytes,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(why) => return Err(LearnError::File(format!("`{}` cannot be read: {why}", self.path.display()))),
+            Err(why) => {
+                let what = format!("`{}` cannot be read: {why}", self.path.display());
+                return Err(LearnError::file(what, "see to it that this user may read it"));
+            }
         };
         let found = Checkpoint::of_bytes(&bytes, &self.path)?;
         if found.checkpoint.run != run {
-            let what = "is the checkpoint of another run: the training file or the declaration is another";
-            return Err(LearnError::File(format!("`{}` {what}", self.path.display())));
+            return Err(LearnError::OtherRun(self.path.clone()));
         }
         Ok(Some(found))
     }
@@ -152,14 +159,14 @@ impl Place {
         let (bytes, hash) = checkpoint.to_bytes()?;
         let next = self.next();
         write_new(&next, &bytes)
-            .map_err(|why| LearnError::File(format!("`{}` cannot be written: {why}", next.display())))?;
+            .map_err(|why| LearnError::file(format!("`{}` cannot be written: {why}", next.display()), GOES_ON))?;
         Ok(hash)
     }
 
     /// Puts the next checkpoint in the place of the last one, at once.
     pub fn advance(&self) -> Result<(), LearnError> {
         let moved = std::fs::rename(self.next(), &self.path).and_then(|()| sync_folder(&self.path));
-        moved.map_err(|why| LearnError::File(format!("`{}` cannot be written: {why}", self.path.display())))
+        moved.map_err(|why| LearnError::file(format!("`{}` cannot be written: {why}", self.path.display()), GOES_ON))
     }
 
     /// Removes the checkpoints of a run that is over.

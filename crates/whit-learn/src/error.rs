@@ -1,6 +1,8 @@
 //! What can go wrong while learning. Messages speak of columns, layers and parameters, never of rows.
 
+use std::path::PathBuf;
 use thiserror::Error;
+use whit_core::release::LedgerFailure;
 
 /// Why nothing was learned, or no more.
 #[derive(Debug, Error)]
@@ -34,9 +36,31 @@ pub enum LearnError {
     /// A layer that cannot be had.
     #[error("{0}")]
     Layer(String),
-    /// A checkpoint or model that does not fit.
-    #[error("{0}")]
-    File(String),
+    /// A file that cannot be read or written, or a model that does not fit.
+    #[error("{what}")]
+    File {
+        /// What is wrong.
+        what: String,
+        /// The next step.
+        hint: String,
+    },
+    /// A checkpoint that is none, or not as it was written.
+    #[error("`{}` {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A checkpoint of another run.
+    #[error("`{}` is the checkpoint of another run: the training file or the declaration is another", .0.display())]
+    OtherRun(PathBuf),
+    /// A place that another process has.
+    #[error("another process is training with `{}`", .0.display())]
+    Busy(PathBuf),
+    /// A ledger that did not note how far a run has come.
+    #[error(transparent)]
+    Ledger(LedgerFailure),
     /// The noise could not be drawn or added.
     #[error(transparent)]
     Sanitise(#[from] crate::sanitise::SanitiseError),
@@ -52,6 +76,11 @@ pub enum LearnError {
 }
 
 impl LearnError {
+    /// A file that cannot be read or written, or does not fit, and what to do about it.
+    pub fn file(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::File { what: what.into(), hint: hint.into() }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
@@ -65,7 +94,21 @@ impl LearnError {
             Self::Shared(_) => "give each use a parameter of its own".to_owned(),
             Self::NotANumber(_) => "scale the features, or take shorter steps".to_owned(),
             Self::Layer(_) => "group norm and layer norm look at one row at a time and are offered instead".to_owned(),
-            Self::File(_) => "put the file back that belongs to it, or void its entry and begin anew".to_owned(),
+            Self::File { hint, .. } => hint.clone(),
+            Self::Damaged { .. } => {
+                "put it back from a backup; or remove it, and void the entry of its run if nothing of that has left: then the same command begins anew"
+                    .to_owned()
+            }
+            Self::OtherRun(_) => {
+                "put training file and declaration back to finish that run, give this one another output.model, or remove the checkpoint if that run is not to go on"
+                    .to_owned()
+            }
+            Self::Busy(_) => {
+                "wait until it is done, or give this training another output.model; to void its entry would end it".to_owned()
+            }
+            Self::Ledger(failure) => {
+                failure.hint.clone().unwrap_or_else(|| "nothing more of this run was kept".to_owned())
+            }
             Self::Sanitise(error) => error.hint().unwrap_or("nothing of this step was released").to_owned(),
             Self::Pool(error) => error.hint().to_owned(),
             Self::Window(_) => "make the window or its stride smaller, or the image larger".to_owned(),

@@ -96,7 +96,8 @@ impl Layout {
     /// The model with these values.
     pub fn fill<M: Module>(&self, model: M, values: &[f32]) -> Result<M, LearnError> {
         if values.len() != self.len() {
-            return Err(LearnError::File(format!("there are {} parameters, not {}", self.len(), values.len())));
+            let what = format!("there are {} parameters, not {}", self.len(), values.len());
+            return Err(LearnError::file(what, "take the parameters of the same model"));
         }
         Ok(model.map(&mut Fill { values, next: 0 }))
     }

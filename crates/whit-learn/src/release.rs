@@ -26,6 +26,11 @@ use whit_noise::{Entropy, Os, Replay};
 /// The version of cards and of what stands beside them in a model's file. Cards of version 1 had a hash of the data, which is not read any more.
 const VERSION: u32 = 2;
 
+/// The version of the file of a model. From 3 on it has a checksum.
+const FORMAT: u32 = 3;
+/// What to do about a file that is no model, or another.
+const AGAIN: &str = "`whit train` writes it again, from the ledger and at no cost";
+
 /// What the whole run loses one rung.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RungLoss {
@@ -310,18 +315,20 @@ impl Trained {
     /// The file of the model: safetensors, with card and recipe among the metadata.
     pub fn to_file(&self) -> Vec<u8> {
         let text = |value: serde_json::Result<String>| value.unwrap_or_default(); // plain structs have a text
-        let metadata: BTreeMap<&str, String> = BTreeMap::from([
-            ("format", format!("whit model {VERSION}")),
-            ("card", text(serde_json::to_string(&self.card))),
-            ("recipe", text(serde_json::to_string(&self.recipe))),
-        ]);
-        let mut header = serde_json::Map::new();
-        header.insert("__metadata__".to_owned(), serde_json::json!(metadata));
-        let mut start = 0;
         let projection = self.projection.as_ref().map(|projection| Shape {
             name: Projection::TENSOR.to_owned(),
             sides: vec![projection.kept(), projection.columns()],
         });
+        let projected = self.projection.iter().flat_map(Projection::directions);
+        let data: Vec<u8> = projected.chain(&self.theta).flat_map(|value| value.to_le_bytes()).collect();
+        let (card, recipe) = (text(serde_json::to_string(&self.card)), text(serde_json::to_string(&self.recipe)));
+        let format = format!("whit model {FORMAT}");
+        let checksum = checksum([&format, &card, &recipe], projection.iter().chain(&self.shapes), &data);
+        let metadata: BTreeMap<&str, String> =
+            BTreeMap::from([("format", format), ("card", card), ("recipe", recipe), ("checksum", checksum)]);
+        let mut header = serde_json::Map::new();
+        header.insert("__metadata__".to_owned(), serde_json::json!(metadata));
+        let mut start = 0;
         for shape in projection.iter().chain(&self.shapes) {
             let end = start + 4 * shape.sides.iter().product::<usize>();
             let stored = serde_json::json!({ "dtype": "F32", "shape": shape.sides, "data_offsets": [start, end] });
@@ -333,14 +340,18 @@ impl Trained {
         header.resize(header.len().next_multiple_of(8), b' ');
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.extend(header);
-        let projected = self.projection.iter().flat_map(Projection::directions);
-        bytes.extend(projected.chain(&self.theta).flat_map(|value| value.to_le_bytes()));
+        bytes.extend(data);
         bytes
     }
 
     /// Reads the file of a model; what is not exactly one is refused.
     pub fn of_file(bytes: &[u8]) -> Result<Self, LearnError> {
-        let wrong = |what: &str| LearnError::File(format!("this is no model of whit: {what}"));
+        Self::of_file_checked(bytes).map(|(trained, _)| trained)
+    }
+
+    /// The same, and whether the file has a checksum: those of earlier formats have none, and are taken as they are.
+    pub fn of_file_checked(bytes: &[u8]) -> Result<(Self, bool), LearnError> {
+        let wrong = |what: &str| LearnError::file(format!("this is no model of whit: {what}"), AGAIN);
         let length = bytes.first_chunk::<8>().ok_or_else(|| wrong("it is too short"))?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| wrong("its header is too long"))?;
         let end = length.checked_add(8).filter(|&end| end <= bytes.len() && length <= 100_000_000);
@@ -352,8 +363,13 @@ impl Trained {
         let metadata: BTreeMap<String, String> =
             serde_json::from_value(metadata).map_err(|_| wrong("its metadata is no text"))?;
         let format = metadata.get("format").and_then(|format| format.strip_prefix("whit model "));
-        if !format.is_some_and(|format| format == "1" || format == VERSION.to_string()) {
+        let earlier = matches!(format, Some("1" | "2"));
+        if !earlier && format.is_none_or(|format| format != FORMAT.to_string()) {
             return Err(wrong("its format is another"));
+        }
+        let says = metadata.get("checksum");
+        if says.is_none() && !earlier {
+            return Err(wrong("it has no checksum"));
         }
         let mut card: serde_json::Map<String, serde_json::Value> =
             read(&metadata, "card").map_err(|why| wrong(&why))?;
@@ -386,6 +402,13 @@ impl Trained {
         if at != data.len() {
             return Err(wrong("there are numbers that belong to no tensor"));
         }
+        let text = |name: &str| metadata.get(name).map_or("", String::as_str);
+        let shapes = tensors.iter().map(|(_, _, shape)| shape);
+        let found = checksum([text("format"), text("card"), text("recipe")], shapes, data);
+        if says.is_some_and(|says| *says != found) {
+            let what = "the model is not as it was written: its checksum is another";
+            return Err(LearnError::file(what, AGAIN));
+        }
         let mut theta: Vec<f32> = data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
         let mut shapes: Vec<Shape> = tensors.into_iter().map(|(_, _, shape)| shape).collect();
         let projection = match (&recipe.projection, shapes.first()) {
@@ -401,7 +424,7 @@ impl Trained {
             }
             (Some(_), _) => return Err(wrong("its projection is missing")),
         };
-        Ok(Self { card, recipe, projection, shapes, theta })
+        Ok((Self { card, recipe, projection, shapes, theta }, says.is_some()))
     }
 
     /// The model with what was learned; another model than the one that learned is refused, and what differs is named.
@@ -411,21 +434,38 @@ impl Trained {
         for (own, other) in self.shapes.iter().zip(&shapes) {
             if own != other {
                 let told = |shape: &Shape| format!("`{}` of {:?}", shape.name, shape.sides);
-                return Err(LearnError::File(format!(
-                    "the file holds another model: it has {}, where the model has {}",
-                    told(own),
-                    told(other)
-                )));
+                let what =
+                    format!("the file holds another model: it has {}, where the model has {}", told(own), told(other));
+                return Err(LearnError::file(what, AGAIN));
             }
         }
         if self.shapes.len() != shapes.len() {
             let (own, other) = (self.shapes.len(), shapes.len());
-            return Err(LearnError::File(format!(
-                "the file holds another model: it has {own} tensors, and the model has {other}"
-            )));
+            let what = format!("the file holds another model: it has {own} tensors, and the model has {other}");
+            return Err(LearnError::file(what, AGAIN));
         }
         layout.fill(model, &self.theta)
     }
+}
+
+/// A hash of all that is in the file of a model: its texts, the names and sides of its tensors in their order, and their numbers.
+///
+/// All of it was released, or was public before, so that a hash of it tells nobody anything of rows that the file does not. It finds what a disk or a
+/// hand has changed; who changes it as well is not found.
+fn checksum<'a>(texts: [&str; 3], shapes: impl Iterator<Item = &'a Shape>, data: &[u8]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut take = |part: &[u8]| {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    };
+    for text in texts {
+        take(text.as_bytes());
+    }
+    for shape in shapes {
+        take(format!("{} {:?}", shape.name, shape.sides).as_bytes());
+    }
+    take(data);
+    hasher.finalize().to_hex().to_string()
 }
 
 fn read<T: serde::de::DeserializeOwned>(metadata: &BTreeMap<String, String>, name: &str) -> Result<T, String> {
@@ -527,7 +567,7 @@ impl<'a, M: Model> Run<'a, M> {
     /// Has the next checkpoint noted, and puts it in its place.
     fn noted(&self, step: u64, checkpoint: String, note: &mut Note<'_>) -> Result<String, LearnError> {
         let progress = Progress { step, checkpoint };
-        note(&progress).map_err(|failure| LearnError::File(failure.to_string()))?;
+        note(&progress).map_err(LearnError::Ledger)?;
         self.keeping.place.advance()?;
         Ok(progress.checkpoint)
     }

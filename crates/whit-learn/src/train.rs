@@ -362,7 +362,10 @@ impl<M: Model> Learner<M> {
         taken: u64,
     ) -> Result<(), LearnError> {
         if theta.len() != self.layout.len() || taken > self.plan.steps() || optimiser.taken() != taken {
-            return Err(LearnError::File("the checkpoint is of another model or plan".to_owned()));
+            return Err(LearnError::file(
+                "the checkpoint is of another model or plan",
+                "remove it, and void its entry if nothing of it has left: then the same command begins anew",
+            ));
         }
         self.optimiser = optimiser.validated(theta.len())?;
         (self.theta, self.average) = (theta, average);

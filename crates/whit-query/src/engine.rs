@@ -147,7 +147,7 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn new(part: &'a Part, pass: Pass, found: &'a [(f64, f64)], seed: u64) -> Result<Self, QueryError> {
-        let plain = |what: &What| matches!(what, What::Rows(_) | What::Users | What::Sum { .. });
+        let plain = |what: &What| matches!(what, What::Rows(_) | What::Parts(_) | What::Users | What::Sum { .. });
         let mut job = Self { part, pass, measures: Vec::new(), inner: None, kind: Inner::None, found, seed };
         match pass {
             Pass::Plain => job.measures = (0..part.measures.len()).filter(|&i| plain(&part.measures[i].what)).collect(),
@@ -162,7 +162,7 @@ impl<'a> Job<'a> {
                         job.inner = Some(CutFunction::call(Cut::of(tree, found)?, value.clone()));
                         job.kind = Inner::Weights { each: WEIGHT as u32 };
                     }
-                    What::Rows(_) | What::Users | What::Sum { .. } => {
+                    What::Rows(_) | What::Parts(_) | What::Users | What::Sum { .. } => {
                         return Err(QueryError::failed("a plain sum has nothing inside of its groups"));
                     }
                 }
@@ -240,7 +240,7 @@ impl<'a> Job<'a> {
     /// What one row adds to a plain measure; without an expression, one.
     fn of_row(&self, measure: usize) -> Result<Option<Expr>, QueryError> {
         Ok(match &self.part.measures[measure].what {
-            What::Rows(Some(value)) => Some(PresentFunction::call(value.clone())),
+            What::Rows(Some(value)) | What::Parts(value) => Some(PresentFunction::call(value.clone())),
             What::Sum { value, place } => Some(QuantiseFunction::call(quantise_of(place, self.found)?, value.clone())),
             What::Rows(None) | What::Users | What::Distinct { .. } | What::Tree { .. } => None,
         })
@@ -250,8 +250,9 @@ impl<'a> Job<'a> {
         let mut columns = 0..;
         let addend = |&i: &usize| {
             let measure = &self.part.measures[i];
-            let column = matches!(measure.what, What::Rows(Some(_)) | What::Sum { .. }).then(|| columns.next());
-            Addend { column: column.flatten(), low: measure.low, high: measure.high }
+            let own = matches!(measure.what, What::Rows(Some(_)) | What::Parts(_) | What::Sum { .. });
+            let each = if matches!(measure.what, What::Parts(_)) { WEIGHT } else { 1 };
+            Addend { column: own.then(|| columns.next()).flatten(), each, low: measure.low, high: measure.high }
         };
         let addends = if self.pass == Pass::Plain { self.measures.iter().map(addend).collect() } else { Vec::new() };
         // Over the bins of a range one unit has the weight of one row.

@@ -2,8 +2,9 @@
 
 use crate::answer::{Price, Statement};
 use crate::error::QueryError;
-use crate::plan::{Asking, Grain, Groups, Part, Place, Plan, Statistic, What};
+use crate::plan::{Asking, Grain, Groups, Part, Place, Plan, Statistic, WEIGHT, What};
 use crate::release::Tables;
+use crate::release::finish::picking;
 use crate::release::imagine::{self, Guess};
 use crate::sanitise::statistic::step_of;
 use crate::sanitise::{Calibrated, calibrate, is_private, short};
@@ -134,7 +135,9 @@ impl Tables {
         let guesses = imagine::guesses(self, plan, &calibrated, rows, confidence)?;
         let useless = useless(plan, &guesses, rows);
         let errors = guesses.into_iter().map(|guess| told(plan, guess, rows)).collect();
-        Ok((view(plan, Some(&calibrated), errors, confidence), useless))
+        let mut view = view(plan, Some(&calibrated), errors, confidence);
+        view.notes.extend(picking(plan, confidence));
+        Ok((view, useless))
     }
 
     /// What would make a useless question worth its price, found by trying: fewer groups or rows of one unit, or else more ε.
@@ -281,7 +284,8 @@ fn useless(plan: &Plan, guesses: &[Guess], rows: f64) -> Option<Useless> {
         let ((number, statistic), within) = guess.of.zip(guess.within)?;
         let part = &plan.parts[number];
         let most = widest(part, &part.statistics[statistic], rows)?;
-        (within >= most).then(|| Useless {
+        // A hair, for what is exactly as far off as can be.
+        (within >= most * (1.0 - 1e-9)).then(|| Useless {
             name: guess.name.clone(),
             words: format!(
                 "`{}` would be off by ± {}, and of {} rows it is {} at most: such an answer tells nothing",
@@ -296,6 +300,7 @@ fn useless(plan: &Plan, guesses: &[Guess], rows: f64) -> Option<Useless> {
                 .iter()
                 .map(|measure| match &measure.what {
                     What::Rows(_) => measure.high.unsigned_abs(),
+                    What::Parts(_) => measure.high.unsigned_abs() / WEIGHT.unsigned_abs(),
                     What::Distinct { most, .. } => *most,
                     What::Tree { rows, .. } => *rows,
                     What::Sum { place: Place::Known(quantise), .. } => {

@@ -228,3 +228,25 @@ fn all_files_of_a_ledger_gone_at_once_are_missed_by_the_state_folder() {
     }
     assert_eq!(check(&["other.toml", "--config", "other.toml"]).0, 2);
 }
+
+/// Where heads cannot be kept far away a ledger can be looked at, and is not called damaged; a folder that depends on where one stands is none.
+#[cfg(unix)]
+#[test]
+fn a_state_folder_that_cannot_be_used_is_said_and_is_no_damage() {
+    let folder = sample("cli-stateless");
+    std::fs::write(folder.join("file"), "").unwrap();
+    let at = |state: &Path, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+        let output = command.arg("ledger").args(words).current_dir(&folder).env("WHIT_STATE", state).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    for words in [&["verify"][..], &["export"], &[]] {
+        let (code, talk) = at(&folder.join("file/state"), words);
+        assert_eq!(code, 0, "{talk}");
+    }
+    let (code, talk) = at(&folder.join("file/state"), &["void", "3", "--reason", "a try"]);
+    assert!(code == 1 && talk.contains("file/state"), "{talk}");
+    let (code, talk) = at(Path::new("state"), &["verify"]);
+    assert!(code == 2 && talk.contains("no absolute path") && !talk.contains("trusted"), "{talk}");
+    assert!(!folder.join("state").exists());
+}

@@ -341,3 +341,90 @@ fn an_epsilon_of_a_hundred_is_told_as_no_more() {
     let spent = answer(&folder, &["ledger"])["accounts"][0]["epsilon_spent"].as_f64().unwrap();
     assert!(spent <= 100.0 * 1.000_001 && spent > 99.0, "{spent}");
 }
+
+/// How many releases the ledger holds.
+fn entries(folder: &Path) -> usize {
+    answer(folder, &["ledger"])["releases"].as_array().unwrap().len()
+}
+
+/// An output replaced the ledger, its head, the data or the declaration, with exit code 0.
+#[test]
+fn no_output_replaces_the_ledger_the_data_or_a_declaration() {
+    let folder = room("outputs");
+    let at = |name: &str| folder.join(name);
+    assert_eq!(whit(&folder, &["query", COUNT, "--epsilon", "0.1"]).0, 0);
+    std::fs::write(at("whit.ledger.log"), "a line\n").unwrap();
+    std::fs::write(at("train.toml"), "steps = 3\n").unwrap();
+    std::fs::create_dir_all(at("below")).unwrap();
+    let files = ["whit.ledger", "whit.ledger.head", "whit.ledger.log", "visits.csv", "whit.toml", "train.toml"];
+    let mut names: Vec<String> = files.iter().chain(&["whit.ledger-journal"]).map(|&name| name.to_owned()).collect();
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("whit.ledger", at("link.parquet")).unwrap();
+        std::os::unix::fs::symlink("whit.ledger-wal", at("loose.parquet")).unwrap();
+        std::fs::hard_link(at("visits.csv"), at("hard.parquet")).unwrap();
+        names.extend(["link.parquet", "loose.parquet", "hard.parquet"].map(str::to_owned));
+    }
+    names.extend(["below/../whit.ledger".to_owned(), at("visits.csv").to_string_lossy().into_owned()]);
+    // What is in the ledger is compared below, by its chain.
+    let kept = ["whit.ledger.log", "visits.csv", "whit.toml", "train.toml"];
+    let before = kept.map(|name| std::fs::read(at(name)).unwrap());
+    for name in &names {
+        let said = &["no output is written over it", "name another file"];
+        refused(&folder, &["query", "SELECT COUNT(*) FROM visits", "--epsilon", "0.2", "--parquet", name], 2, said);
+        refused(&folder, &["partition", "column", "shop", "--output", name], 2, said);
+    }
+    assert!(kept.map(|name| std::fs::read(at(name)).unwrap()) == before, "a file was written to");
+    assert!(!at("whit.ledger-wal").exists());
+    assert_eq!(entries(&folder), 1, "what was refused was charged");
+    assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
+    // Pictures go the same way, with a ledger that was given such a name.
+    std::fs::copy(at("whit.ledger"), at("books.svg")).unwrap();
+    let words = ["query", "SELECT COUNT(*) FROM visits", "--epsilon", "0.2", "--plot", "books.svg"];
+    refused(&folder, &words, 2, &["a ledger or belongs to one"]);
+    let words = ["account", "explain", "--epsilon", "1", "--delta", "1e-6", "--plot", "books.svg"];
+    refused(&folder, &words, 2, &["a ledger"]);
+    refused(&folder, &["init", "visits.csv", "--output", "visits.csv", "--force"], 2, &["data is read from"]);
+    // What may be written is: an answer over an earlier one, a draft over a declaration.
+    for _ in 0..2 {
+        assert_eq!(whit(&folder, &["query", COUNT, "--epsilon", "0.1", "--parquet", "n.parquet"]).0, 0);
+    }
+    assert_eq!(whit(&folder, &["init", "visits.csv", "--force"]).0, 0);
+}
+
+/// The same length and the same time of change: the old answer was told of other rows.
+#[cfg(unix)]
+#[test]
+fn rows_that_were_changed_behind_an_old_time_are_other_rows() {
+    let folder = room("old-time");
+    let ask = || answer(&folder, &["query", "SELECT COUNT(*) AS n FROM visits WHERE shop = 'north'", "--epsilon", "1"]);
+    ask();
+    assert_eq!(ask()["statement"]["stored"], true);
+    let path = folder.join("visits.csv");
+    let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let rows = std::fs::read_to_string(&path).unwrap().replace("north", "south");
+    std::fs::write(&path, rows).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let after = ask();
+    assert_eq!(after["statement"]["stored"], false, "{after}");
+    assert!(after["rows"][0][0]["value"].as_f64().unwrap().abs() < 100.0, "nobody was in the north: {after}");
+}
+
+/// What could not be logged was noted as told, and the owner never learned of it.
+#[test]
+fn a_change_that_could_not_be_logged_is_logged_by_the_next_question() {
+    let folder = room("log");
+    let log = folder.join("whit.ledger.log");
+    let ask = |epsilon: &str| assert_eq!(whit(&folder, &["query", COUNT, "--epsilon", epsilon]).0, 0);
+    ask("0.1");
+    let rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
+    std::fs::write(folder.join("visits.csv"), format!("{rows}1,north,1\n")).unwrap();
+    std::fs::create_dir(&log).unwrap(); // nobody writes lines into a folder
+    ask("0.2");
+    std::fs::remove_dir(&log).unwrap();
+    ask("0.3");
+    let told = std::fs::read_to_string(&log).unwrap();
+    assert!(told.contains("visits: the data changed") && told.lines().count() == 1, "{told}");
+    ask("0.4");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), told, "once is enough");
+}

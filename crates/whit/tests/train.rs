@@ -401,6 +401,7 @@ fn a_checkpoint_goes_on_with_its_own_run_only() {
     }
     let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 1 && talk.contains("another process is training"), "{talk}");
+    assert!(talk.contains("wait until it is done") && !talk.contains("begin anew"), "{talk}");
     child.kill().unwrap();
     child.wait().unwrap();
 
@@ -408,6 +409,7 @@ fn a_checkpoint_goes_on_with_its_own_run_only() {
     std::fs::write(folder.join("train.toml"), training.replace("size = 2.0", "size = 1.0")).unwrap();
     let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 1 && out.is_empty() && talk.contains("the checkpoint of another run"), "{talk}");
+    assert!(talk.contains("another output.model") && !talk.contains("void"), "{talk}");
     assert_eq!(entries(&folder), 1);
 
     // Gone: what it showed may be elsewhere, so no second way begins under the entry.
@@ -421,13 +423,123 @@ fn a_checkpoint_goes_on_with_its_own_run_only() {
     std::fs::write(&checkpoint, &kept[..kept.len() / 2]).unwrap();
     let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 1 && talk.contains("is damaged"), "{talk}");
+    assert!(talk.contains("remove `model.safetensors.checkpoint` and say `whit ledger void 1"), "{talk}");
 
     // Voided: the checkpoint is of an entry that is over.
     std::fs::write(&checkpoint, &kept).unwrap();
     assert_eq!(whit(&folder, &["ledger", "void", "1", "--reason", "a test"]).0, 0);
     let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 2 && talk.contains("which is not open for this training"), "{talk}");
+    // One that is none: the entry is over, and the file is all that stands in the way.
+    let half = &kept[..kept.len() / 2];
+    let broken: [&[u8]; 4] = [b"", b"no checkpoint", b"whit checkpoint 9 f00d\n{}", half];
+    for bytes in broken {
+        std::fs::write(&checkpoint, bytes).unwrap();
+        let (code, _, talk) = whit(&folder, &["train", "train.toml"]);
+        assert!(code == 1 && talk.contains("remove `model.safetensors.checkpoint`: no entry is open"), "{talk}");
+    }
     std::fs::remove_file(&checkpoint).unwrap();
     let (code, _, talk) = whit(&folder, &["train", "train.toml", "--resume"]);
     assert!(code == 2 && talk.contains("no interrupted run"), "{talk}");
+}
+
+/// The run was told that its charge stays spent and that it can be gone on with; neither was true.
+#[test]
+fn a_run_whose_entry_is_made_void_says_so_and_the_next_begins_anew() {
+    let training = TRAINING.replace("epsilon = 1.0", "noise = 200.0").replace("steps = 60", "steps = 40000");
+    let folder = room("voided", &training);
+    let checkpoint = folder.join("model.safetensors.checkpoint");
+    let child = Command::new(env!("CARGO_BIN_EXE_whit"))
+        .args(["train", "train.toml"])
+        .env("WHIT_STATE", "")
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for _ in 0..2400 {
+        std::thread::sleep(Duration::from_millis(25));
+        if checkpoint.exists() {
+            break;
+        }
+    }
+    assert_eq!(whit(&folder, &["ledger", "void", "1", "--reason", "a test"]).0, 0);
+    let output = child.wait_with_output().unwrap();
+    let talk = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && output.stdout.is_empty(), "{talk}");
+    assert!(talk.contains("entry 1 of the ledger was made void while this run was under way"), "{talk}");
+    assert!(talk.contains("the same command begins anew") && !talk.contains("stays spent"), "{talk}");
+    assert!(!talk.contains("goes on from") && !checkpoint.exists(), "{talk}");
+    // It does begin anew: nothing is there to go on with, and nothing in the way.
+    let (code, _, talk) = whit(&folder, &["train", "train.toml", "--resume"]);
+    assert!(code == 2 && talk.contains("no interrupted run"), "{talk}");
+}
+
+/// What a model or its cards would replace is found before anything is charged.
+#[test]
+fn no_model_replaces_the_ledger_the_data_or_a_training_file() {
+    let names = ["whit.ledger", "visits.csv", "train.toml", "./whit.toml", "whit.ledger.head"];
+    for (at, model) in names.into_iter().enumerate() {
+        let folder = room(&format!("replaces-{at}"), &TRAINING.replace("model.safetensors", model));
+        let data = std::fs::read(folder.join("visits.csv")).unwrap();
+        let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
+        assert!(code == 2 && out.is_empty() && talk.contains("no output is written over it"), "{model}: {talk}");
+        assert_eq!(entries(&folder), 0, "{model}");
+        assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0, "{model}");
+        assert!(std::fs::read(folder.join("visits.csv")).unwrap() == data, "{model}");
+        assert_eq!(std::fs::read_to_string(folder.join("whit.toml")).unwrap(), DECLARED, "{model}");
+    }
+    let folder = room("replaces-predict", TRAINING);
+    assert_eq!(whit(&folder, &["train", "train.toml"]).0, 0);
+    let model = std::fs::read(folder.join("model.safetensors")).unwrap();
+    for name in ["visits.csv", "whit.ledger", "model.safetensors", "train.toml"] {
+        let (code, _, talk) = whit(&folder, &["predict", "model.safetensors", "--owner", "--csv", name]);
+        assert!(code == 2 && talk.contains("no output is written over it"), "{name}: {talk}");
+    }
+    assert!(std::fs::read(folder.join("model.safetensors")).unwrap() == model);
+    assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
+
+    // One bit of it is another model, and a file that says nothing of bits is of an earlier version.
+    let mut flipped = model.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    std::fs::write(folder.join("model.safetensors"), flipped).unwrap();
+    for words in [["predict", "model.safetensors", "--owner"], ["evaluate", "train.toml", "--owner"]] {
+        let (code, out, talk) = whit(&folder, &words);
+        assert!(code == 2 && out.is_empty() && talk.contains("its checksum is another"), "{talk}");
+        assert!(talk.contains("writes it again"), "{talk}");
+    }
+    let end = 8 + usize::try_from(u64::from_le_bytes(model[..8].try_into().unwrap())).unwrap();
+    let header = String::from_utf8(model[8..end].to_vec()).unwrap();
+    let header = header.replace("whit model 3", "whit model 2").replace("\"checksum\"", "\"checksam\"");
+    std::fs::write(folder.join("model.safetensors"), [&model[..8], header.as_bytes(), &model[end..]].concat()).unwrap();
+    let (code, _, talk) = whit(&folder, &["evaluate", "train.toml", "--owner"]);
+    assert!(code == 0 && talk.contains("without a checksum"), "{talk}");
+    // The hint works.
+    assert_eq!(whit(&folder, &["train", "train.toml"]).0, 0);
+    assert!(std::fs::read(folder.join("model.safetensors")).unwrap() == model);
+}
+
+/// They had the mode of any file, so that everybody could read what is for the owner alone.
+#[cfg(unix)]
+#[test]
+fn what_is_for_the_owner_nobody_else_may_open() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = room("owner-files", TRAINING);
+    let mode = |name: &str| std::fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777;
+    // Also where a file of that name could be read by everybody.
+    for name in ["curve.html", "told.csv"] {
+        std::fs::write(folder.join(name), "old").unwrap();
+        std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let train =
+        ["train", "train.toml", "--owner", "--plot", "curve.svg", "--plot", "curve.png", "--plot", "curve.html"];
+    assert_eq!(whit(&folder, &train).0, 0);
+    for name in ["told.csv", "again.csv"] {
+        assert_eq!(whit(&folder, &["predict", "model.safetensors", "--owner", "--csv", name]).0, 0);
+    }
+    for name in ["curve.svg", "curve.png", "curve.html", "told.csv", "again.csv"] {
+        assert_eq!(mode(name), 0o600, "{name}");
+        assert_ne!(std::fs::read(folder.join(name)).unwrap(), b"old", "{name}");
+    }
+    assert!(!folder.join("told.csv.part").exists());
 }

@@ -72,9 +72,22 @@ pub struct Fault {
     pub what: String,
 }
 
+/// How a fault begins of which the system is the cause.
+const UNREAD: &str = "cannot be looked at: ";
+
 impl Fault {
     pub(super) fn file(what: String) -> Self {
         Self { event: None, entry: None, field: "file".to_owned(), what }
+    }
+
+    /// The system does not let us look, so nothing is known to be wrong.
+    pub(super) fn unread(why: &LedgerError) -> Self {
+        Self::file(format!("{UNREAD}{why}"))
+    }
+
+    /// Whether something is not as it was written; else the system did not let us look.
+    pub fn is_damage(&self) -> bool {
+        !(self.field == "file" && self.what.starts_with(UNREAD))
     }
 }
 

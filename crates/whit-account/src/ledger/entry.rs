@@ -121,20 +121,29 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Reads what was appended since. Where the file is not a continuation of what was seen, starts over.
+    /// Reads what was appended since. The file must go on from what was seen: what was read once was told, and is not forgotten.
     pub(super) fn catch_up(&mut self, connection: &Connection) -> Result<(), Stop> {
         let says = read_head(connection)?.ok_or_else(|| Fault::file("has no head".to_owned()))?;
-        if self.head.events > 0 {
-            let sql = "SELECT hash FROM events WHERE sequence = ?1";
-            let kept: Option<Vec<u8>> =
-                connection.query_row(sql, [self.head.events as i64], |row| row.get(0)).optional()?;
-            if kept.as_deref() != Some(self.head.hash().as_bytes()) {
-                *self = Self { voids: self.voids + 1, ..Self::default() };
-            }
-        }
+        self.goes_on(connection)?;
         let head = walk(connection, self.head, false, |event| Ok(self.take(event)?))?;
         check_head(head, says)?;
         Ok(())
+    }
+
+    /// That the file leads through what was seen.
+    pub(super) fn goes_on(&self, connection: &Connection) -> Result<(), Stop> {
+        if self.head.events == 0 {
+            return Ok(());
+        }
+        let sql = "SELECT hash FROM events WHERE sequence = ?1";
+        let kept: Option<Vec<u8>> =
+            connection.query_row(sql, [self.head.events as i64], |row| row.get(0)).optional()?;
+        if kept.as_deref() == Some(self.head.hash().as_bytes()) {
+            return Ok(());
+        }
+        let what = "is not the one that was read before: an older copy, or another ledger, was put in its place while it was open";
+        let (event, field) = (Some(self.head.events), "hash".to_owned());
+        Err(Fault { event, entry: None, field, what: what.to_owned() }.into())
     }
 
     /// Whether the file ends where this does, so that there is nothing to read. Rows before the last are not looked at again.

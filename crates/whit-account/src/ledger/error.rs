@@ -79,6 +79,35 @@ pub enum LedgerError {
         /// How they differ.
         what: String,
     },
+    /// Another ledger is there than the one that is known to have been.
+    #[error("another ledger stood at `{}` before, with {events} events: `{}` says so", path.display(), witness.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What knows of the other.
+        witness: PathBuf,
+        /// How many events the other had.
+        events: u64,
+    },
+    /// A head that names this ledger, and is not as it was written.
+    #[error("`{}`, which names the ledger `{}`, is not as it was written: how far a ledger there went is not known", witness.display(), path.display())]
+    Torn {
+        /// The file.
+        path: PathBuf,
+        /// The head.
+        witness: PathBuf,
+    },
+    /// The ledger's path is a link that leads nowhere.
+    #[error("the ledger `{}` is a link to `{}`, where there is no file", path.display(), target.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// The folder for heads far away would be another in every folder.
+    #[error("the folder `{}` for heads of ledgers is no absolute path, so it would be another in every folder", .0.display())]
+    Relative(PathBuf),
     /// A head outside of the file, or the folder of those far away, cannot be read or written.
     #[error("`{}`, where a head of the ledger is kept, cannot be read or written: {why}", path.display())]
     Head {
@@ -214,7 +243,7 @@ impl LedgerError {
                 "nothing more is released by it: take the file from a backup, or find out who changed it with `whit ledger verify`".to_owned()
             }
             Self::Head { .. } => {
-                "see to it that it can be written, or name another folder for heads with `WHIT_STATE`; what was reserved stays spent".to_owned()
+                "see to it that it can be read and written, or name another folder for heads with `WHIT_STATE`; what was reserved stays spent".to_owned()
             }
             Self::Disk { .. } => "make room and ask again; what was reserved stays spent".to_owned(),
             Self::NoEntry { .. } => "`whit ledger` lists them".to_owned(),
@@ -240,8 +269,28 @@ impl LedgerError {
                 "put both files back as they were; an owner who means to go on with the ledger as it stands says so: `whit ledger accept --reason …`"
                     .to_owned()
             }
+            Self::Foreign { .. } => {
+                "put that ledger back, with its head; an owner who means to go on with the one that stands there now says so: `whit ledger accept --reason …`"
+                    .to_owned()
+            }
+            Self::Torn { .. } => {
+                "put that head back as it was; an owner who knows why says so: `whit ledger accept --reason …` where the ledger is there, \
+                 `whit ledger reset --reason …` where it is gone"
+                    .to_owned()
+            }
+            Self::Link { .. } => {
+                "put the ledger back where the link leads, with its head; or remove the link, and name the file itself".to_owned()
+            }
+            Self::Relative(_) => {
+                "give the whole path, from `/` on, in `WHIT_STATE`; an empty one says that no heads are kept far away".to_owned()
+            }
             Self::Charge(_) | Self::Line { .. } => return None,
         })
+    }
+
+    /// Whether the system did not let us read or write, which says nothing about what the ledger holds.
+    pub fn is_of_the_system(&self) -> bool {
+        matches!(self, Self::Unwritable { .. } | Self::Locked { .. } | Self::Head { .. } | Self::Disk { .. })
     }
 
     /// The sentence for what SQLite says.
@@ -265,6 +314,7 @@ impl From<LedgerError> for Fault {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::Changed(fault) => fault,
+            other if other.is_of_the_system() => Self::unread(&other),
             other => Self::file(format!("is not what it was: {other}")),
         }
     }

@@ -79,6 +79,7 @@ fn unchecked(text: &str, before: blake3::Hash) -> Option<(String, blake3::Hash)>
 impl Books {
     /// Writes the ledger as lines of JSON: what it is, and then one event a line, with everything that belongs to it.
     pub fn export(&self, out: &mut dyn Write) -> Result<(), ExportError> {
+        self.check_there()?;
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
         let head = self.chain_head()?;
         let first = First { ledger: "whit".to_owned(), version: VERSION, events: head.events };

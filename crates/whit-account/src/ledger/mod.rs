@@ -23,7 +23,8 @@
 //! | `whit.ledger-journal` | SQLite's, to take back a transaction that was killed; empty or void otherwise |
 //! | `whit.ledger.log` | [`OperatorLog`]: what the owner must see and the analyst must not |
 //!
-//! All are made with mode 0600. A second head may stand [far away](Opening::witness), for the case that all of these go at once.
+//! All are made with mode 0600. A second head may stand [far away](Opening::witness), for the case that all of these go at once. It names every path at which the ledger was ever seen, links
+//! followed, and a lock beside it keeps copies of one ledger apart.
 //! A file that is gone, cut, rolled back to an older copy, or changed in any byte that holds something is an error when the ledger is next opened or verified; who
 //! has it open already reads only what is new. An owner who knows why [accepts](Books::accept) the ledger as it stands, or [begins anew](Books::reset); both are kept.
 //!
@@ -33,9 +34,12 @@
 //! | a process is killed | before an event's commit: as if it had never been. After it: it is booked, nobody was told, and the next to open or write brings the heads up to date |
 //! | many processes write | one at a time, each after it has read what the others wrote. Who waits longer than its patience is told so; what it had reserved stays spent |
 //! | the disk is full, or a folder cannot be written | nothing is told. What came as far as the main file stays booked, and the heads follow when they can |
-//! | the file goes, or another takes its place, while it is open | who has it open says so instead of telling anything; who opens it next is told that it is gone, or unlike its head |
+//! | the file goes, or another takes its place, or an older copy is written into it, while it is open | who has it open says so instead of telling anything; who opens it next is told that it is gone, or unlike its head |
+//! | another ledger takes its place, or it goes and one is made without the head far away | an error, where a head far away knows of the first at this path, until the owner [accepts](Books::accept) the other |
+//! | copies of one ledger are charged at once | with a head far away, one; the others are told that their file is an older copy |
+//! | nothing can be written | a sound ledger can be [looked at](Books::open_existing) |
 //! | a file goes, or an older copy comes back, while nobody has it open | an error, as above, unless all files that could know went or came back together |
-//! | the clock jumps | times in reports jump with it. No order, sum or limit hangs on the clock |
+//! | the clock jumps | times in reports jump with it, to the end of the year 9999 at most. No order, sum or limit hangs on the clock |
 //! | making a ledger is interrupted | there is none, or an empty one |
 //! | [`reset`](Books::reset) or [`accept`](Books::accept) is | the old refusal stays until the reason stands in the chain and the heads follow from it; to ask again completes it |
 //! | [`import`](Books::import) is | an empty file, or a whole ledger whose head does not know of it and which is refused: remove it, and import again |
@@ -44,6 +48,7 @@
 //! Whoever may write all of these files can write all of them anew: every hash from a changed record on, and every head. A chain without a signature
 //! shows accidents and careless hands, not such a forgery. To find it keep the [`Head`] out of reach (print it, mail it) and ask
 //! [`Books::verify_after`], which checks that the chain still leads through it. Bytes that hold nothing (free pages) are not looked at.
+//! Nor is it known here what another folder for heads knows, and a head far away that is damaged in the very path that it names is missed by nobody.
 
 mod budget;
 mod chain;

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub struct Opening {
     /// How long to wait whenever another process holds it.
     pub patience: Duration,
-    /// A folder, away from the ledger, in which its head is kept too: so that a ledger that goes together with the head beside it is missed, and an
+    /// A folder, away from the ledger and named by its absolute path, in which its head is kept too: so that a ledger that goes together with the head beside it is missed, and an
     /// older copy of both is known.
     pub witness: Option<PathBuf>,
 }
@@ -71,27 +71,48 @@ impl Books {
         Self::open_as(path, &Opening::default())
     }
 
-    /// Opens a ledger that must be there.
+    /// Opens a ledger that must be there. Where nothing can be written it can be looked at all the same; what would write fails then.
     pub fn open_existing(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
-        // In this order: another process may be making it, and its heads come last.
-        let known = Witness::new(path, opening.witness.as_deref()).check_none();
+        let witness = Witness::new(path, opening)?;
         if !path.exists() {
-            known?;
-            return Err(LedgerError::Missing(path.to_owned()));
+            let known = witness.check_none();
+            // Once more: another process may be making it, and its heads come last.
+            if !path.exists() {
+                known?;
+                return Err(LedgerError::Missing(path.to_owned()));
+            }
         }
-        Self::open_as(path, opening)
+        Self::open_to_look(path, opening)
     }
 
     /// Opens or makes the ledger in this file.
     ///
     /// One that is not as its heads say is an error, and so is one that they know and that is gone: see [`accept`](Self::accept) and [`reset`](Self::reset).
     pub fn open_as(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
+        let mut books = Self::open_to_look(path, opening)?;
+        books.unsettled.take().map_or(Ok(books), Err)
+    }
+
+    /// The same where heads that are behind may stay so, if they cannot be written.
+    fn open_to_look(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
         let mut books = Self::connect(path, opening, Trust::Heads)?;
-        let looked = books.look(|books| books.standing().map_err(Denied::Failed));
-        if looked? == Standing::Behind {
-            books.settle()?;
+        let standing = books.look(Self::agrees)?;
+        if standing == Standing::Behind {
+            match books.settle() {
+                Err(error @ (LedgerError::Head { .. } | LedgerError::Unwritable { .. } | LedgerError::Disk { .. })) => {
+                    books.unsettled = Some(error);
+                }
+                settled => settled?,
+            }
         }
         Ok(books)
+    }
+
+    /// How the heads stand to what was read, where they know of no other ledger in this file.
+    fn agrees(&mut self) -> Result<Standing, Denied> {
+        let standing = self.standing()?;
+        self.witness.check_others(self.secret.ledger)?;
+        Ok(standing)
     }
 
     /// Takes the ledger as it stands, whatever its heads say: for an owner who knows why they differ, such as a backup that was put back. What the
@@ -105,7 +126,7 @@ impl Books {
         let transaction = books.connection.unchecked_transaction().map_err(|error| books.explain(&error))?;
         books.replay(None)?;
         drop(transaction);
-        let differed = match books.look(|books| books.standing().map_err(Denied::Failed)) {
+        let differed = match books.look(Self::agrees) {
             Ok(_) => String::new(),
             Err(denied) => format!(" ({})", LedgerError::from(denied)),
         };
@@ -177,9 +198,11 @@ impl Books {
     /// Has the heads say what the file says, whatever they said before, and forgets those of other ledgers that stood in this file. Nobody writes meanwhile.
     fn take_heads(&mut self) -> Result<(), LedgerError> {
         self.begin()?;
-        let taken = self.read_on().and_then(|()| self.witness.replace(self.secret.ledger, self.seen.head));
+        let taken = self.read_on().and_then(|()| self.witness.write(self.secret.ledger, self.seen.head));
         let ended = self.connection.execute_batch("ROLLBACK").map_err(|error| self.explain(&error));
-        taken.and(ended)
+        self.held = None;
+        taken.and(ended)?;
+        self.witness.forget_others(self.secret.ledger)
     }
 
     /// Opens or makes the ledger, and does not look at what it says.
@@ -196,13 +219,15 @@ impl Books {
         if path.is_dir() {
             return Err(unwritable("it is a folder".to_owned()));
         }
-        let witness = Witness::new(path, opening.witness.as_deref());
-        // In this order: another process may be making it, and its heads come last.
-        let allowed = trust.allows(&witness);
+        let witness = Witness::new(path, opening)?;
         if !path.exists() {
-            allowed?;
-            // Before SQLite makes it, so that nobody else may read it.
-            private_file().append(true).open(path).map_err(|why| unwritable(why.to_string()))?;
+            let allowed = trust.allows(&witness);
+            // Once more: another process may be making it, and its heads come last.
+            if !path.exists() {
+                allowed?;
+                // Before SQLite makes it, so that nobody else may read it.
+                private_file().append(true).open(path).map_err(|why| unwritable(why.to_string()))?;
+            }
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(|error| explain(&error))?;
@@ -214,12 +239,26 @@ impl Books {
             file: file_at(path),
             secret: Secret::new(),
             witness,
+            held: None,
+            unsettled: None,
             seen: Seen::default(),
             watches: Watches::default(),
             hook: None,
         };
-        let found = books.look_at_file()?;
+        let found = books.look_at_file().map_err(|error| books.known_as(error))?;
         Ok((books, found))
+    }
+
+    /// A file that is no ledger was one, where a head knows of it.
+    fn known_as(&self, error: LedgerError) -> LedgerError {
+        match (error, self.witness.knows()) {
+            (LedgerError::NotALedger { path, what }, Some(witness)) => {
+                let what =
+                    format!("{what}, and `{}` knows of a ledger in this file: it was changed", witness.display());
+                LedgerError::Damaged { path, what }
+            }
+            (error, _) => error,
+        }
     }
 
     /// Makes the tables, or brings them up to date, and reads the secret.

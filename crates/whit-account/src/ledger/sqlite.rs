@@ -12,13 +12,15 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension};
 use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use whit_core::release::{CommitError, LedgerFailure, Reservation};
 use whit_core::{Charge, Cost, Ledger, Progress, Refusal};
 
 /// The time in milliseconds since 1970. The clock is SQLite's: this crate reads none.
-pub(super) const NOW: &str = "SELECT CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)";
+/// One that is beyond what SQLite can write as text, which ends with the year 9999, is told as the last that is not: no order, sum or limit hangs on it.
+pub(super) const NOW: &str = "SELECT coalesce(CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER), 253402300799999)";
 
 /// What was asked, and of what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,6 +138,10 @@ pub struct Books {
     pub(super) file: Option<(u64, u64)>,
     pub(super) secret: Secret,
     pub(super) witness: Witness,
+    /// The [lock](Witness::lock) far away, while an event is written.
+    pub(super) held: Option<File>,
+    /// Why the heads could not be brought up to date when it was opened to be looked at.
+    pub(super) unsettled: Option<LedgerError>,
     pub(super) seen: Seen,
     pub(super) watches: Watches,
     pub(super) hook: Option<Box<dyn FnMut(Step) + Send>>,
@@ -196,6 +202,10 @@ impl Books {
             State::Committed { .. } | State::Reserved | State::Void { .. } => None,
         });
         let Some((entry, time)) = found else { return Ok(None) };
+        // What the heads do not know of could be forgotten, and then drawn again.
+        if let Some(error) = &self.unsettled {
+            return Err(error.clone());
+        }
         // Results may be large, so they are not read with the chain. One that is missing was there.
         let bytes = |sql: &str, number: u64| -> Result<Option<Vec<u8>>, LedgerError> {
             let found = self.connection.query_row(sql, [number as i64], |row| row.get(0)).optional();
@@ -366,6 +376,7 @@ impl Books {
 
     /// Everything that stands in the ledger now: what was read before, with what came since.
     pub(super) fn read(&self) -> Result<Cow<'_, Seen>, LedgerError> {
+        self.check_there()?;
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
         if self.seen.is_all(&transaction).map_err(|error| self.explain(&error))? {
             return Ok(Cow::Borrowed(&self.seen));
@@ -486,6 +497,7 @@ impl Books {
 
     /// Reads what is new and does something with it, in a transaction that reads one state of the file and writes nothing.
     pub(super) fn look<T>(&mut self, then: impl FnOnce(&mut Self) -> Result<T, Denied>) -> Result<T, Denied> {
+        self.check_there()?;
         self.connection.execute_batch("BEGIN").map_err(|error| self.explain(&error))?;
         let done = self.catch_up().map_err(Denied::Failed).and_then(|_| then(self));
         let ended = self.connection.execute_batch("ROLLBACK").map_err(|error| self.explain(&error));
@@ -529,11 +541,19 @@ impl Books {
             .then(|| LedgerError::Damaged { path: self.path.clone(), what: what.to_owned() })
     }
 
-    /// The same for whoever is about to write an event and holds the lock: the heads are one behind at most, so they must not be behind already.
+    /// That the file is still the one that was opened.
+    pub(super) fn check_there(&self) -> Result<(), LedgerError> {
+        self.gone().map_or(Ok(()), Err)
+    }
+
+    /// That the file goes on from what was read of it.
+    pub(super) fn check_goes_on(&self) -> Result<(), LedgerError> {
+        self.seen.goes_on(&self.connection).map_err(|stop| self.stopped(stop))
+    }
+
+    /// Reads and compares for whoever is about to write an event and holds the lock: the heads are one behind at most, so they must not be behind already.
     pub(super) fn catch_up_to_write(&mut self) -> Result<(), LedgerError> {
-        if let Some(gone) = self.gone() {
-            return Err(gone);
-        }
+        self.check_there()?;
         if self.catch_up()? == Standing::Behind {
             self.witness.write(self.secret.ledger, self.seen.head)?;
         }
@@ -545,12 +565,22 @@ impl Books {
         self.begin()?;
         let settled = self.catch_up_to_write();
         let ended = self.connection.execute_batch("ROLLBACK").map_err(|error| self.explain(&error));
-        settled.and(ended)
+        self.held = None;
+        settled.and(ended)?;
+        self.unsettled = None;
+        Ok(())
     }
 
-    pub(super) fn begin(&self) -> Result<(), LedgerError> {
+    /// Begins to write: locks the ledger far away, where there is a head, and then the file. An event's commit lets go of the file alone, since the heads come after it.
+    pub(super) fn begin(&mut self) -> Result<(), LedgerError> {
+        if self.held.is_none() {
+            self.held = self.witness.lock(self.secret.ledger)?;
+        }
         let begun = self.connection.execute_batch("BEGIN IMMEDIATE");
-        begun.map_err(|error| self.gone().unwrap_or_else(|| self.explain(&error)))
+        begun.map_err(|error| {
+            self.held = None;
+            self.gone().unwrap_or_else(|| self.explain(&error))
+        })
     }
 
     /// Ends the transaction: for good where all went well, else without a trace.
@@ -559,6 +589,9 @@ impl Books {
             self.at(within);
         }
         let ended = self.connection.execute_batch(if result.is_ok() { "COMMIT" } else { "ROLLBACK" });
+        if result.is_err() || ended.is_err() {
+            self.held = None;
+        }
         match (result, ended) {
             (Ok(value), Ok(())) => {
                 self.at(Step::BeforeHead);
@@ -692,5 +725,24 @@ impl Ledger for Booking<'_> {
 
     fn failure(&self) -> Option<LedgerFailure> {
         self.failure.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What SQLite says of a clock that it cannot tell is nothing, which is no number.
+    #[test]
+    fn no_clock_stops_a_ledger() {
+        let connection = Connection::open_in_memory().unwrap();
+        let at = |clock: &str| -> i64 {
+            connection.query_row(&NOW.replace("'now'", "?1"), [clock], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(at("1970-01-01 00:00:01"), 1000);
+        assert_eq!(at("1969-12-31 23:59:59"), -1000);
+        for beyond in ["10000-01-01 00:00:00", "999999999999"] {
+            assert_eq!(crate::ledger::time_text(at(beyond)), "9999-12-31 23:59:59");
+        }
     }
 }

@@ -55,7 +55,10 @@ impl Books {
     }
 
     fn unreadable(&self, error: &rusqlite::Error) -> Fault {
-        Fault::file(format!("cannot be read: {}", self.explain(error)))
+        match self.explain(error) {
+            error if error.is_of_the_system() => Fault::unread(&error),
+            error => Fault::file(format!("cannot be read: {error}")),
+        }
     }
 
     /// The same, and that the chain leads through a head that was kept elsewhere: so nothing before it was changed,
@@ -67,8 +70,11 @@ impl Books {
     fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, Fault> {
         // Others may write meanwhile, and the heads with it: while this is open they cannot commit.
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.unreadable(&error))?;
+        self.check_there()?;
         let seen = self.replay(kept)?;
+        self.check_goes_on()?;
         self.check_heads(&seen)?;
+        self.witness.check_others(self.secret.ledger)?;
         drop(transaction);
         let accounts = accounts(&seen, &super::report::in_force(&seen.entries));
         let accounts = accounts.map_err(|error| Fault::file(format!("cannot be added up: {error}")))?;

@@ -2,23 +2,29 @@
 //!
 //! A file alone cannot know that it is gone, cut, or an older copy of itself. So the [`Head`] is kept beside it, in `whit.ledger.head`, and where the
 //! caller names a folder for that, also far away from it, under the ledger's own name. The file must go exactly as far as the head beside it says, and at
-//! least as far as the one far away.
+//! least as far as the one far away. A head far away names every path at which its ledger was ever seen, so that another ledger at one of them, or none, is
+//! an error too.
 //!
 //! # The order of writing
 //! Event n is committed to the ledger's main file and synchronised; then the heads say n; then the caller is told, and only then can anything be released. Whoever
 //! writes event n + 1 first sees to it that the heads say n. So after a crash at any moment the heads are right or one event behind, and
 //! of that event nobody was told. Everything else is an error: heads that are ahead (the file was cut or is an older copy), two or more behind (the head is an
 //! older copy), another hash, a byte that changed.
+//!
+//! # Copies of one ledger
+//! SQLite's lock is the file's, and two copies are two files. So whoever writes an event first [locks](Witness::lock) the ledger far away, by its own name, then the file, and lets go of the
+//! lock far away last, when the heads are written. In this order always, and never two such locks at once: nobody waits for somebody who waits for them.
 
 use super::chain::Head;
 use super::entry::Seen;
 use super::error::LedgerError;
 use super::format::{hex, unhex};
+use super::open::Opening;
 use std::cmp::Ordering;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a head's file begins.
 const TITLE: &str = "whit ledger head 1";
@@ -28,10 +34,14 @@ const SECTOR: usize = 512;
 /// Where heads are kept.
 #[derive(Debug, Clone)]
 pub(super) struct Witness {
-    /// The ledger's file, as the system knows it.
+    /// The ledger's file, as the system knows it: links are followed.
     ledger: PathBuf,
-    pub(super) beside: PathBuf,
+    /// Its path in heads far away; and that of the link by which it was reached, so that a link that goes is missed too.
+    names: Vec<String>,
+    beside: PathBuf,
     away: Option<PathBuf>,
+    /// How long to wait for others who write heads far away.
+    patience: Duration,
     /// Whether to wait for the disk.
     pub(super) synchronised: bool,
 }
@@ -41,8 +51,17 @@ pub(super) struct Witness {
 struct Mark {
     ledger: [u8; 16],
     head: Head,
-    /// Where the ledger is, for a head that is not beside it.
-    path: Option<String>,
+    /// Where the ledger was ever seen, for a head that is not beside it.
+    paths: Vec<String>,
+}
+
+/// What the file of a head holds.
+enum Kept {
+    /// There is no such file.
+    Nothing,
+    Head(Mark),
+    /// Something that is not as it was written.
+    Torn(Vec<u8>),
 }
 
 /// How heads stand to the file.
@@ -55,12 +74,12 @@ pub(super) enum Standing {
 
 impl Mark {
     fn to_text(&self) -> String {
-        let path = self.path.as_deref().unwrap_or_default();
+        let paths = self.paths.join("\n");
         let text = format!("{TITLE}\nledger {}\nat {}\n", hex(&self.ledger), self.head);
-        let check = blake3::hash(format!("{text}{path}").as_bytes());
+        let check = blake3::hash(format!("{text}{paths}").as_bytes());
         let text = format!("{text}check {}\n", hex(check.as_bytes()));
-        let path = if path.is_empty() { String::new() } else { format!("{path}\n") };
-        format!("{text:<width$}\n{path}", width = SECTOR - 1)
+        let paths = if paths.is_empty() { String::new() } else { format!("{paths}\n") };
+        format!("{text:<width$}\n{paths}", width = SECTOR - 1)
     }
 
     fn of_text(text: &str) -> Option<Self> {
@@ -70,35 +89,47 @@ impl Mark {
         }
         let ledger = unhex(lines.next()?.strip_prefix("ledger ")?)?.try_into().ok()?;
         let head = lines.next()?.strip_prefix("at ")?.parse().ok()?;
-        let path = text.get(SECTOR..)?.trim_end_matches('\n');
-        let mark = Self { ledger, head, path: Some(path.to_owned()).filter(|path| !path.is_empty()) };
+        let paths = text.get(SECTOR..)?.trim_end_matches('\n').split('\n');
+        let mark = Self { ledger, head, paths: paths.filter(|path| !path.is_empty()).map(str::to_owned).collect() };
         // The check and the filling too are as they were written, to the last byte.
         (mark.to_text() == text).then_some(mark)
     }
 
-    /// The head in a file; nothing where there is no file.
-    fn read(file: &Path, ledger: &Path) -> Result<Option<Self>, LedgerError> {
-        for attempt in 0.. {
+    /// What a file holds.
+    fn look(file: &Path) -> Result<Kept, LedgerError> {
+        let mut attempts = 20;
+        loop {
             let bytes = match std::fs::read(file) {
                 Ok(bytes) => bytes,
                 Err(why) if matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                    return Ok(None);
+                    return Ok(Kept::Nothing);
                 }
                 Err(why) => {
                     return Err(LedgerError::Head { path: file.to_owned(), why: why.to_string() });
                 }
             };
             if let Some(mark) = std::str::from_utf8(&bytes).ok().and_then(Self::of_text) {
-                return Ok(Some(mark));
+                return Ok(Kept::Head(mark));
             }
             // Another process may be writing it at this very moment.
-            if attempt == 20 {
-                break;
+            if attempts == 0 {
+                return Ok(Kept::Torn(bytes));
             }
+            attempts -= 1;
             std::thread::sleep(Duration::from_millis(2));
         }
-        let what = "it is not as it was written".to_owned();
-        Err(LedgerError::Unlike { path: ledger.to_owned(), witness: file.to_owned(), what })
+    }
+
+    /// The head in a file; nothing where there is no file.
+    fn read(file: &Path, ledger: &Path) -> Result<Option<Self>, LedgerError> {
+        match Self::look(file)? {
+            Kept::Nothing => Ok(None),
+            Kept::Head(mark) => Ok(Some(mark)),
+            Kept::Torn(_) => {
+                let what = "it is not as it was written".to_owned();
+                Err(LedgerError::Unlike { path: ledger.to_owned(), witness: file.to_owned(), what })
+            }
+        }
     }
 
     /// Writes it in place; where the file is not there, or has another size, as a whole beside it, which is then renamed: who reads it never finds a half.
@@ -123,57 +154,135 @@ impl Mark {
 
 impl Witness {
     /// For a ledger in this file, and with heads in a folder far away where there is one.
-    pub(super) fn new(ledger: &Path, away: Option<&Path>) -> Self {
-        let folder = ledger.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = ledger.file_name().unwrap_or_default();
-        let known = folder.canonicalize().map_or_else(|_| ledger.to_owned(), |folder| folder.join(name));
-        Self { ledger: known, beside: with_ending(ledger, "head"), away: away.map(Path::to_owned), synchronised: true }
+    pub(super) fn new(ledger: &Path, opening: &Opening) -> Result<Self, LedgerError> {
+        if let Some(folder) = opening.witness.as_ref().filter(|folder| !folder.is_absolute()) {
+            return Err(LedgerError::Relative(folder.clone()));
+        }
+        let named = in_folder(ledger);
+        let is_link = std::fs::symlink_metadata(ledger).is_ok_and(|about| about.is_symlink());
+        let known = match ledger.canonicalize() {
+            Ok(known) => known,
+            Err(_) if is_link => {
+                let target = std::fs::read_link(ledger).unwrap_or_default();
+                return Err(LedgerError::Link { path: ledger.to_owned(), target });
+            }
+            Err(_) => named.clone(),
+        };
+        // By whichever link it is reached, it has one head beside it.
+        let beside = with_ending(if is_link { known.as_path() } else { ledger }, "head");
+        let mut names = vec![text_of(&known), text_of(&named)];
+        names.dedup();
+        let (away, patience) = (opening.witness.clone(), opening.patience);
+        Ok(Self { ledger: known, names, beside, away, patience, synchronised: true })
     }
 
     fn away_of(&self, ledger: [u8; 16]) -> Option<PathBuf> {
         self.away.as_ref().map(|folder| folder.join(format!("{}.head", hex(&ledger))))
     }
 
-    fn path_text(&self) -> String {
-        self.ledger.to_string_lossy().replace('\n', " ")
+    /// Keeps everybody else from writing heads of this ledger far away, whichever copy of it they have, until what is returned is dropped.
+    pub(super) fn lock(&self, ledger: [u8; 16]) -> Result<Option<File>, LedgerError> {
+        let Some(folder) = &self.away else { return Ok(None) };
+        let file = folder.join(format!("{}.lock", hex(&ledger)));
+        let failed = |why: io::Error| LedgerError::Head { path: file.clone(), why: why.to_string() };
+        make_private_folder(folder).map_err(failed)?;
+        let since = Instant::now();
+        loop {
+            let open = private_file().write(true).truncate(false).open(&file).map_err(failed)?;
+            match open.try_lock() {
+                // Where it was removed meanwhile, others lock another one.
+                Ok(()) if stands_at(&open, &file) => return Ok(Some(open)),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(why)) => return Err(failed(why)),
+            }
+            if since.elapsed() > self.patience {
+                return Err(LedgerError::Locked { path: self.ledger.clone(), waited: self.patience });
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
-    /// Heads far away of ledgers that stood in this very file. One that cannot be read is an error, or left out.
-    fn earlier(&self, strict: bool) -> Result<Vec<(PathBuf, Mark)>, LedgerError> {
+    /// Heads far away that name this very file. One that is not as it was written has no mark; one that does not name this file concerns nobody here.
+    fn known(&self) -> Result<Vec<(PathBuf, Option<Mark>)>, LedgerError> {
         let Some(folder) = &self.away else { return Ok(Vec::new()) };
         let failed = |why: io::Error| LedgerError::Head { path: folder.clone(), why: why.to_string() };
         let files = match std::fs::read_dir(folder) {
             Ok(files) => files,
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(why) if matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(Vec::new());
+            }
             Err(why) => return Err(failed(why)),
         };
         let mut found = Vec::new();
         for file in files {
             let file = file.map_err(failed)?.path();
-            if file.extension().is_none_or(|ending| ending != "head") {
+            if file.extension().is_none_or(|ending| ending != "head") || file.is_dir() {
                 continue;
             }
-            let mark = Mark::read(&file, &self.ledger);
-            if let Some(mark) = if strict { mark? } else { mark.unwrap_or_default() }
-                && mark.path.as_deref() == Some(&self.path_text())
-            {
-                found.push((file, mark));
+            match Mark::look(&file)? {
+                Kept::Head(mark) if mark.paths.iter().any(|path| self.names.contains(path)) => {
+                    found.push((file, Some(mark)));
+                }
+                Kept::Torn(bytes) if self.names.iter().any(|name| holds(&bytes, name)) => found.push((file, None)),
+                Kept::Nothing | Kept::Head(_) | Kept::Torn(_) => {}
             }
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(found)
     }
 
+    /// A head that knows of a ledger in this file, if there is one.
+    pub(super) fn knows(&self) -> Option<PathBuf> {
+        if matches!(Mark::look(&self.beside), Ok(Kept::Head(_))) {
+            return Some(self.beside.clone());
+        }
+        self.known().ok()?.into_iter().map(|(file, _)| file).next()
+    }
+
     /// That nothing is known of a ledger in this file of which something would be forgotten: for one that is to be made.
     pub(super) fn check_none(&self) -> Result<(), LedgerError> {
-        let beside = Mark::read(&self.beside, &self.ledger)?.map(|mark| (self.beside.clone(), mark));
-        let mut known = self.earlier(true)?.into_iter().chain(beside);
-        match known.find(|(_, mark)| mark.head.events > 0) {
-            Some((witness, mark)) => {
-                Err(LedgerError::Gone { path: self.ledger.clone(), witness, events: mark.head.events })
+        let beside = match Mark::look(&self.beside)? {
+            Kept::Nothing => None,
+            Kept::Head(mark) => Some((self.beside.clone(), Some(mark))),
+            Kept::Torn(_) => Some((self.beside.clone(), None)),
+        };
+        for (witness, mark) in self.known()?.into_iter().chain(beside) {
+            let path = self.ledger.clone();
+            match mark {
+                None => return Err(LedgerError::Torn { path, witness }),
+                Some(mark) if mark.head.events > 0 => {
+                    return Err(LedgerError::Gone { path, witness, events: mark.head.events });
+                }
+                Some(_) => {}
             }
-            None => Ok(()),
         }
+        Ok(())
+    }
+
+    /// That no other ledger is known in this file of which something would be forgotten: for one that stands there.
+    pub(super) fn check_others(&self, ledger: [u8; 16]) -> Result<(), LedgerError> {
+        for (witness, mark) in self.others(ledger)? {
+            let path = self.ledger.clone();
+            match mark {
+                None => return Err(LedgerError::Torn { path, witness }),
+                Some(mark) if mark.head.events > 0 => {
+                    return Err(LedgerError::Foreign { path, witness, events: mark.head.events });
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Heads far away that name this file, and are of other ledgers.
+    fn others(&self, ledger: [u8; 16]) -> Result<Vec<(PathBuf, Option<Mark>)>, LedgerError> {
+        let own = self.away_of(ledger);
+        let is_other = |file: &Path, mark: Option<&Mark>| {
+            own.as_deref() != Some(file) && mark.is_none_or(|mark| mark.ledger != ledger)
+        };
+        let mut known = self.known()?;
+        known.retain(|(file, mark)| is_other(file, mark.as_ref()));
+        Ok(known)
     }
 
     /// How the heads stand to a chain that was walked. `at` gives the hash of an earlier event.
@@ -204,8 +313,8 @@ impl Witness {
             None => standing = Standing::Behind,
             Some(mark) if mark.ledger != ledger => return Err(other(&away)),
             Some(mark) if mark.head == seen.head => {
-                if mark.path.as_deref() != Some(&self.path_text()) {
-                    standing = Standing::Behind; // it was moved
+                if self.names.iter().any(|name| !mark.paths.contains(name)) {
+                    standing = Standing::Behind; // it was moved, or is a copy
                 }
             }
             Some(mark) => {
@@ -219,34 +328,68 @@ impl Witness {
         Ok(standing)
     }
 
-    /// Has all heads say how far the chain goes.
+    /// Has all heads say how far the chain goes. The caller holds the ledger's lock, and the one [far away](Self::lock).
     pub(super) fn write(&self, ledger: [u8; 16], head: Head) -> Result<(), LedgerError> {
         let failed = |path: &Path, why: &io::Error| LedgerError::Head { path: path.to_owned(), why: why.to_string() };
-        let mark = Mark { ledger, head, path: None };
+        let mark = Mark { ledger, head, paths: Vec::new() };
         mark.write(&self.beside, self.synchronised).map_err(|why| failed(&self.beside, &why))?;
         if let (Some(folder), Some(file)) = (&self.away, self.away_of(ledger)) {
             make_private_folder(folder).map_err(|why| failed(folder, &why))?;
-            let mark = Mark { path: Some(self.path_text()), ..mark };
+            // Where it was once seen it is missed, wherever else it is seen after that.
+            let mut paths = match Mark::look(&file) {
+                Ok(Kept::Head(kept)) if kept.ledger == ledger => kept.paths,
+                _ => Vec::new(),
+            };
+            let new: Vec<&String> = self.names.iter().filter(|name| !paths.contains(name)).collect();
+            paths.extend(new.into_iter().cloned());
+            let mark = Mark { ledger, head, paths };
             mark.write(&file, self.synchronised).map_err(|why| failed(&file, &why))?;
         }
         Ok(())
     }
 
-    /// Has all heads say how far the chain goes, and then forgets other ledgers that stood in this file: for an owner who has said why. One that is interrupted
-    /// leaves the old refusal, or heads that are right and some that are of no more use.
-    pub(super) fn replace(&self, ledger: [u8; 16], head: Head) -> Result<(), LedgerError> {
-        self.write(ledger, head)?;
-        let own = self.away_of(ledger);
-        // One that cannot be read stays: it may be another ledger's.
-        let mut others = self.earlier(false)?.into_iter().filter(|(file, _)| Some(file) != own.as_ref());
-        others.try_for_each(|(file, _)| remove(&file))
+    /// Has other ledgers not be missed in this file any more: for an owner who has said why. One that is interrupted leaves the old refusal. The caller does
+    /// not hold the lock far away.
+    pub(super) fn forget_others(&self, ledger: [u8; 16]) -> Result<(), LedgerError> {
+        self.others(ledger)?.into_iter().try_for_each(|(file, mark)| self.disown(&file, mark.as_ref()))
     }
 
     /// Forgets ledgers that stood in this file before, and of which nothing was ever asked.
     pub(super) fn forget(&self) -> Result<(), LedgerError> {
-        self.earlier(false)?.into_iter().try_for_each(|(file, _)| remove(&file))?;
+        self.known()?.into_iter().try_for_each(|(file, mark)| self.disown(&file, mark.as_ref()))?;
         remove(&self.beside)
     }
+
+    /// Has one head far away not name this file any more. One that names no other is of no more use.
+    fn disown(&self, file: &Path, mark: Option<&Mark>) -> Result<(), LedgerError> {
+        let failed = |why: io::Error| LedgerError::Head { path: file.to_owned(), why: why.to_string() };
+        let Some(mark) = mark else {
+            // Nobody can say what it knew. It is put aside, under a name that is no head's.
+            return std::fs::rename(file, with_ending(file, "torn")).map_err(failed);
+        };
+        // Whoever has that ledger elsewhere may be writing its head.
+        let _held = self.lock(mark.ledger)?;
+        let Kept::Head(mut mark) = Mark::look(file)? else { return Ok(()) };
+        mark.paths.retain(|path| !self.names.contains(path));
+        if mark.paths.is_empty() { remove(file) } else { mark.write(file, self.synchronised).map_err(failed) }
+    }
+}
+
+/// A path without links in its folder.
+fn in_folder(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default();
+    folder.canonicalize().map_or_else(|_| path.to_owned(), |folder| folder.join(name))
+}
+
+/// A path as heads have it: on one line.
+fn text_of(path: &Path) -> String {
+    path.to_string_lossy().replace('\n', " ")
+}
+
+/// Whether these bytes, which are of a head that is not as it was written, still name this path.
+fn holds(bytes: &[u8], path: &str) -> bool {
+    String::from_utf8_lossy(bytes).contains(path)
 }
 
 /// Removes a head, if it is there.
@@ -295,6 +438,20 @@ pub(super) fn file_at(path: &Path) -> Option<(u64, u64)> {
     }
 }
 
+/// Whether an open file is the one at this path.
+fn stands_at(open: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        open.metadata().is_ok_and(|about| file_at(path) == Some((about.dev(), about.ino())))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (open, path);
+        true
+    }
+}
+
 /// How a file is opened that nobody else may read: made where it is not there, with mode 0600.
 pub(super) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -326,9 +483,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_head_that_names_one_path_is_read_as_it_always_was() {
+        let head = Head::of(3, blake3::hash(b"y"));
+        let first = format!("{TITLE}\nledger {}\nat {head}\n", "07".repeat(16));
+        let check = blake3::hash(format!("{first}/a/whit.ledger").as_bytes());
+        let sector = format!("{first}check {}\n", hex(check.as_bytes()));
+        let mark = Mark::of_text(&format!("{sector:<511}\n/a/whit.ledger\n")).unwrap();
+        assert_eq!(mark, Mark { ledger: [7; 16], head, paths: vec!["/a/whit.ledger".to_owned()] });
+    }
+
+    #[test]
     fn a_head_is_read_back_and_no_byte_of_its_file_may_change() {
-        for path in [None, Some("/home/a b/whit.ledger".to_owned())] {
-            let mark = Mark { ledger: [7; 16], head: Head::of(12, blake3::hash(b"x")), path };
+        let (one, two) = ("/home/a b/whit.ledger".to_owned(), "/b".to_owned());
+        for paths in [Vec::new(), vec![one.clone()], vec![one, two]] {
+            let mark = Mark { ledger: [7; 16], head: Head::of(12, blake3::hash(b"x")), paths };
             let text = mark.to_text();
             assert_eq!(Mark::of_text(&text), Some(mark.clone()));
             assert!(text.len() >= SECTOR && text.as_bytes()[SECTOR - 1] == b'\n');

@@ -44,7 +44,7 @@ pub struct Estimate {
 /// # Tried by
 /// `no_unit_adds_more_than_the_bound_says`; the intervals by `intervals_hold_the_quantile_as_often_as_told`,
 /// `an_interval_is_as_wide_as_the_noise_on_its_own_rank_needs`,
-/// `beside_a_gap_that_ends_in_a_spike_intervals_hold_as_often_as_told`.
+/// `beside_a_gap_that_ends_in_a_spike_intervals_hold_as_often_as_told`, `at_the_ends_of_the_range_intervals_hold_as_often_as_told`.
 ///
 /// ```
 /// use whit_core::mechanism::quantile::Tree;

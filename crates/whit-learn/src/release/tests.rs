@@ -106,12 +106,42 @@ fn a_hash_of_the_data_is_neither_written_nor_kept() {
     let bytes = trained.to_file();
     let end = 8 + usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
     let header = String::from_utf8(bytes[8..end].to_vec()).unwrap();
-    let header = header.replace(&quoted(&new), &quoted(&old)).replace("whit model 2", "whit model 1");
+    let header = header.replace(&quoted(&new), &quoted(&old)).replace("whit model 3", "whit model 1");
+    let header = header.replace("\"checksum\"", "\"unread\"");
     assert!(header.contains("f00d"));
     let mut file = (header.len() as u64).to_le_bytes().to_vec();
     file.extend(header.into_bytes());
     file.extend(&bytes[end..]);
-    assert_eq!(Trained::of_file(&file).unwrap(), trained);
+    // An earlier format has no checksum, and that is known.
+    assert_eq!(Trained::of_file_checked(&file).unwrap(), (trained, false));
+}
+
+/// A flipped bit of a parameter made another model, of which nobody was told.
+#[test]
+fn a_model_that_is_not_as_it_was_written_is_refused() {
+    let trained = sample();
+    let bytes = trained.to_file();
+    assert_eq!(Trained::of_file_checked(&bytes).unwrap(), (trained, true));
+    let end = 8 + usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    assert!(end < bytes.len());
+    for at in 0..bytes.len() {
+        // All bits of the numbers, and one of each letter before them.
+        let bits: Vec<usize> = if at < end { vec![at % 8] } else { (0..8).collect() };
+        for bit in bits {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << bit;
+            let read = Trained::of_file(&changed);
+            assert!(read.is_err(), "bit {bit} of byte {at}");
+            if at >= end {
+                assert!(read.unwrap_err().to_string().contains("its checksum is another"));
+            }
+        }
+    }
+    // Nor does it pass by saying that it has none.
+    let header = String::from_utf8(bytes[8..end].to_vec()).unwrap();
+    let header = header.replace("\"checksum\"", "\"checksam\"");
+    let file = [&bytes[..8], header.as_bytes(), &bytes[end..]].concat();
+    assert!(Trained::of_file(&file).unwrap_err().to_string().contains("no checksum"));
 }
 
 #[test]

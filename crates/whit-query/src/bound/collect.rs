@@ -106,14 +106,14 @@ impl Collector {
     pub(crate) fn new(rules: Rules, schema: &Schema) -> Outcome<Self> {
         let (layout, seed) = (rules.layout, rules.seed);
         let columns = rules.addends.iter().filter_map(|addend| addend.column).max().map_or(0, |last| last + 1);
-        let distinct = matches!(rules.inner, Inner::Distinct { .. });
+        let inner = rules.inner != Inner::None;
         // Whatever may have to be chosen is chosen by who it is, in which element, group and value.
         let ranked = layout.user && rules.chooses();
         Ok(Self {
             users: Numbering::new(schema, 0..usize::from(layout.user), seed, ranked)?,
             elements: Numbering::new(schema, layout.elements(), seed ^ 1, ranked && layout.element)?,
             groups: Numbering::new(schema, layout.groups(), seed ^ 2, ranked && layout.keys > 0)?,
-            inners: Numbering::new(schema, layout.inners(), seed ^ 3, ranked && distinct)?,
+            inners: Numbering::new(schema, layout.inners(), seed ^ 3, ranked && inner)?,
             user: Vec::new(),
             element: Vec::new(),
             group: Vec::new(),
@@ -312,6 +312,12 @@ impl Collector {
         mix(mix(own, hash(&self.elements, leaf.element)), hash(&self.groups, leaf.group))
     }
 
+    /// What decides about a value in a group of a unit.
+    fn of_value(&self, own: u64, leaf: &Leaf) -> u64 {
+        let hash = self.inners.priorities.as_ref().map_or(0, |hashes| hashes[leaf.inner as usize]);
+        mix(self.of_group(own, leaf), hash)
+    }
+
     /// Leaves what a user may contribute.
     fn cut(&self, own: u64, leaves: &mut Vec<Leaf>, crowd: &mut Vec<u64>) {
         let Rules { elements_per_user, groups_per_unit, inner, .. } = &self.rules;
@@ -325,8 +331,8 @@ impl Collector {
             let priority = |leaf: &Leaf| self.of_group(own, leaf);
             thin(leaves, |leaf| leaf.element, |leaf| leaf.group, priority, most, crowd);
         }
-        if let (Inner::Distinct { most }, Some(hashes)) = (*inner, &self.inners.priorities) {
-            let priority = |leaf: &Leaf| mix(self.of_group(own, leaf), hashes[leaf.inner as usize]);
+        if let Inner::Distinct { most } = *inner {
+            let priority = |leaf: &Leaf| self.of_value(own, leaf);
             thin(leaves, |leaf| (leaf.element, leaf.group), |leaf| leaf.inner, priority, most, crowd);
             let child = |leaf: &Leaf| (leaf.group, leaf.inner);
             thin(leaves, |leaf| leaf.element, child, priority, self.rules.rows_in_all, crowd);
@@ -370,8 +376,8 @@ impl Collector {
     }
 
     /// Adds what is left of one unit, group by group.
-    fn add(&mut self, own: u64, unit: std::ops::Range<usize>, rows: &[u64], scratch: &Scratch) {
-        let Scratch { leaves, weights, .. } = scratch;
+    fn add(&mut self, own: u64, unit: std::ops::Range<usize>, rows: &[u64], scratch: &mut Scratch) {
+        let Scratch { leaves, weights, order, .. } = scratch;
         let together: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
         if let Some([_, most]) = self.rules.told {
             self.kept[1] += together.min(u128::from(most)) as i128;
@@ -403,6 +409,7 @@ impl Collector {
                                 rows[leaf.start as usize..leaf.end as usize].iter().map(of).sum()
                             }
                         };
+                        total = total.saturating_mul(addend.each); // rows in parts of one: never so many
                         if let Some(point) = scaled {
                             let whole = i128::from(total) * i128::from(weight) + point;
                             total = whole.div_euclid(i128::from(count)) as i64;
@@ -422,9 +429,25 @@ impl Collector {
                     let total: u128 = family.iter().map(count).sum();
                     let weight = weight.map_or(total, |&weight| u128::from(weight));
                     let in_all = u128::from(self.rules.rows_in_all).min(together);
-                    for leaf in family {
-                        // Rounded down, so that a unit's weights never add up to more than rows · each.
-                        let share = count(leaf) * u128::from(each) * weight * in_all / (total * together).max(1);
+                    // Rounded down, so that a unit's weights never add up to more than rows · each.
+                    let whole = u128::from(each) * weight * in_all / together.max(1);
+                    // Shared out so that nothing of that is lost, however many leaves there are: systematic sampling, as of groups.
+                    order.clear();
+                    order.extend(family.iter().map(|leaf| self.of_value(own, leaf)).zip(0..));
+                    let exact = whole % total == 0;
+                    if !exact {
+                        order.sort_unstable();
+                        if order.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+                            continue; // two leaves with one hash: their order would be the engine's
+                        }
+                    }
+                    let point = share_of(mix(self.of_group(own, &family[0]), 3), total as u64);
+                    let mut point = if exact { 0 } else { u128::from(point) };
+                    for &(_, place) in &*order {
+                        let leaf = &family[place];
+                        let next = point + count(leaf) * whole;
+                        let share = next / total - point / total;
+                        point = next;
                         let sum = self.weights.entry((leaf.group, leaf.inner)).or_insert(0);
                         *sum = sum.saturating_add(share as i64); // no more than 1,024 a row: never reached
                     }

@@ -23,7 +23,7 @@ fn schema(layout: Layout) -> SchemaRef {
 }
 
 fn rules(layout: Layout) -> Rules {
-    let addends = vec![Addend { column: Some(0), low: 0, high: 3 }];
+    let addends = vec![Addend { column: Some(0), each: 1, low: 0, high: 3 }];
     Rules {
         layout,
         elements_per_user: None,
@@ -147,7 +147,7 @@ fn groups_of_one_unit_share_the_rows_that_it_may_have_in_all() {
         let own = |(key, &count): (usize, &u64)| std::iter::repeat_n((1, 0, key as i64, 0, Some(1)), count as usize);
         let rows: Vec<Row> = counts.iter().enumerate().flat_map(own).collect();
         let mut limited = rules(BY_USER);
-        limited.addends = vec![Addend { column: None, low: 0, high: 1 << 20 }];
+        limited.addends = vec![Addend { column: None, each: 1, low: 0, high: 1 << 20 }];
         limited.rows_in_all = in_all;
         let sums = collect(&limited, &[&rows]);
         let (all, found) = (counts.iter().sum::<u64>(), table(&sums));
@@ -209,7 +209,10 @@ fn any_rules() -> impl Strategy<Value = Rules> {
         let (elements_per_user, groups, rows_per_group, rows_in_all) = caps;
         let layout = Layout { user: true, element, keys, inner: inner != Inner::None };
         let addends = match inner {
-            Inner::None => vec![Addend { column: Some(0), low: -2, high: 3 }, Addend { column: None, low: 0, high: 2 }],
+            Inner::None => vec![
+                Addend { column: Some(0), each: 1, low: -2, high: 3 },
+                Addend { column: None, each: 1, low: 0, high: 2 },
+            ],
             _ => Vec::new(),
         };
         let groups_per_unit = groups.filter(|_| keys > 0);
@@ -254,7 +257,7 @@ fn rows_that_stand_for_themselves_are_added_as_they_come() {
     let rows = [(0, 0, 10, 0, Some(2)), (0, 0, 10, 0, Some(3)), (0, 0, 11, 0, None), (0, 0, 11, 0, Some(1))];
     let schema = Arc::new(Schema::new(schema(layout).fields()[1..].to_vec()));
     let mut own = rules(layout);
-    own.addends.push(Addend { column: None, low: 0, high: 1 });
+    own.addends.push(Addend { column: None, each: 1, low: 0, high: 1 });
     let mut collector = Collector::new(own.clone(), &schema).unwrap();
     let whole = batch(&rows, layout);
     collector.push(&RecordBatch::try_new(Arc::clone(&schema), whole.columns()[1..].to_vec()).unwrap()).unwrap();
@@ -268,7 +271,7 @@ fn sums_that_leave_64_bits_are_clamped_and_never_fail() {
     let (layout, huge) = (Layout { user: false, element: false, keys: 1, inner: false }, i64::MAX - 5);
     let schema = Arc::new(Schema::new(schema(layout).fields()[1..].to_vec()));
     let mut wide = rules(layout);
-    wide.addends = vec![Addend { column: Some(0), low: -huge, high: huge }];
+    wide.addends = vec![Addend { column: Some(0), each: 1, low: -huge, high: huge }];
     let sum = |signs: &[i64]| {
         let rows: Vec<Row> = signs.iter().map(|sign| (0, 0, 10, 0, Some(sign * huge))).collect();
         let columns = batch(&rows, layout).columns()[1..].to_vec();
@@ -284,7 +287,7 @@ fn sums_that_leave_64_bits_are_clamped_and_never_fail() {
 
     let (layout, many) = (BY_USER, 8_i64);
     let mut wide = rules(layout);
-    wide.addends = vec![Addend { column: None, low: 0, high: i64::MAX }];
+    wide.addends = vec![Addend { column: None, each: 1, low: 0, high: i64::MAX }];
     let mut collector = Collector::new(wide, &super::tests::schema(layout)).unwrap();
     collector.sums = vec![vec![i64::MAX - 2]];
     collector.push(&batch(&(0..many).map(|user| (user, 0, 10, 0, None)).collect::<Vec<_>>(), layout)).unwrap();
@@ -331,8 +334,10 @@ fn a_unit_over_its_cap_counts_for_less_in_all_sums_alike() {
     let mut capped = rules(BY_USER);
     capped.rows_per_group = 10;
     // A sum, a count of what is there, and a count of rows.
-    capped.addends =
-        vec![Addend { column: Some(0), low: -10_000, high: 10_000 }, Addend { column: None, low: 0, high: 10 }];
+    capped.addends = vec![
+        Addend { column: Some(0), each: 1, low: -10_000, high: 10_000 },
+        Addend { column: None, each: 1, low: 0, high: 10 },
+    ];
     let value = |user: i64, row: i64| (user * 7 + row * 13) % 1000;
     let rows: Vec<Row> =
         (0..400).flat_map(|user| (0..30).map(move |row| (user, 0, 5, 0, Some(value(user, row))))).collect();
@@ -348,7 +353,7 @@ fn a_unit_over_its_cap_counts_for_less_in_all_sums_alike() {
 #[test]
 fn what_is_rounded_is_right_on_average() {
     let mut capped = rules(BY_USER);
-    (capped.rows_per_group, capped.addends) = (1, vec![Addend { column: Some(0), low: 0, high: 1 }]);
+    (capped.rows_per_group, capped.addends) = (1, vec![Addend { column: Some(0), each: 1, low: 0, high: 1 }]);
     let rows: Vec<Row> =
         (0..3000).flat_map(|user| (0..3).map(move |row| (user, 0, 5, 0, Some(i64::from(row == 0))))).collect();
     let kept = table(&collect(&capped, &[&rows]))[&vec![5]][0] as f64 / 3000.0;
@@ -381,7 +386,7 @@ proptest! {
         let mut limited = rules(if inner == 0 { BY_USER } else { WITHIN });
         (limited.rows_per_group, limited.rows_in_all) = (most, in_all);
         limited.inner = [Inner::None, Inner::Weights { each: 1 << 10 }, Inner::Distinct { most }][usize::from(inner)];
-        limited.addends = vec![Addend { column: None, low: 0, high: most as i64 }];
+        limited.addends = vec![Addend { column: None, each: 1, low: 0, high: most as i64 }];
         for user in 0..6 {
             let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();
             let mut counts = BTreeMap::<i64, BTreeMap<i64, i64>>::new();
@@ -409,7 +414,7 @@ proptest! {
     #[test]
     fn what_a_unit_keeps_stays_within_its_caps(rows in any_rows(), most in 1..6_u64) {
         let mut limited = rules(BY_USER);
-        (limited.groups_per_unit, limited.addends) = (Some(most), vec![Addend { column: None, low: 0, high: 100 }]);
+        (limited.groups_per_unit, limited.addends) = (Some(most), vec![Addend { column: None, each: 1, low: 0, high: 100 }]);
         for user in 0..6 {
             let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();
             let mut counts = BTreeMap::<Vec<i64>, Vec<i64>>::new();

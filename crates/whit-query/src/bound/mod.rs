@@ -84,6 +84,8 @@ pub(crate) enum Inner {
 pub(crate) struct Addend {
     /// Which of the columns after the inner value holds it; without one, each row adds one.
     pub(crate) column: Option<usize>,
+    /// Times so much, where it is of units.
+    pub(crate) each: i64,
     /// The least that one unit adds to one group.
     pub(crate) low: i64,
     /// The most.
@@ -118,7 +120,7 @@ impl Rules {
             || self.groups_per_unit.is_some()
             || self.rows_per_group < u64::MAX
             || self.rows_in_all < u64::MAX
-            || matches!(self.inner, Inner::Distinct { .. })
+            || self.inner != Inner::None
     }
 }
 

@@ -3,6 +3,7 @@
 use super::dictionary::{Dictionary, ItemList, elements_of, touch};
 use super::histogram::{BlockBound, Histogram, NoisyHistogram, Radius, Spread};
 use super::hitters::{Hitters, NoisyVector, PresenceBound};
+use super::norms::Clipping;
 use super::rows::{Gathered, HEAVIEST, Reading};
 use super::tokens::{Items, Tokens};
 use super::{Calibration, EstimateError, Touch};
@@ -173,7 +174,8 @@ struct Made<T> {
     statement: Statement,
 }
 
-/// A mechanism that reads its data only once it is paid for: even a reading that fails tells something.
+/// A mechanism that reads its data only once it is paid for: even a reading that fails tells something. Where files are not those of the fingerprint any more
+/// when all is read, nothing is released: it would be stored as an answer about other rows.
 struct Deferred<'a, M: Mechanism>
 where
     M::Exact: Sized,
@@ -194,7 +196,11 @@ where
     }
 
     fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<M::Noisy>, SanitiseError> {
-        let exact = (self.exact)().map_err(|error| SanitiseError::Engine(error.sentence))?;
+        let told = |QueryError { sentence, hint, .. }| match hint {
+            Some(hint) => SanitiseError::Engine(format!("{sentence}: {hint}")),
+            None => SanitiseError::Engine(sentence),
+        };
+        let exact = (self.exact)().map_err(told)?;
         self.mechanism.sanitise(&exact, entropy)
     }
 
@@ -336,18 +342,20 @@ pub fn hitters(
         bound.cap(),
         units(&declared.ladder),
     );
+    let (fingerprint, stamps) = tables.fingerprint_of(std::slice::from_ref(dataset), books)?;
     let asked = Question {
         dataset: dataset.clone(),
         analyst: analyst.to_owned(),
         meaning,
         text: format!("hitters of {dataset}.{item}"),
-        fingerprint: tables.fingerprint_of(std::slice::from_ref(dataset), books)?,
+        fingerprint,
         partition: tables.partition(dataset).map(str::to_owned),
     };
     let reading = declared.reading(item, &dictionary);
     reading.check(tables)?;
     let exact = || {
         let Gathered { tokens, .. } = reading.run(tables)?;
+        stamps.check()?;
         let pairs = tokens.into_iter().map(|token| (u64::from(token.user), token.item)).collect();
         Ok(bound.gather(pairs)?)
     };
@@ -479,18 +487,20 @@ pub fn histogram(
         question.radius,
         units(&declared.ladder),
     );
+    let (fingerprint, stamps) = tables.fingerprint_of(std::slice::from_ref(dataset), books)?;
     let asked = Question {
         dataset: dataset.clone(),
         analyst: analyst.to_owned(),
         meaning,
         text: format!("histogram of {dataset}.{item} in {}", partition.name()),
-        fingerprint: tables.fingerprint_of(std::slice::from_ref(dataset), books)?,
+        fingerprint,
         partition: Some(partition.hash().to_owned()),
     };
     let reading = Reading { weight, ..declared.reading(item, &dictionary) };
     reading.check(tables)?;
     let exact = || {
         let Gathered { tokens, marks } = reading.run(tables)?;
+        stamps.check()?;
         Ok(Tokens::gather(Arc::clone(&items), tokens, marks)?)
     };
     let instead =
@@ -542,36 +552,67 @@ fn describe(
         }
     }
     statement.mechanisms.push(words);
+    let clipping = mechanism.clipping(noisy);
     match question.radius {
         Radius::Given(_) => statement.notes.push(format!(
             "blocks longer than {} are scaled down to it, which makes their items too low; how many these are was not asked",
             short(noisy.radius)
         )),
         Radius::TwoStage { share, quantile } => statement.notes.push(format!(
-            "radius {} found privately, with {} % of the budget: about {} % of blocks are to be within it",
+            "radius {} found privately, with {} % of the budget, to have about {} % of blocks within it{}",
             short(noisy.radius),
             short(100.0 * share),
-            short(100.0 * quantile)
+            short(100.0 * quantile),
+            in_noise(clipping)
         )),
         Radius::Split { users, .. } => statement.notes.push(format!(
-            "radius {} found privately from {} % of the users, who are set aside: the sums are of the others, times {} to stand for all, and the intervals count that choice too",
+            "radius {} found privately from {} % of the users, who are set aside: the sums are of the others, times {} to stand for all, and the intervals count that choice too{}",
             short(noisy.radius),
             short(100.0 * users),
-            short(1.0 / (1.0 - users))
+            short(1.0 / (1.0 - users)),
+            in_noise(clipping)
         )),
     }
-    if let Some(clipping) = mechanism.clipping(noisy) {
-        statement.notes.push(format!(
-            "about {} % of blocks are longer than the radius, and about {} % of all length is cut off (estimated from noisy counts): so much the sums are too low, on the whole",
-            short(100.0 * clipping.blocks),
-            short(100.0 * clipping.length)
-        ));
+    if let Some(clipping) = clipping {
+        let whose = match question.radius {
+            Radius::Split { .. } => "of the users who were set aside, ",
+            Radius::Given(_) | Radius::TwoStage { .. } => "",
+        };
+        statement.notes.push(cut_off(clipping, whose));
     }
     if let Some(cap) = cap {
         statement
             .notes
             .push(format!("a user with more than {cap} full clusters is scaled down to the length of {cap}"));
     }
+}
+
+/// What to know of a radius that was found where there is hardly anything but noise.
+fn in_noise(clipping: Option<Clipping>) -> &'static str {
+    match clipping {
+        Some(clipping) if clipping.is_noise() => {
+            "; it was found mostly in noise, so it may be far too short or too long: give --radius by hand, or more ε"
+        }
+        _ => "",
+    }
+}
+
+/// How much the radius cuts off, as far as that can be told.
+fn cut_off(clipping: Clipping, whose: &str) -> String {
+    let (fewest, most) = (short(100.0 * clipping.blocks.0), short(100.0 * clipping.blocks.1));
+    if clipping.is_noise() {
+        return format!(
+            "how much is cut off cannot be told at this noise: {whose}between {fewest} and {most} % of blocks may be longer than the radius, and so much and more of all length may be missing"
+        );
+    }
+    let length = if clipping.length > 0.0 {
+        format!("at least {} % of all length is cut off", short(100.0 * clipping.length))
+    } else {
+        "how much of all length is cut off cannot be told at this noise".to_owned()
+    };
+    format!(
+        "{whose}between {fewest} and {most} % of blocks are longer than the radius, and {length} (by noisy counts): so much the sums are too low, on the whole"
+    )
 }
 
 /// What sums are divided by to make them shares.

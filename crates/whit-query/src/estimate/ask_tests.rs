@@ -386,3 +386,22 @@ fn calls_that_say_nothing_sensible_are_refused_and_cost_nothing() {
     assert!(tables.ask_reproducibly_without_privacy(&sql, &asking, &mut books, 1).is_err());
     assert!(!tables.ask(&sql, &asking, &mut books, "anna").unwrap().statement.stored);
 }
+
+/// 0 % was told where most was cut.
+#[test]
+fn a_radius_that_was_found_in_noise_says_so_and_not_that_nothing_is_cut() {
+    let noise = Clipping { blocks: (0.0, 0.9), length: 0.0 };
+    assert!(in_noise(Some(noise)).contains("mostly in noise") && in_noise(None).is_empty());
+    let told = cut_off(noise, "");
+    assert!(told.contains("cannot be told at this noise") && told.contains("between 0 and 90 % of blocks"), "{told}");
+    let clear = Clipping { blocks: (0.04, 0.06), length: 0.125 };
+    assert_eq!(in_noise(Some(clear)), "");
+    let told = cut_off(clear, "of the users who were set aside, ");
+    assert!(told.starts_with("of the users who were set aside, between 4 and 6 % of blocks are longer"), "{told}");
+    assert!(told.contains("at least 12.5 % of all length is cut off"), "{told}");
+    let unknown = cut_off(Clipping { length: 0.0, ..clear }, "");
+    assert!(
+        unknown.contains("how much of all length is cut off cannot be told") && !unknown.contains(" 0 %"),
+        "{unknown}"
+    );
+}

@@ -350,7 +350,9 @@ fn a_radius_is_found_from_noisy_lengths() {
         let noisy = released(&histogram, &tokens);
         assert!((5.0..8.0).contains(&noisy.radius), "{radius:?}: {}", noisy.radius);
         let clipping = histogram.clipping(&noisy).unwrap();
-        assert!((0.02..0.1).contains(&clipping.blocks) && clipping.length < 0.2, "{clipping:?}");
+        // 5 % are longer, and lose about an eighth of all length. Who is set aside may have a little more or less.
+        assert!(clipping.blocks.0 < 0.05 && 0.05 < clipping.blocks.1 && !clipping.is_noise(), "{clipping:?}");
+        assert!((0.03..0.16).contains(&clipping.length), "{clipping:?}");
         let exact = bound.gather(&tokens, noisy.radius, |mark| !histogram.is_aside(mark)).unwrap();
         let bars = histogram.bars(&noisy, Some(4), 0.999_999);
         for bar in &bars {

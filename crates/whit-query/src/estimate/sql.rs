@@ -58,6 +58,14 @@ impl Call {
         }
     }
 
+    /// Whether its intervals hold all at once.
+    pub(crate) fn holds_all_at_once(&self) -> bool {
+        match self {
+            Self::Hitters(question) => question.top.is_some(),
+            Self::Histogram(question) => question.top.is_some(),
+        }
+    }
+
     /// The columns of the table: what names an item, and how much there is of it.
     fn schema(&self) -> Schema {
         let text = |name: &str| Field::new(name, DataType::Utf8, true);

@@ -153,6 +153,28 @@ fn is_number(kind: &DataType) -> bool {
     kind.is_integer() || kind.is_floating()
 }
 
+/// Whether every number of one type is one of the other. A cast that may not succeed is no harmless step: the optimiser compares `CAST(x AS TINYINT) > 50` as
+/// `x > 50`, which is another question where x does not fit.
+fn is_wider(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Boolean, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    let bits = |kind: &DataType| match kind {
+        Boolean => Some(1),
+        Int8 | UInt8 => Some(8),
+        Int16 | UInt16 => Some(16),
+        Int32 | UInt32 => Some(32),
+        Int64 | UInt64 => Some(64),
+        _ => None,
+    };
+    match (bits(from), bits(to)) {
+        (Some(from_bits), Some(to_bits)) => {
+            let kept_sign = from.is_signed_integer() == to.is_signed_integer() || to.is_signed_integer();
+            to_bits > from_bits && kept_sign
+        }
+        (Some(from_bits), None) => *to == Float64 && from_bits <= 32 || *to == Float32 && from_bits <= 16,
+        _ => *from == Float32 && *to == Float64,
+    }
+}
+
 /// Functions that compare or choose, and fail on nothing. The first four are written out as CASE by the optimiser.
 const CHOICES: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
 
@@ -184,11 +206,11 @@ fn harmless(expr: &Expr, schema: &DFSchema) -> Outcome<bool> {
                 _ => false,
             }
         }
-        Expr::Negative(inner) => kind(inner).map(|kind| kind.is_signed_integer() || kind.is_floating())?,
+        // The least whole number is its own negative, so that `-x < -10` is not `x > 10`, for which the engine would take it.
+        Expr::Negative(inner) => kind(inner)?.is_floating(),
         Expr::TryCast(cast) => {
             let (from, to) = (kind(&cast.expr)?, cast.field.data_type());
-            let numbers = |kind: &DataType| is_number(kind) || kind == &DataType::Boolean;
-            from == *to || from.is_null() || numbers(&from) && is_number(to) || is_text(&from) && is_text(to)
+            from == *to || from.is_null() || is_wider(&from, to) || is_text(&from) && is_text(to)
         }
         Expr::Like(like) => {
             let constant = matches!(like.pattern.as_ref(), Expr::Literal(..));

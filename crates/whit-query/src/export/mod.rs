@@ -61,8 +61,9 @@ fn array(column: &Flat, sort: Sort, answer: &Answer) -> ArrayRef {
 }
 
 /// Writes the answer as a Parquet file, with its statement as JSON under the key [`STATEMENT`] in the file's metadata.
-/// Folders that lead to it are made.
+/// Folders that lead to it are made. What is no output of somebody's, such as a ledger, is not written over.
 pub fn write_parquet(answer: &Answer, path: &Path) -> Result<(), QueryError> {
+    crate::source::Inputs::default().check(path)?;
     let batch = to_record_batch(answer)?;
     let write = || -> Result<(), ParquetError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

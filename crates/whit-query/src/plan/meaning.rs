@@ -112,6 +112,7 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
     for (i, measure) in part.measures.iter().enumerate() {
         let kind = match &measure.what {
             What::Rows(value) => format!("rows {}", value.is_some()),
+            What::Parts(_) => "parts of rows".to_owned(),
             What::Users => "users".to_owned(),
             What::Sum { place, .. } => format!("sum {place:?}"),
             What::Distinct { most, .. } => format!("distinct {most}"),
@@ -161,7 +162,9 @@ fn value_of(what: &What) -> Option<&Expr> {
     match what {
         What::Rows(value) => value.as_ref(),
         What::Users => None,
-        What::Sum { value, .. } | What::Distinct { value, .. } | What::Tree { value, .. } => Some(value),
+        What::Parts(value) | What::Sum { value, .. } | What::Distinct { value, .. } | What::Tree { value, .. } => {
+            Some(value)
+        }
     }
 }
 

@@ -174,6 +174,9 @@ pub struct Measure {
 pub enum What {
     /// One, where the expression is there.
     Rows(Option<Expr>),
+    /// The same in parts of a row, 1,024 to one: where rows of a unit count for less, and some of them have no value, those that have one count for
+    /// fractions.
+    Parts(Expr),
     /// One for each user (or unit) with a row.
     Users,
     /// A value on a lattice.

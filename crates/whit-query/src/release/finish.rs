@@ -10,9 +10,9 @@ use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::engine::planning;
 use crate::error::QueryError;
 use crate::plan::{Part, Plan, Statistic, part_name, track};
-use crate::sanitise::Noise;
 use crate::sanitise::noise::Together;
 use crate::sanitise::statistic::Noisy;
+use crate::sanitise::{Noise, short};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray, StringViewArray,
 };
@@ -44,6 +44,8 @@ pub(super) struct Table<'a> {
     pub(super) after_caps: &'a [bool],
     /// The part and the noise of its measures, where the table is made of measures.
     pub(super) made_of: Option<(&'a Part, &'a [Noise])>,
+    /// Whether the intervals of a column hold all at once, and so also of rows that are picked by their values.
+    pub(super) all_at_once: bool,
     /// What was released.
     pub(super) released: &'a ReleasedPart,
 }
@@ -54,7 +56,8 @@ impl<'a> Table<'a> {
         let exact = part.statistics.iter().map(|statistic| matches!(statistic, Statistic::Exact(_))).collect();
         let kept = !noise.is_empty() && released.measures.len() == noise.len();
         let made_of = kept.then_some((part, noise));
-        Self { keys: part.keys.len(), output: &part.output, exact, after_caps: &part.after_caps, made_of, released }
+        let (keys, output, after_caps) = (part.keys.len(), &part.output, &part.after_caps);
+        Self { keys, output, exact, after_caps, made_of, all_at_once: false, released }
     }
 }
 
@@ -63,7 +66,7 @@ pub(super) fn answer(
     tables: &Tables,
     after: &LogicalPlan,
     parts: &[Table<'_>],
-    statement: Statement,
+    mut statement: Statement,
 ) -> Result<Answer, QueryError> {
     let batches = parts.iter().map(|part| table(part, part.released)).collect::<Result<Vec<_>, _>>()?;
     // One part whose rows can be followed to the end gets intervals; where tables are joined or added up, it does not.
@@ -112,7 +115,8 @@ pub(super) fn answer(
                 if let Some(statistic) = direct {
                     for (row, cells) in rows.iter_mut().enumerate() {
                         let cell = &part.released.cells[statistic][ids.value(row) as usize];
-                        (cells[place].low, cells[place].high) = (cell.low, cell.high);
+                        let kind = &part.output[part.keys + statistic].1;
+                        (cells[place].low, cells[place].high) = shown_ends(&cells[place].value, cell, kind);
                     }
                 }
                 direct.is_none() && columns[place].role == Role::Noisy && whole.column(i).data_type().is_numeric()
@@ -130,7 +134,89 @@ pub(super) fn answer(
             }
         }
     }
+    // Where rows cannot be followed there are no intervals to speak of.
+    if let ([part], true) = (parts, traced)
+        && !part.all_at_once
+        && picks(&after, part)
+    {
+        statement.notes.push(picked_by_noise(statement.confidence, Some(part.released.keys.len())));
+    }
     Ok(Answer { columns, rows, statement })
+}
+
+/// What intervals are worth where rows are picked by noisy values, of so many groups where that is known.
+fn picked_by_noise(confidence: f64, groups: Option<usize>) -> String {
+    // If each of so many is wrong so seldom, all hold at once; whichever are picked are among them.
+    let all = groups.filter(|&groups| groups > 1).map_or_else(String::new, |groups| {
+        let all = format!("{:.9}", 1.0 - (1.0 - confidence) / groups as f64);
+        let all = all.trim_end_matches('0');
+        format!("; with --confidence {all} all {groups} of a column would hold at once, the picked ones among them")
+    });
+    format!(
+        "rows are picked by noisy values (HAVING, WHERE, or ORDER BY with LIMIT), and so in part for their noise: the \
+         intervals of those that show hold less often than {} %; ask without picking, or for the most frequent items \
+         with `whit hitters --top`{all}",
+        short(100.0 * confidence)
+    )
+}
+
+/// What a plan's answer will say of rows that it picks by noisy values, if it does.
+pub(crate) fn picking(plan: &Plan, confidence: f64) -> Option<String> {
+    let [part] = plan.parts.as_slice() else { return None };
+    let released = ReleasedPart { keys: Vec::new(), cells: Vec::new(), measures: Vec::new(), found: Vec::new() };
+    let table = Table::of(part, &[], &released);
+    let after = carry(&plan.after)?;
+    picks(&after, &table).then(|| picked_by_noise(confidence, None))
+}
+
+/// Whether a plan leaves rows out by values that have noise: by a filter, or as those behind the first in such an order.
+fn picks(plan: &LogicalPlan, part: &Table<'_>) -> bool {
+    let own = match plan {
+        LogicalPlan::Filter(filter) => is_noisy(&filter.predicate, &filter.input, part),
+        LogicalPlan::Sort(sort) => sort.fetch.is_some() && is_ordered_by_noise(plan, part),
+        LogicalPlan::Limit(limit) => is_ordered_by_noise(&limit.input, part),
+        _ => false,
+    };
+    own || plan.inputs().first().is_some_and(|input| !is_placeholder(input) && picks(input, part))
+}
+
+/// Whether the rows of a plan stand in an order that noise has a part in.
+fn is_ordered_by_noise(plan: &LogicalPlan, part: &Table<'_>) -> bool {
+    match plan {
+        LogicalPlan::Sort(sort) => sort.expr.iter().any(|key| is_noisy(&key.expr, &sort.input, part)),
+        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Limit(_) | LogicalPlan::SubqueryAlias(_) => {
+            plan.inputs().first().is_some_and(|input| is_ordered_by_noise(input, part))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an expression over a plan's columns has noise in it, as far as they can be followed.
+fn is_noisy(expr: &Expr, input: &LogicalPlan, part: &Table<'_>) -> bool {
+    expr.column_refs().into_iter().any(|column| {
+        let place = input.schema().maybe_index_of_column(column);
+        place.and_then(|place| uses(input, place, part)).is_none_or(|used| role_of(&used, part) == Role::Noisy)
+    })
+}
+
+/// The ends of a cell's interval, beside the value as a column of this type shows it: whole where that is, and around
+/// it in any case. A whole truth stays inside, since rounding keeps the order of numbers.
+fn shown_ends(shown: &Value, cell: &Cell, kind: &DataType) -> (Option<f64>, Option<f64>) {
+    let whole = |end: f64| if kind.is_integer() { within_type(end, kind) } else { end };
+    let at = match shown {
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value).filter(|value| value.is_finite()),
+        Value::Null | Value::Bool(_) | Value::Text(_) => None,
+    };
+    let low = cell.low.map(whole).map(|end| at.map_or(end, |at| end.min(at)));
+    let high = cell.high.map(whole).map(|end| at.map_or(end, |at| end.max(at)));
+    (low, high)
+}
+
+/// The nearest number that a whole type has.
+fn within_type(value: f64, kind: &DataType) -> f64 {
+    let (low, high) = if kind.is_unsigned_integer() { (0.0, 18_446_744_073_709_549_568.0) } else { (-MOST, MOST) };
+    value.round().clamp(low, high)
 }
 
 fn table(part: &Table<'_>, released: &ReleasedPart) -> Result<RecordBatch, QueryError> {
@@ -161,8 +247,7 @@ fn array<'a>(values: impl Iterator<Item = &'a Value> + Clone, kind: &DataType) -
             Value::Int(value) => ScalarValue::Int64(Some((*value).max(least))).cast_to(kind),
             Value::Float(value) => {
                 // A sum may be larger than its type, and noise may take it below zero: that is no reason to fail.
-                let (low, high) = if least == 0 { (0.0, 18_446_744_073_709_549_568.0) } else { (-MOST, MOST) };
-                let value = if kind.is_integer() { value.round().clamp(low, high) } else { *value };
+                let value = if kind.is_integer() { within_type(*value, kind) } else { *value };
                 ScalarValue::Float64(Some(value)).cast_to(kind)
             }
             Value::Text(text) => ScalarValue::Utf8(Some(text.clone())).cast_to(kind),
@@ -456,13 +541,21 @@ struct Design {
     axes: Vec<Axis>,
     /// Axis by axis, how many steps 1 is worth; of a cell, 1: it is moved to the ends of its interval.
     reach: Vec<f64>,
+    /// Measures are moved by whole steps, and so are the points.
     points: Vec<Vec<f64>>,
-    /// From here on points stand in lines of `LINE` steps each.
+    /// Point by point, whether it belongs to what holds with the answer's confidence. Noise that is mostly 0 stays there;
+    /// it is moved to see its slope alone.
+    inside: Vec<bool>,
+    /// From here on points stand in lines, `ALONG` of them on each.
     first_line: usize,
 }
 
 /// Into so many steps a line through the box is divided.
 const LINE: usize = 24;
+/// So many points stand on it: the ends of its steps, and one more beside either end.
+const ALONG: usize = LINE + 3;
+/// What bends by no more than this share of its noise is straight, also if it seems to turn.
+const STRAIGHT: f64 = 0.05;
 
 impl Design {
     /// The design for these columns; nothing where there are none, or too many. Nor where something that is known by
@@ -491,13 +584,14 @@ impl Design {
         // All hold at once, however they hang together.
         let (wrong, many) = (1.0 - confidence, axes.len() as f64);
         let reach = |axis: &Axis| match (axis, part.made_of) {
-            // At least one step: how far an expression follows is to be seen also where the noise is mostly 0.
-            (Axis::Measure(i), Some((_, noise))) => noise[*i].reach(wrong / many).max(1.0),
+            (Axis::Measure(i), Some((_, noise))) => noise[*i].reach(wrong / many),
             // A cell is alone, and its interval is for the confidence of the answer.
             _ => 1.0,
         };
-        let reach = axes.iter().map(reach).collect();
-        let mut points = vec![vec![0.0; axes.len()]];
+        let within: Vec<f64> = axes.iter().map(reach).collect();
+        // At least one step: how far an expression follows is to be seen also where the noise is mostly 0.
+        let reach: Vec<f64> = within.iter().map(|reach| reach.max(1.0)).collect();
+        let mut points: Vec<Vec<f64>> = vec![vec![0.0; axes.len()]];
         for axis in 0..axes.len() {
             for to in [-1.0, -0.5, 0.5, 1.0] {
                 let mut point = vec![0.0; axes.len()];
@@ -516,13 +610,31 @@ impl Design {
         // One of two opposite corners stands for both. Of very many noises the axes have to do.
         lines.extend((0..1 << (axes.len() - 1)).filter(|_| (2..=4).contains(&axes.len())).map(corner));
         let first_line = points.len();
+        let inset = |(axis, reach): (&Axis, &f64)| match axis {
+            // Not beyond the next point, or the line would go back and forth.
+            Axis::Measure(_) => reach.recip().min(2.0 / LINE as f64),
+            Axis::Cell(_) => 1e-3,
+        };
+        let insets: Vec<f64> = axes.iter().zip(&reach).map(inset).collect();
         for line in &lines {
-            for step in 0..=LINE {
-                let to = 2.0 * step as f64 / LINE as f64 - 1.0;
-                points.push(line.iter().map(|end| to * end).collect());
+            let at = |to: f64| -> Vec<f64> { line.iter().map(|end| to * end).collect() };
+            // One step of the coarsest noise from either end: what turns in the last part of a line shows there.
+            let insets = line.iter().zip(&insets).filter(|(end, _)| **end != 0.0).map(|(_, inset)| *inset);
+            let near = 1.0 - insets.fold(0.0, f64::max);
+            points.extend([at(-1.0), at(-near)]);
+            points.extend((1..LINE).map(|step| at(2.0 * step as f64 / LINE as f64 - 1.0)));
+            points.extend([at(near), at(1.0)]);
+        }
+        for point in &mut points {
+            for ((axis, reach), to) in axes.iter().zip(&reach).zip(point) {
+                if matches!(axis, Axis::Measure(_)) {
+                    *to = (*to * reach).round() / reach;
+                }
             }
         }
-        Some(Self { axes, reach, points, first_line })
+        let held = |point: &Vec<f64>| point.iter().zip(&within).all(|(&to, &reach)| to == 0.0 || reach > 0.0);
+        let inside = points.iter().map(held).collect();
+        Some(Self { axes, reach, points, inside, first_line })
     }
 
     /// The table with all values moved to one point.
@@ -558,45 +670,58 @@ impl Design {
     /// much on either side as the value bends anywhere among the points. What bends more reaches from the least to the
     /// most that it comes to at the points of the box, in which each of m noises is with a chance of being out of 1/m
     /// of the answer's, so that all are with the answer's confidence; and where it turns along a line, by the largest
-    /// step of all lines beyond that, since it may turn between two points.
+    /// step of all lines beyond that, since it may turn between two points. Points stand on whole steps, so that a line
+    /// from corner to corner goes in a zigzag: what is less than one step of each noise is no turn there.
     ///
     /// Tried, not proved, in three ways. How much a value bends is seen in the box alone, and the noises of the sum are
-    /// in it with the answer's confidence and no more. What happens between the points is not seen. And of what
-    /// divides, a divisor that passes through 0 is found by a value that both rises and falls along an axis, and by no
+    /// in it with the answer's confidence and no more. What happens between the points is not seen. And of what has
+    /// poles, a divisor that passes through 0 is found by a value that both rises and falls along an axis, and by no
     /// other line: a quotient rises or falls all along an axis, but from corner to corner it may turn. So a pole that
     /// lies near a corner and meets no axis is found only if a point comes to no finite number.
-    fn interval(&self, values: &[f64], together: Option<&Together<'_>>, divides: bool) -> Option<(f64, f64)> {
-        if values.iter().any(|value| !value.is_finite()) {
+    fn interval(&self, values: &[f64], together: Option<&Together<'_>>, poles: bool) -> Option<(f64, f64)> {
+        let inside = || values.iter().zip(&self.inside).filter(|(_, inside)| **inside).map(|(value, _)| *value);
+        if inside().any(|value| !value.is_finite()) {
             return None;
         }
-        let (least, most) = values.iter().fold((values[0], values[0]), |(a, b), &value| (a.min(value), b.max(value)));
-        let at = |axis: usize| -> [f64; 5] {
-            let along = &values[1 + 4 * axis..5 + 4 * axis];
-            [along[0], along[1], values[0], along[2], along[3]]
-        };
+        let (least, most) = inside().fold((values[0], values[0]), |(a, b), value| (a.min(value), b.max(value)));
+        // The points −1 and 1 of an axis are the first and the last of its four.
+        let slope = |axis: usize| (values[4 + 4 * axis] - values[1 + 4 * axis]) / 2.0;
+        let slopes: Vec<f64> = (0..self.axes.len()).map(slope).collect();
+        let coefficients: Vec<f64> = slopes.iter().zip(&self.reach).map(|(slope, reach)| slope / reach).collect();
         let hair = 1e-9 * (most - least).abs();
-        let lines = || values[self.first_line..].chunks_exact(LINE + 1);
-        let turning = |along: &[f64]| {
+        let zigzag: f64 = coefficients.iter().map(|step| step.abs()).filter(|step| step.is_finite()).sum();
+        // Of a line along a noise that is mostly 0, only the middle is inside.
+        let lines: Vec<Vec<f64>> = values[self.first_line..]
+            .chunks_exact(ALONG)
+            .zip(self.inside[self.first_line..].chunks_exact(ALONG))
+            .map(|(along, inside)| {
+                along.iter().zip(inside).filter(|(_, inside)| **inside).map(|(value, _)| *value).collect()
+            })
+            .collect();
+        let turning = |(line, along): (usize, &Vec<f64>)| {
+            let hair = if line < self.axes.len() { hair } else { hair + zigzag };
             let steps = || along.windows(2).map(|pair| pair[1] - pair[0]);
             steps().any(|step| step > hair) && steps().any(|step| step < -hair)
         };
         // A quotient rises or falls all along an axis; from corner to corner it may turn.
-        if divides && lines().take(self.axes.len()).any(turning) {
+        if poles && lines.iter().enumerate().take(self.axes.len()).any(turning) {
             return None;
         }
-        let turns = lines().any(turning);
-        let between = lines().flat_map(|along| along.windows(2)).map(|pair| (pair[1] - pair[0]).abs());
+        let turns = lines.iter().enumerate().any(turning);
+        let between = lines.iter().flat_map(|along| along.windows(2)).map(|pair| (pair[1] - pair[0]).abs());
         let between = if turns { between.fold(0.0, f64::max) } else { 0.0 };
-        let slopes: Vec<f64> = (0..self.axes.len()).map(|axis| (at(axis)[4] - at(axis)[0]) / 2.0).collect();
-        let bent = self.points.iter().zip(values).map(|(point, value)| {
-            let straight: f64 = point.iter().zip(&slopes).map(|(to, slope)| to * slope).sum();
+        let bent = self.points.iter().zip(values).zip(&self.inside).filter(|(_, inside)| **inside);
+        let bent = bent.map(|((point, value), _)| {
+            // What a noise that stays at 0 would add is nothing, whatever its slope.
+            let moved = point.iter().zip(&slopes).filter(|(to, _)| **to != 0.0);
+            let straight: f64 = moved.map(|(to, slope)| to * slope).sum();
             (value - values[0] - straight).abs()
         });
         let bent = bent.fold(0.0, f64::max);
         if let Some(together) = together {
-            let coefficients: Vec<f64> = slopes.iter().zip(&self.reach).map(|(slope, reach)| slope / reach).collect();
-            let within = together.within(&coefficients) + bent;
-            if !turns && 2.0 * within < most - least {
+            let alone = together.within(&coefficients);
+            let within = alone + bent;
+            if (!turns || bent <= STRAIGHT * alone) && 2.0 * within < most - least {
                 return Some((values[0] - within, values[0] + within));
             }
         }
@@ -632,6 +757,10 @@ fn moved(
 ) -> Result<Option<Vec<Ends>>, QueryError> {
     let released = part.released;
     let groups = released.keys.len();
+    let leap = leap(after, column, part).unwrap_or(Leap::Pole);
+    if leap == Leap::Jump {
+        return Ok(None);
+    }
     let (Some(everything), Some(design)) = (all_rows(after), Design::new(part, used, confidence)) else {
         return Ok(None);
     };
@@ -656,25 +785,79 @@ fn moved(
         _ => None,
     });
     let together = noises.collect::<Option<Vec<_>>>().map(|noises| Together::new(noises, confidence));
-    let divides = divides(after);
-    Ok(Some(by_group.map(|values| design.interval(&values, together.as_ref(), divides)).collect()))
+    let poles = leap == Leap::Pole;
+    Ok(Some(by_group.map(|values| design.interval(&values, together.as_ref(), poles)).collect()))
 }
 
-/// Whether a plan divides by something, or calls a function that may have a pole.
-fn divides(plan: &LogicalPlan) -> bool {
-    let mut found = false;
-    let _ = plan.apply(|node| {
-        for expr in node.expressions() {
-            let _ = expr.apply(|expr| {
-                found |= match expr {
-                    Expr::BinaryExpr(binary) => matches!(binary.op, Operator::Divide | Operator::Modulo),
-                    Expr::ScalarFunction(function) => !matches!(function.name(), "abs" | "round" | "floor" | "ceil"),
-                    _ => false,
-                };
+/// How an expression of noisy values may leap where they move but little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Leap {
+    /// Not at all, or only upwards or only downwards, as rounding does.
+    None,
+    /// To infinity and back, where a divisor passes through 0; and whatever is not known to do less.
+    Pole,
+    /// Back and forth, as a remainder does: what lies between two points tells nothing of it.
+    Jump,
+}
+
+/// How one column of a plan may leap, by the expressions that it is made of alone, and so whatever the noise was; nothing where these
+/// cannot be followed.
+fn leap(plan: &LogicalPlan, column: usize, part: &Table<'_>) -> Option<Leap> {
+    match plan {
+        LogicalPlan::Projection(projection) if is_placeholder(&projection.input) => Some(Leap::None),
+        LogicalPlan::Projection(projection) => {
+            let expr = projection.expr.get(column)?;
+            let mut worst = Leap::None;
+            let _ = expr.apply(|node| {
+                worst = worst.max(own_leap(node, |inner| is_noisy(inner, &projection.input, part)));
                 Ok(TreeNodeRecursion::Continue)
             });
+            let inner: BTreeSet<&datafusion::common::Column> = expr.column_refs().into_iter().collect();
+            for inner in inner {
+                let place = projection.input.schema().maybe_index_of_column(inner)?;
+                worst = worst.max(leap(&projection.input, place, part)?);
+            }
+            Some(worst)
         }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    found
+        LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_) | LogicalPlan::SubqueryAlias(_) => {
+            leap(plan.inputs().first()?, column, part)
+        }
+        _ => None,
+    }
+}
+
+/// How a step of an expression may leap by itself.
+fn own_leap(expr: &Expr, is_noisy: impl Fn(&Expr) -> bool) -> Leap {
+    match expr {
+        Expr::BinaryExpr(binary) => match binary.op {
+            Operator::Divide if is_noisy(binary.right.as_ref()) => Leap::Pole,
+            Operator::Modulo | Operator::BitwiseAnd | Operator::BitwiseOr | Operator::BitwiseXor
+                if is_noisy(binary.left.as_ref()) || is_noisy(binary.right.as_ref()) =>
+            {
+                Leap::Jump
+            }
+            _ => Leap::None,
+        },
+        Expr::ScalarFunction(function) if function.args.iter().any(&is_noisy) => match function.name() {
+            "abs" | "round" | "floor" | "ceil" | "trunc" | "signum" | "sqrt" | "cbrt" | "exp" | "sin" | "cos"
+            | "atan" | "sinh" | "cosh" | "tanh" | "asinh" | "degrees" | "radians" | "greatest" | "least"
+            | "coalesce" => Leap::None,
+            "power" if function.args.get(1).is_some_and(is_whole_exponent) => Leap::None,
+            "gcd" | "lcm" => Leap::Jump,
+            _ => Leap::Pole,
+        },
+        _ => Leap::None,
+    }
+}
+
+/// Whether an exponent is a constant whole number from 0 on: such a power is a polynomial, which has no pole.
+fn is_whole_exponent(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(cast) => is_whole_exponent(&cast.expr),
+        Expr::TryCast(cast) => is_whole_exponent(&cast.expr),
+        Expr::Literal(value, _) => value.cast_to(&DataType::Float64).is_ok_and(
+            |value| matches!(value, ScalarValue::Float64(Some(power)) if power >= 0.0 && power.fract() == 0.0),
+        ),
+        _ => false,
+    }
 }

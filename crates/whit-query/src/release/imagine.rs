@@ -135,6 +135,7 @@ fn imagined(part: &Part, rows: f64, means: f64) -> Result<Option<Vec<Vec<i64>>>,
     for (i, measure) in part.measures.iter().enumerate() {
         measures.push(match &measure.what {
             What::Rows(_) | What::Users | What::Distinct { .. } => vec![rows.round() as i64],
+            What::Parts(_) => vec![rows.round() as i64 * WEIGHT],
             What::Sum { place: Place::Known(quantise), .. } => {
                 let share = if spreads(i) { 1.0 } else { means };
                 vec![(rows.round() * quantise.imagined(share)).round() as i64]
@@ -152,6 +153,32 @@ fn imagined(part: &Part, rows: f64, means: f64) -> Result<Option<Vec<Vec<i64>>>,
     Ok(Some(measures))
 }
 
+/// The range of a statistic that is read from a tree.
+fn range_of(part: &Part, statistic: &Statistic) -> Result<(f64, f64), QueryError> {
+    let tree = match statistic {
+        Statistic::Quantile { tree, .. } | Statistic::Least(tree) | Statistic::Largest(tree) => *tree,
+        _ => return Err(QueryError::failed("a range of what is read from no tree")),
+    };
+    match &part.measures[tree].what {
+        What::Tree { tree, .. } => Ok(tree_of(tree, &[])?.range()),
+        _ => Err(QueryError::failed("a quantile without its tree")),
+    }
+}
+
+/// An answer that leaves all of the range open tells nothing, wherever in it the value stands: it counts as off by as
+/// much as it may be, which is half of the range or more, and all of it for the least and the largest value. The
+/// middle, which is told then, would be right by chance, since made-up values lie evenly around it.
+fn counted(cell: Cell, statistic: &Statistic, truth: f64, (low, high): (f64, f64)) -> Cell {
+    if cell.low.is_some_and(|end| end > low) || cell.high.is_some_and(|end| end < high) {
+        return cell;
+    }
+    let off = match statistic {
+        Statistic::Quantile { .. } => (truth - low).max(high - truth),
+        _ => high - low,
+    };
+    Cell { value: Value::Float(truth + off), ..cell }
+}
+
 /// The made-up group as it is, and then as often as it is drawn.
 fn drawn(part: &Part, noise: &[Noise], made: &[Vec<i64>], confidence: f64) -> Result<ReleasedPart, QueryError> {
     let failed = |error: &dyn std::fmt::Display| QueryError::failed(error.to_string());
@@ -164,7 +191,7 @@ fn drawn(part: &Part, noise: &[Noise], made: &[Vec<i64>], confidence: f64) -> Re
     }
     let nothing = Ratio::new(1, 1 << 20).and_then(DiscreteLaplace::new).map_err(|error| failed(&error))?;
     let nothing = vec![Noise::Laplace(nothing); noise.len()]; // so little that it is always 0
-    let truth = Noisy::new(part, &nothing, made.to_vec(), &[], confidence);
+    let truth = Noisy::new(part, &nothing, made.to_vec(), &[], confidence).without_noise();
     let noisy = Noisy::new(part, noise, values, &[], confidence);
     let groups: Vec<usize> = (0..draws).collect();
     let mut cells = Vec::new();
@@ -177,7 +204,12 @@ fn drawn(part: &Part, noise: &[Noise], made: &[Vec<i64>], confidence: f64) -> Re
                 (Some(truth), Some(noisy)) => {
                     truth.into_iter().chain(noisy).map(|value| Cell { value, low: None, high: None }).collect()
                 }
-                _ => [truth.cells(statistic, &[0])?, noisy.cells(statistic, &groups)?].concat(),
+                _ => {
+                    let (mut cells, noisy) = (truth.cells(statistic, &[0])?, noisy.cells(statistic, &groups)?);
+                    let (truth, range) = (cells.first().map_or(f64::NAN, number_of), range_of(part, statistic)?);
+                    cells.extend(noisy.into_iter().map(|cell| counted(cell, statistic, truth, range)));
+                    cells
+                }
             },
         });
     }

@@ -19,13 +19,13 @@ use crate::evaluate::attempt::quietly;
 use crate::evaluate::{guarded, samples};
 use crate::plan::{Asking, Groups, Plan, meaning, track};
 use crate::sanitise::{Calibrated, calibrate, is_private};
-use crate::source::{FileHashes, Tuning, Warehouse, runtime};
+use crate::source::{FileHashes, Stamps, Tuning, Warehouse, runtime};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use run::Run;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use stored::{Released, ReleasedPart};
 use tokio::runtime::Runtime;
@@ -45,8 +45,10 @@ pub struct Tables {
     scans: BTreeMap<String, LogicalPlan>,
     /// The hash of each data set's partition file.
     partitions: BTreeMap<String, String>,
-    /// Which data sets questions found to be others than the ledger had seen.
-    changed: Mutex<BTreeSet<String>>,
+    /// Which data sets questions found to be others than the ledger had noted, and their fingerprints now.
+    changed: Mutex<BTreeMap<String, String>>,
+    /// Where the declaration stands, where it was read from a file.
+    config: Option<PathBuf>,
 }
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
@@ -86,7 +88,7 @@ impl Tables {
         })?;
         let declaration = Declaration::parse(&text)?;
         let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Self::of(declaration, folder, tuning)
+        Ok(Self { config: Some(config.to_owned()), ..Self::of(declaration, folder, tuning)? })
     }
 
     /// Opens the data sets of a declaration that stands in `folder`.
@@ -100,6 +102,7 @@ impl Tables {
             scans: BTreeMap::new(),
             partitions: BTreeMap::new(),
             changed: Mutex::default(),
+            config: None,
         };
         let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
         for name in names {
@@ -120,9 +123,15 @@ impl Tables {
         &self.warehouse
     }
 
-    /// The data sets that were others, when they were last asked about, than the ledger last saw; each is told once. For the owner of the data and the
-    /// operator's log: nobody else should learn that.
-    pub fn take_changed(&self) -> Vec<String> {
+    /// The file of the declaration, where it was read from one.
+    pub fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+
+    /// The data sets that were others, when they were last asked about, than the ledger has noted, and their fingerprints. For the owner of the data and the
+    /// operator's log: nobody else should learn that. Whoever has told the owner has the ledger note it ([`Books::note_source`]); until then it is found
+    /// again with each question, so that a log which cannot be written loses nothing.
+    pub fn take_changed(&self) -> Vec<(String, String)> {
         let mut changed = self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         std::mem::take(&mut *changed).into_iter().collect()
     }
@@ -357,7 +366,7 @@ impl Tables {
         }
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
-        let fingerprint = self.fingerprint(&plan, books)?;
+        let (fingerprint, stamps) = self.fingerprint(&plan, books)?;
         let meaning = format!(
             "{}confidence {confidence}\nε {epsilon:?} δ {delta:?} seed {seed:?}\n",
             meaning::of(&plan, self.warehouse.context())?
@@ -383,7 +392,7 @@ impl Tables {
         } else {
             // Which of its own a unit beyond a cap keeps follows from this, so nobody may foresee it.
             let choice = seed.map_or_else(|| Os.bits(64), |seed| Replay::new(!seed).bits(64));
-            let run = Run::new(self, &plan, Some(&calibrated), confidence, choice);
+            let run = Run::new(self, &plan, Some(&calibrated), confidence, choice).of_files(&stamps);
             let budgets = self.budgets(&plan.dataset)?;
             prices = Some(Statement::prices(&calibrated.charge, delta));
             let mut booking = books.booking(question.clone(), &budgets);
@@ -464,8 +473,9 @@ impl Tables {
             released.keys.push(row.into_iter().map(|cell| cell.value).collect());
         }
         let (exact, caps) = (vec![false], [columns[keys].after_caps]);
+        let (after_caps, all_at_once) = (&caps, call.holds_all_at_once());
         let table =
-            finish::Table { keys, output: &output, exact, after_caps: &caps, made_of: None, released: &released };
+            finish::Table { keys, output: &output, exact, after_caps, made_of: None, all_at_once, released: &released };
         finish::answer(self, after, &[table], statement)
     }
 
@@ -488,26 +498,30 @@ impl Tables {
     }
 
     /// The fingerprint of all data sets that a plan reads.
-    fn fingerprint(&self, plan: &Plan, books: &mut Books) -> Result<String, QueryError> {
+    fn fingerprint(&self, plan: &Plan, books: &mut Books) -> Result<(String, Stamps), QueryError> {
         let mut names: Vec<String> = plan.parts.iter().flat_map(|part| outline::tables_of(&part.rows)).collect();
         names.sort();
         names.dedup();
         self.fingerprint_of(&names, books)
     }
 
-    /// The fingerprint of these data sets, which stand in order. Which of them changed is noted, one by one and so whatever else was joined, for the owner
-    /// only: it tells of the data.
-    pub(crate) fn fingerprint_of(&self, names: &[String], books: &mut Books) -> Result<String, QueryError> {
-        let mut whole = blake3::Hasher::new();
+    /// The fingerprint of these data sets, which stand in order, and what their files were then. Which of them changed is found one by one and so whatever else
+    /// was joined, for the owner only: it tells of the data. The ledger notes a change after the owner was told, and not before.
+    pub(crate) fn fingerprint_of(&self, names: &[String], books: &mut Books) -> Result<(String, Stamps), QueryError> {
+        let (mut whole, mut stamps) = (blake3::Hasher::new(), Stamps::default());
         for name in names {
-            let own = self.own_fingerprint(name, books)?;
-            if books.note_source(name, &own).map_err(of_ledger)? {
-                self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(name.clone());
+            let (own, files) = self.warehouse.source(name)?.stamped(&mut Remembered { books: &mut *books })?;
+            stamps.append(files);
+            if books.source_changed(name, &own).map_err(of_ledger)? {
+                let mut changed = self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                changed.insert(name.clone(), own.clone());
+            } else {
+                books.note_source(name, &own).map_err(of_ledger)?;
             }
             whole.update(name.as_bytes());
             whole.update(own.as_bytes());
         }
-        Ok(whole.finalize().to_hex().to_string())
+        Ok((whole.finalize().to_hex().to_string(), stamps))
     }
 
     /// The fingerprint of one data set; nothing is noted.
@@ -526,7 +540,7 @@ impl Tables {
                 return Ok(None);
             }
         }
-        self.fingerprint_of(names, books).map(Some)
+        self.fingerprint_of(names, books).map(|(fingerprint, _)| Some(fingerprint))
     }
 
     /// The exact, bounded integers that noise would be added to. Never for people: tests compare them between neighbours.
@@ -635,14 +649,13 @@ struct Remembered<'a> {
 }
 
 impl FileHashes for Remembered<'_> {
-    fn recall(&self, path: &str, size: u64, modified_ns: i128) -> Option<String> {
-        self.books.recall_file(path, size, i64::try_from(modified_ns).ok()?).ok().flatten()
+    fn recall(&self, path: &str, size: u64, stamp: i64) -> Option<String> {
+        // Earlier versions kept the time of change here: such rows do not fit, and their files are read again.
+        self.books.recall_file(path, size, stamp).ok().flatten()
     }
 
-    fn remember(&mut self, path: &str, size: u64, modified_ns: i128, hash: &str) {
-        if let Ok(modified) = i64::try_from(modified_ns) {
-            // A hash that is not remembered is made again: nothing is lost.
-            let _ = self.books.remember_file(path, size, modified, hash);
-        }
+    fn remember(&mut self, path: &str, size: u64, stamp: i64, hash: &str) {
+        // A hash that is not remembered is made again: nothing is lost.
+        let _ = self.books.remember_file(path, size, stamp, hash);
     }
 }

@@ -10,6 +10,7 @@ use crate::error::QueryError;
 use crate::plan::{Grain, Kept, Part, Plan, Statistic, What};
 use crate::sanitise::Calibrated;
 use crate::sanitise::statistic::{Noisy, step_of};
+use crate::source::Stamps;
 use whit_core::mechanism::range::Bins;
 use whit_core::mechanism::{Mechanism, SanitiseError};
 use whit_core::{Accuracy, Cost, Rung, Sealed};
@@ -38,6 +39,8 @@ pub(super) struct Run<'a> {
     noise: Option<&'a Calibrated>,
     confidence: f64,
     seed: u64,
+    /// What the files were when they were fingerprinted.
+    stamps: Option<&'a Stamps>,
 }
 
 /// A task of the engine that ended early. The words of a panic may hold values of a row, so only its kind is told.
@@ -46,7 +49,8 @@ fn unfinished(error: &tokio::task::JoinError) -> String {
     format!("the engine {kind}")
 }
 
-/// How much caps left out, of noisy numbers of rows before and after them, each off by no more than its error.
+/// How much caps left out, of noisy numbers of rows before and after them, each off by no more than its error. Of one unit no more than
+/// so many rows were counted before them, so this is a lower bound, and its lower end is what can be told.
 fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &Kept, unit: &str) -> String {
     let Kept { caps, most: [counted, _], .. } = kept;
     let (before, after) = (before as f64, after as f64);
@@ -56,16 +60,18 @@ fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &K
     // Both numbers within their errors, the worst of either: no ratio is linearised.
     let share = |after: f64, before: f64| (1.0 - after / before).clamp(0.0, 1.0);
     let (least, most) = (share(after + of_after, before - of_before), share(after - of_after, before + of_before));
-    let percent = |share: f64| format!("{:.*}", usize::from(most - least < 0.01), 100.0 * share);
-    let counted = format!("counting no more than {counted} rows of one {unit}, so it may be more");
-    if least == 0.0 {
-        return format!("no more than about {} % of rows were left out by {caps}, {counted}", percent(most));
+    // Rounded down: it is a lower bound in words, too.
+    let digits = if most - least < 0.01 { 10.0 } else { 1.0 };
+    let percent = (digits * 100.0 * least).floor() / digits;
+    if percent == 0.0 {
+        return format!(
+            "how many rows were left out by {caps} cannot be told: the noise hides them, or they are of a {unit} with more than \
+             {counted} rows, who counts for no more"
+        );
     }
-    let about = percent(share(after, before));
     format!(
-        "about {about} % of rows were left out by {caps} (between {} and {} %), {counted}",
-        percent(least),
-        percent(most)
+        "at least about {percent} % of rows were left out by {caps}; it may be far more, since no more than {counted} rows of one \
+         {unit} were counted"
     )
 }
 
@@ -78,6 +84,12 @@ fn engine(error: QueryError) -> SanitiseError {
     SanitiseError::Engine(error.sentence)
 }
 
+/// The same with the next step.
+fn changed(error: QueryError) -> SanitiseError {
+    let hint = error.hint.unwrap_or_default();
+    SanitiseError::Engine(format!("{}: {hint}", error.sentence))
+}
+
 impl<'a> Run<'a> {
     pub(super) fn new(
         tables: &'a Tables,
@@ -86,7 +98,12 @@ impl<'a> Run<'a> {
         confidence: f64,
         seed: u64,
     ) -> Self {
-        Self { tables, plan, noise, confidence, seed }
+        Self { tables, plan, noise, confidence, seed, stamps: None }
+    }
+
+    /// The same, of these files only: where another came in the place of one, nothing is released.
+    pub(super) fn of_files(self, stamps: &'a Stamps) -> Self {
+        Self { stamps: Some(stamps), ..self }
     }
 
     fn sums(&self, part: &Part, pass: Pass, found: &[(f64, f64)]) -> Result<Sums, SanitiseError> {
@@ -106,7 +123,7 @@ impl<'a> Run<'a> {
         let mut column = 0;
         for (i, measure) in part.measures.iter().enumerate() {
             match &measure.what {
-                What::Rows(_) | What::Sum { .. } => {
+                What::Rows(_) | What::Parts(_) | What::Sum { .. } => {
                     measures.push(std::mem::take(&mut aligned[column]));
                     column += 1;
                 }
@@ -237,7 +254,10 @@ impl Mechanism for Run<'_> {
     }
 
     fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<Released>, SanitiseError> {
-        self.everything(entropy).map(Sealed::new)
+        let released = self.everything(entropy)?;
+        // After all rows were read: what was read of another file must not be stored as an answer about this one.
+        self.stamps.map_or(Ok(()), Stamps::check).map_err(changed)?;
+        Ok(Sealed::new(released))
     }
 
     fn accuracy(&self, confidence: f64) -> Accuracy {
@@ -249,6 +269,23 @@ impl Mechanism for Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One user with 5,000 of 5,400 rows, of which 480 were counted: 92.6 % are left out, and no upper end below that is told.
+    #[test]
+    fn what_caps_left_out_is_told_as_a_lower_bound() {
+        let kept = Kept { most: [480, 30], moved: [Vec::new(), Vec::new()], caps: "`rows = 30`".to_owned() };
+        let told = left_out([880, 430], [40.0, 10.0], &kept, "user");
+        assert!(
+            told.starts_with("at least about 47 % of rows were left out by `rows = 30`; it may be far more"),
+            "{told}"
+        );
+        assert!(!told.contains("between"), "{told}");
+        // Two rows less, of errors of 40 and 10: no number, and none that reads like an upper bound.
+        let told = left_out([840, 838], [40.0, 10.0], &kept, "user");
+        assert!(told.contains("left out by `rows = 30` cannot be told") && !told.contains('%'), "{told}");
+        let told = left_out([50, 50], [40.0, 10.0], &kept, "user");
+        assert!(told.contains("cannot be told: there are too few for the noise"), "{told}");
+    }
 
     #[test]
     fn an_end_that_is_nothing_beside_the_other_is_told_as_zero() {

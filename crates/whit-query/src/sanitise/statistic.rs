@@ -26,6 +26,8 @@ pub(crate) struct Noisy<'a> {
     confidence: f64,
     /// Measure by measure, how far noise takes a number with this confidence, in steps.
     within: Vec<f64>,
+    /// Whether the values are exact, and trees are read so.
+    exact: bool,
 }
 
 /// A cell with an interval around its value.
@@ -42,7 +44,12 @@ impl<'a> Noisy<'a> {
         confidence: f64,
     ) -> Self {
         let within = noise.iter().map(|noise| noise.within(confidence)).collect();
-        Self { part, noise, values, found, confidence, within }
+        Self { part, noise, values, found, confidence, within, exact: false }
+    }
+
+    /// The same of values to which no noise was added: trees hide nothing then.
+    pub(crate) fn without_noise(self) -> Self {
+        Self { exact: true, ..self }
     }
 
     /// All cells of one statistic, one a group.
@@ -113,12 +120,20 @@ impl<'a> Noisy<'a> {
     }
 
     fn count(&self, i: usize, group: usize) -> Cell {
-        let count = self.values[i][group];
-        around(Value::Int(count), count as f64, self.within[i])
+        let (count, step) = (self.values[i][group], step_of(self.part, i, self.found));
+        let (at, within) = (count as f64 * step, self.within[i] * step);
+        let whole = at.round();
+        // A count is told as a whole number, and lies in its own interval.
+        Cell {
+            value: Value::Int(whole as i64),
+            low: Some((at - within).min(whole)),
+            high: Some((at + within).max(whole)),
+        }
     }
 
     fn mean(&self, sum: usize, count: usize, confidence: f64) -> Result<Mean<'_>, QueryError> {
-        Ok(Mean::new(self.quantise(sum)?, &self.noise[sum], &self.noise[count], confidence))
+        let unit = step_of(self.part, count, self.found);
+        Ok(Mean::new(self.quantise(sum)?, &self.noise[sum], (&self.noise[count], unit), confidence))
     }
 
     fn spread(
@@ -130,14 +145,14 @@ impl<'a> Noisy<'a> {
     ) -> Result<Spread<'_>, QueryError> {
         let places = (self.quantise(sum)?, self.quantise(squares)?);
         let noises = [sum, squares, count].map(|i| &self.noise[i]);
-        Ok(Spread::new(places, noises, self.confidence, (sample, root)))
+        Ok(Spread::new(places, noises, step_of(self.part, count, self.found), self.confidence, (sample, root)))
     }
 
     fn ordered(&self, statistic: &Statistic, i: usize, tree: &Tree, group: usize) -> Result<Cell, QueryError> {
         let nodes = tree.nodes();
         let block = &self.values[i][group * nodes..(group + 1) * nodes];
-        let ranks =
-            tree.read(block, self.noise[i].deviation()).map_err(|error| QueryError::failed(error.to_string()))?;
+        let deviation = if self.exact { 0.0 } else { self.noise[i].deviation() };
+        let ranks = tree.read(block, deviation).map_err(|error| QueryError::failed(error.to_string()))?;
         let estimate = match statistic {
             Statistic::Least(_) => ranks.smallest(self.confidence),
             Statistic::Largest(_) => ranks.largest(self.confidence),
@@ -153,13 +168,20 @@ struct Mean<'a> {
     quantise: Quantise,
     /// The noise of the sum and that of the count.
     together: Together<'a>,
+    /// How many rows one step of the count is.
+    unit: f64,
+    /// How far noise takes the count, in rows.
     of_count: f64,
 }
 
 impl<'a> Mean<'a> {
-    fn new(quantise: Quantise, of_sum: &'a Noise, of_count: &'a Noise, confidence: f64) -> Self {
+    fn new(quantise: Quantise, of_sum: &'a Noise, (of_count, unit): (&'a Noise, f64), confidence: f64) -> Self {
         let together = Together::new(vec![of_sum, of_count], confidence);
-        Self { quantise, together, of_count: of_count.within(confidence) }
+        Self { quantise, together, unit, of_count: of_count.within(confidence) * unit }
+    }
+
+    fn rows(&self, count: i64) -> f64 {
+        count as f64 * self.unit
     }
 
     fn cell(&self, sum: i64, count: i64) -> Cell {
@@ -173,12 +195,13 @@ impl<'a> Mean<'a> {
     /// The best guess; the middle of the bounds where there seem to be no rows.
     fn at(&self, sum: i64, count: i64) -> f64 {
         let (low, high) = self.quantise.bounds();
-        let at = if count >= 1 { self.quantise.centre() + self.offset(sum, count) } else { f64::midpoint(low, high) };
+        let some = self.rows(count) >= 1.0;
+        let at = if some { self.quantise.centre() + self.offset(sum, count) } else { f64::midpoint(low, high) };
         at.clamp(low, high)
     }
 
     fn offset(&self, sum: i64, count: i64) -> f64 {
-        sum as f64 * self.quantise.step() / count as f64
+        sum as f64 * self.quantise.step() / self.rows(count)
     }
 
     /// The distances from the centre that are not ruled out: if r is the true one, `total − r·n` is the noise of the sum less r times that
@@ -186,8 +209,8 @@ impl<'a> Mean<'a> {
     fn offsets(&self, sum: i64, count: i64) -> (f64, f64) {
         let (low, high) = self.quantise.bounds();
         let (least, most) = (low - self.quantise.centre(), high - self.quantise.centre());
-        let (total, n, step) = (sum as f64 * self.quantise.step(), count as f64, self.quantise.step());
-        let reach = |r: f64| self.together.within(&[step, r]);
+        let (total, n, step) = (sum as f64 * self.quantise.step(), self.rows(count), self.quantise.step());
+        let reach = |r: f64| self.together.within(&[step, r * self.unit]);
         let holds = |r: f64| (total - r * n).abs() <= reach(r);
         let guess = if n >= 1.0 { (total / n).clamp(least, most) } else { f64::midpoint(least, most) };
         let (mut first, mut last) = (guess, guess);
@@ -246,15 +269,16 @@ impl<'a> Spread<'a> {
     fn new(
         (first, second): (Quantise, Quantise),
         [of_sum, of_squares, of_count]: [&'a Noise; 3],
+        unit: f64,
         confidence: f64,
         (sample, root): (bool, bool),
     ) -> Self {
         Self {
-            mean: Mean::new(first, of_sum, of_count, f64::midpoint(1.0, confidence)),
+            mean: Mean::new(first, of_sum, (of_count, unit), f64::midpoint(1.0, confidence)),
             deviations: upper_quantile((1.0 - confidence) / 4.0),
             second,
             together: Together::new(vec![of_squares, of_sum, of_count], confidence),
-            of_count: of_count.within(confidence),
+            of_count: of_count.within(confidence) * unit,
             sample,
             root,
         }
@@ -277,15 +301,16 @@ impl<'a> Spread<'a> {
 
     /// q/n − (s/n)², as it comes.
     fn plain(&self, sum: i64, squares: i64, count: i64) -> f64 {
-        squares as f64 * self.second.step() / count as f64 - self.mean.offset(sum, count).powi(2)
+        squares as f64 * self.second.step() / self.mean.rows(count) - self.mean.offset(sum, count).powi(2)
     }
 
     /// The best guess; that of values spread evenly over the bounds where there seem to be no two rows.
     fn at(&self, sum: i64, squares: i64, count: i64) -> f64 {
-        if count < 2 {
+        let n = self.mean.rows(count);
+        if n < 2.0 {
             return self.shape(self.most() / 3.0);
         }
-        self.shape(self.plain(sum, squares, count).clamp(0.0, self.most()) * self.correction(count as f64))
+        self.shape(self.plain(sum, squares, count).clamp(0.0, self.most()) * self.correction(n))
     }
 
     /// If m and V are the true mean and variance, `q − 2m·s + (m² − V)·n` is made of the three noises alone, and it is
@@ -299,7 +324,7 @@ impl<'a> Spread<'a> {
     /// 95 % hold 94 to 97 %. With the worst m of the mean's interval, and both ends at the worse V, it was up to 99 %.
     /// See `intervals_of_variances_hold_about_as_often_as_they_say`.
     fn cell(&self, sum: i64, squares: i64, count: i64) -> Cell {
-        let (n, most, at) = (count as f64, self.most(), self.at(sum, squares, count));
+        let (n, most, at) = (self.mean.rows(count), self.most(), self.at(sum, squares, count));
         if n <= self.of_count.max(1.0) {
             // The noise may be all there is: nothing is known beyond the bounds.
             let widest = self.shape(most * self.correction(2.0));
@@ -313,7 +338,8 @@ impl<'a> Spread<'a> {
         let centre = self.mean.quantise.centre();
         let mean = (mean.abs() + usual.sqrt()).min((centre - low).max(high - centre));
         let (of_squares, of_sum) = (self.second.step(), 2.0 * mean * self.mean.quantise.step());
-        let reach = |variance: f64| self.together.within(&[of_squares, of_sum, mean * mean - variance]) / n;
+        let of_count = |variance: f64| (mean * mean - variance) * self.mean.unit;
+        let reach = |variance: f64| self.together.within(&[of_squares, of_sum, of_count(variance)]) / n;
         let (mut least, mut largest) = (plain.clamp(0.0, most), plain.clamp(0.0, most));
         // Each end moves its own test by less than itself, since n is more than its noise: this settles.
         for _ in 0..6 {
@@ -331,6 +357,7 @@ impl<'a> Spread<'a> {
 pub(crate) fn step_of(part: &Part, i: usize, found: &[(f64, f64)]) -> f64 {
     match &part.measures[i].what {
         What::Sum { place, .. } => quantise_of(place, found).map_or(1.0, |quantise| quantise.step()),
+        What::Parts(_) => 1.0 / WEIGHT as f64,
         What::Tree { .. } if part.grain != Grain::Row => 1.0 / WEIGHT as f64,
         _ => 1.0,
     }
@@ -390,7 +417,7 @@ mod tests {
                 let mean = values.iter().sum::<f64>() / values.len() as f64;
                 let truth = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / values.len() as f64;
                 let of = [&noises[0], &noises[1], &noises[2]];
-                let spread = Spread::new((first, second), of, 0.95, (false, false));
+                let spread = Spread::new((first, second), of, 1.0, 0.95, (false, false));
                 let (times, mut held, mut cut) = (3000, 0, 0);
                 let mut drawn = [sum, squares, f64::from(rows)].map(|exact| vec![exact as i64; times]);
                 for (noise, drawn) in noises.iter().zip(&mut drawn) {

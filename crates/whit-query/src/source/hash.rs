@@ -6,19 +6,19 @@ use blake3::hazmat::{ChainingValue, HasherExt, Mode, left_subtree_len, merge_sub
 use blake3::{Hash, Hasher};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::UNIX_EPOCH;
 
 /// Hashes of files that were read before, kept by whoever has a place for them.
 ///
-/// They are a saving of time and nothing else: a file is known by its path, size and time of change.
+/// They are a saving of time and nothing else: a file is known by its path, its size, and a stamp of what its folder says of it.
 pub trait FileHashes {
-    /// The hash of a file, if it was read when it had this size and time of change.
-    fn recall(&self, path: &str, size: u64, modified_ns: i128) -> Option<String>;
+    /// The hash of a file, if it was read when it had this size and stamp.
+    fn recall(&self, path: &str, size: u64, stamp: i64) -> Option<String>;
     /// Keeps the hash of a file.
-    fn remember(&mut self, path: &str, size: u64, modified_ns: i128, hash: &str);
+    fn remember(&mut self, path: &str, size: u64, stamp: i64, hash: &str);
 }
 
 /// Remembers nothing: every file is read every time.
@@ -26,18 +26,22 @@ pub trait FileHashes {
 pub struct NoHashes;
 
 impl FileHashes for NoHashes {
-    fn recall(&self, _: &str, _: u64, _: i128) -> Option<String> {
+    fn recall(&self, _: &str, _: u64, _: i64) -> Option<String> {
         None
     }
 
-    fn remember(&mut self, _: &str, _: u64, _: i128, _: &str) {}
+    fn remember(&mut self, _: &str, _: u64, _: i64, _: &str) {}
 }
 
 /// A file as far as its folder tells.
+///
+/// The time of change alone is no sign: whoever writes a file can set it back. The system's own time of the last change to a file or its description
+/// cannot be set, and another file that takes the place of one has another number; where the system has them, both are in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) size: u64,
-    modified_ns: i128,
+    /// A hash of all times and numbers, as long as what is kept of it.
+    marks: i64,
 }
 
 impl Stamp {
@@ -47,33 +51,77 @@ impl Stamp {
             Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
             Err(before) => -i128::try_from(before.duration().as_nanos()).unwrap_or(i128::MAX),
         };
-        Ok(Self { size: about.len(), modified_ns })
+        let mut marks = Hasher::new();
+        marks.update(b"whit stamp 2\n");
+        marks.update(&modified_ns.to_le_bytes());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            marks.update(&about.ctime().to_le_bytes());
+            marks.update(&about.ctime_nsec().to_le_bytes());
+            marks.update(&about.dev().to_le_bytes());
+            marks.update(&about.ino().to_le_bytes());
+        }
+        let mut first = [0; 8];
+        first.copy_from_slice(&marks.finalize().as_bytes()[..8]);
+        Ok(Self { size: about.len(), marks: i64::from_le_bytes(first) })
     }
 }
 
-/// BLAKE3 of one file, from memory or by reading it with up to `threads` threads.
-pub(super) fn file(path: &Path, threads: usize, hashes: &mut dyn FileHashes) -> Result<String, QueryError> {
+/// The files of data sets as they were when their content was fingerprinted.
+///
+/// A fingerprint is taken before a charge and rows are read after it, so that another file may have come in between. What was read of it is neither told nor
+/// stored under the name of the first: whoever has read rows [checks](Self::check) before anything leaves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stamps {
+    files: Vec<(PathBuf, Stamp)>,
+}
+
+impl Stamps {
+    pub(super) fn push(&mut self, path: &Path, stamp: Stamp) {
+        self.files.push((path.to_owned(), stamp));
+    }
+
+    /// Takes those of another data set too.
+    pub(crate) fn append(&mut self, mut others: Self) {
+        self.files.append(&mut others.files);
+    }
+
+    /// Refuses where a file is not the one that it was. That is told to whoever asked: it depends on when files are written, and on nothing that is in them.
+    pub fn check(&self) -> Result<(), QueryError> {
+        let changed = self.files.iter().find(|(path, stamp)| Stamp::of(path).ok() != Some(*stamp));
+        changed.map_or(Ok(()), |(path, _)| Err(changed_meanwhile(&path.to_string_lossy())))
+    }
+}
+
+/// A file that is written while somebody reads it.
+fn changed_meanwhile(name: &str) -> QueryError {
+    QueryError::asked(
+        format!("`{name}` changed while it was read, and nothing of it was told or stored"),
+        "wait until whoever writes it is done, and ask again",
+    )
+}
+
+/// BLAKE3 of one file, from memory or by reading it with up to `threads` threads, and what the file was then.
+pub(super) fn file(path: &Path, threads: usize, hashes: &mut dyn FileHashes) -> Result<(String, Stamp), QueryError> {
     let name = path.to_string_lossy();
     let wrong = |error: io::Error| unreadable(&name, &error);
     let before = Stamp::of(path).map_err(wrong)?;
-    if let Some(hash) = hashes.recall(&name, before.size, before.modified_ns) {
-        return Ok(hash);
+    if let Some(hash) = hashes.recall(&name, before.size, before.marks) {
+        return Ok((hash, before));
     }
     let hash = hash_of(path, before.size, SEGMENT, threads).map_err(wrong)?.to_hex().to_string();
     if Stamp::of(path).map_err(wrong)? != before {
-        return Err(QueryError::asked(
-            format!("`{name}` changed while it was read"),
-            "wait until whoever writes it is done, and ask again",
-        ));
+        return Err(changed_meanwhile(&name));
     }
-    hashes.remember(&name, before.size, before.modified_ns, &hash);
-    Ok(hash)
+    hashes.remember(&name, before.size, before.marks, &hash);
+    Ok((hash, before))
 }
 
 /// Whether a file is remembered as it is now.
 pub(super) fn is_known(path: &Path, hashes: &dyn FileHashes) -> bool {
     let stamp = Stamp::of(path).ok();
-    stamp.is_some_and(|stamp| hashes.recall(&path.to_string_lossy(), stamp.size, stamp.modified_ns).is_some())
+    stamp.is_some_and(|stamp| hashes.recall(&path.to_string_lossy(), stamp.size, stamp.marks).is_some())
 }
 
 /// How much one thread hashes at a time: a power of two of BLAKE3's chunks, so that each is a subtree.
@@ -158,18 +206,18 @@ mod tests {
     /// A memory that counts how often it is asked and told.
     #[derive(Default)]
     struct Remembers {
-        known: BTreeMap<(String, u64, i128), String>,
+        known: BTreeMap<(String, u64, i64), String>,
         told: usize,
     }
 
     impl FileHashes for Remembers {
-        fn recall(&self, path: &str, size: u64, modified_ns: i128) -> Option<String> {
-            self.known.get(&(path.to_owned(), size, modified_ns)).cloned()
+        fn recall(&self, path: &str, size: u64, stamp: i64) -> Option<String> {
+            self.known.get(&(path.to_owned(), size, stamp)).cloned()
         }
 
-        fn remember(&mut self, path: &str, size: u64, modified_ns: i128, hash: &str) {
+        fn remember(&mut self, path: &str, size: u64, stamp: i64, hash: &str) {
             self.told += 1;
-            self.known.insert((path.to_owned(), size, modified_ns), hash.to_owned());
+            self.known.insert((path.to_owned(), size, stamp), hash.to_owned());
         }
     }
 
@@ -195,12 +243,62 @@ mod tests {
         let scratch = Scratch::new("hash_once");
         let path = scratch.write("data", "one");
         let mut memory = Remembers::default();
-        let first = file(&path, 2, &mut memory).unwrap();
+        let (first, _) = file(&path, 2, &mut memory).unwrap();
         assert_eq!(first, blake3::hash(b"one").to_hex().to_string());
-        assert_eq!((file(&path, 2, &mut memory).unwrap(), memory.told), (first.clone(), 1));
+        assert_eq!((file(&path, 2, &mut memory).unwrap().0, memory.told), (first.clone(), 1));
         scratch.write("data", "three");
-        assert_ne!(file(&path, 2, &mut memory).unwrap(), first);
+        assert_ne!(file(&path, 2, &mut memory).unwrap().0, first);
         assert_eq!(memory.told, 2);
         assert!(file(&scratch.path().join("gone"), 2, &mut memory).unwrap_err().sentence.contains("cannot be read"));
+    }
+
+    /// Writes another content of the same length, and sets the time of change back to what it was.
+    #[cfg(unix)]
+    fn write_at_the_same_time(path: &Path, content: &str) {
+        let about = std::fs::metadata(path).unwrap();
+        assert_eq!(about.len(), content.len() as u64);
+        // The system's clock goes in steps, and two changes within one have one time.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        std::fs::write(path, content).unwrap();
+        File::options().write(true).open(path).unwrap().set_modified(about.modified().unwrap()).unwrap();
+        assert_eq!(std::fs::metadata(path).unwrap().modified().unwrap(), about.modified().unwrap());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_the_same_size_and_time_is_not_taken_for_the_same() {
+        let scratch = Scratch::new("hash_same_time");
+        let path = scratch.write("data", "one");
+        let mut memory = Remembers::default();
+        let (first, _) = file(&path, 2, &mut memory).unwrap();
+        write_at_the_same_time(&path, "two");
+        assert!(!is_known(&path, &memory));
+        assert_eq!(file(&path, 2, &mut memory).unwrap().0, blake3::hash(b"two").to_hex().to_string());
+        // Nor is another file that takes its place, with all its times.
+        let beside = scratch.write("beside", "one");
+        let about = std::fs::metadata(&path).unwrap();
+        File::options().write(true).open(&beside).unwrap().set_modified(about.modified().unwrap()).unwrap();
+        std::fs::rename(&beside, &path).unwrap();
+        assert_eq!(file(&path, 2, &mut memory).unwrap().0, first);
+        assert_eq!(memory.told, 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_changes_after_its_fingerprint_is_named() {
+        let scratch = Scratch::new("hash_changed");
+        let paths = [scratch.write("kept", "one"), scratch.write("swapped", "two")];
+        let mut stamps = Stamps::default();
+        for path in &paths {
+            let (_, stamp) = file(path, 1, &mut NoHashes).unwrap();
+            stamps.push(path, stamp);
+        }
+        assert_eq!(stamps.check(), Ok(()));
+        write_at_the_same_time(&paths[1], "new");
+        let error = stamps.check().unwrap_err();
+        assert!(error.sentence.contains("swapped` changed while it was read"), "{error:?}");
+        std::fs::remove_file(&paths[1]).unwrap();
+        assert!(stamps.check().is_err(), "one that is gone is not the same");
+        assert_eq!(Stamps::default().check(), Ok(()));
     }
 }

@@ -11,8 +11,8 @@ use crate::engine::{planning, running};
 use crate::error::QueryError;
 use crate::evaluate::attempt::quietly;
 use crate::release::Tables;
-use crate::source::Patience;
 use crate::source::schema::in_words;
+use crate::source::{Patience, Stamps};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};
@@ -150,8 +150,9 @@ fn own(name: &str) -> Expr {
 }
 
 impl Tables {
-    /// The fingerprint of one data set, as a release of it is found again by.
-    pub fn fingerprint_for_learning(&self, dataset: &str, books: &mut Books) -> Result<String, QueryError> {
+    /// The fingerprint of one data set, as a release of it is found again by, and what its files were then. Whoever reads rows afterwards
+    /// [checks](Stamps::check) that they are of the same files, before anything of them leaves.
+    pub fn fingerprint_for_learning(&self, dataset: &str, books: &mut Books) -> Result<(String, Stamps), QueryError> {
         self.fingerprint_of(&[dataset.to_owned()], books)
     }
 

@@ -10,6 +10,7 @@ mod draft;
 pub(crate) mod files;
 mod fit;
 mod hash;
+mod inputs;
 mod inspect;
 pub mod learn;
 pub mod owner;
@@ -20,7 +21,8 @@ pub(crate) mod scratch;
 mod survey;
 mod text;
 
-pub use hash::{FileHashes, NoHashes};
+pub use hash::{FileHashes, NoHashes, Stamps};
+pub use inputs::{Input, Inputs};
 pub use inspect::{Inspection, inspect};
 pub(crate) use parquet::bytes::Patience;
 pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
@@ -79,6 +81,12 @@ impl Source {
     ///
     /// Reads every file that `hashes` does not remember.
     pub fn fingerprint(&self, hashes: &mut dyn FileHashes) -> Result<String, QueryError> {
+        self.stamped(hashes).map(|(fingerprint, _)| fingerprint)
+    }
+
+    /// The same, with what the files were then.
+    pub(crate) fn stamped(&self, hashes: &mut dyn FileHashes) -> Result<(String, Stamps), QueryError> {
+        let mut stamps = Stamps::default();
         let mut all = blake3::Hasher::new();
         all.update(format!("whit data 1 {}\n", self.format).as_bytes());
         for (name, column) in &self.dataset.columns {
@@ -90,10 +98,12 @@ impl Source {
             all.update(b"newlines in values\n");
         }
         for path in &self.files {
-            all.update(hash::file(path, self.threads, hashes)?.as_bytes());
+            let (hash, stamp) = hash::file(path, self.threads, hashes)?;
+            stamps.push(path, stamp);
+            all.update(hash.as_bytes());
             all.update(b"\n");
         }
-        Ok(all.finalize().to_hex().to_string())
+        Ok((all.finalize().to_hex().to_string(), stamps))
     }
 
     /// Whether the hashes of all files are remembered, so that [`fingerprint`](Self::fingerprint) reads none.

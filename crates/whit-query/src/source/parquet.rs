@@ -12,9 +12,9 @@ use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
-use datafusion::logical_expr::ColumnarValue;
+use datafusion::logical_expr::{ColumnarValue, Operator};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
 use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapterFactory};
 use std::fmt;
 use std::fs::File;
@@ -39,9 +39,17 @@ struct Fit {
 }
 
 impl PhysicalExprAdapter for Fit {
+    /// What a file says of its blocks (least, largest, how many NULLs) may only decide what is read where it says just what the filter asks: a column beside a
+    /// constant of its type. Of a cast or a negative the engine takes what is said of the column, which is something else where a value does not fit; then one
+    /// row would bring or take all of its block. So anything else looks at columns through a step of ours, behind which nobody looks.
     fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+        if let Some(both) = expr.downcast_ref::<BinaryExpr>().filter(|both| *both.op() == Operator::And) {
+            let (left, right) = (self.rewrite(Arc::clone(both.left()))?, self.rewrite(Arc::clone(both.right()))?);
+            return Ok(Arc::new(BinaryExpr::new(left, Operator::And, right)));
+        }
+        let plain = expr.is::<Column>() || self.is_plain(&expr);
         expr.transform(|expr| match expr.downcast_ref::<Column>() {
-            Some(column) => self.column(column),
+            Some(column) => self.column(column, plain),
             None => Ok(Transformed::no(expr)),
         })
         .data()
@@ -49,16 +57,34 @@ impl PhysicalExprAdapter for Fit {
 }
 
 impl Fit {
-    fn column(&self, column: &Column) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+    /// Whether it compares a column with constants of the type that it has in the file.
+    fn is_plain(&self, expr: &Arc<dyn PhysicalExpr>) -> bool {
+        let kind = |expr: &Arc<dyn PhysicalExpr>| {
+            let name = expr.downcast_ref::<Column>()?.name();
+            Some(self.file.field_with_name(name).ok()?.data_type().clone())
+        };
+        let constant = |expr: &Arc<dyn PhysicalExpr>, kind: &DataType| {
+            expr.downcast_ref::<Literal>().is_some_and(|literal| literal.value().data_type() == *kind)
+        };
+        if let Some(list) = expr.downcast_ref::<InListExpr>() {
+            return !list.negated()
+                && kind(list.expr()).is_some_and(|kind| list.list().iter().all(|value| constant(value, &kind)));
+        }
+        expr.downcast_ref::<BinaryExpr>().is_some_and(|both| {
+            let ordered =
+                matches!(both.op(), Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
+            let beside = |column, value| kind(column).is_some_and(|kind| constant(value, &kind));
+            ordered && (beside(both.left(), both.right()) || beside(both.right(), both.left()))
+        })
+    }
+
+    fn column(&self, column: &Column, plain: bool) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
         let name = column.name();
         let wanted = self.table.field_with_name(name)?.data_type();
         let Ok(place) = self.file.index_of(name) else {
             return Ok(Transformed::yes(Arc::new(Literal::new(ScalarValue::try_new_null(wanted)?))));
         };
         let there = Arc::new(Column::new(name, place));
-        // What a file says of its text, it says of bytes: a block without NULL may hold some that are no text. Left out unread, it would count in another
-        // way than read, and which it is must not hang on another row at which the engine gives up. Behind a step of its own nobody looks for that.
-        let plain = wanted.is_numeric() || wanted.is_temporal() || *wanted == DataType::Boolean;
         if plain && self.file.field(place).data_type() == wanted {
             return Ok(Transformed::yes(there));
         }

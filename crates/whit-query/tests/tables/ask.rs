@@ -495,3 +495,61 @@ fn what_is_told_of_a_mean_covers_small_groups() {
         assert!(errors[1899] <= 1.2 * told, "ε = {epsilon}: {} where {told} was told", errors[1899]);
     }
 }
+
+/// Swaps the file of visits for another of the same size when a charge has been reserved: after the fingerprint, and before rows are read.
+fn swapped_meanwhile(room: &Room) -> whit_account::ledger::Books {
+    let path = room.path().join("visits.csv");
+    let mut books = room.books();
+    books.watch_steps(move |step| {
+        if step == whit_account::ledger::Step::AfterReserve {
+            std::thread::sleep(std::time::Duration::from_millis(30)); // the system's clock goes in steps
+            let other = std::fs::read_to_string(&path).unwrap().replace("north", "south");
+            std::fs::write(&path, other).unwrap();
+        }
+    });
+    books
+}
+
+#[test]
+fn rows_of_a_file_that_changed_after_its_fingerprint_are_neither_told_nor_stored() {
+    let room = Room::new("swapped");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    let count = "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop";
+    let hitters = "SELECT * FROM hitters('visits', 'shop')";
+    for (number, sql) in (1_usize..).zip([count, hitters]) {
+        room.write("visits.csv", &visits());
+        let error = tables.ask(sql, &asking(100.0), &mut swapped_meanwhile(&room), "tester").unwrap_err();
+        assert!(error.sentence.contains("visits.csv` changed while it was read"), "{sql}: {error:?}");
+        assert!(error.sentence.contains("ask again"), "{error:?}");
+        let entries = room.books().entries(&whit_account::ledger::Which::default()).unwrap();
+        assert_eq!(entries.len(), number, "{sql}");
+        assert!(entries.iter().all(|entry| entry.state == whit_account::ledger::State::Reserved), "{entries:?}");
+    }
+    // Left alone, it is answered, and of the rows that are there.
+    let answer = ask(&tables, &room, count, &asking(200.0)).unwrap();
+    let north = answer.rows.iter().find(|row| row[0].value == Value::Text("north".to_owned())).unwrap();
+    assert!(!answer.statement.stored && number(&north[1].value).abs() < 20.0, "{answer:?}");
+}
+
+/// Whoever tells the owner says so to the ledger: until then each question finds it again.
+#[test]
+fn data_that_changed_is_told_until_it_is_noted() {
+    let room = Room::new("changed_until_noted");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    let question = |epsilon: f64| ask(&tables, &room, "SELECT COUNT(*) FROM visits", &asking(epsilon)).unwrap();
+    question(1.0);
+    assert!(tables.take_changed().is_empty());
+    room.write("visits.csv", &visits().replace("north", "south"));
+    for (epsilon, noted) in [(2.0, false), (3.0, true)] {
+        question(epsilon);
+        let changed = tables.take_changed();
+        assert_eq!(changed.len(), 1);
+        if noted {
+            room.books().note_source(&changed[0].0, &changed[0].1).unwrap();
+        }
+    }
+    question(4.0);
+    assert!(tables.take_changed().is_empty());
+}

@@ -321,6 +321,7 @@ fn apart(a: &BTreeMap<String, &[i64]>, b: &BTreeMap<String, &[i64]>) -> (f64, f6
 fn kind_of(what: &What) -> &'static str {
     match what {
         What::Rows(_) => "count of rows",
+        What::Parts(_) => "count of parts of rows",
         What::Users => "count of users",
         What::Sum { .. } => "sum",
         What::Distinct { .. } => "count of values",

@@ -7,6 +7,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use std::sync::Arc;
 use whit_core::declare::Declaration;
 use whit_query::plan::{Asking, Statistic};
@@ -243,4 +244,81 @@ fn text_in_parquet_that_is_not_utf8_is_missing_and_fails_nothing() {
             assert_eq!(number(&found.runs[0][0].1[0]).round() as i64, expected, "{sql}");
         }
     }
+}
+
+/// What a file says of its blocks may save reading them, and never change an answer: a cast or a negative of a column is not what is said of the column. One
+/// row would bring or take its whole block.
+#[test]
+fn what_a_file_says_of_its_blocks_changes_no_answer() {
+    let room = Room::new("blocks");
+    let users: ArrayRef = Arc::new(Int64Array::from_iter_values(0..501));
+    // The last row differs from all others of its block.
+    for (last, name) in [(Some(7), "some"), (None, "none"), (Some(i64::MIN), "least")] {
+        let x: ArrayRef = Arc::new((0..500).map(|i| Some(1000 + i % 100)).chain([last]).collect::<Int64Array>());
+        for (statistics, kept) in [("with", EnabledStatistics::Page), ("without", EnabledStatistics::None)] {
+            let batch = RecordBatch::try_from_iter_with_nullable([
+                ("user_id", Arc::clone(&users), true),
+                ("x", Arc::clone(&x), true),
+            ]);
+            let batch = batch.unwrap();
+            let properties = WriterProperties::builder().set_statistics_enabled(kept).build();
+            let file = std::fs::File::create(room.path().join(format!("{name}_{statistics}.parquet"))).unwrap();
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+        }
+    }
+    let tables = |file: &str| {
+        let declared = format!(
+            "[dataset.t]\nsource = \"{file}.parquet\"\nunit.user = \"user_id\"\nunit.protect = \"user\"\nunit.change = \"add-remove\"\nunit.caps = {{ rows_per_user = 1 }}\n"
+        );
+        room.tables(&declared)
+    };
+    for (condition, expected) in [
+        ("-CAST(x AS TINYINT) IS NOT DISTINCT FROM CAST(NULL AS TINYINT)", [500, 501, 501]),
+        ("CAST(x AS TINYINT) IS NULL", [500, 501, 501]),
+        ("CAST(x AS TINYINT) > 5", [1, 0, 0]),
+        ("CAST(x AS TINYINT) <> 5", [1, 0, 0]),
+        ("(CAST(x AS TINYINT) = 5) IS NULL", [500, 501, 501]),
+        ("CAST(CAST(x AS REAL) AS TINYINT) IS NOT DISTINCT FROM CAST(NULL AS TINYINT)", [500, 501, 501]),
+        ("-x < -10", [500, 500, 501]),
+        ("-x IS NULL", [0, 1, 0]),
+        ("x > 1050 AND x <= 1060", [50, 50, 50]),
+        ("x IN (7, 8)", [1, 0, 0]),
+        ("x NOT IN (1000, 1001)", [491, 490, 491]),
+        ("x IS NULL OR x < 0", [0, 1, 1]),
+    ] {
+        for (name, expected) in ["some", "none", "least"].into_iter().zip(expected) {
+            for statistics in ["with", "without"] {
+                let sql = format!("SELECT COUNT(*) FROM t WHERE {condition}");
+                let found =
+                    tables(&format!("{name}_{statistics}")).release_many_for_audit(&sql, &asking(1000.0), 1).unwrap();
+                assert_eq!(number(&found.runs[0][0].1[0]) as i64, expected, "{condition}: {name}, {statistics}");
+            }
+        }
+    }
+}
+
+/// Where the engine adds a row's place and so large a distance, it depends on how many rows there are whether that overflows.
+#[test]
+fn a_window_reaches_no_further_than_the_engine_can_count() {
+    let room = Room::new("far_windows");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    for far in [
+        "SUM(day) OVER (PARTITION BY user_id ORDER BY day ROWS BETWEEN CURRENT ROW AND 18446744073709551615 FOLLOWING)",
+        "SUM(day) OVER (ORDER BY day ROWS BETWEEN 18446744073709551515 PRECEDING AND CURRENT ROW)",
+        "COUNT(*) OVER (ORDER BY day GROUPS BETWEEN CURRENT ROW AND 9223372036854775807 FOLLOWING)",
+        "lag(day, 9223372036854775807) OVER (ORDER BY day)",
+        "lead(day, -9223372036854775807) OVER (ORDER BY day)",
+        "nth_value(day, 4294967296) OVER (ORDER BY day)",
+    ] {
+        let sql =
+            format!("SELECT COUNT(*) FROM (SELECT user_id, {far} AS r FROM visits WHERE user_id = 1) WHERE r > 0");
+        let error = tables.preview(&sql, &asking(1.0)).unwrap_err();
+        assert_eq!(error.fault, Fault::Asked, "{far}: {error:?}");
+    }
+    let near = "SUM(day) OVER (PARTITION BY user_id ORDER BY day ROWS BETWEEN 2147483647 PRECEDING AND 1 FOLLOWING)";
+    let sql = format!("SELECT COUNT(*) FROM (SELECT user_id, {near} AS r FROM visits) WHERE r > 0");
+    tables.preview(&sql, &asking(1.0)).unwrap();
 }

@@ -90,11 +90,15 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks is told, nor whether the log could be written.
-    pub(super) fn log_change(&self) {
+    /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks is told, nor whether the log could be written. Where it could
+    /// not, the ledger notes nothing either, and the next question tries again.
+    pub(super) fn log_change(&mut self) {
         let log = OperatorLog::beside(self.books.path());
-        for dataset in self.tables.take_changed() {
-            let _ = log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));
+        for (dataset, fingerprint) in self.tables.take_changed() {
+            let told = log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));
+            if told.is_ok() {
+                let _ = self.books.note_source(&dataset, &fingerprint); // what is not noted is told once more
+            }
         }
     }
 }
@@ -104,6 +108,24 @@ impl Open {
 fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
+}
+
+/// That the clock tells a time that the engine can, which panics otherwise.
+#[expect(clippy::disallowed_methods, reason = "what is no time is refused; no mechanism and no accountant reads it")]
+pub(super) fn check_clock() -> Result<(), Error> {
+    check_time(std::time::SystemTime::now())
+}
+
+fn check_time(now: std::time::SystemTime) -> Result<(), Error> {
+    /// The last second of the year 9999.
+    const LAST: u64 = 253_402_300_799;
+    match now.duration_since(std::time::UNIX_EPOCH) {
+        Ok(since) if since.as_secs() <= LAST => Ok(()),
+        _ => Err(Error::Failed(
+            "the clock of this machine tells a time before 1970 or after 9999\n  hint: set it, and ask again"
+                .to_owned(),
+        )),
+    }
 }
 
 impl Asked {
@@ -136,5 +158,21 @@ impl Asked {
         let tables = self.tables()?;
         let books = Books::open_as(&ledger_of(&tables), &super::ledger::opening()).map_err(of_ledger)?;
         Ok(Open { tables, books, analyst: self.analyst.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    #[test]
+    fn a_clock_that_nobody_can_tell_is_refused_in_words() {
+        let first_of_10000 = Duration::from_secs(253_402_300_800);
+        assert!(check_time(UNIX_EPOCH).is_ok() && check_clock().is_ok());
+        for never in [UNIX_EPOCH - Duration::from_secs(1), UNIX_EPOCH + first_of_10000] {
+            let error = check_time(never).unwrap_err();
+            assert!(error.to_string().starts_with("the clock of this machine tells"), "{error}");
+        }
     }
 }

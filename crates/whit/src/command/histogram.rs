@@ -85,6 +85,7 @@ impl Histogram {
         let progress = self.output.progress();
         progress.start("opening the data");
         let mut open = self.asked.open()?;
+        self.output.check(&open.tables)?;
         let (part, quantile) = (self.radius_share, self.radius_quantile);
         let question = HistogramQuestion {
             dataset: self.dataset.clone(),

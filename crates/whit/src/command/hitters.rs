@@ -51,6 +51,7 @@ impl Hitters {
         let progress = self.output.progress();
         progress.start("opening the data");
         let mut open = self.asked.open()?;
+        self.output.check(&open.tables)?;
         let question = HittersQuestion {
             dataset: self.dataset.clone(),
             item: self.item.clone(),

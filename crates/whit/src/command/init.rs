@@ -1,11 +1,11 @@
 //! `whit init`: the draft of a `whit.toml`.
 
-use super::{Error, write_file};
+use super::{Error, Readers, inputs, write_for};
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use whit::core::declare::table_name;
 use whit::query::source::owner::Owner;
-use whit::query::source::{inspect, runtime};
+use whit::query::source::{Input, inspect, runtime};
 
 /// Look at the names and types of some data, and write the draft of a declaration.
 ///
@@ -37,7 +37,8 @@ impl Init {
             });
         }
         let draft = seen.draft(&name, &self.source());
-        let written = write_file(self.output.clone(), &draft, talk)?;
+        let data = inputs(None).may_replace(Input::Declaration).and(Input::Data, &self.path);
+        let written = write_for(Readers::Everybody, &data, self.output.clone(), &draft, talk)?;
         if seen.looked {
             writeln!(talk, "  {} files have no types: values were looked at to draft some; confirm each", seen.format)?;
         }

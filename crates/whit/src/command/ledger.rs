@@ -162,7 +162,7 @@ impl Place {
 }
 
 /// How every command opens a ledger: its head is also kept in the folder that `WHIT_STATE` names, or else where programs of this user keep their state. An empty
-/// `WHIT_STATE` says that it is not.
+/// `WHIT_STATE` says that it is not; one that is no absolute path is refused when the ledger is opened.
 pub(super) fn opening() -> Opening {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let state = if let Some(named) = folder("WHIT_STATE") {
@@ -181,6 +181,8 @@ impl From<LedgerError> for Error {
         match error {
             LedgerError::Missing(_)
             | LedgerError::NotALedger { .. }
+            | LedgerError::Link { .. }
+            | LedgerError::Relative(_)
             | LedgerError::NoEntry { .. }
             | LedgerError::Closed { .. }
             | LedgerError::NoReason => Self::Asked { sentence, hint },
@@ -338,16 +340,27 @@ fn table_of(accounts: &[AccountView]) -> Table {
     table
 }
 
+/// Whether it says nothing about what the ledger holds.
+fn is_elsewhere(error: &LedgerError) -> bool {
+    error.is_of_the_system()
+        || matches!(
+            error,
+            LedgerError::Missing(_)
+                | LedgerError::NotALedger { .. }
+                | LedgerError::Newer { .. }
+                | LedgerError::Link { .. }
+                | LedgerError::Relative(_)
+        )
+}
+
 impl Verify {
     fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let path = self.place.path()?;
-        // What cannot even be opened is told as what was found.
-        let opened = Books::open_existing(&path, &opening());
-        if let Err(error @ (LedgerError::Missing(_) | LedgerError::NotALedger { .. } | LedgerError::Locked { .. })) =
-            opened
-        {
-            return Err(error.into());
-        }
+        // What cannot even be opened is told as what was found, where it can be something that was changed.
+        let opened = match Books::open_existing(&path, &opening()) {
+            Err(error) if is_elsewhere(&error) => return Err(error.into()),
+            opened => opened,
+        };
         let verified = opened.map_err(Fault::from).and_then(|books| match &self.head {
             None => books.verify(),
             Some(head) => books.verify_after(head),
@@ -376,6 +389,10 @@ impl Verify {
                 )?;
                 Ok(())
             }
+            Err(fault) if !fault.is_damage() => Err(Error::Failed(format!(
+                "{}: {fault}\n  hint: nothing is known to be wrong with it; see to it that its files can be read, and ask again",
+                path.display()
+            ))),
             Err(fault) => {
                 if self.json {
                     write_json(&FaultView::of(&fault), out)?;

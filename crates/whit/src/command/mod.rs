@@ -24,7 +24,9 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use whit::query::{Fault, QueryError};
+use whit::learn::checkpoint::write_privately;
+use whit::query::source::Inputs;
+use whit::query::{Fault, QueryError, Tables};
 
 /// Differential privacy that asks first what one whit is.
 ///
@@ -172,6 +174,10 @@ fn definition() -> clap::Command {
 
 impl Command {
     fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        // Whatever the clock tells, a ledger can be looked at.
+        if !matches!(self, Self::Account(_) | Self::Ledger(_) | Self::Completions(_) | Self::Man(_)) {
+            asked::check_clock()?;
+        }
         match self {
             Self::Init(init) => init.run(talk),
             Self::Check(check) => check.run(out, talk),
@@ -218,11 +224,49 @@ pub(crate) fn write_json(view: &impl Serialize, out: &mut dyn Write) -> Result<(
     Ok(writeln!(out)?)
 }
 
-/// Writes a file, with the folders that lead to it, and says so.
+/// What no output may replace: what open data sets were declared with, and the heads of ledgers that are kept elsewhere. Whatever is charged for asks it
+/// first; [`write_file`] asks it again.
+pub(crate) fn inputs(tables: Option<&Tables>) -> Inputs {
+    let inputs = tables.map_or_else(Inputs::default, Inputs::of);
+    match ledger::opening().witness {
+        Some(folder) => inputs.and_heads_in(&folder),
+        None => inputs,
+    }
+}
+
+/// Who may open a file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// Whoever the system lets.
+    Everybody,
+    /// The owner of the data alone: it tells of rows without noise.
+    Owner,
+}
+
+/// Writes a file for everybody, with the folders that lead to it, and says so.
 pub(crate) fn write_file(path: PathBuf, content: impl AsRef<[u8]>, talk: &mut dyn Write) -> Result<PathBuf, Error> {
+    write_for(Readers::Everybody, &inputs(None), path, content, talk)
+}
+
+/// The same for these readers, and where it replaces none of these files.
+pub(crate) fn write_for(
+    readers: Readers,
+    inputs: &Inputs,
+    path: PathBuf,
+    content: impl AsRef<[u8]>,
+    talk: &mut dyn Write,
+) -> Result<PathBuf, Error> {
+    inputs.check(&path)?;
     let write = || {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder)?;
+        }
+        // What is neither a file nor to become one, as a pipe, has readers of its own.
+        let is_file = std::fs::metadata(&path).map_or(true, |about| about.is_file());
+        if readers == Readers::Owner && is_file {
+            // In the place of the file that a link leads to, and not of the link.
+            let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+            return write_privately(&place, content.as_ref());
         }
         std::fs::write(&path, content)
     };

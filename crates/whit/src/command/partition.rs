@@ -1,6 +1,6 @@
 //! `whit partition`: which element a value falls into, made without the private data.
 
-use super::{Error, write_json};
+use super::{Error, inputs, write_json};
 use crate::output::Progress;
 use crate::table::{Side, Table};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use whit::query::partition::embeddings::Embeddings;
 use whit::query::partition::kmeans::{self, Settings, cluster};
 use whit::query::partition::{PartitionFile, PartitionFileError, PartitionKind, registrable_domain};
-use whit::query::source::runtime;
+use whit::query::source::{Input, runtime};
 
 /// Make a partition: which element a value falls into.
 ///
@@ -156,6 +156,11 @@ const QUANTILES: [(f64, &str); 6] = [
 
 impl Partition {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        if let Some((saved, read)) = self.saved() {
+            let inputs = inputs(None).may_replace(Input::Partition);
+            let inputs = read.into_iter().fold(inputs, |inputs, path| inputs.and(Input::Data, path));
+            inputs.check(&saved.output)?;
+        }
         match self {
             Self::Column(column) => {
                 let kind = PartitionKind::Column { column: column.column.clone() };
@@ -177,6 +182,20 @@ impl Partition {
                 let file = PartitionFile::load(&show.file).map_err(told)?;
                 View::of(&file, show.file.clone(), None).write(show.json, out)
             }
+        }
+    }
+}
+
+impl Partition {
+    /// Where a partition goes, and what it is made from.
+    fn saved(&self) -> Option<(&Saved, Option<&Path>)> {
+        match self {
+            Self::Column(column) => Some((&column.saved, None)),
+            Self::Expression(expression) => Some((&expression.saved, None)),
+            Self::Domain(domain) => Some((&domain.saved, None)),
+            Self::Dictionary(dictionary) => Some((&dictionary.saved, Some(dictionary.list.as_path()))),
+            Self::Kmeans(kmeans) => Some((&kmeans.saved, Some(kmeans.embeddings.as_path()))),
+            Self::Show(_) => None,
         }
     }
 }

@@ -62,6 +62,7 @@ impl Query {
         let progress = self.output.progress();
         progress.start("opening the data");
         let mut open = self.asked.open()?;
+        self.output.check(&open.tables)?;
         progress.start("asking");
         let answer = open.tables.ask(&sql, &self.limits.with(self.asked.asking()), &mut open.books, &open.analyst);
         progress.finish();

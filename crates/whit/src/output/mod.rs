@@ -15,12 +15,12 @@ pub(crate) mod text;
 pub(crate) use page::Report;
 pub(crate) use progress::Progress;
 
-use crate::command::{Error, write_file, write_json};
+use crate::command::{Error, Readers, inputs, write_for, write_json};
 use crate::number::Wrong;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use text::Cut;
-use whit_query::{Answer, export};
+use whit_query::{Answer, Tables, export};
 
 /// How an answer is printed and drawn.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -46,6 +46,13 @@ impl OutputOptions {
     /// A display of progress that keeps quiet where a program reads the output.
     pub(crate) fn progress(&self) -> Progress {
         Progress::new(self.json || self.csv)
+    }
+
+    /// Refuses files that no output may replace. It is asked before anything is charged.
+    pub(crate) fn check(&self, tables: &Tables) -> Result<(), Error> {
+        let inputs = inputs(Some(tables));
+        let mut files = self.parquet.iter().map(PathBuf::as_path).chain(self.plot.iter().map(Drawing::path));
+        Ok(files.try_for_each(|file| inputs.check(file))?)
     }
 
     fn cut(&self) -> Cut {
@@ -84,11 +91,37 @@ pub(crate) fn drawing(text: &str) -> Result<Drawing, Wrong> {
 }
 
 impl Drawing {
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes a picture, or a page made of it, into the file.
     pub(crate) fn write(&self, svg: &str, page: impl FnOnce() -> String, talk: &mut dyn Write) -> Result<(), Error> {
+        self.write_to(Readers::Everybody, svg, page, talk)
+    }
+
+    /// The same of what tells of rows without noise: a file that only its owner may open.
+    pub(crate) fn write_for_owner(
+        &self,
+        svg: &str,
+        page: impl FnOnce() -> String,
+        talk: &mut dyn Write,
+    ) -> Result<(), Error> {
+        self.write_to(Readers::Owner, svg, page, talk)
+    }
+
+    fn write_to(
+        &self,
+        readers: Readers,
+        svg: &str,
+        page: impl FnOnce() -> String,
+        talk: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let (inputs, path) = (inputs(None), self.path.clone());
         match self.kind {
-            Kind::Svg => write_file(self.path.clone(), svg, talk)?,
-            Kind::Html => write_file(self.path.clone(), page(), talk)?,
+            Kind::Svg => write_for(readers, &inputs, path, svg, talk)?,
+            Kind::Html => write_for(readers, &inputs, path, page(), talk)?,
             Kind::Png => {
                 let png = raster::png(svg)
                     .map_err(|why| Error::Failed(format!("`{}` could not be drawn: {why}", self.path.display())))?;
@@ -96,7 +129,7 @@ impl Drawing {
                 if !unknown.is_empty() {
                     writeln!(talk, "note: the built-in font has no {unknown}; an .svg or .html shows these letters")?;
                 }
-                write_file(self.path.clone(), &png, talk)?
+                write_for(readers, &inputs, path, &png, talk)?
             }
         };
         Ok(())

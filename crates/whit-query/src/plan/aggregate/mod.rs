@@ -342,6 +342,12 @@ impl Draft<'_> {
     fn count(&mut self, value: Option<Expr>, name: String) -> Result<usize, QueryError> {
         let rows =
             i64::try_from(self.rows()?).map_err(|_| refused(&name, "the cap on rows does not fit into 63 bits"))?;
+        if let Some(value) = value.clone().filter(|_| rows < 1 << 40)
+            && self.may_scale()?
+        {
+            let (moved, high) = (self.of_rows(0, WEIGHT)?, rows * WEIGHT);
+            return Ok(self.add(Measure { what: What::Parts(value), low: 0, high, moved, name }));
+        }
         let moved = self.of_rows(0, 1)?;
         Ok(self.add(Measure { what: What::Rows(value), low: 0, high: rows, moved, name }))
     }

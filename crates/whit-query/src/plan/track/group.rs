@@ -241,6 +241,34 @@ fn by_rows_or_whole(frame: &WindowFrame) -> bool {
     }
 }
 
+/// A distance in rows or groups that is so large that the engine's sum of it and the place of a row could overflow, which it does or not with how many rows
+/// there are.
+fn furthest(call: &WindowFunction) -> Option<String> {
+    const FAR: i128 = 1 << 31;
+    let frame = &call.params.window_frame;
+    let counts = frame.units != WindowFrameUnits::Range;
+    let bounds = [&frame.start_bound, &frame.end_bound].into_iter().filter(|_| counts);
+    let bounds = bounds.filter_map(|bound| match bound {
+        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => Some(by),
+        WindowFrameBound::CurrentRow => None,
+    });
+    // The second argument of `lag`, `lead` and `nth_value`, and the only one of `ntile`, are distances, too.
+    let values = call.params.args.iter().filter_map(|arg| match arg {
+        Expr::Literal(value, _) => Some(value),
+        Expr::Negative(inner) => match inner.as_ref() {
+            Expr::Literal(value, _) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    });
+    let values = values.filter(|value| value.data_type().is_integer());
+    bounds.chain(values).filter(|value| !value.is_null()).find_map(|value| {
+        let number = value.to_string();
+        let near = number.parse::<i128>().is_ok_and(|number| number.abs() < FAR);
+        (!near).then_some(number)
+    })
+}
+
 /// A window function whose parts are made safe, that never reaches beyond one user, and whose order leaves nothing open.
 fn safe_window(
     expr: &Expr,
@@ -261,6 +289,12 @@ fn safe_window(
         sort.expr = numbers_only(&sort.expr, input, around)?;
     }
     let frame = &call.params.window_frame;
+    if let Some(far) = furthest(call) {
+        return never(
+            format!("`{name}` over a window that reaches {far} rows, which the engine cannot count to"),
+            "name less than 2,147,483,648, or UNBOUNDED",
+        );
+    }
     let first_or_last = ["first_value", "last_value", "nth_value"].contains(&name);
     if first_or_last && !by_rows_or_whole(frame) {
         return never(

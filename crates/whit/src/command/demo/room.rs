@@ -51,6 +51,14 @@ impl Room {
             let path = folder.join(name);
             std::fs::write(&path, content).map_err(|error| Error::file(&path, &error)).map(|()| path)
         };
+        // What lies there from an earlier demonstration is laid out anew; what somebody declared by hand is not touched.
+        let declared = std::fs::read_to_string(folder.join("whit.toml")).is_ok_and(|text| !text.starts_with(FIRST));
+        if declared {
+            return Err(Error::Asked {
+                sentence: format!("`{}` has a whit.toml that is none of a demonstration", folder.display()),
+                hint: "name another folder with --out; nothing was written".to_owned(),
+            });
+        }
         std::fs::create_dir_all(folder).map_err(|error| Error::file(folder, &error))?;
         put("msweb_visits.parquet", VISITS)?;
         put("areas.csv", AREAS.as_bytes())?;
@@ -84,6 +92,9 @@ impl Room {
     }
 }
 
+/// How every declaration of the demonstration begins.
+const FIRST: &str = "# Protects ";
+
 /// The element level is what the story is about, so it has the plain name.
 fn name_of(kind: Kind) -> String {
     if kind == Kind::Element { "whit".to_owned() } else { kind.to_string() }
@@ -99,7 +110,7 @@ pub(super) fn declaration(kind: Kind, epsilon: f64) -> String {
     // Rows of one element have one subject, so one group is all that an element needs.
     let groups = if kind == Kind::User { SUBJECTS_PER_USER } else { 1 };
     let protects = LEVELS.iter().find(|(own, _)| *own == kind).map_or("", |(_, words)| words);
-    let mut text = format!("# Protects {protects}.\n");
+    let mut text = format!("{FIRST}{protects}.\n");
     if kind != Kind::Element {
         let _ = writeln!(text, "ledger = \"{}.ledger\"\n", name_of(kind));
     }

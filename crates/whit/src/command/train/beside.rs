@@ -4,7 +4,7 @@ use super::of_ledger;
 use super::spec::asked;
 use crate::command::Error;
 use crate::number::brief_down;
-use whit::account::ledger::{Booking, Books, Budget, CurrencyName, Question};
+use whit::account::ledger::{Booking, Books, Budget, CurrencyName, Question, State, Which};
 use whit::core::mechanism::SanitiseError;
 use whit::core::release::{
     CommitError, LedgerFailure, ReleaseError, Reservation, release_reproducibly_without_privacy,
@@ -182,7 +182,30 @@ pub(super) fn release<N: Persist>(
             release_reproducibly_without_privacy(&late, &(), &rungs, &mut booking, &mut seeded(noise))
         }
     };
-    Ok(released.map_err(|error| failed(error, &budgets.list))?.value)
+    let entry = booking.entry();
+    match released {
+        Ok(released) => Ok(released.value),
+        Err(_) if is_void(entry, books) => Err(Error::Failed(voided(entry, AGAIN))),
+        Err(error) => Err(failed(error, &budgets.list)),
+    }
+}
+
+/// What to do about an entry that was made void.
+pub(super) const AGAIN: &str = "the same command begins anew, with a charge of its own";
+
+/// Whether an entry was made void: its work may still have been under way.
+pub(super) fn is_void(entry: Option<u64>, books: &Books) -> bool {
+    // Where that cannot be told, it is not said.
+    let entries = entry.map_or_else(Vec::new, |_| books.entries(&Which::default()).unwrap_or_default());
+    entries.iter().any(|found| Some(found.number) == entry && matches!(found.state, State::Void { .. }))
+}
+
+/// What is said of work whose entry was made void.
+pub(super) fn voided(entry: Option<u64>, hint: &str) -> String {
+    let number = entry.map_or_else(String::new, |number| format!(" {number}"));
+    format!(
+        "entry{number} of the ledger was made void while this run was under way: it ended, nothing of it is released, and nothing of it is spent\n  hint: {hint}"
+    )
 }
 
 /// What an interrupted run was begun with, and the ledger does not have.
@@ -229,7 +252,9 @@ fn failed(error: ReleaseError, budgets: &[Budget]) -> Error {
     match error {
         ReleaseError::Refused(refusal) => refused(&refusal, budgets, None),
         ReleaseError::Ledger(failure) => broken(&failure),
-        other => Error::Failed(format!("{other}\n  hint: the same command goes on with it, and pays no second time")),
+        other => Error::Failed(format!(
+            "{other}\n  hint: while the data is as it was, the same command goes on with it, and pays no second time"
+        )),
     }
 }
 

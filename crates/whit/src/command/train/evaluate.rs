@@ -40,12 +40,21 @@ struct EvaluateView<'a> {
     score: Score,
 }
 
-/// Reads the file of a model.
-pub(super) fn load(path: &Path) -> Result<Trained, Error> {
-    let bytes = std::fs::read(path).map_err(|why| {
-        asked(format!("the model `{}` cannot be read: {why}", path.display()), "`whit train` writes one")
-    })?;
-    Trained::of_file(&bytes).map_err(|error| asked(format!("`{}`: {error}", path.display()), "`whit train` writes one"))
+/// Reads the file of a model. One that says no checksum is read, and that is told.
+pub(super) fn load(path: &Path, talk: &mut dyn Write) -> Result<Trained, Error> {
+    let name = path.display();
+    let bytes = std::fs::read(path)
+        .map_err(|why| asked(format!("the model `{name}` cannot be read: {why}"), "`whit train` writes one"))?;
+    let again = "the training that made it writes it again, from the ledger and at no cost: `whit train`";
+    let (trained, checked) =
+        Trained::of_file_checked(&bytes).map_err(|error| asked(format!("`{name}`: {error}"), again))?;
+    if !checked {
+        writeln!(
+            talk,
+            "note: `{name}` is of an earlier version, without a checksum: whether it is as it was is unknown"
+        )?;
+    }
+    Ok(trained)
 }
 
 impl Evaluate {
@@ -53,7 +62,7 @@ impl Evaluate {
         let owner = owner::needed(self.opening.owner, "how well a model does")?;
         let spec = Spec::open(&self.training)?;
         let path = self.model.clone().unwrap_or_else(|| Spec::beside(&self.training, &spec.output.model));
-        let trained = load(&path)?;
+        let trained = load(&path, talk)?;
         let mut asked_for = prepare::recipe(&spec)?;
         asked_for.inputs = trained.recipe.inputs;
         if asked_for != trained.recipe {

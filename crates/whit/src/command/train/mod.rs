@@ -21,7 +21,7 @@ pub(super) use experiment::Experiment;
 pub(super) use predict::Predict;
 
 use super::asked::{Open, ledger_of, of_ledger, room};
-use super::{Error, write_json};
+use super::{Error, inputs, write_json};
 use crate::measure::Measure;
 use crate::number::{self, brief, percent};
 use crate::output::{Drawing, Progress, Report, drawing};
@@ -46,7 +46,7 @@ use whit::learn::release::{self, Keeping, Task};
 use whit::learn::train::keep_memory;
 use whit::learn::{Card, Keep, LearnError, Run, Trained};
 use whit::query::Tables;
-use whit::query::source::Tuning;
+use whit::query::source::{Input, Tuning};
 
 /// Learn a model, and pay for it once.
 ///
@@ -185,6 +185,8 @@ impl Train {
         let progress = Progress::new(self.json);
         progress.start("opening the data");
         let mut open = self.opening.open(&self.training)?;
+        let path = Spec::beside(&self.training, &spec.output.model);
+        self.check_outputs(&path, &open.tables)?;
         progress.start("planning");
         // Nothing private is read before a charge is reserved: all that is said until then follows from what was declared, and from columns that are public under the unit.
         let planned = prepare::plan(&spec, &open.tables, &self.opening.keep(&open.tables))?;
@@ -206,15 +208,15 @@ impl Train {
         }
         self.opening.keep(&open.tables).check().map_err(LearnError::from)?;
         progress.start("looking whether the files are those that the ledger knows");
-        question.fingerprint = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
+        let (fingerprint, stamps) = open.tables.fingerprint_for_learning(&spec.dataset, &mut open.books)?;
+        question.fingerprint = fingerprint;
         open.log_change();
         let file = self.training.file_name().unwrap_or_default().to_string_lossy();
         question.text = format!("whit train {file}: {} from {}", spec.target, spec.features.join(", "));
-        let path = Spec::beside(&self.training, &spec.output.model);
         let place = Place::take(&with_ending(&path, "checkpoint"))?;
         let run = release::run_hash(&planned.meaning, question.partition.as_deref());
         let Open { tables, books, .. } = &mut open;
-        let reader = Reader::new(&spec, tables, &planned, self.opening.keep(tables));
+        let reader = Reader::new(&spec, tables, &planned, (self.opening.keep(tables), stamps));
         let done = self.learn((&reader, card), &question, books, (&place, &run), (owner, &progress))?;
         let Done { trained, again, resumed_from, points } = done;
         progress.finish();
@@ -253,6 +255,22 @@ impl Train {
             writeln!(talk, "{}", told(&score))?;
         }
         self.draw(&spec, &points, talk)
+    }
+
+    /// Refuses files that no output may replace, before anything is charged: the model, its cards, its checkpoints and pictures.
+    fn check_outputs(&self, model: &Path, tables: &Tables) -> Result<(), Error> {
+        let inputs = inputs(Some(tables)).and(Input::Declaration, &self.training);
+        let [_, card, words] = files_of(model);
+        for file in [model, &card, &words].into_iter().chain(self.plot.iter().map(Drawing::path)) {
+            inputs.check(file)?;
+        }
+        // Its own checkpoints are there where it was interrupted.
+        let inputs = inputs.may_replace(Input::Checkpoint);
+        let checkpoint = with_ending(model, "checkpoint");
+        for ending in ["next", "lock", "curve"] {
+            inputs.check(&with_ending(&checkpoint, ending))?;
+        }
+        Ok(inputs.check(&checkpoint)?)
     }
 
     /// The budgets that watch over a training, unless its owner gives all privacy up.
@@ -381,14 +399,16 @@ impl Train {
         };
         let run = Run::new(task, keeping, &mut see);
         let released = release::train(&run, &mut booking);
+        let entry = booking.entry();
         if let Some(learner) = run.into_learner() {
             reader.put(learner);
         }
         let trained = released.map_err(|error| match error {
             ReleaseError::Refused(refusal) => beside::refused(&refusal, &budgets.list, None),
             ReleaseError::Ledger(failure) => beside::broken(&failure),
+            _ if beside::is_void(entry, books) => ended(entry, place),
             other => Error::Failed(format!(
-                "{other}\n  hint: the same command goes on from the last checkpoint, and pays no second time"
+                "{other}\n  hint: while the data is as it was, the same command goes on from the last checkpoint, and pays no second time"
             )),
         })?;
         Ok(Done { trained, again: false, resumed_from: resumed.then_some(taken), points: watcher.points })
@@ -406,10 +426,20 @@ impl Train {
         let picture = curve(spec, points);
         for drawing in &self.plot {
             let page = || Report::new(format!("Learning {}", spec.target)).picture(picture.svg()).finish();
-            drawing.write(picture.svg(), page, talk)?;
+            drawing.write_for_owner(picture.svg(), page, talk)?;
         }
         Ok(())
     }
+}
+
+/// A run whose entry was made void by somebody. Its checkpoints belong to nothing any more, so they go.
+fn ended(entry: Option<u64>, place: &Place) -> Error {
+    let _ = std::fs::remove_file(curve_of(place)); // there is none where none was asked for
+    let hint = match place.clear() {
+        Ok(()) => beside::AGAIN.to_owned(),
+        Err(why) => format!("remove `{}` ({why}); then {}", place.path().display(), beside::AGAIN),
+    };
+    Error::Failed(beside::voided(entry, &hint))
 }
 
 /// Where the points of a curve lie until its run is done.
@@ -462,15 +492,17 @@ fn write_card(card: &Card, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
+/// The files of a model: itself, and its cards for programs and for people.
+fn files_of(model: &Path) -> [PathBuf; 3] {
+    let stem = model.with_extension("");
+    [model.to_owned(), with_ending(&stem, "card.json"), with_ending(&stem, "card.txt")]
+}
+
 /// Writes the model and its two cards.
 fn write_model(path: &Path, trained: &Trained, talk: &mut dyn Write) -> Result<(), Error> {
-    let stem = path.with_extension("");
     let card = serde_json::to_string_pretty(&trained.card).map_err(|why| Error::Failed(why.to_string()))?;
-    for (path, bytes) in [
-        (path.to_owned(), trained.to_file()),
-        (with_ending(&stem, "card.json"), format!("{card}\n").into_bytes()),
-        (with_ending(&stem, "card.txt"), trained.card.words().into_bytes()),
-    ] {
+    let contents = [trained.to_file(), format!("{card}\n").into_bytes(), trained.card.words().into_bytes()];
+    for (path, bytes) in files_of(path).into_iter().zip(contents) {
         write_at_once(&path, &bytes).map_err(|error| {
             Error::Failed(format!(
                 "`{}` could not be written: {error}; the model is in the ledger, so training again costs nothing",

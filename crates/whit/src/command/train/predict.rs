@@ -5,7 +5,7 @@ use super::evaluate::load;
 use super::owner;
 use super::prepare::{gather, reading};
 use super::trial::{fits, network};
-use crate::command::{Error, write_file, write_json};
+use crate::command::{Error, Readers, inputs, write_for, write_json};
 use crate::number::brief;
 use crate::table::{Side, Table};
 use serde::Serialize;
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use whit::learn::loss::Loss;
 use whit::learn::train::{Tuning, predict};
 use whit::query::QueryError;
+use whit::query::source::Input;
 
 /// Let a trained model tell the target of rows.
 ///
@@ -78,13 +79,16 @@ fn tell(row: usize, z: &[f32], loss: Loss, classes: Option<&[String]>) -> Said {
 
 impl Predict {
     pub(crate) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let trained = load(&self.model)?;
+        let trained = load(&self.model, talk)?;
         let mut recipe = trained.recipe.clone();
         if let Some(dataset) = &self.dataset {
             recipe.dataset.clone_from(dataset);
         }
         let tables = self.opening.tables(&self.model)?;
         let dataset = tables.warehouse().declaration().dataset(&recipe.dataset).map_err(QueryError::from)?;
+        let inputs = inputs(Some(&tables)).and(Input::Model, &self.model);
+        self.csv.as_deref().map_or(Ok(()), |file| inputs.check(file))?;
+        let readers = if dataset.unit.is_some() { Readers::Owner } else { Readers::Everybody };
         if dataset.unit.is_some() {
             owner::needed(self.opening.owner, &format!("what a model says of rows of `{}`", dataset.name))?;
         }
@@ -116,7 +120,7 @@ impl Predict {
                 let share = one.probability.map_or_else(String::new, |share| format!(",{share}"));
                 let _ = writeln!(text, "{},{word}{share}", one.row); // a text takes everything
             }
-            write_file(path.clone(), text, talk)?;
+            write_for(readers, &inputs, path.clone(), text, talk)?;
             return Ok(());
         }
         let shown = if std::io::stdout().is_terminal() { SHOWN } else { usize::MAX };

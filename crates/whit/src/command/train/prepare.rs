@@ -33,9 +33,13 @@ impl From<LearnError> for Error {
     fn from(error: LearnError) -> Self {
         let hint = error.hint();
         match error {
-            LearnError::File(_) | LearnError::Sanitise(_) | LearnError::NotANumber(_) => {
-                Self::Failed(format!("{error}\n  hint: {hint}"))
-            }
+            LearnError::File { .. }
+            | LearnError::Damaged { .. }
+            | LearnError::OtherRun(_)
+            | LearnError::Busy(_)
+            | LearnError::Ledger(_)
+            | LearnError::Sanitise(_)
+            | LearnError::NotANumber(_) => Self::Failed(format!("{error}\n  hint: {hint}")),
             LearnError::Store(ref why) if why.is_of_the_disk() => Self::Failed(format!("{error}\n  hint: {hint}")),
             other => Self::Asked { sentence: other.to_string(), hint },
         }

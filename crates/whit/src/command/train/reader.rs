@@ -8,6 +8,7 @@ use whit::learn::model::Network;
 use whit::learn::train::Learner;
 use whit::learn::{Keep, LearnError};
 use whit::query::Tables;
+use whit::query::source::Stamps;
 
 /// Makes a learner of the rows the first time that somebody asks. All who ask are mechanisms, which run after their charge is reserved.
 pub(super) struct Reader<'a> {
@@ -15,12 +16,19 @@ pub(super) struct Reader<'a> {
     pub(super) tables: &'a Tables,
     pub(super) planned: &'a Planned,
     keep: Keep,
+    /// What the files were when the question was fingerprinted.
+    stamps: Stamps,
     learner: RefCell<Option<Learner<Network>>>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(spec: &'a Spec, tables: &'a Tables, planned: &'a Planned, keep: Keep) -> Self {
-        Self { spec, tables, planned, keep, learner: RefCell::new(None) }
+    pub(super) fn new(
+        spec: &'a Spec,
+        tables: &'a Tables,
+        planned: &'a Planned,
+        (keep, stamps): (Keep, Stamps),
+    ) -> Self {
+        Self { spec, tables, planned, keep, stamps, learner: RefCell::new(None) }
     }
 
     /// Takes the learner; reads the rows where none is there.
@@ -28,11 +36,17 @@ impl<'a> Reader<'a> {
         if let Some(learner) = self.learner.take() {
             return Ok(learner);
         }
-        let read = prepare::read(self.spec, self.tables, self.keep.clone());
-        read.and_then(|read| self.planned.learner(read)).map_err(|error| match error {
-            Error::Asked { sentence, .. } => LearnError::File(sentence),
-            other => LearnError::File(other.to_string()),
+        self.read().map_err(|error| match error {
+            Error::Asked { sentence, hint } => LearnError::file(sentence, hint),
+            other => LearnError::file(other.to_string(), "nothing of the rows was released"),
         })
+    }
+
+    fn read(&self) -> Result<Learner<Network>, Error> {
+        let read = prepare::read(self.spec, self.tables, self.keep.clone())?;
+        // Rows of other files than those of the fingerprint would be learned from in their name: no step is taken then.
+        self.stamps.check()?;
+        self.planned.learner(read)
     }
 
     /// Gives it back, for whoever asks next.
@@ -49,5 +63,51 @@ impl<'a> Reader<'a> {
         let seen = look(&learner);
         self.put(learner);
         seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+    use whit::account::ledger::Books;
+    use whit::query::source::Tuning;
+
+    const DECLARED: &str = "[dataset.visits]\nsource = 'visits.csv'\nunit.protect = 'event'\n\
+        columns.x = 'float'\ncolumns.y = 'int'\nbudget.event = { epsilon = 3.0, delta = 1e-6 }\n";
+    const TRAINING: &str = "dataset = 'visits'\nfeatures = ['x']\ntarget = 'y'\nclasses = 2\n\
+        [privacy]\nnoise = 5.0\nclip = 1.0\nbatch = 10\nunits = 100\nsteps = 3\n\
+        [optimiser]\nsize = 1.0\n[output]\nmodel = 'model.safetensors'\n";
+
+    fn rows(first: u8) -> String {
+        let mut rows = format!("x,y\n{first},0\n");
+        for i in 0..100 {
+            let _ = writeln!(rows, "0.{i:02},{}", i % 2); // a text takes everything
+        }
+        rows
+    }
+
+    #[test]
+    fn rows_of_a_file_that_changed_after_its_fingerprint_are_not_learned_from() {
+        let folder = std::env::temp_dir().join(format!("whit-reader-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder); // it may not be there
+        std::fs::create_dir_all(&folder).unwrap();
+        let at = |name: &str| folder.join(name);
+        for (name, text) in [("visits.csv", rows(1).as_str()), ("whit.toml", DECLARED), ("train.toml", TRAINING)] {
+            std::fs::write(at(name), text).unwrap();
+        }
+        let spec = Spec::open(&at("train.toml")).unwrap();
+        let tables = Tables::open(&at("whit.toml"), Tuning::default()).unwrap();
+        let keep = Keep { memory: 1 << 20, folder: folder.clone() };
+        let planned = prepare::plan(&spec, &tables, &keep).unwrap();
+        let mut books = Books::open(&at("whit.ledger")).unwrap();
+        let (_, stamps) = tables.fingerprint_for_learning("visits", &mut books).unwrap();
+        let reader = || Reader::new(&spec, &tables, &planned, (keep.clone(), stamps.clone()));
+        assert!(reader().take().is_ok());
+        std::thread::sleep(std::time::Duration::from_millis(30)); // the system's clock goes in steps
+        std::fs::write(at("visits.csv"), rows(2)).unwrap();
+        let error = reader().take().err().unwrap();
+        assert!(error.to_string().contains("visits.csv` changed while it was read"), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -4,6 +4,7 @@ use super::spec::asked;
 use crate::command::Error;
 use whit::account::ledger::Entry;
 use whit::core::Progress;
+use whit::learn::LearnError;
 use whit::learn::checkpoint::{Place, Standing};
 
 /// How a run begins.
@@ -28,7 +29,8 @@ impl Begin {
 
     /// Finds where to begin, from the open entry of the same training and the checkpoints of this place. Whatever does not follow from what the ledger noted last is refused.
     pub(super) fn find(place: &Place, run: &str, open: Option<&Entry>) -> Result<Self, Error> {
-        let (last, next) = (place.find(run)?, place.find_next(run));
+        let last = place.find(run).map_err(|error| unfit(error, open))?;
+        let next = place.find_next(run);
         let path = place.path().display();
         let Some(entry) = open else {
             // One that was written and never noted is of no use any more, and is written over.
@@ -85,6 +87,25 @@ impl Begin {
             )),
         }
     }
+}
+
+/// A checkpoint that nobody can go on from. What helps depends on what the ledger has of the training: to void an entry alone would leave the file.
+fn unfit(error: LearnError, open: Option<&Entry>) -> Error {
+    let LearnError::Damaged { path, .. } = &error else { return error.into() };
+    let path = path.display();
+    let hint = match open {
+        None => format!(
+            "remove `{path}`: no entry is open for this training, and the same command begins anew, with a charge of its own"
+        ),
+        Some(Entry { number, progress: None, .. }) => {
+            format!("remove `{path}`: no step of entry {number} was noted, and the same command goes on under it")
+        }
+        Some(Entry { number, progress: Some(at), .. }) => format!(
+            "put the checkpoint of step {} back to go on; or remove `{path}` and say `whit ledger void {number} --reason …`, if nothing of it has left: the same command then begins anew",
+            at.step
+        ),
+    };
+    Error::Failed(format!("{error}\n  hint: {hint}"))
 }
 
 /// Whether an entry has the name of its run in its text, as entries had before the ledger noted checkpoints.

@@ -9,8 +9,8 @@ use super::prepare::{self, Planned, Promise, Read};
 use super::slope;
 use super::spec::{Spec, Way, asked};
 use super::trial::Trial;
-use crate::command::Error;
 use crate::command::asked::room;
+use crate::command::{Error, inputs};
 use crate::number;
 use crate::output::{Drawing, Progress, drawing};
 use design::{Design, Job, Measured, filled, of_arm};
@@ -128,6 +128,8 @@ impl Experiment {
         let config = self.config.clone().unwrap_or_else(|| Spec::beside(&self.file, Path::new("whit.toml")));
         let tuning = Tuning { memory: None, threads: self.threads.map(|threads| threads as usize) };
         let tables = Tables::open(&config, tuning)?;
+        let inputs = inputs(Some(&tables));
+        self.plot.iter().try_for_each(|drawing| inputs.check(drawing.path()))?;
         let folder = config.parent().unwrap_or(Path::new(""));
         let shelves = shelves(&design, &jobs)?;
         for note in check(&design, &tables, &jobs, &shelves)? {
@@ -152,7 +154,7 @@ impl Experiment {
         out.flush()?;
         writeln!(talk, "{}", found.lasted())?;
         for drawing in &self.plot {
-            drawing.write(found.picture().svg(), || found.page(), talk)?;
+            drawing.write_for_owner(found.picture().svg(), || found.page(), talk)?;
         }
         Ok(())
     }
