@@ -621,7 +621,9 @@ fn of_copies_that_are_asked_at_once_one_answers() {
     room.ask(0..1);
     let twins: Vec<Room> = (0..4).map(|k| room.beside(&format!("twins-{k}"))).collect();
     for round in 1..=12 {
-        twins.iter().for_each(|twin| room.copy_to(twin));
+        for twin in &twins {
+            room.copy_to(twin);
+        }
         let mut open: Vec<Books> = twins.iter().map(|twin| twin.open().unwrap()).collect();
         let barrier = &std::sync::Barrier::new(open.len());
         let granted = std::thread::scope(|scope| {

@@ -60,6 +60,7 @@ fn given(reason: &str) -> Result<&str, LedgerError> {
 }
 
 /// What a file is.
+#[derive(Clone, Copy)]
 enum Found {
     Empty,
     Version(i64),

@@ -434,7 +434,7 @@ impl Collector {
                     // Shared out so that nothing of that is lost, however many leaves there are: systematic sampling, as of groups.
                     order.clear();
                     order.extend(family.iter().map(|leaf| self.of_value(own, leaf)).zip(0..));
-                    let exact = whole % total == 0;
+                    let exact = whole.is_multiple_of(total);
                     if !exact {
                         order.sort_unstable();
                         if order.windows(2).any(|pair| pair[0].0 == pair[1].0) {

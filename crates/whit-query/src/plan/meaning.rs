@@ -110,14 +110,7 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
         let _ = writeln!(text, "key{i} {} listed {:?}", key.data_type, key.listed);
     }
     for (i, measure) in part.measures.iter().enumerate() {
-        let kind = match &measure.what {
-            What::Rows(value) => format!("rows {}", value.is_some()),
-            What::Parts(_) => "parts of rows".to_owned(),
-            What::Users => "users".to_owned(),
-            What::Sum { place, .. } => format!("sum {place:?}"),
-            What::Distinct { most, .. } => format!("distinct {most}"),
-            What::Tree { tree, rows, .. } => format!("tree {tree:?} {rows}"),
-        };
+        let kind = kind_of(&measure.what);
         let _ = writeln!(text, "value{i} {kind} {}..{} {:?}", measure.low, measure.high, measure.moved);
     }
     for statistic in &part.statistics {
@@ -142,6 +135,18 @@ pub(crate) fn of_part(part: &Part, context: &SessionContext) -> Result<String, Q
         let _ = writeln!(text, "statistic {word}");
     }
     Ok(text)
+}
+
+/// What a measure adds up, without the value.
+fn kind_of(what: &What) -> String {
+    match what {
+        What::Rows(value) => format!("rows {}", value.is_some()),
+        What::Parts(_) => "parts of rows".to_owned(),
+        What::Users => "users".to_owned(),
+        What::Sum { place, .. } => format!("sum {place:?}"),
+        What::Distinct { most, .. } => format!("distinct {most}"),
+        What::Tree { tree, rows, .. } => format!("tree {tree:?} {rows}"),
+    }
 }
 
 fn exact_arguments(expr: &Expr) -> Vec<Expr> {

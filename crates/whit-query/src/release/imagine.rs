@@ -200,17 +200,16 @@ fn drawn(part: &Part, noise: &[Noise], made: &[Vec<i64>], confidence: f64) -> Re
         cells.push(match statistic {
             Statistic::Exact(_) => (0..=draws).map(|_| nothing()).collect(),
             // Only trees need their intervals to be read at all, and those take the longest.
-            _ => match (truth.values(statistic, 1)?, noisy.values(statistic, draws)?) {
-                (Some(truth), Some(noisy)) => {
+            _ => {
+                if let (Some(truth), Some(noisy)) = (truth.values(statistic, 1)?, noisy.values(statistic, draws)?) {
                     truth.into_iter().chain(noisy).map(|value| Cell { value, low: None, high: None }).collect()
-                }
-                _ => {
+                } else {
                     let (mut cells, noisy) = (truth.cells(statistic, &[0])?, noisy.cells(statistic, &groups)?);
                     let (truth, range) = (cells.first().map_or(f64::NAN, number_of), range_of(part, statistic)?);
                     cells.extend(noisy.into_iter().map(|cell| counted(cell, statistic, truth, range)));
                     cells
                 }
-            },
+            }
         });
     }
     let keys = vec![vec![Value::Null; part.keys.len()]; draws + 1];

@@ -395,8 +395,8 @@ mod tests {
     #[test]
     fn intervals_of_variances_hold_about_as_often_as_they_say() {
         let mut entropy = Replay::new(0x5b7e);
-        let laws: [(fn(f64) -> Noise, f64, u32); 7] = [
-            (gaussian, 195.0, 1600),
+        let laws = [
+            (gaussian as fn(f64) -> Noise, 195.0, 1600),
             (gaussian, 130.0, 1600),
             (gaussian, 20.0, 1600),
             (gaussian, 10.0, 100),
@@ -423,8 +423,9 @@ mod tests {
                 for (noise, drawn) in noises.iter().zip(&mut drawn) {
                     noise.add(drawn, &mut entropy).unwrap();
                 }
-                for i in 0..times {
-                    let cell = spread.cell(drawn[0][i], drawn[1][i], drawn[2][i]);
+                let [sums, of_squares, counts] = &drawn;
+                for ((&sum, &squares), &count) in sums.iter().zip(of_squares).zip(counts) {
+                    let cell = spread.cell(sum, squares, count);
                     let (from, to) = (cell.low.unwrap(), cell.high.unwrap());
                     held += usize::from(from <= truth && truth <= to);
                     cut += usize::from(from == 0.0 || to == spread.most());

@@ -158,7 +158,7 @@ impl Inputs {
         if is_database(&first) || BESIDE.iter().filter_map(stripped).any(|path| is_database(&first_bytes(&path))) {
             return Some(Input::Ledger);
         }
-        let head = name.ends_with(".head") || name.ends_with(".head.new");
+        let head = [".head", ".head.new"].iter().any(|ending| name.ends_with(*ending));
         if head && self.heads.iter().any(|folder| real.starts_with(resolved(folder))) {
             return Some(Input::Ledger);
         }

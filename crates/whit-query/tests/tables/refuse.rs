@@ -228,7 +228,9 @@ fn text_in_parquet_that_is_not_utf8_is_missing_and_fails_nothing() {
     let mut bytes = std::fs::read(&path).unwrap();
     let marks: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(b"mark~~")).collect();
     assert!(!marks.is_empty());
-    marks.into_iter().for_each(|at| bytes[at..at + 6].fill(0xc0));
+    for at in marks {
+        bytes[at..at + 6].fill(0xc0);
+    }
     std::fs::write(&path, bytes).unwrap();
     let declared = "[dataset.t]\nsource = \"t.parquet\"\nunit.user = \"user_id\"\nunit.protect = \"user\"\nunit.change = \"add-remove\"\nunit.caps = { rows_per_user = 1 }\ncolumns.shop.keys = [\"north\", \"south\"]\n";
     for threads in [1, 2] {

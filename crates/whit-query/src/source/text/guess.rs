@@ -142,6 +142,7 @@ pub(in crate::source) fn suggest(
 mod tests {
     use super::super::super::scratch::Scratch;
     use super::*;
+    use std::fmt::Write as _;
 
     fn suggested(format: Format, text: &str) -> Vec<(String, String, u64)> {
         let scratch = Scratch::new(&format!("suggest_{}", text.len()));
@@ -159,7 +160,8 @@ mod tests {
         let mut text = "id,x,day,at,ok,note,empty,code\n".to_owned();
         for i in 0..100 {
             let x = if i == 7 { "n/a".to_owned() } else { format!("{i}.5") };
-            text += &format!("{i},{x},2024-01-0{},2024-01-01T00:00:{:02},true,n{i},,{}\n", i % 9 + 1, i % 60, i % 2);
+            let (day, second, code) = (i % 9 + 1, i % 60, i % 2);
+            writeln!(text, "{i},{x},2024-01-0{day},2024-01-01T00:00:{second:02},true,n{i},,{code}").unwrap();
         }
         let found = suggested(Format::Csv, &text);
         let columns = [
