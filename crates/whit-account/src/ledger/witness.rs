@@ -246,32 +246,28 @@ impl Witness {
             Kept::Head(mark) => Some((self.beside.clone(), Some(mark))),
             Kept::Torn(_) => Some((self.beside.clone(), None)),
         };
-        for (witness, mark) in self.known()?.into_iter().chain(beside) {
-            let path = self.ledger.clone();
-            match mark {
-                None => return Err(LedgerError::Torn { path, witness }),
-                Some(mark) if mark.head.events > 0 => {
-                    return Err(LedgerError::Gone { path, witness, events: mark.head.events });
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(())
+        let known = self.known()?.into_iter().chain(beside);
+        self.check_forgotten(known, |path, witness, events| LedgerError::Gone { path, witness, events })
     }
 
     /// That no other ledger is known in this file of which something would be forgotten: for one that stands there.
     pub(super) fn check_others(&self, ledger: [u8; 16]) -> Result<(), LedgerError> {
-        for (witness, mark) in self.others(ledger)? {
-            let path = self.ledger.clone();
-            match mark {
-                None => return Err(LedgerError::Torn { path, witness }),
-                Some(mark) if mark.head.events > 0 => {
-                    return Err(LedgerError::Foreign { path, witness, events: mark.head.events });
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(())
+        let others = self.others(ledger)?.into_iter();
+        self.check_forgotten(others, |path, witness, events| LedgerError::Foreign { path, witness, events })
+    }
+
+    /// That of all these heads none knows of events, or is one that cannot be read.
+    fn check_forgotten(
+        &self,
+        mut heads: impl Iterator<Item = (PathBuf, Option<Mark>)>,
+        known: impl Fn(PathBuf, PathBuf, u64) -> LedgerError,
+    ) -> Result<(), LedgerError> {
+        let path = || self.ledger.clone();
+        heads.try_for_each(|(witness, mark)| match mark {
+            None => Err(LedgerError::Torn { path: path(), witness }),
+            Some(mark) if mark.head.events > 0 => Err(known(path(), witness, mark.head.events)),
+            Some(_) => Ok(()),
+        })
     }
 
     /// Heads far away that name this file, and are of other ledgers.

@@ -39,7 +39,16 @@ pub(crate) fn guarded(plan: LogicalPlan, state: &SessionState) -> Result<Logical
         .analyzer()
         .execute_and_check(plan, state.config_options(), |_, _| {})
         .map_err(|error| planning(&error))?;
-    let done = analysed.transform_up_with_subqueries(|node| {
+    let done = each_expression(analysed, |expr, schema| guarded_expression(expr, schema, state));
+    done.map_err(|error| planning(&error))
+}
+
+/// A plan with each of its expressions made another, over the columns that it is given; names stay.
+fn each_expression(
+    plan: LogicalPlan,
+    make: impl Fn(Expr, &DFSchema) -> Outcome<Transformed<Expr>>,
+) -> Outcome<LogicalPlan> {
+    let done = plan.transform_up_with_subqueries(|node| {
         if matches!(node, LogicalPlan::TableScan(_)) {
             return Ok(Transformed::no(node));
         }
@@ -47,8 +56,7 @@ pub(crate) fn guarded(plan: LogicalPlan, state: &SessionState) -> Result<Logical
         let names = NamePreserver::new(&node);
         let node = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let safe = guarded_expression(expr, &schema, state)?;
-            Ok(safe.update_data(|safe| name.restore(safe)))
+            Ok(make(expr, &schema)?.update_data(|made| name.restore(made)))
         })?;
         // What may be NULL now must not be taken for something that cannot.
         node.map_data(|node| match node {
@@ -56,7 +64,7 @@ pub(crate) fn guarded(plan: LogicalPlan, state: &SessionState) -> Result<Logical
             other => other.recompute_schema(),
         })
     });
-    done.map(|done| done.data).map_err(|error| planning(&error))
+    done.map(|done| done.data)
 }
 
 /// The same plan with its constants computed, each within the limits of a row's values. The engine's optimiser has none: it would make the whole text
@@ -74,23 +82,7 @@ pub(crate) fn with_constants(plan: LogicalPlan, state: &SessionState) -> Outcome
     if !grows {
         return Ok(plan);
     }
-    let done = plan.transform_up_with_subqueries(|node| {
-        if matches!(node, LogicalPlan::TableScan(_)) {
-            return Ok(Transformed::no(node));
-        }
-        let schema = merge_schema(&node.inputs());
-        let names = NamePreserver::new(&node);
-        let node = node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let folded = expr.transform_up(|step| folded(step, &schema, state))?;
-            Ok(folded.update_data(|folded| name.restore(folded)))
-        })?;
-        node.map_data(|node| match node {
-            LogicalPlan::Union(union) => Union::try_new(union.inputs).map(LogicalPlan::Union),
-            other => other.recompute_schema(),
-        })
-    })?;
-    Ok(done.data)
+    each_expression(plan, |expr, schema| expr.transform_up(|step| folded(step, schema, state)))
 }
 
 /// A step over constants alone as its value. One that has none stays: it is told where it is tried on rows.

@@ -7,6 +7,7 @@ pub(crate) mod fits;
 mod frame;
 mod heeded;
 pub(crate) mod imagine;
+mod interval;
 mod outline;
 mod run;
 mod stored;

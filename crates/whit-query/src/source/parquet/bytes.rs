@@ -3,6 +3,7 @@
 //! The engine's own reader is faster, and gives up at the first such text. So it goes first, and these tables take over where it failed: what
 //! is released is the same, and only the time that it takes tells of it.
 
+use super::super::text::Scanned;
 use super::fitted;
 use crate::evaluate::attempt::cast_each;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
@@ -27,7 +28,6 @@ use datafusion::prelude::SessionContext;
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -58,8 +58,6 @@ pub(in crate::source) struct Patient {
     pub(in crate::source) engine: Arc<dyn TableProvider>,
     pub(in crate::source) files: Vec<PathBuf>,
 }
-
-type Scanned<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn ExecutionPlan>>> + Send + 'a>>;
 
 impl TableProvider for Patient {
     fn schema(&self) -> SchemaRef {

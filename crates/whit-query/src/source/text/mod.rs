@@ -171,7 +171,7 @@ impl TextTable {
     }
 }
 
-type Scanned<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn ExecutionPlan>>> + Send + 'a>>;
+pub(super) type Scanned<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn ExecutionPlan>>> + Send + 'a>>;
 
 impl TableProvider for TextTable {
     fn schema(&self) -> SchemaRef {
