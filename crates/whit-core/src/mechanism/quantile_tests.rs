@@ -172,6 +172,32 @@ fn intervals_hold_the_quantile_as_often_as_told() {
     }
 }
 
+/// 2,000 noisy trees a case of values spread evenly: a share of 95 % has a deviation of 0.5 %. Four are allowed below and three above
+/// 94 to 97 %, of twelve comparisons; ranks that rise, taken at the noise of ranks that may fall, hold 99 %.
+#[test]
+fn intervals_hold_no_more_often_than_they_need_to() {
+    let (trials, mut entropy) = (2000, Replay::new(0x5afe));
+    for (leaves, n, sigma) in [(256, 3000, "30"), (1024, 3000, "10"), (4096, 3000, "4"), (4096, 5000, "40")] {
+        let tree = tree(leaves, 16);
+        let data: Vec<usize> = (0..n).map(|i| i * leaves as usize / n).collect();
+        let exact = counts(&data, leaves as usize);
+        let shares = [0.1, 0.42, 0.9];
+        let mut held = [0; 3];
+        for _ in 0..trials {
+            let released = noisy(&tree, &exact, sigma, &mut entropy);
+            let ranks = tree.read(&released, sigma.parse().unwrap()).unwrap();
+            for (i, q) in shares.into_iter().enumerate() {
+                let truth = tree.value(data[(q * n as f64).ceil() as usize - 1] as f64 + 0.5);
+                let found = ranks.quantile(q, 0.95);
+                held[i] += u32::from((found.low..=found.high).contains(&truth));
+            }
+        }
+        let held = held.map(|held| f64::from(held) / f64::from(trials));
+        assert!(held.iter().all(|held| (0.92..=0.985).contains(held)), "{leaves} leaves, σ {sigma}: {held:?} held");
+        println!("{leaves} leaves, {n} values, σ {sigma}: {held:?} held");
+    }
+}
+
 /// 600 noisy trees of 5,000 values, spread evenly: the coverage of 95 % has a deviation of 0.9 %, and the error one of
 /// about 4 %. Intervals that trust ranks which fall are half as wide again. (Both are wider than errors near an end of the
 /// range, where errors are cut short.)
@@ -197,7 +223,7 @@ fn an_interval_is_as_wide_as_the_noise_on_its_own_rank_needs() {
         errors[i].sort_by(f64::total_cmp);
         let (held, error) = (f64::from(held[i]) / f64::from(trials), errors[i][trials as usize * 95 / 100]);
         let told = format!("q {}: {held} held, {} wide for an error of {error}", shares[i], width[i]);
-        assert!((0.914..=0.995).contains(&held) && width[i] <= 2.0 * 1.75 * error, "{told}");
+        assert!((0.914..=0.99).contains(&held) && width[i] <= 2.0 * 1.6 * error, "{told}");
     }
 }
 
