@@ -9,6 +9,7 @@ pub mod filter;
 pub mod group;
 pub mod keys;
 pub mod ledger;
+pub mod meaning;
 pub mod normal;
 pub mod odometer;
 

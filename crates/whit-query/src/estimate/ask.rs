@@ -3,6 +3,7 @@
 use super::dictionary::{Dictionary, ItemList, elements_of, touch};
 use super::histogram::{BlockBound, Histogram, NoisyHistogram, Radius, Spread};
 use super::hitters::{Hitters, NoisyVector, PresenceBound};
+use super::meaning::Common;
 use super::norms::Clipping;
 use super::rows::{Gathered, HEAVIEST, Reading};
 use super::tokens::{Items, Tokens};
@@ -335,13 +336,8 @@ pub fn hitters(
     let plan = HittersPlan::new(tables, question, asking)?;
     let mechanism = plan.mechanism(item);
     let HittersPlan { declared, dictionary, bound, touch, hitters } = plan;
-    let Calibration { epsilon, delta } = declared.promise;
-    let meaning = format!(
-        "hitters 1\ndata {dataset}\nitem {item}\nitems {}\ncap {:?}\ntouch {touch:?}\nunits {}\nε {epsilon:?} δ {delta:?}\n",
-        dictionary.hash(),
-        bound.cap(),
-        units(&declared.ladder),
-    );
+    let common = Common { dataset, item, cap: bound.cap(), touch, ladder: &declared.ladder, promise: declared.promise };
+    let meaning = common.hitters(dictionary.hash());
     let (fingerprint, stamps) = tables.fingerprint_of(std::slice::from_ref(dataset), books)?;
     let asked = Question {
         dataset: dataset.clone(),
@@ -481,12 +477,8 @@ pub fn histogram(
     let HistogramQuestion { dataset, item, .. } = question;
     let HistogramPlan { declared, partition, dictionary, items, touch, cap, weight, histogram: mechanism } =
         HistogramPlan::new(tables, question, asking)?;
-    let Calibration { epsilon, delta } = declared.promise;
-    let meaning = format!(
-        "histogram 1\ndata {dataset}\nitem {item}\nweight {weight:?}\nradius {:?}\ncap {cap:?}\ntouch {touch:?}\nunits {}\nε {epsilon:?} δ {delta:?}\n",
-        question.radius,
-        units(&declared.ladder),
-    );
+    let common = Common { dataset, item, cap, touch, ladder: &declared.ladder, promise: declared.promise };
+    let meaning = common.histogram(weight, question.radius);
     let (fingerprint, stamps) = tables.fingerprint_of(std::slice::from_ref(dataset), books)?;
     let asked = Question {
         dataset: dataset.clone(),
@@ -653,10 +645,6 @@ fn heaviest(declared: &Declared<'_>, weight: &str) -> Result<f64, QueryError> {
             format!("declare one that you can defend without looking: columns.{weight} = {{ bounds = [0, 600] }}"),
         )),
     }
-}
-
-fn units(ladder: &Ladder) -> String {
-    ladder.rungs().iter().map(|rung| rung.unit.to_string()).collect::<Vec<_>>().join("; ")
 }
 
 fn intervals(together: bool, confidence: f64) -> String {

@@ -14,6 +14,7 @@ pub mod ask;
 pub mod dictionary;
 pub mod histogram;
 pub mod hitters;
+mod meaning;
 mod noise;
 pub mod norms;
 pub mod order;

@@ -67,22 +67,14 @@ fn each_expression(
     done.map(|done| done.data)
 }
 
-/// The same plan with its constants computed, each within the limits of a row's values. The engine's optimiser has none: it would make the whole text
-/// of `lpad('x', 2000000000)`, and put it into the plan. A plan in which no text grows is left as it is.
-pub(crate) fn with_constants(plan: LogicalPlan, state: &SessionState) -> Outcome<LogicalPlan> {
-    let mut grows = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            expr.apply(|step| {
-                grows |= growth::Growth::of(step).is_some();
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
-    })?;
-    if !grows {
-        return Ok(plan);
-    }
-    each_expression(plan, |expr, schema| expr.transform_up(|step| folded(step, schema, state)))
+/// The same plan with its constants computed, each within the limits of a row's values.
+pub(crate) fn computed(plan: LogicalPlan, state: &SessionState) -> Outcome<LogicalPlan> {
+    each_expression(plan, |expr, schema| computed_over(expr, schema, state).map(Transformed::yes))
+}
+
+/// The same for an expression over these columns.
+pub(crate) fn computed_over(expr: Expr, schema: &DFSchema, state: &SessionState) -> Outcome<Expr> {
+    expr.transform_up(|step| folded(step, schema, state)).map(|done| done.data)
 }
 
 /// A step over constants alone as its value. One that has none stays: it is told where it is tried on rows.

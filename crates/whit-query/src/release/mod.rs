@@ -25,6 +25,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use run::Run;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -368,10 +369,8 @@ impl Tables {
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
         let (fingerprint, stamps) = self.fingerprint(&plan, books)?;
-        let meaning = format!(
-            "{}confidence {confidence}\nε {epsilon:?} δ {delta:?} seed {seed:?}\n",
-            meaning::of(&plan, self.warehouse.context())?
-        );
+        let price = json!({ "epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed });
+        let meaning = meaning::of(&plan, &price, self.warehouse.context())?;
         let question = Question {
             dataset: plan.dataset.clone(),
             analyst: analyst.to_owned(),

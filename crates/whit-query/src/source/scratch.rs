@@ -43,3 +43,16 @@ impl Drop for Scratch {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
+
+/// Compares with what a golden file holds. `WHIT_GOLDEN=write` writes it anew.
+pub(crate) fn golden(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var("WHIT_GOLDEN").is_ok_and(|value| value == "write") {
+        std::fs::write(&path, found).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap();
+    for (kept, found) in kept.lines().zip(found.lines()) {
+        assert_eq!(kept, found, "{name}");
+    }
+    assert_eq!(kept.lines().count(), found.lines().count(), "{name}");
+}

@@ -1,0 +1,179 @@
+//! What a question means: two spellings of one question have the same meaning, two questions never.
+//!
+//! It is JSON of our own ([`whit_account::meaning`]), made of the rows as planning leaves them and of what is asked of these rows. Names that a
+//! question gives to tables and columns, the order of its columns and conditions, sub-queries that only pick and rename, and what is done with the
+//! released table afterwards do not belong to it: they cost nothing. The engine's optimiser has no part in it, so that another version of the engine
+//! finds what this one stored.
+
+mod expression;
+mod rows;
+mod value;
+
+use super::{Grain, Groups, Leaves, Part, Place, Plan, Shape, Statistic, What};
+use crate::error::QueryError;
+use crate::evaluate::attempt::quietly;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::prelude::SessionContext;
+use rows::{Numbers, Rows};
+use serde_json::{Value, json};
+use whit_account::meaning::number;
+
+/// The version of the format. Whoever changes it has all stored answers paid for again.
+const VERSION: u32 = 2;
+
+/// The meaning of all parts of a plan: with its price, and whatever else decides what comes of it.
+pub(crate) fn of(plan: &Plan, price: &Value, context: &SessionContext) -> Result<String, QueryError> {
+    let parts: Vec<Value> = plan.parts.iter().map(|part| of_part(part, context)).collect::<Result<_, _>>()?;
+    let units: Vec<Value> = plan.rungs.iter().map(rung).collect();
+    let what = json!({ "dataset": plan.dataset, "units": units, "parts": parts, "price": price });
+    Ok(whit_account::meaning::of("question", VERSION, &what))
+}
+
+/// A rung, as the ledger writes it too.
+pub(crate) fn rung(rung: &whit_core::Rung) -> Value {
+    // A rung is made of text, whole numbers and two words: it can be written.
+    serde_json::to_value(rung).unwrap_or_else(|_| json!(rung.to_string()))
+}
+
+/// The meaning of one part.
+fn of_part(part: &Part, context: &SessionContext) -> Result<Value, QueryError> {
+    // A constant over which the engine panics is the question's own fault, and ends nothing else.
+    let computed = quietly(|| crate::evaluate::computed(part.rows.clone(), &context.state())).ok_or_else(|| {
+        QueryError::asked("the engine cannot compute a constant of this question", "write it out, or leave it out")
+    })?;
+    let plan = computed.map_err(|error| crate::engine::planning(&error))?;
+    let mut numbers = Numbers::default();
+    let rows = rows::of(&plan, &mut numbers)?;
+    let mut asked = Asked { plan: &plan, rows: &rows, numbers, context };
+    let mut hidden = serde_json::Map::new();
+    for (word, name) in [("user", super::USER), ("element", super::ELEMENT)] {
+        if let Some(column) = super::track::hidden(plan.schema(), name) {
+            hidden.insert(word.to_owned(), asked.expression(&column)?);
+        }
+    }
+    let mut keys = Vec::new();
+    for key in &part.keys {
+        let listed = key.listed.as_ref().map(|listed| listed.iter().map(value::literal).collect::<Vec<_>>());
+        keys.push(json!({ "of": asked.expression(&key.expr)?, "type": value::kind(&key.data_type), "listed": listed }));
+    }
+    let mut measures = Vec::new();
+    for measure in &part.measures {
+        measures.push(json!({ "what": asked.what(&measure.what)?, "least": measure.low, "most": measure.high }));
+    }
+    let mut ranges = Vec::new();
+    for auto in &part.autos {
+        ranges.push(asked.expression(&auto.value)?);
+    }
+    let mut statistics = Vec::new();
+    for statistic in &part.statistics {
+        statistics.push(asked.statistic(statistic)?);
+    }
+    let row_caps = part.row_caps.iter().map(|(columns, most)| {
+        let columns = columns.iter().map(|name| if *name == super::USER { "user" } else { "element" });
+        json!({ "of": columns.collect::<Vec<_>>(), "rows": most })
+    });
+    let row_caps: Vec<Value> = row_caps.collect();
+    Ok(json!({
+        "rows": rows.json(),
+        "whose": hidden,
+        "bounded": match part.grain {
+            Grain::Row => "row",
+            Grain::Element => "element",
+            Grain::User => "user",
+        },
+        "groups": match part.groups {
+            Groups::One => "one",
+            Groups::Listed => "listed",
+            Groups::Observed => "observed",
+            Groups::Selected => "selected",
+        },
+        "caps": {
+            "groups": part.groups_per_unit,
+            "elements": part.elements_per_user,
+            "rows in a group": part.rows_per_group,
+            "rows in all": part.rows_in_all,
+            "rows": row_caps,
+            "counted": part.kept.as_ref().map(|kept| kept.most[0]),
+        },
+        "keys": keys,
+        "measures": measures,
+        "ranges": ranges,
+        "statistics": statistics,
+    }))
+}
+
+/// What is asked of rows.
+struct Asked<'a> {
+    plan: &'a LogicalPlan,
+    rows: &'a Rows,
+    numbers: Numbers,
+    context: &'a SessionContext,
+}
+
+impl Asked<'_> {
+    fn expression(&mut self, expr: &Expr) -> Result<Value, QueryError> {
+        let state = self.context.state();
+        let computed = quietly(|| crate::evaluate::computed_over(expr.clone(), self.plan.schema(), &state));
+        let computed = computed.and_then(Result::ok).unwrap_or_else(|| expr.clone());
+        expression::of(&computed, &self.rows.over(self.plan.schema()), &mut self.numbers)
+    }
+
+    fn what(&mut self, what: &What) -> Result<Value, QueryError> {
+        Ok(match what {
+            What::Rows(value) => {
+                json!({ "rows with": value.as_ref().map(|value| self.expression(value)).transpose()? })
+            }
+            What::Parts(value) => json!({ "parts of rows with": self.expression(value)? }),
+            What::Users => json!("users"),
+            What::Sum { value, place } => json!({ "sum": self.expression(value)?, "on": place_of(place) }),
+            What::Distinct { value, most } => json!({ "different": self.expression(value)?, "most": most }),
+            What::Tree { value, tree, rows } => {
+                let over = match tree {
+                    Leaves::Known { low, high } => json!([number(*low), number(*high)]),
+                    Leaves::Found { range } => json!({ "range": range }),
+                };
+                json!({ "ranks of": self.expression(value)?, "over": over, "rows": rows })
+            }
+        })
+    }
+
+    fn statistic(&mut self, statistic: &Statistic) -> Result<Value, QueryError> {
+        Ok(match statistic {
+            Statistic::Count(count) => json!({ "count": count }),
+            Statistic::Sum(sum) => json!({ "sum": sum }),
+            Statistic::Mean { sum, count } => json!({ "mean": [sum, count] }),
+            Statistic::Spread { sum, squares, count, sample, root } => {
+                json!({ "spread": [sum, squares, count], "sample": sample, "root": root })
+            }
+            Statistic::Quantile { tree, share } => json!({ "quantile": number(*share), "of": tree }),
+            Statistic::Least(tree) => json!({ "least": tree }),
+            Statistic::Largest(tree) => json!({ "largest": tree }),
+            Statistic::Exact(expr) => json!({ "exact": self.expression(expr)? }),
+        })
+    }
+}
+
+fn place_of(place: &Place) -> Value {
+    match place {
+        Place::Known(quantise) => {
+            let (low, high) = quantise.bounds();
+            json!({
+                "bounds": [number(low), number(high)],
+                "centre": number(quantise.centre()),
+                "step": number(quantise.step()),
+                "steps": [quantise.low(), quantise.high()],
+            })
+        }
+        Place::Found { range, shape } => {
+            let shape = match shape {
+                Shape::Plain => "plain",
+                Shape::Centred => "centred",
+                Shape::Squared => "squared",
+            };
+            json!({ "range": range, "shape": shape })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

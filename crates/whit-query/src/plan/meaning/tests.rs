@@ -1,0 +1,141 @@
+use crate::plan::Asking;
+use crate::release::Tables;
+use crate::source::Tuning;
+use crate::source::scratch::{Scratch, golden};
+use serde_json::{Value, json};
+
+const DECLARED: &str = r#"
+[dataset.visits]
+source = "visits.csv"
+unit.user = "user_id"
+unit.element = "shop"
+unit.protect = "element"
+unit.change = "add-remove"
+unit.caps = { elements_per_user = 4, rows_per_element = 3 }
+columns.user_id = "int"
+columns.shop = { type = "text", keys = ["north", "south"] }
+columns.day = { type = "int", bounds = [0, 30] }
+columns.spent = { type = "float", bounds = [0, 100] }
+columns.tip = { type = "float", bounds = "auto" }
+columns.at = "timestamp"
+
+[dataset.shops]
+source = "shops.csv"
+public = true
+columns.shop = "text"
+columns.region = "text"
+"#;
+
+fn tables(name: &str) -> (Scratch, Tables) {
+    let scratch = Scratch::new(name);
+    scratch.write("visits.csv", "user_id,shop,day,spent,tip,at\n1,north,2,3.5,0.5,2024-01-02T03:04:05\n");
+    scratch.write("shops.csv", "shop,region\nnorth,cold\nsouth,warm\n");
+    let config = scratch.write("whit.toml", DECLARED);
+    let tables = Tables::open(&config, Tuning { memory: None, threads: Some(1) }).unwrap();
+    (scratch, tables)
+}
+
+fn meaning(tables: &Tables, sql: &str) -> String {
+    let plan = tables.plan(sql, &Asking::default()).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    super::of(&plan, &json!({ "epsilon": 0.5 }), tables.warehouse().context()).unwrap()
+}
+
+/// One of everything that a meaning has words for.
+const QUESTIONS: &[&str] = &[
+    "SELECT COUNT(*) FROM visits",
+    "SELECT shop, COUNT(*), SUM(spent), AVG(spent), STDDEV(day) FROM visits GROUP BY shop",
+    "SELECT MEDIAN(spent), MIN(day), COUNT(DISTINCT user_id), COUNT(DISTINCT day) FROM visits WHERE shop = 'north'",
+    "SELECT SUM(tip) FROM visits WHERE NOT (day BETWEEN 3 AND 5) OR shop IN ('south', 'north') OR shop LIKE 'n%'",
+    "SELECT COUNT(*) FROM visits WHERE CASE WHEN day > 3 THEN spent ELSE -spent END > 2.5 AND CAST(day AS VARCHAR) <> '7'",
+    "SELECT region, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop WHERE region = 'cold' GROUP BY region",
+    "SELECT COUNT(*) FROM visits LEFT JOIN shops ON visits.shop = shops.shop AND region > 'a' WHERE region IS NULL",
+    "SELECT COUNT(*), SUM(clamp(n, 0, 5)) FROM (SELECT user_id, COUNT(*) AS n, MAX(day) AS m FROM visits GROUP BY user_id) WHERE m > 3",
+    "SELECT COUNT(*) FROM (SELECT day, row_number() OVER (PARTITION BY user_id ORDER BY day DESC) AS r FROM visits) WHERE r = 1",
+    "SELECT COUNT(*) FROM (SELECT user_id, day FROM visits UNION ALL SELECT user_id, day + 1 FROM visits)",
+    "SELECT COUNT(*) FROM visits WHERE shop IN (SELECT shop FROM shops WHERE region = 'warm' ORDER BY shop LIMIT 1)",
+    "SELECT COUNT(*) FROM visits WHERE day > (SELECT MAX(column1) FROM (VALUES (0), (3)) t)",
+    "SELECT date_trunc('month', at) AS m, COUNT(*) FROM visits GROUP BY m",
+    "SELECT COUNT(*) FILTER (WHERE day < 7), SUM(spent) FILTER (WHERE shop = 'south') FROM visits",
+];
+
+/// Golden files: ledgers have stored what these say, so that another text has answers paid for again. `WHIT_GOLDEN=write` writes them anew, which is
+/// for a new version of the format and for questions that are new here.
+#[test]
+fn questions_mean_what_they_meant() {
+    let (_scratch, tables) = tables("golden_meanings");
+    let found: Vec<Value> = QUESTIONS
+        .iter()
+        .map(|sql| {
+            let meaning: Value = serde_json::from_str(&meaning(&tables, sql)).unwrap();
+            json!({ "question": sql, "meaning": meaning })
+        })
+        .collect();
+    let found = serde_json::to_string_pretty(&found).unwrap() + "\n";
+    assert!(!found.contains("\"engine\""), "the engine's own words");
+    golden("questions.json", &found);
+}
+
+/// Spellings of one question, and beside them questions that are others.
+#[test]
+fn spellings_of_one_question_mean_the_same_and_others_do_not() {
+    let (_scratch, tables) = tables("spellings");
+    let count = |rest: &str| format!("SELECT COUNT(*) FROM {rest}");
+    let mut all = std::collections::BTreeMap::new();
+    for spellings in [
+        vec![
+            "visits WHERE day > 3 AND spent < 5",
+            "visits v WHERE v.spent < 5 AND 3 < v.day",
+            "(SELECT * FROM visits WHERE day > 3) AS a WHERE spent < 5",
+        ],
+        vec!["visits WHERE day >= 3 AND spent < 5", "visits WHERE spent < 2 + 3 AND 3 <= day AND day >= 3"],
+        vec![
+            "visits WHERE day > 3 OR spent < 5",
+            "(SELECT day AS spent, spent AS day FROM visits) WHERE day < 5 OR spent > 3",
+        ],
+        vec![
+            "visits WHERE spent > 3 AND day < 5",
+            "(SELECT day AS spent, spent AS day FROM visits) WHERE day > 3 AND spent < 5",
+        ],
+        vec!["visits WHERE day BETWEEN 3 AND 5", "visits WHERE day <= 5 AND day >= 3"],
+        vec![
+            "visits WHERE NOT day BETWEEN 3 AND 5",
+            "visits WHERE NOT (5 >= day AND 3 <= day)",
+            "visits WHERE day NOT BETWEEN 3 AND 5",
+        ],
+        vec!["visits WHERE shop IN ('a', 'b')", "visits WHERE shop IN ('b', 'a', 'b')"],
+        vec!["visits WHERE shop IN ('a', 'b', 'c')"],
+        vec!["visits WHERE shop NOT IN ('a', 'b')", "visits WHERE NOT shop IN ('b', 'a')"],
+        vec!["visits WHERE shop = 'a'", "visits WHERE 'a' = shop"],
+        vec!["visits WHERE shop = 'a\"'"],
+        vec!["visits WHERE shop <> 'a'"],
+        vec!["visits WHERE shop IS DISTINCT FROM 'a'"],
+        vec!["visits WHERE day - 3 > spent", "visits WHERE spent < day - 3"],
+        vec!["visits WHERE 3 - day > spent"],
+        vec![
+            "visits JOIN shops ON visits.shop = shops.shop",
+            "visits a JOIN shops b ON b.shop = a.shop",
+            "visits, shops WHERE visits.shop = shops.shop",
+        ],
+        vec!["visits JOIN shops ON visits.shop = shops.region"],
+        vec!["visits LEFT JOIN shops ON visits.shop = shops.shop"],
+        vec!["visits LEFT JOIN shops ON visits.shop = shops.shop WHERE region = 'a'"],
+        vec!["visits LEFT JOIN shops ON visits.shop = shops.shop AND region = 'a'"],
+        vec!["visits a JOIN visits b ON a.user_id = b.user_id WHERE a.day < 3"],
+        vec!["visits a JOIN visits b ON a.user_id = b.user_id WHERE b.day < 3"],
+        vec!["(SELECT row_number() OVER (PARTITION BY user_id ORDER BY day) AS r, spent FROM visits) WHERE spent > 3"],
+        vec!["(SELECT row_number() OVER (PARTITION BY user_id ORDER BY day) AS r, spent FROM visits WHERE spent > 3)"],
+        vec![
+            "(SELECT row_number() OVER (PARTITION BY user_id ORDER BY day) AS r, spent FROM visits) WHERE r > 3",
+            "(SELECT spent, row_number() OVER (PARTITION BY user_id ORDER BY day) AS q FROM visits v) WHERE 3 < q",
+        ],
+        vec!["(SELECT row_number() OVER (PARTITION BY user_id ORDER BY day DESC) AS r, spent FROM visits) WHERE r > 3"],
+    ] {
+        let texts: Vec<String> = spellings.iter().map(|rest| meaning(&tables, &count(rest))).collect();
+        for (spelling, text) in spellings.iter().zip(&texts) {
+            assert_eq!(*text, texts[0], "{spelling} and {}", spellings[0]);
+        }
+        if let Some(other) = all.insert(texts[0].clone(), spellings[0]) {
+            panic!("{other} and {} are two questions", spellings[0]);
+        }
+    }
+}
