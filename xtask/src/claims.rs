@@ -148,12 +148,13 @@ fn plain(text: &str) -> String {
     out
 }
 
-fn text(file: &Path) -> Result<String, String> {
+/// What stands in a file.
+pub(crate) fn text(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("`{}` could not be read: {error}", file.display()))
 }
 
 /// All Rust files under a folder, sorted.
-fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let fail = |error: std::io::Error| format!("`{}` could not be read: {error}", folder.display());
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(fail)? {

@@ -2,6 +2,9 @@
 
 mod claims;
 mod experiment;
+mod long;
+mod public;
+mod rust_text;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +14,8 @@ use std::time::Instant;
 const USAGE: &str = "\
 cargo xtask <task>
 
-  check       formatting, lints, the documentation and its claims; licences where cargo-deny is installed
+  check       formatting, lints, the documentation and its claims, long files, public items that nobody names; licences where
+              cargo-deny is installed; [--quick]: only what needs no build
   test        every test of the workspace, those in the documentation included
   bench       races against other libraries, in one run (bench/run.sh)
   attack      [--config FILE] [--laps N]: what an analyst could try against a declaration, on rows that are made up
@@ -25,7 +29,7 @@ fn main() -> ExitCode {
     let task = arguments.next();
     let rest: Vec<String> = arguments.collect();
     let done = match task.as_deref() {
-        Some("check") => check(),
+        Some("check") => check(&rest),
         Some("test") => test(&rest),
         Some("bench") => bench(&rest),
         Some("attack") => attack(&rest),
@@ -74,22 +78,24 @@ fn finish(mut command: Command, what: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{what} did not pass ({status})")) }
 }
 
-fn check() -> Result<(), String> {
+fn check(rest: &[String]) -> Result<(), String> {
+    let quick = match rest {
+        [] => false,
+        [word] if word == "--quick" => true,
+        _ => return Err("`check` knows `--quick` and nothing else".into()),
+    };
     let mut format = cargo();
     format.args(["fmt", "--all", "--", "--check"]);
-    let mut lint = cargo();
-    lint.args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]);
-    let mut docs = cargo();
-    docs.args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
     finish(format, "formatting (repair it with `cargo fmt --all`)")?;
-    finish(lint, "lints")?;
-    finish(docs, "documentation")?;
-    eprintln!("── claims");
-    let claims = claims::collect(&root())?;
-    claims::verify(&claims, &root())?;
-    if std::fs::read_to_string(claims_page()).unwrap_or_default() != claims::page(&claims) {
-        return Err("docs/claims.md is not what the mechanisms say: run `cargo xtask claims`".into());
+    if !quick {
+        let mut lint = cargo();
+        lint.args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]);
+        finish(lint, "lints")?;
+        let mut docs = cargo();
+        docs.args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
+        finish(docs, "documentation")?;
     }
+    check_text()?;
     let installed = cargo().args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if installed.is_ok_and(|status| status.success()) {
         let mut deny = cargo();
@@ -99,6 +105,25 @@ fn check() -> Result<(), String> {
         eprintln!("── licences and sources of dependencies: skipped, because cargo-deny is not installed");
     }
     Ok(())
+}
+
+/// What is found by reading alone. All complaints are told at once, since nothing of one hides another.
+fn check_text() -> Result<(), String> {
+    eprintln!("── claims, long files, and public items that nobody names");
+    let claims = claims::collect(&root())?;
+    let page = if std::fs::read_to_string(claims_page()).unwrap_or_default() == claims::page(&claims) {
+        Ok(())
+    } else {
+        Err("docs/claims.md is not what the mechanisms say: run `cargo xtask claims`".to_owned())
+    };
+    let found = [
+        claims::verify(&claims, &root()),
+        page,
+        long::complain(&long::find(&root())?),
+        public::complain(&public::find(&root())?),
+    ];
+    let complaints: Vec<String> = found.into_iter().filter_map(Result::err).collect();
+    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\nerror: ")) }
 }
 
 fn claims_page() -> PathBuf {
