@@ -125,9 +125,28 @@ fn vectors(folder: &Path, words: usize) {
     parquet(&folder.join("vectors.parquet"), vec![("word", Arc::new(names)), ("vector", Arc::new(lists.finish()))]);
 }
 
+/// Nothing is made beforehand: the README makes what it asks about.
 #[test]
 fn the_readme_runs_as_printed() {
     let folder = folder("readme");
+    let rest = follow("README.md", &folder);
+    assert!(rest.is_empty(), "every declaration of the README is whole");
+    assert!(folder.join("model.safetensors").exists() && folder.join("model.card.txt").exists());
+}
+
+#[test]
+fn the_first_day_runs_as_printed() {
+    let folder = folder("first-day");
+    let rest = follow("docs/first-day.md", &folder);
+    assert!(rest.is_empty(), "every declaration of the page is whole");
+    for made in ["visits.html", "model.safetensors", "ledger.jsonl"] {
+        assert!(folder.join(made).exists(), "{made} was written");
+    }
+}
+
+#[test]
+fn the_commands_at_a_glance_run_as_printed() {
+    let folder = folder("commands");
     let rows = 40_000_usize;
     for part in 0..2 {
         let of = move |i: usize| i * 2 + part;
@@ -153,8 +172,8 @@ fn the_readme_runs_as_printed() {
     vectors(&folder, 60);
     let words: String = (0..60).fold(String::new(), |text, i| text + &format!("w{i}\n"));
     std::fs::write(folder.join("words.txt"), words).unwrap();
-    let rest = follow("README.md", &folder);
-    assert!(rest.is_empty(), "every declaration of the README is whole");
+    let rest = follow("docs/commands.md", &folder);
+    assert!(rest.is_empty(), "every declaration of the page is whole");
     for made in ["out.html", "model.safetensors", "told.csv", "trade-off.svg"] {
         assert!(folder.join(made).exists(), "{made} was written");
     }
@@ -212,7 +231,7 @@ fn every_page_with_commands_is_followed() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "md") {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let followed = ["tables.md", "learning.md"].contains(&name.as_str());
+            let followed = ["tables.md", "learning.md", "first-day.md", "commands.md"].contains(&name.as_str());
             let text = std::fs::read_to_string(&path).unwrap();
             assert!(
                 followed || !(text.contains("```sh") || text.contains("```toml")),
