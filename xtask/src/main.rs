@@ -1,10 +1,12 @@
-//! The front desk: `cargo xtask check`, `test`, `bench`, `attack`, `demo`, `experiment`, `claims`. It needs nothing but cargo.
+//! The front desk: `cargo xtask check`, `test`, `bench`, `attack`, `demo`, `experiment`, `claims`, `weight`. It needs nothing but cargo.
 
 mod claims;
 mod experiment;
 mod long;
 mod public;
 mod rust_text;
+mod timings;
+mod weight;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +24,9 @@ cargo xtask <task>
   demo        the ladder on a small built-in table; further arguments go to `whit demo`
   experiment  NAME [--data FOLDER] [--small]: one of examples/, on the data of the folder or on a little that is made up; further
               arguments go to `whit experiment`, and the picture to out/NAME/
-  claims      writes docs/claims.md from the documentation of the mechanisms";
+  claims      writes docs/claims.md from the documentation of the mechanisms
+  weight      [--build] [--rebuild] [--timings FILE]: size of the release binary, time of a first build and of a change of one line,
+              crates compiled, heaviest crates; plainly it builds nothing";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         Some("demo") => demo(&rest),
         Some("experiment") => experiment::run(&rest),
         Some("claims") => write_claims(),
+        Some("weight") => weight::run(&rest),
         Some("help" | "--help" | "-h") => {
             eprintln!("{USAGE}");
             return ExitCode::SUCCESS;
