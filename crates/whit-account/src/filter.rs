@@ -37,6 +37,7 @@ use crate::accountant::{Name, Unsupported, runs, word_for};
 use crate::normal::{gaussian_epsilon_up, gaussian_mu_down};
 use std::collections::BTreeMap;
 use whit_core::{Cost, Epsilon, OutOfRange, Rho, Sampled};
+use whit_noise::round::sum_up;
 
 /// What a filter adds up.
 #[derive(Debug, Clone, PartialEq)]
@@ -416,10 +417,6 @@ impl Filter {
 
 fn tolerated(budget: f64) -> f64 {
     budget * (1.0 + TOLERANCE)
-}
-
-fn sum_up(sum: f64, amount: f64) -> f64 {
-    if amount == 0.0 { sum } else { (sum + amount).next_up() }
 }
 
 /// The same runs with noise larger by 1/`share`: an ε shrinks by the share, a ρ by its square, and a δ stays. Nothing for what has no noise.

@@ -18,6 +18,7 @@ pub use weighted::Weighted;
 
 use crate::unit::{Change, Kind, Ladder, Rung};
 use serde::{Deserialize, Serialize};
+use whit_noise::round::{product_up, root_of_whole_up, root_times_up, sum_up, whole_product_up, whole_up};
 
 /// What is known of the coordinates at which a unit's contribution is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -219,13 +220,17 @@ fn coordinates(groups: u64, low: i64, high: i64, support: Support, change: Chang
     let (low, high) = (i128::from(low.min(high)), i128::from(low.max(high)));
     let largest = low.unsigned_abs().max(high.unsigned_abs()); // c
     let with_zero = (high.max(0) - low.min(0)).unsigned_abs(); // w
-    let one_sided = |size| Sensitivity { l1: times_up(groups.into(), size), l2: root_times_up(groups.into(), size) };
+    let one_sided =
+        |size| Sensitivity { l1: whole_product_up(groups.into(), size), l2: root_times_up(groups.into(), size) };
     match (change, support) {
         (Change::AddRemove, _) => one_sided(largest),
         // Where s groups coincide, ℓ2² is at most s·w² + 2(L0 − s)·c², which is largest at s = 0 or s = L0.
         (Change::Replace, Support::Any | Support::NonNegative) => {
             let apart = root_times_up(2 * u128::from(groups), largest);
-            Sensitivity { l1: times_up(2 * u128::from(groups), largest), l2: apart.max(one_sided(with_zero).l2) }
+            Sensitivity {
+                l1: whole_product_up(2 * u128::from(groups), largest),
+                l2: apart.max(one_sided(with_zero).l2),
+            }
         }
         (Change::Replace, Support::Fixed { may_be_empty: false }) => one_sided((high - low).unsigned_abs()),
         (Change::Replace, Support::Fixed { may_be_empty: true } | Support::Single) => one_sided(with_zero),
@@ -240,7 +245,7 @@ fn ball(radius: f64, support: Support, change: Change) -> Sensitivity {
         (Change::AddRemove, Support::Any | Support::NonNegative | Support::Fixed { .. }) => {
             Sensitivity { l1, l2: radius }
         }
-        (Change::Replace, Support::NonNegative) => Sensitivity { l1, l2: product_up(radius, root_up(2)) },
+        (Change::Replace, Support::NonNegative) => Sensitivity { l1, l2: product_up(radius, root_of_whole_up(2)) },
         (Change::Replace, Support::Any | Support::Fixed { .. }) => Sensitivity { l1, l2: 2.0 * radius },
     }
 }
@@ -266,8 +271,8 @@ impl Sensitivity {
     #[must_use]
     pub fn at(&self, rung: &Rung) -> Self {
         let times = u128::from(rung.holds);
-        let stretch = if rung.disjoint { root_up(times) } else { float_up(times) };
-        Self { l1: product_up(self.l1, float_up(times)), l2: product_up(self.l2, stretch) }
+        let stretch = if rung.disjoint { root_of_whole_up(times) } else { whole_up(times) };
+        Self { l1: product_up(self.l1, whole_up(times)), l2: product_up(self.l2, stretch) }
     }
 
     fn max(self, other: Self) -> Self {
@@ -323,15 +328,18 @@ impl Clusters {
             Change::Replace => u128::from((*size).min(2)),
         };
         let l1 = self.sizes.iter().fold(0.0, |sum, &size| sum_up(sum, self.of_size(size, change).l1));
-        Sensitivity { l1, l2: product_up(self.radius, root_up(self.sizes.iter().map(weight).sum())) }
+        Sensitivity { l1, l2: product_up(self.radius, root_of_whole_up(self.sizes.iter().map(weight).sum())) }
     }
 
     fn of_size(&self, size: u64, change: Change) -> Sensitivity {
         let half = u128::from(size / 2);
         let (spread, length) = match change {
-            Change::AddRemove => (root_up(size.into()), 1.0),
+            Change::AddRemove => (root_of_whole_up(size.into()), 1.0),
             // One block may have all of some p items and the other all of the rest: √p + √(size − p), largest in the middle.
-            Change::Replace => (sum_up(root_up(half), root_up(u128::from(size) - half)), root_up(size.min(2).into())),
+            Change::Replace => (
+                sum_up(root_of_whole_up(half), root_of_whole_up(u128::from(size) - half)),
+                root_of_whole_up(size.min(2).into()),
+            ),
         };
         Sensitivity { l1: product_up(self.radius, spread), l2: product_up(self.radius, length) }
     }
@@ -366,49 +374,8 @@ impl HeavyHitters {
             Change::Replace => 2,
         };
         let moved = (sides * u128::from(self.items_per_user)).min(self.dictionary.into());
-        Sensitivity { l1: float_up(moved), l2: root_up(moved) }
+        Sensitivity { l1: whole_up(moved), l2: root_of_whole_up(moved) }
     }
-}
-
-/// The least float that is not below `whole`.
-fn float_up(whole: u128) -> f64 {
-    let near = whole as f64;
-    if (near as u128) < whole { near.next_up() } else { near }
-}
-
-/// The least float that is not below the root, but for what [`float_up`] adds.
-fn root_up(square: u128) -> f64 {
-    let square = float_up(square);
-    let near = square.sqrt();
-    // Fused, so that its sign is exact.
-    if near.mul_add(near, -square) < 0.0 { near.next_up() } else { near }
-}
-
-/// The product of two numbers that are not negative, rounded up.
-fn product_up(a: f64, b: f64) -> f64 {
-    if a == 0.0 || b == 0.0 {
-        return 0.0;
-    }
-    let near = a * b;
-    // What rounding took away is a float itself, unless it is too small for one.
-    let exact = near.is_infinite() || (near > 1e-250 && a.mul_add(b, -near) <= 0.0);
-    if exact { near } else { near.next_up() }
-}
-
-/// The sum of two numbers that are not negative, rounded up.
-fn sum_up(a: f64, b: f64) -> f64 {
-    if a == 0.0 || b == 0.0 { a + b } else { (a + b).next_up() }
-}
-
-/// `count · size`, rounded up.
-fn times_up(count: u128, size: u128) -> f64 {
-    count.checked_mul(size).map_or_else(|| product_up(float_up(count), float_up(size)), float_up)
-}
-
-/// `√count · size`, rounded up: exact under the root where that fits.
-fn root_times_up(count: u128, size: u128) -> f64 {
-    let square = size.checked_mul(size).and_then(|square| square.checked_mul(count));
-    square.map_or_else(|| product_up(root_up(count), float_up(size)), root_up)
 }
 
 #[cfg(test)]
@@ -754,21 +721,6 @@ mod tests {
 
     #[test]
     fn rounding_goes_up_and_nothing_wraps() {
-        for whole in [0, 1, 3, (1 << 53) + 1, u128::from(u64::MAX), u128::MAX] {
-            assert!(float_up(whole) as u128 >= whole);
-        }
-        for square in 0..10_000_u32 {
-            let root = root_up(square.into());
-            assert!(root.mul_add(root, -f64::from(square)) >= 0.0);
-            assert!(
-                square == 0 || root.next_down().mul_add(root.next_down(), -f64::from(square)) < 0.0,
-                "the least one"
-            );
-        }
-        assert!(product_up(0.1, 3.0).mul_add(1.0, -0.1_f64.mul_add(3.0, 0.0)) >= 0.0);
-        assert_eq!(product_up(3.0, 4.0), 12.0);
-        assert_eq!(product_up(f64::INFINITY, 0.0), 0.0);
-        assert!(product_up(5e-324, 0.1) > 0.0);
         let huge = Bound::coordinates(u64::MAX, i64::MIN, i64::MAX, Support::Any).unwrap().sensitivity(REPLACE);
         assert!(huge.l1 >= 3.4e38 && huge.l2 >= 7.9e28 && huge.l1.is_finite());
         let nothing = Bound::ball(0.0, Support::Any).unwrap().sensitivity(REPLACE);

@@ -14,6 +14,7 @@ pub mod geometric;
 mod quantile;
 pub mod race;
 pub mod ratio;
+pub mod round;
 pub mod uniform;
 
 pub use bernoulli::{bernoulli, bernoulli_exp};

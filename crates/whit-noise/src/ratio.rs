@@ -1,5 +1,6 @@
 //! Exact parameters: a non-negative fraction of two integers.
 
+use crate::round::{whole_down, whole_up};
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
@@ -38,18 +39,6 @@ fn gcd(mut a: u128, mut b: u128) -> u128 {
         (a, b) = (b, a % b);
     }
     a
-}
-
-/// An integer as the float next to it or below it; the loss is less than one part in 2^52.
-fn down(value: u128) -> f64 {
-    let float = value as f64;
-    if float as u128 > value { float.next_down() } else { float }
-}
-
-/// An integer as the float next to it or above it.
-fn up(value: u128) -> f64 {
-    let float = value as f64;
-    if (float as u128) < value { float.next_up() } else { float }
 }
 
 impl Ratio {
@@ -125,12 +114,16 @@ impl Ratio {
 
     /// A float that is not above it.
     pub fn to_f64_down(&self) -> f64 {
-        if self.is_zero() { 0.0 } else { (down(self.numerator) / up(self.denominator)).next_down().max(0.0) }
+        if self.is_zero() {
+            0.0
+        } else {
+            (whole_down(self.numerator) / whole_up(self.denominator)).next_down().max(0.0)
+        }
     }
 
     /// A float that is not below it.
     pub fn to_f64_up(&self) -> f64 {
-        if self.is_zero() { 0.0 } else { (up(self.numerator) / down(self.denominator)).next_up() }
+        if self.is_zero() { 0.0 } else { (whole_up(self.numerator) / whole_down(self.denominator)).next_up() }
     }
 
     /// The product, or nothing when it cannot be represented.

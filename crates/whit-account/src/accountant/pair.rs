@@ -19,6 +19,7 @@
 use super::Unsupported;
 use crate::normal::{gap, gaussian_delta, gaussian_epsilon_up};
 use whit_core::{Change, Draw, Sampled, Sampling};
+use whit_noise::round::whole_up;
 
 /// The pair that dominates one step, with means in units of the clip norm.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,12 +52,6 @@ pub enum Dominating {
 /// So many deviations away from the drawn means, the undrawn one tells the coin: the two overlap by less than e^-800.
 pub(crate) const APART: f64 = 80.0;
 
-/// A whole number as a float that is not below it.
-fn count_up(n: u64) -> f64 {
-    let float = n as f64;
-    if (float as u128) < u128::from(n) { float.next_up() } else { float }
-}
-
 /// The pair that dominates a step, row by row of the table in the design.
 ///
 /// At a rate of 1 each pair is plain Gaussian noise at the distance `reach` (`Sided`), `apart` (`Reflected`),
@@ -80,8 +75,8 @@ fn count_up(n: u64) -> f64 {
 pub fn dominating(s: &Sampled) -> Result<Dominating, Unsupported> {
     s.validate()?;
     let reach = |units: u64| match s.sampling {
-        Sampling::Poisson => count_up(units),
-        Sampling::Fixed => 2.0 * count_up(units),
+        Sampling::Poisson => whole_up(units.into()),
+        Sampling::Fixed => 2.0 * whole_up(units.into()),
     };
     Ok(match (s.draw, s.change) {
         (Draw::Unit, Change::AddRemove) if s.holds == 1 => Dominating::Sided { reach: reach(1) },
@@ -102,12 +97,12 @@ pub fn dominating(s: &Sampled) -> Result<Dominating, Unsupported> {
             // In a batch of fixed size, a user all of whose units go leaves the pool, and another one takes the place.
             let other = if s.sampling == Sampling::Fixed { elements } else { 0 };
             let apart = u128::from(s.holds) + u128::from(other);
-            let apart = u64::try_from(apart).map_or((apart as f64).next_up(), count_up);
+            let apart = whole_up(apart);
             Dominating::Reflected { reach: reach(elements), apart }
         }
         (Draw::User { elements }, Change::Replace) => {
             // As above: with every unit drawn it is the same change, and has the same price.
-            let apart = if s.holds == 1 { s.difference } else { 2.0 * count_up(s.holds) };
+            let apart = if s.holds == 1 { s.difference } else { 2.0 * whole_up(s.holds.into()) };
             Dominating::Reflected { reach: reach(elements), apart }
         }
     })
@@ -123,8 +118,8 @@ impl Dominating {
         match *self {
             Self::Sided { reach } => reach,
             Self::Reflected { apart, .. } => apart,
-            Self::Binomial { holds } => count_up(holds),
-            Self::Revealed { holds } => 2.0 * count_up(holds),
+            Self::Binomial { holds } => whole_up(holds.into()),
+            Self::Revealed { holds } => 2.0 * whole_up(holds.into()),
         }
     }
 }

@@ -25,9 +25,10 @@
 //! # Known coordinates
 //! Where a unit's coordinates are known, there are no more of them for it than L: D = L.
 
-use super::{Sensitivity, Support, float_up, product_up, root_times_up, root_up, times_up};
+use super::{Sensitivity, Support};
 use crate::unit::Change;
 use serde::{Deserialize, Serialize};
+use whit_noise::round::{product_up, root_of_whole_up, root_times_up, whole_product_up, whole_up};
 
 /// How rows with weights are limited. [`u64::MAX`] stands for no limit, save on what one row adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +74,7 @@ impl Weighted {
         };
         match (change, d) {
             (Change::AddRemove, _) => Sensitivity {
-                l1: times_up(in_all, c),
+                l1: whole_product_up(in_all, c),
                 l2: length(Self::squares(groups, rows, in_all), c, (most, rows)),
             },
             (Change::Replace, 0) => {
@@ -83,7 +84,7 @@ impl Weighted {
                 let squares = Self::squares(more, rows, in_all)
                     .zip(if less > 0 { Self::squares(less, rows, in_all) } else { Some(0) })
                     .and_then(|(a, b)| a.checked_add(b));
-                Sensitivity { l1: times_up(of(more) + of(less), c), l2: length(squares, c, (2 * most, rows)) }
+                Sensitivity { l1: whole_product_up(of(more) + of(less), c), l2: length(squares, c, (2 * most, rows)) }
             }
             (Change::Replace, _) => {
                 let meeting = (2 * most).saturating_sub(coordinates).min(most);
@@ -93,7 +94,7 @@ impl Weighted {
                 };
                 let l1 = worst(&|e, s| {
                     let both = e.checked_mul(c).and_then(|e| e.checked_add(s.checked_mul(c + d)?));
-                    both.map_or(f64::INFINITY, |both| times_up(both, rows))
+                    both.map_or(f64::INFINITY, |both| whole_product_up(both, rows))
                 });
                 let l2 = worst(&|e, s| {
                     let square = |size: u128| size.checked_mul(size);
@@ -107,8 +108,8 @@ impl Weighted {
                     .and_then(|(c, d)| c.checked_add(d)?.checked_mul(2))
                     .zip(Self::squares(groups, rows, in_all))
                     .and_then(|(sides, squares)| sides.checked_mul(squares))
-                    .map_or(f64::INFINITY, root_up);
-                Sensitivity { l1: l1.min(times_up(2 * in_all, c)), l2: l2.min(by_length) }
+                    .map_or(f64::INFINITY, root_of_whole_up);
+                Sensitivity { l1: l1.min(whole_product_up(2 * in_all, c)), l2: l2.min(by_length) }
             }
         }
     }
@@ -118,7 +119,7 @@ impl Weighted {
 fn length(squares: Option<u128>, size: u128, (count, each): (u128, u128)) -> f64 {
     let Some(squares) = squares else { return root_times_up(count, each.saturating_mul(size)) };
     let whole = size.checked_mul(size).and_then(|square| square.checked_mul(squares));
-    whole.map_or_else(|| product_up(root_up(squares), float_up(size)), root_up)
+    whole.map_or_else(|| product_up(root_of_whole_up(squares), whole_up(size)), root_of_whole_up)
 }
 
 #[cfg(test)]

@@ -1,88 +1,12 @@
 //! Integers plus Gaussian noise: rounded, which is the default, or discrete.
 
-use super::{Accuracy, BadParameter, Mechanism, Reach, SanitiseError, any_of, float_down, float_up};
+use super::additive::{Additive, Coordinates, Law, Reach};
+use super::{Accuracy, BadParameter, Mechanism, SanitiseError};
 use crate::bound::Bound;
 use crate::cost::Cost;
-use crate::loss::Rho;
 use crate::release::Sealed;
 use crate::unit::{Ladder, Rung};
-use whit_noise::{DiscreteGaussian, Entropy, Overflow, Ratio, RoundedGaussian};
-
-/// Which Gaussian law on the integers.
-#[derive(Debug, Clone)]
-enum Law {
-    Rounded(RoundedGaussian),
-    Discrete(DiscreteGaussian),
-}
-
-impl Law {
-    /// What one run costs neighbours at this squared ℓ2 distance (an integer, rounded up), in any dimension.
-    fn cost(&self, squared: f64) -> Cost {
-        if squared == 0.0 {
-            return Cost::Nothing;
-        }
-        match self {
-            Self::Rounded(noise) => {
-                let noise = quotient_down(float_down(noise.sigma()), root_up(squared));
-                // A distance beyond numbers leaves no noise worth the name.
-                if noise > 0.0 { Cost::Gaussian { noise } } else { Cost::Everything }
-            }
-            Self::Discrete(noise) => rho_up(squared, noise.variance())
-                .and_then(|rho| Rho::new(rho).ok())
-                .map_or(Cost::Everything, |rho| Cost::Concentrated { rho }),
-        }
-    }
-
-    fn fill(&self, out: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
-        match self {
-            Self::Rounded(noise) => noise.fill(out, entropy),
-            Self::Discrete(noise) => noise.fill(out, entropy),
-        }
-    }
-
-    fn draw(&self, entropy: &mut dyn Entropy) -> Result<i64, Overflow> {
-        match self {
-            Self::Rounded(noise) => noise.draw(entropy),
-            Self::Discrete(noise) => noise.draw(entropy),
-        }
-    }
-
-    /// A bound on the chance that the noise is farther than `m` from 0.
-    fn tail(&self, m: u64) -> f64 {
-        // P(|N(0, σ²)| > x) is erfc(x / (σ√2)).
-        let beyond = |x: f64, sigma: f64| libm::erfc(x / (sigma * std::f64::consts::SQRT_2));
-        match self {
-            // Exactly: a real that rounds to more than m is at least m + 1/2 away.
-            Self::Rounded(noise) => beyond(m as f64 + 0.5, noise.sigma().to_f64()),
-            // Canonne, Kamath, Steinke 2020, Proposition 25: P[X ≥ m + 1] ≤ P[N(0, σ²) ≥ m].
-            Self::Discrete(noise) => beyond(m as f64, noise.variance().to_f64().sqrt()),
-        }
-    }
-}
-
-/// The squared ℓ2 distance of two neighbouring integer vectors. It is a whole number, so a bound on it is rounded down to one.
-fn squared_up(length: f64) -> f64 {
-    if length == 0.0 { 0.0 } else { (length * length).next_up().floor() }
-}
-
-/// A float that is not below the root.
-fn root_up(square: f64) -> f64 {
-    let root = square.sqrt();
-    if root.mul_add(root, -square) < 0.0 { root.next_up() } else { root } // fused, so the sign is exact
-}
-
-/// A float that is not above the quotient of two positive floats.
-pub(super) fn quotient_down(above: f64, below: f64) -> f64 {
-    let quotient = above / below;
-    if quotient.mul_add(below, -above) > 0.0 { quotient.next_down() } else { quotient }
-}
-
-/// squared / (2·variance), rounded up.
-fn rho_up(squared: f64, variance: &Ratio) -> Option<f64> {
-    let twice = variance.times(&Ratio::from(2))?;
-    let exact = Ratio::from_f64_up(squared).ok()?.times(&twice.inverse()?);
-    Some(exact.map_or_else(|| (squared / twice.to_f64_down()).next_up(), |ratio| float_up(&ratio)))
-}
+use whit_noise::{Entropy, Ratio};
 
 /// Adds Gaussian noise to one integer.
 ///
@@ -113,28 +37,29 @@ fn rho_up(squared: f64, variance: &Ratio) -> Option<f64> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Gaussian {
-    reach: Reach,
-    law: Law,
-}
+pub struct Gaussian(Additive);
 
 impl Gaussian {
     /// Real Gaussian noise of this standard deviation in lattice steps, rounded to integers: the default.
     pub fn rounded(bound: Bound, sigma: Ratio) -> Result<Self, BadParameter> {
-        Ok(Self { reach: Reach::new(bound), law: Law::Rounded(RoundedGaussian::new(sigma)?) })
+        Ok(Self(Additive::new(Law::rounded(sigma)?, Reach::new(bound), Coordinates::One)))
     }
 
     /// Discrete Gaussian noise of this variance (squared lattice steps): zCDP by the letter.
     pub fn discrete(bound: Bound, variance: Ratio) -> Result<Self, BadParameter> {
-        Ok(Self { reach: Reach::new(bound), law: Law::Discrete(DiscreteGaussian::new(variance)?) })
+        Ok(Self(Additive::new(Law::discrete(variance)?, Reach::new(bound), Coordinates::One)))
     }
 
     /// The same, with what a ladder knows of its rungs: never dearer than rung by rung, and often half as dear where a user
     /// holds several elements.
     #[must_use]
-    pub fn on(mut self, ladder: &Ladder) -> Self {
-        self.reach = Reach::on(*self.reach.bound(), ladder);
-        self
+    pub fn on(self, ladder: &Ladder) -> Self {
+        Self(self.0.on(ladder))
+    }
+
+    /// The noise and how far units move what it is added to.
+    pub fn additive(&self) -> &Additive {
+        &self.0
     }
 }
 
@@ -143,16 +68,17 @@ impl Mechanism for Gaussian {
     type Noisy = i64;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        self.law.cost(squared_up(self.reach.of_one_number(rung)))
+        self.0.cost(rung)
     }
 
     fn sanitise(&self, exact: &i64, entropy: &mut dyn Entropy) -> Result<Sealed<i64>, SanitiseError> {
-        let noise = self.law.draw(entropy)?;
-        exact.checked_add(noise).map(Sealed::new).ok_or(SanitiseError::Overflow)
+        let mut value = [*exact];
+        self.0.add(&mut value, entropy)?;
+        Ok(Sealed::new(value[0]))
     }
 
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        Accuracy::of_tail(confidence, |m| self.law.tail(m))
+        self.0.accuracy(confidence)
     }
 }
 
@@ -171,29 +97,29 @@ impl Mechanism for Gaussian {
 /// # Tried by
 /// `a_vector_costs_its_length_and_not_its_dimension`, `noise_follows_its_law`.
 #[derive(Debug, Clone)]
-pub struct GaussianVector {
-    reach: Reach,
-    law: Law,
-    dimension: usize,
-}
+pub struct GaussianVector(Additive);
 
 impl GaussianVector {
     /// Real Gaussian noise of this standard deviation in lattice steps on each coordinate, rounded to integers: the default.
     pub fn rounded(bound: Bound, dimension: usize, sigma: Ratio) -> Result<Self, BadParameter> {
-        Ok(Self { reach: Reach::new(bound), law: Law::Rounded(RoundedGaussian::new(sigma)?), dimension })
+        Ok(Self(Additive::new(Law::rounded(sigma)?, Reach::new(bound), Coordinates::Many(dimension))))
     }
 
     /// Discrete Gaussian noise of this variance (squared lattice steps) on each coordinate: zCDP by the letter.
     pub fn discrete(bound: Bound, dimension: usize, variance: Ratio) -> Result<Self, BadParameter> {
-        Ok(Self { reach: Reach::new(bound), law: Law::Discrete(DiscreteGaussian::new(variance)?), dimension })
+        Ok(Self(Additive::new(Law::discrete(variance)?, Reach::new(bound), Coordinates::Many(dimension))))
     }
 
     /// The same, with what a ladder knows of its rungs: never dearer than rung by rung, and often half as dear where a user
     /// holds several elements.
     #[must_use]
-    pub fn on(mut self, ladder: &Ladder) -> Self {
-        self.reach = Reach::on(*self.reach.bound(), ladder);
-        self
+    pub fn on(self, ladder: &Ladder) -> Self {
+        Self(self.0.on(ladder))
+    }
+
+    /// The noise and how far units move what it is added to.
+    pub fn additive(&self) -> &Additive {
+        &self.0
     }
 }
 
@@ -202,25 +128,16 @@ impl Mechanism for GaussianVector {
     type Noisy = Vec<i64>;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        let sensitivity = self.reach.at(rung);
-        self.law.cost(squared_up(sensitivity.l2.min(sensitivity.l1)))
+        self.0.cost(rung)
     }
 
     fn sanitise(&self, exact: &[i64], entropy: &mut dyn Entropy) -> Result<Sealed<Vec<i64>>, SanitiseError> {
-        if exact.len() != self.dimension {
-            return Err(SanitiseError::Length { given: exact.len(), expected: self.dimension });
-        }
-        let mut noisy = vec![0; exact.len()];
-        self.law.fill(&mut noisy, entropy)?;
-        for (value, exact) in noisy.iter_mut().zip(exact) {
-            *value = value.checked_add(*exact).ok_or(SanitiseError::Overflow)?;
-        }
-        Ok(Sealed::new(noisy))
+        self.0.sanitise(exact, entropy)
     }
 
     /// The error of the worst coordinate.
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        Accuracy::of_tail(confidence, |m| any_of(self.dimension, self.law.tail(m)))
+        self.0.accuracy(confidence)
     }
 }
 
@@ -230,7 +147,7 @@ mod tests {
     use super::*;
     use crate::bound::Support;
     use crate::unit::{Caps, Change, Kind, Unit};
-    use whit_noise::Replay;
+    use whit_noise::{Replay, RoundedGaussian};
 
     fn ratio(text: &str) -> Ratio {
         text.parse().unwrap()

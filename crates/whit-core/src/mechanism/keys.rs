@@ -2,13 +2,13 @@
 //!
 //! A list of keys gives away that somebody has each of them, so a key shows only when enough units have it.
 
-use super::gaussian::quotient_down;
-use super::{Accuracy, BadParameter, Mechanism, SanitiseError, float_down};
+use super::{Accuracy, BadParameter, Mechanism, SanitiseError};
 use crate::bound::{Bound, Support};
 use crate::cost::Cost;
 use crate::loss::{Delta, Epsilon};
 use crate::release::Sealed;
 use crate::unit::{Change, Rung};
+use whit_noise::round::{quotient_down, ratio_down};
 use whit_noise::{Entropy, Ratio, RoundedGaussian};
 
 /// Probabilities are whole multiples of 2^-120, so that 120 fair bits draw them exactly.
@@ -221,7 +221,7 @@ impl Mechanism for Keys {
                 steps_up(*epsilon, *delta, moved.by).map_or(Cost::Everything, |cost| cost.repeat(moved.keys))
             }
             Law::Gaussian { noise, threshold } => {
-                let spread = quotient_down(float_down(noise.sigma()), distance_up(*moved));
+                let spread = quotient_down(ratio_down(noise.sigma()), distance_up(*moved));
                 match Delta::new(alone_up(noise, *threshold, *moved)) {
                     Ok(delta) if delta.get() < 1.0 && spread > 0.0 => Cost::Series(vec![
                         Cost::Gaussian { noise: spread },

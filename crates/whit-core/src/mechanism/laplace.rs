@@ -1,17 +1,12 @@
 //! Integers plus discrete Laplace noise: pure ε.
 
-use super::{Accuracy, BadParameter, Mechanism, Reach, SanitiseError, any_of, float_down, pure_up, whole_down};
+use super::additive::{Additive, Coordinates, Law, Reach, l1_up, whole_within};
+use super::{Accuracy, BadParameter, Mechanism, SanitiseError};
 use crate::bound::Bound;
 use crate::cost::Cost;
 use crate::release::Sealed;
 use crate::unit::{Change, Ladder, Rung};
-use whit_noise::{DiscreteLaplace, Entropy, Ratio};
-
-/// The chance that discrete Laplace noise is farther than `m` from 0: two geometric tails, 2a^(m+1) / (1 + a).
-pub(crate) fn tail(m: u64, scale: &Ratio) -> f64 {
-    let scale = scale.to_f64();
-    2.0 * (-(m as f64 + 1.0) / scale).exp() / (1.0 + (-1.0 / scale).exp())
-}
+use whit_noise::{Entropy, Ratio};
 
 /// The scale at which a distance costs exactly ε.
 fn scale_for(distance: Option<u64>, epsilon: &Ratio) -> Result<Ratio, BadParameter> {
@@ -53,34 +48,38 @@ fn scale_for(distance: Option<u64>, epsilon: &Ratio) -> Result<Ratio, BadParamet
 /// ```
 #[derive(Debug, Clone)]
 pub struct Laplace {
-    reach: Reach,
-    noise: DiscreteLaplace,
+    noise: Additive,
+    scale: Ratio,
 }
 
 impl Laplace {
     /// Noise of this scale, in lattice steps, on a statistic to which each unit contributes within `bound`.
     pub fn new(bound: Bound, scale: Ratio) -> Result<Self, BadParameter> {
-        Ok(Self { reach: Reach::new(bound), noise: DiscreteLaplace::new(scale)? })
+        Ok(Self { noise: Additive::new(Law::laplace(scale)?, Reach::new(bound), Coordinates::One), scale })
     }
 
     /// The least noise that costs one unit under `change` at most ε.
     pub fn for_epsilon(bound: Bound, change: Change, epsilon: Ratio) -> Result<Self, BadParameter> {
         let sensitivity = bound.sensitivity(change);
-        let scale = scale_for(whole_down(sensitivity.l1.min(sensitivity.l2)), &epsilon)?;
+        let scale = scale_for(whole_within(sensitivity.l1.min(sensitivity.l2)), &epsilon)?;
         Self::new(bound, scale)
     }
 
     /// The same, with what a ladder knows of its rungs: never dearer than rung by rung, and often half as dear where a user
     /// holds several elements.
     #[must_use]
-    pub fn on(mut self, ladder: &Ladder) -> Self {
-        self.reach = Reach::on(*self.reach.bound(), ladder);
-        self
+    pub fn on(self, ladder: &Ladder) -> Self {
+        Self { noise: self.noise.on(ladder), ..self }
+    }
+
+    /// The noise and how far units move what it is added to.
+    pub fn additive(&self) -> &Additive {
+        &self.noise
     }
 
     /// The noise's scale, in lattice steps.
     pub fn scale(&self) -> &Ratio {
-        self.noise.scale()
+        &self.scale
     }
 }
 
@@ -89,20 +88,17 @@ impl Mechanism for Laplace {
     type Noisy = i64;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        match whole_down(self.reach.of_one_number(rung)) {
-            None => Cost::Everything,
-            Some(0) => Cost::Nothing,
-            Some(shift) => Cost::Geometric { shift, scale: float_down(self.scale()) },
-        }
+        self.noise.cost(rung)
     }
 
     fn sanitise(&self, exact: &i64, entropy: &mut dyn Entropy) -> Result<Sealed<i64>, SanitiseError> {
-        let noise = self.noise.draw(entropy)?;
-        exact.checked_add(noise).map(Sealed::new).ok_or(SanitiseError::Overflow)
+        let mut value = [*exact];
+        self.noise.add(&mut value, entropy)?;
+        Ok(Sealed::new(value[0]))
     }
 
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        Accuracy::of_tail(confidence, |m| tail(m, self.scale()))
+        self.noise.accuracy(confidence)
     }
 }
 
@@ -124,41 +120,39 @@ impl Mechanism for Laplace {
 /// `loss_bounds_every_output_of_a_vector`, `the_sum_of_errors_is_not_their_maximum`.
 #[derive(Debug, Clone)]
 pub struct LaplaceVector {
-    reach: Reach,
-    noise: DiscreteLaplace,
-    dimension: usize,
+    noise: Additive,
+    scale: Ratio,
 }
 
 impl LaplaceVector {
     /// Noise of this scale, in lattice steps, on each of `dimension` coordinates.
     pub fn new(bound: Bound, dimension: usize, scale: Ratio) -> Result<Self, BadParameter> {
-        Ok(Self { reach: Reach::new(bound), noise: DiscreteLaplace::new(scale)?, dimension })
+        Ok(Self { noise: Additive::new(Law::laplace(scale)?, Reach::new(bound), Coordinates::Many(dimension)), scale })
     }
 
     /// The least noise that costs one unit under `change` at most ε.
     pub fn for_epsilon(bound: Bound, dimension: usize, change: Change, epsilon: Ratio) -> Result<Self, BadParameter> {
         let sensitivity = bound.sensitivity(change);
-        let scale = scale_for(whole_down(l1_up(sensitivity.l1, sensitivity.l2, dimension)), &epsilon)?;
+        let scale = scale_for(whole_within(l1_up(sensitivity, dimension)), &epsilon)?;
         Self::new(bound, dimension, scale)
     }
 
     /// The same, with what a ladder knows of its rungs: never dearer than rung by rung, and often half as dear where a user
     /// holds several elements.
     #[must_use]
-    pub fn on(mut self, ladder: &Ladder) -> Self {
-        self.reach = Reach::on(*self.reach.bound(), ladder);
-        self
+    pub fn on(self, ladder: &Ladder) -> Self {
+        Self { noise: self.noise.on(ladder), ..self }
+    }
+
+    /// The noise and how far units move what it is added to.
+    pub fn additive(&self) -> &Additive {
+        &self.noise
     }
 
     /// The noise's scale, in lattice steps.
     pub fn scale(&self) -> &Ratio {
-        self.noise.scale()
+        &self.scale
     }
-}
-
-/// The smaller of two bounds on an ℓ1 distance in `dimension` coordinates: the one given, and √d times the ℓ2 distance.
-fn l1_up(l1: f64, l2: f64, dimension: usize) -> f64 {
-    l1.min((l2 * (dimension as f64).sqrt().next_up()).next_up())
 }
 
 impl Mechanism for LaplaceVector {
@@ -166,26 +160,16 @@ impl Mechanism for LaplaceVector {
     type Noisy = Vec<i64>;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        let sensitivity = self.reach.at(rung);
-        whole_down(l1_up(sensitivity.l1, sensitivity.l2, self.dimension))
-            .map_or(Cost::Everything, |distance| pure_up(distance, self.scale()))
+        self.noise.cost(rung)
     }
 
     fn sanitise(&self, exact: &[i64], entropy: &mut dyn Entropy) -> Result<Sealed<Vec<i64>>, SanitiseError> {
-        if exact.len() != self.dimension {
-            return Err(SanitiseError::Length { given: exact.len(), expected: self.dimension });
-        }
-        let mut noisy = vec![0; exact.len()];
-        self.noise.fill(&mut noisy, entropy)?;
-        for (value, exact) in noisy.iter_mut().zip(exact) {
-            *value = value.checked_add(*exact).ok_or(SanitiseError::Overflow)?;
-        }
-        Ok(Sealed::new(noisy))
+        self.noise.sanitise(exact, entropy)
     }
 
     /// The error of the worst coordinate.
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        Accuracy::of_tail(confidence, |m| any_of(self.dimension, tail(m, self.scale())))
+        self.noise.accuracy(confidence)
     }
 }
 
@@ -219,6 +203,8 @@ pub fn total_error(dimension: usize, scale: f64, beta: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::additive::laplace_tail;
+    use super::super::any_of;
     use super::super::trial::{agree, number, oracles, rung};
     use super::*;
     use crate::bound::Support;
@@ -363,7 +349,7 @@ mod tests {
             // Rounded up it holds for the discrete law as well, and our own accuracy needs no more than that.
             let whole = bound.ceil();
             let fraction = Ratio::from_f64_up(scale).unwrap();
-            assert!(any_of(dimension, tail(whole as u64, &fraction)) <= beta);
+            assert!(any_of(dimension, laplace_tail(whole, &fraction)) <= beta);
             let own = LaplaceVector::new(up_to(1), dimension, fraction).unwrap().accuracy(1.0 - beta);
             assert!(own.within <= whole, "{own}");
         }

@@ -2,6 +2,7 @@
 //!
 //! | file | what it releases | cost |
 //! |---|---|---|
+//! | [`additive`] | integers plus noise of a law: what the next two are faces of | that of the law |
 //! | [`laplace`] | integers plus discrete Laplace noise | geometric, or pure ε for vectors |
 //! | [`gaussian`] | integers plus rounded (or discrete) Gaussian noise | Gaussian (or concentrated) |
 //! | [`select`] | one of several candidates, by score: exponential mechanism, permute-and-flip | bounded range, pure ε |
@@ -17,6 +18,7 @@
 //! A cost reads parameters alone, never data. Statistics arrive as integers on a [`Lattice`](crate::Lattice) and noise
 //! is drawn exactly, so each claim is about the very numbers that leave, not about an idealised version of them.
 
+pub mod additive;
 pub mod gaussian;
 pub mod keys;
 pub mod laplace;
@@ -29,13 +31,12 @@ pub mod threshold;
 pub mod topk;
 pub mod unary;
 
-use crate::bound::{Bound, Sensitivity};
 use crate::cost::Cost;
-use crate::loss::{Epsilon, OutOfRange};
+use crate::loss::OutOfRange;
 use crate::release::{Note, Sealed};
-use crate::unit::{Change, Kind, Ladder, Rung};
+use crate::unit::Rung;
 use std::fmt;
-use whit_noise::{BadRatio, Entropy, Overflow, Ratio};
+use whit_noise::{BadRatio, Entropy, Overflow};
 
 /// What sanitises a bounded, exact statistic.
 ///
@@ -181,91 +182,16 @@ impl fmt::Display for Accuracy {
     }
 }
 
-/// How far one unit of a rung moves a statistic, from the bound on what a protected unit contributes.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Reach {
-    bound: Bound,
-    /// What a ladder knows better than a single rung does.
-    known: Vec<(Rung, Sensitivity)>,
-}
-
-impl Reach {
-    pub(crate) fn new(bound: Bound) -> Self {
-        Self { bound, known: Vec::new() }
-    }
-
-    pub(crate) fn on(bound: Bound, ladder: &Ladder) -> Self {
-        Self { bound, known: ladder.rungs().iter().cloned().zip(bound.on(ladder)).collect() }
-    }
-
-    pub(crate) fn bound(&self) -> &Bound {
-        &self.bound
-    }
-
-    /// From a ladder, what that says. For a rung on its own: each protected unit that moves does so by the rung's change.
-    pub(crate) fn at(&self, rung: &Rung) -> Sensitivity {
-        let known = self.known.iter().find(|(known, _)| known == rung);
-        known.map_or_else(|| self.alone(rung), |(_, sensitivity)| *sensitivity)
-    }
-
-    /// The same for a statistic that is a single number, where ℓ1 and ℓ2 are one distance and the smaller bound on it holds. Two
-    /// units cannot move different coordinates of it, whatever the rung says, so their moves add up.
-    pub(crate) fn of_one_number(&self, rung: &Rung) -> f64 {
-        let sensitivity = self.at(rung);
-        let l2 = if rung.disjoint { self.alone(&Rung { disjoint: false, ..rung.clone() }).l2 } else { sensitivity.l2 };
-        sensitivity.l1.min(l2)
-    }
-
-    fn alone(&self, rung: &Rung) -> Sensitivity {
-        let mut one = self.bound.sensitivity(rung.unit.change());
-        if rung.holds > 1 && rung.unit.kind() == Kind::User {
-            // Where a user becomes another, elements come and go that a bound on one element may have taken to stay.
-            let alone = self.bound.sensitivity(Change::AddRemove);
-            one = Sensitivity { l1: one.l1.max(alone.l1), l2: one.l2.max(alone.l2) };
-        }
-        one.at(rung)
-    }
-}
-
 /// The chance that one of `dimension` independent errors exceeds what a single one exceeds with probability `one`.
 pub(crate) fn any_of(dimension: usize, one: f64) -> f64 {
     if one >= 1.0 { 1.0 } else { -libm::expm1(dimension as f64 * libm::log1p(-one)) }
 }
 
-/// The ratio as a float: itself where a float can be, else the next one above.
-pub(crate) fn float_up(ratio: &Ratio) -> f64 {
-    let near = ratio.to_f64();
-    if Ratio::from_f64_up(near).is_ok_and(|exact| exact == *ratio) { near } else { ratio.to_f64_up() }
-}
-
-/// The ratio as a float: itself where a float can be, else the next one below.
-pub(crate) fn float_down(ratio: &Ratio) -> f64 {
-    let near = ratio.to_f64();
-    if Ratio::from_f64_down(near).is_ok_and(|exact| exact == *ratio) { near } else { ratio.to_f64_down() }
-}
-
-/// `distance / scale` as a pure ε, rounded up; at distance 0 nothing is lost.
-pub(crate) fn pure_up(distance: u64, scale: &Ratio) -> Cost {
-    if distance == 0 {
-        return Cost::Nothing;
-    }
-    let epsilon = match scale.inverse().and_then(|rate| rate.times(&Ratio::from(distance))) {
-        Some(exact) => float_up(&exact),
-        None => ((distance as f64).next_up() / scale.to_f64_down()).next_up(),
-    };
-    Epsilon::new(epsilon).map_or(Cost::Everything, |epsilon| Cost::Pure { epsilon })
-}
-
-/// A bound on a whole number, as a whole number: what is below one step is no step at all.
-pub(crate) fn whole_down(bound: f64) -> Option<u64> {
-    (bound >= 0.0 && bound < 2f64.powi(64)).then_some(bound as u64)
-}
-
 /// What the tests of several mechanisms share: rungs, reference numbers, and the two questions that are asked of them.
 #[cfg(test)]
 pub(crate) mod trial {
-    use super::{Change, Cost, Rung};
-    use crate::unit::Unit;
+    use super::{Cost, Rung};
+    use crate::unit::{Change, Unit};
     use serde_json::Value;
     use whit_noise::fit::chi_square_p_value;
 
@@ -348,8 +274,6 @@ pub(crate) mod trial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bound::Support;
-    use crate::unit::{Caps, Unit};
 
     #[test]
     fn an_accuracy_reads_like_an_error_bar() {
@@ -363,21 +287,6 @@ mod tests {
     }
 
     #[test]
-    fn several_units_add_up_in_one_number_even_on_an_element_wise_ladder() {
-        let bound = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::Single };
-        let units = vec![Unit::element("author", "word"), Unit::user("author", Change::AddRemove)];
-        let caps = Caps { elements_per_user: Some(9), rows_per_element: None };
-        let ladder = Ladder::new(units, caps, Kind::Element).unwrap().element_wise().unwrap();
-        let user = &ladder.rungs()[1];
-        for reach in [Reach::new(bound), Reach::on(bound, &ladder)] {
-            assert_eq!(reach.at(user).l2, 3.0, "nine coordinates of a histogram");
-            assert_eq!(reach.of_one_number(user), 9.0, "but one total");
-        }
-        let ball = Bound::Ball { radius: 1.0, support: Support::Any };
-        assert_eq!(Reach::on(ball, &ladder).of_one_number(user), 9.0);
-    }
-
-    #[test]
     fn the_smallest_sufficient_error_is_found() {
         for wanted in [0_u64, 1, 2, 3, 17, 1 << 40] {
             let found = Accuracy::of_tail(0.95, |m| if m >= wanted { 0.049 } else { 0.051 });
@@ -385,16 +294,5 @@ mod tests {
         }
         assert_eq!(Accuracy::of_tail(1.0, |_| 0.0).within, f64::INFINITY);
         assert_eq!(Accuracy::of_tail(0.95, |_| 1.0).within, f64::INFINITY);
-    }
-
-    #[test]
-    fn quotients_are_exact_where_floats_can_be_and_rounded_up_elsewhere() {
-        let third = Ratio::new(1, 3).unwrap();
-        assert!(float_down(&third) < 1.0 / 3.0 + 1e-17 && float_up(&third) > float_down(&third));
-        assert_eq!((float_up(&Ratio::from(10)), float_down(&Ratio::from(10))), (10.0, 10.0));
-        assert_eq!(pure_up(5, &Ratio::from(10)), Cost::Pure { epsilon: Epsilon::new(0.5).unwrap() });
-        assert_eq!(pure_up(0, &Ratio::from(10)), Cost::Nothing);
-        let huge = Ratio::new(1, (1 << 126) - 1).unwrap();
-        assert!(trial::epsilon(&pure_up(u64::MAX, &huge)) >= 2f64.powi(190) * (1.0 - 1e-15));
     }
 }

@@ -1,10 +1,11 @@
 //! Randomised response: each unit gives its own answer, and it is the true one only with a stated probability.
 
-use super::{Accuracy, BadParameter, Mechanism, SanitiseError, float_down, float_up};
+use super::{Accuracy, BadParameter, Mechanism, SanitiseError};
 use crate::cost::Cost;
 use crate::loss::Epsilon;
 use crate::release::Sealed;
 use crate::unit::{Change, Rung};
+use whit_noise::round::{ratio_down, ratio_up};
 use whit_noise::{Entropy, Ratio, below, bernoulli};
 
 /// What a yes-or-no goes through on its way: a true one arrives as yes with probability `on`, a false one with `off`.
@@ -81,7 +82,7 @@ impl Channel {
                 let odds = a as f64 * (d - c) as f64 / ((b - a) as f64 * c as f64);
                 odds * (1.0 + 2f64.powi(-48)) - 1.0
             },
-            |ratio| float_up(&ratio),
+            |ratio| ratio_up(&ratio),
         )
     }
 
@@ -118,7 +119,7 @@ fn log1p_up(x: f64) -> f64 {
 /// e^ε − 1, so much rounded down that its logarithm, rounded up again, does not exceed ε.
 pub(super) fn excess_down(epsilon: &Ratio) -> Result<Ratio, BadParameter> {
     let bad = || BadParameter::range("ε", epsilon.to_f64(), "greater than 0 and at most 80");
-    let target = float_down(epsilon);
+    let target = ratio_down(epsilon);
     if !(target > 0.0 && target <= 80.0) {
         return Err(bad());
     }
@@ -221,7 +222,7 @@ impl Mechanism for Response {
         let excess = excess.and_then(|(n, d)| Ratio::new(n, d).ok());
         let epsilon = excess.map_or_else(
             || (on.to_f64_up() / off.to_f64_down()).next_up().ln().next_up().next_up(),
-            |excess| log1p_up(float_up(&excess)),
+            |excess| log1p_up(ratio_up(&excess)),
         );
         local_cost(epsilon, rung)
     }
@@ -289,7 +290,7 @@ mod tests {
     fn the_next_larger_epsilon_is_not_spent() {
         for values in [2, 3, 10, 1000] {
             for text in ["0.000001", "0.01", "0.1", "1/3", "1", "2", "5", "10", "40"] {
-                let wanted = float_down(&ratio(text));
+                let wanted = ratio_down(&ratio(text));
                 let spent = epsilon(&Response::for_epsilon(values, ratio(text)).unwrap().cost(&replace(1)));
                 assert!(spent <= wanted, "{values} values: {spent} of {wanted}");
                 assert!(spent > wanted * (1.0 - 1e-13), "{values} values: {spent} of {wanted} is too careful");

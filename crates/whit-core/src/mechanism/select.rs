@@ -1,11 +1,12 @@
 //! Choosing one of several candidates by a private score: the exponential mechanism, and permute-and-flip.
 
-use super::{Accuracy, BadParameter, Mechanism, SanitiseError, float_up};
+use super::{Accuracy, BadParameter, Mechanism, SanitiseError};
 use crate::cost::Cost;
 use crate::loss::Epsilon;
 use crate::release::Sealed;
 use crate::unit::{Change, Rung};
 use std::collections::BTreeSet;
+use whit_noise::round::ratio_up;
 use whit_noise::{Entropy, Ratio, below, bernoulli_exp};
 
 /// How scores answer to a change of the data.
@@ -108,7 +109,7 @@ impl Candidates {
             (Scores::Monotone, Change::Replace) | (Scores::General, Change::AddRemove | Change::Replace) => 2,
         };
         let moved = self.sensitivity.checked_mul(rung.holds)?.checked_mul(directions)?;
-        Epsilon::new(float_up(&self.factor.times(&Ratio::from(moved))?)).ok()
+        Epsilon::new(ratio_up(&self.factor.times(&Ratio::from(moved))?)).ok()
     }
 
     /// With probability at least `confidence`, a choice with `picks` picks loses at most this much score at each.

@@ -1,11 +1,12 @@
 //! Above-threshold: which of many queries is the first above a threshold, at a price that does not grow with their number.
 
-use super::laplace::tail;
-use super::{Accuracy, BadParameter, Mechanism, SanitiseError, any_of, float_up};
+use super::additive::laplace_tail;
+use super::{Accuracy, BadParameter, Mechanism, SanitiseError, any_of};
 use crate::cost::Cost;
 use crate::loss::Epsilon;
 use crate::release::Sealed;
 use crate::unit::Rung;
+use whit_noise::round::ratio_up;
 use whit_noise::{DiscreteLaplace, Entropy, Ratio, Secret};
 
 /// Answers "below" to a stream of queries until one is above a threshold, says so, and halts.
@@ -88,7 +89,7 @@ impl Mechanism for AboveThreshold {
 
     fn cost(&self, rung: &Rung) -> Cost {
         let epsilon =
-            self.epsilon.times(&Ratio::from(rung.holds)).and_then(|total| Epsilon::new(float_up(&total)).ok());
+            self.epsilon.times(&Ratio::from(rung.holds)).and_then(|total| Epsilon::new(ratio_up(&total)).ok());
         epsilon.map_or(Cost::Everything, |epsilon| Cost::Pure { epsilon })
     }
 
@@ -102,8 +103,10 @@ impl Mechanism for AboveThreshold {
     /// much, and whatever is called below is at most the threshold and this much.
     fn accuracy(&self, confidence: f64) -> Accuracy {
         let half = 1.0 - (1.0 - confidence) / 2.0;
-        let threshold = Accuracy::of_tail(half, |m| tail(m, self.threshold_scale()));
-        let queries = Accuracy::of_tail(half, |m| any_of(self.queries.max(1) as usize, tail(m, self.query_scale())));
+        let threshold = Accuracy::of_tail(half, |m| laplace_tail(m as f64, self.threshold_scale()));
+        let queries = Accuracy::of_tail(half, |m| {
+            any_of(self.queries.max(1) as usize, laplace_tail(m as f64, self.query_scale()))
+        });
         Accuracy { within: threshold.within + queries.within, confidence }
     }
 }
