@@ -4,7 +4,7 @@ use super::hitters::{NoisyVector, ranked};
 use super::noise::{Calibration, EstimateError, Noise, gaussian};
 use super::norms::{Clipping, NormBound};
 use super::tokens::{Items, Tokens};
-use super::{Moved, Touch, float_up, root_up};
+use super::{Moved, Touch};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use whit_account::accountant::gdp;
@@ -12,6 +12,7 @@ use whit_account::normal::upper_quantile;
 use whit_core::mechanism::SanitiseError;
 use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Unit};
 use whit_noise::Entropy;
+use whit_noise::round::{product_up, quotient_down, quotient_up, root_of_whole_up, root_up};
 
 /// Steps to the distance that one element moves its block, as a power of two.
 const BITS: u32 = 30;
@@ -106,9 +107,9 @@ impl BlockBound {
     pub fn distance(&self, unit: &Unit, radius: Option<f64>) -> Option<f64> {
         let step = f64::from(1 << BITS);
         let user = step * root_up(self.largest()) * (1.0 + 2f64.powi(-44));
-        let slack = root_up(float_up(self.items.len() as u128)) + user * 2f64.powi(-44);
+        let slack = root_of_whole_up(self.items.len() as u128) + user * 2f64.powi(-44);
         let moved = |length: f64| ((step * length).next_up() + slack).next_up();
-        let replaced = (user * root_up(2.0)).next_up().min(moved(root_up(self.together())));
+        let replaced = product_up(user, root_up(2.0)).min(moved(root_up(self.together())));
         let narrowest = self.width(if self.finer { 1 } else { 2 });
         let row = radius.map_or(1.0, |radius| (self.row as f64 / (radius * narrowest) * (1.0 + 1e-14)).min(1.0));
         Some(match Moved::by(unit, &self.user)? {
@@ -351,7 +352,7 @@ impl Histogram {
     /// μ of both stages together, where each unit is seen by one of them, or leaves the one and joins the other.
     fn split_mu(&self, unit: &Unit) -> Option<f64> {
         let (norms, first) = self.norms.as_ref()?;
-        let mu = |noise: f64| if noise > 0.0 { (1.0 / noise).next_up() } else { f64::INFINITY };
+        let mu = |noise: f64| if noise > 0.0 { quotient_up(1.0, noise) } else { f64::INFINITY };
         let of = |unit: &Unit| -> Option<(f64, f64)> {
             let (length, distance) = (norms.distance(unit)?, self.bound.distance(unit, None)?);
             Some((mu(first.over(length)), mu(self.noise.over(distance))))
@@ -502,7 +503,7 @@ impl Mechanism for Histogram {
                 let stage_one = norms.distance(&rung.unit).map(|distance| first.cost(distance));
                 stage_one.zip(stage_two(None)).map(|(one, two)| Cost::Series(vec![one, two]))
             }
-            (Radius::Split { .. }, Some(_)) => self.split_mu(&rung.unit).map(|mu| gaussian((1.0 / mu).next_down())),
+            (Radius::Split { .. }, Some(_)) => self.split_mu(&rung.unit).map(|mu| gaussian(quotient_down(1.0, mu))),
             (Radius::TwoStage { .. } | Radius::Split { .. }, None) => None,
         };
         cost.unwrap_or(Cost::Everything)

@@ -1,10 +1,11 @@
 //! Heavy hitters: how many users have each item of a public dictionary (Element-Level DP, mechanism (7)).
 
 use super::noise::{Calibration, EstimateError, Noise};
-use super::{Moved, Touch, float_up, order, root_up};
+use super::{Moved, Touch, order};
 use std::fmt;
 use whit_core::mechanism::SanitiseError;
 use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Unit};
+use whit_noise::round::{root_of_whole_up, root_up, sum_up};
 use whit_noise::{Entropy, Ratio};
 
 /// Steps to one user, as a power of two, where users with many items count for less than one.
@@ -98,8 +99,8 @@ impl PresenceBound {
         let square = (self.steps() as u128).pow(2);
         let kept = u128::from(self.cap.unwrap_or(u64::from(self.items)));
         // N·w(N)² ≤ m·S because w is rounded down, no coordinate exceeds √S, and nothing is negative: no slack at all.
-        let user = |times: u128| root_up(float_up(square * (times * kept).min(self.items.into())));
-        let row = root_up(float_up(self.flip));
+        let user = |times: u128| root_of_whole_up(square * (times * kept).min(self.items.into()));
+        let row = root_of_whole_up(self.flip);
         Some(match Moved::by(unit, &self.user)? {
             Moved::Row => row,
             // Two rows of two users may move one coordinate. Without a cap each moves its own item, and no other.
@@ -109,9 +110,9 @@ impl PresenceBound {
                 Touch::Most(1) => row,
                 Touch::Most(items) => {
                     // Before rounding at most √items apart, after it at most one step more in each coordinate.
-                    let real = root_up(float_up(square * u128::from(items).min(self.items.into())));
+                    let real = root_of_whole_up(square * u128::from(items).min(self.items.into()));
                     let slack = if self.cap.is_some() { root_up(self.items.into()) } else { 0.0 };
-                    (real + slack).next_up().min(user(2))
+                    sum_up(real, slack).min(user(2))
                 }
                 Touch::Any => user(2),
             },

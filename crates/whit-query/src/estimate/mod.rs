@@ -70,15 +70,3 @@ impl Moved {
         }
     }
 }
-
-/// √(square), not below it; for squares that a float holds exactly or from above.
-fn root_up(square: f64) -> f64 {
-    let root = square.sqrt();
-    if root.mul_add(root, -square) < 0.0 { root.next_up() } else { root } // fused, so the sign is exact
-}
-
-/// The least float that is not below.
-fn float_up(whole: u128) -> f64 {
-    let near = whole as f64;
-    if (near as u128) < whole { near.next_up() } else { near }
-}

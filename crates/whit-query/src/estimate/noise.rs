@@ -1,10 +1,11 @@
 //! Rounded Gaussian noise on a vector of lattice steps, and what it costs at a distance.
 
-use crate::sanitise;
 use whit_account::normal::gaussian_mu_down;
 use whit_core::mechanism::SanitiseError;
-use whit_core::{Accuracy, Cost};
-use whit_noise::{Entropy, Ratio, RoundedGaussian};
+use whit_core::mechanism::additive::{Coordinates, Law};
+use whit_core::{Accuracy, Cost, Sensitivity};
+use whit_noise::round::{quotient_down, ratio_down};
+use whit_noise::{Entropy, Ratio};
 
 /// Parameters with which an estimator would make no sense.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -73,14 +74,15 @@ impl Calibration {
 /// Independent rounded Gaussian noise of one standard deviation, in lattice steps, for every coordinate.
 #[derive(Debug, Clone)]
 pub(super) struct Noise {
-    law: RoundedGaussian,
+    law: Law,
+    sigma: Ratio,
 }
 
 impl Noise {
     /// Noise of this standard deviation.
     pub(super) fn new(sigma: Ratio) -> Result<Self, EstimateError> {
         let range = |_| EstimateError::Range { name: "σ", value: sigma.to_f64(), range: "greater than 0" };
-        Ok(Self { law: RoundedGaussian::new(sigma).map_err(range)? })
+        Ok(Self { law: Law::rounded(sigma).map_err(range)?, sigma })
     }
 
     /// The least noise under which neighbours at this distance are no easier to tell apart than N(0, 1) and N(μ, 1).
@@ -92,39 +94,31 @@ impl Noise {
 
     /// The standard deviation before rounding.
     pub(super) fn sigma(&self) -> f64 {
-        self.law.sigma().to_f64()
+        self.law.deviation()
     }
 
     /// A float that is not above the standard deviation over the distance; 0 where nothing is left of it.
     pub(super) fn over(&self, distance: f64) -> f64 {
-        let quotient = self.law.sigma().to_f64_down() / distance;
-        if quotient.is_finite() { quotient.next_down().max(0.0) } else { 0.0 }
+        let quotient = quotient_down(ratio_down(&self.sigma), distance);
+        if quotient.is_finite() { quotient.max(0.0) } else { 0.0 }
     }
 
     /// What one run costs neighbours at this ℓ2 distance, in any dimension.
     pub(super) fn cost(&self, distance: f64) -> Cost {
-        if distance == 0.0 { Cost::Nothing } else { gaussian(self.over(distance)) }
+        self.law.cost(Sensitivity { l1: f64::INFINITY, l2: distance }, Coordinates::Any)
     }
 
     /// The exact vector plus noise.
     pub(super) fn add(&self, exact: &[i64], entropy: &mut dyn Entropy) -> Result<Vec<i64>, SanitiseError> {
-        let mut noisy = vec![0; exact.len()];
-        self.law.fill(&mut noisy, entropy)?;
-        for (value, exact) in noisy.iter_mut().zip(exact) {
-            *value = value.checked_add(*exact).ok_or(SanitiseError::Overflow)?;
-        }
+        let mut noisy = exact.to_vec();
+        self.law.add(&mut noisy, entropy)?;
         Ok(noisy)
     }
 
     /// The least whole number of steps that the noise of none of `dimension` coordinates exceeds, with probability
     /// `confidence` or more.
     pub(super) fn within(&self, confidence: f64, dimension: usize) -> Accuracy {
-        if !(confidence > 0.0 && confidence < 1.0) {
-            return Accuracy { within: f64::INFINITY, confidence };
-        }
-        // All of d hold with probability c when each holds with c^(1/d).
-        let each = -(confidence.ln() / dimension.max(1) as f64).exp_m1();
-        Accuracy { within: sanitise::Noise::Gaussian(self.law.clone()).reach(each), confidence }
+        Accuracy { within: self.law.all_within(confidence, dimension), confidence }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::noise::EstimateError;
 use super::tokens::Tokens;
-use super::{Moved, Touch, float_up, root_up};
+use super::{Moved, Touch};
 use whit_account::normal::upper_quantile;
 use whit_core::Unit;
+use whit_noise::round::{product_up, root_of_whole_up, root_up};
 
 /// How many lengths are told apart. Each is 2^¼ times the one before.
 pub const BINS: usize = 64;
@@ -64,9 +65,9 @@ impl NormBound {
         // Both vectors lie in the positive part of a ball, so they are no further apart than √2 times its radius. The
         // radius is kept to a relative 2^-45; see `gather`.
         let radius =
-            self.cap.map_or(self.clusters as f64, |cap| root_up(float_up(cap.into())).min(self.clusters as f64));
+            self.cap.map_or(self.clusters as f64, |cap| root_of_whole_up(cap.into()).min(self.clusters as f64));
         let user = step * radius * (1.0 + 2f64.powi(-44));
-        let replaced = (user * root_up(2.0)).next_up();
+        let replaced = product_up(user, root_up(2.0));
         // Rounding down moves a coordinate by less than one step; two roundings differ by less than one step too.
         let slack = root_up(BINS as f64) + user * 2f64.powi(-44);
         let blocks = |blocks: f64| ((step * root_up(2.0) * blocks).next_up() + slack).next_up().min(replaced);

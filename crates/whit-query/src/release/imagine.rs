@@ -11,7 +11,8 @@ use crate::error::QueryError;
 use crate::plan::{Grain, Leaves, Part, Place, Plan, Statistic, WEIGHT, What};
 use crate::sanitise::statistic::{Noisy, step_of};
 use crate::sanitise::{Calibrated, Noise};
-use whit_noise::{DiscreteLaplace, Ratio, Replay};
+use whit_core::mechanism::additive::{Coordinates, Law, Reach};
+use whit_noise::{Ratio, Replay};
 
 /// How often a made-up group is sanitised: errors are then told to about 2 %.
 const DRAWS: usize = 2000;
@@ -189,8 +190,10 @@ fn drawn(part: &Part, noise: &[Noise], made: &[Vec<i64>], confidence: f64) -> Re
     for (values, noise) in values.iter_mut().zip(noise) {
         noise.add(values, &mut entropy).map_err(|error| failed(&error))?;
     }
-    let nothing = Ratio::new(1, 1 << 20).and_then(DiscreteLaplace::new).map_err(|error| failed(&error))?;
-    let nothing = vec![Noise::Laplace(nothing); noise.len()]; // so little that it is always 0
+    let nothing = Ratio::new(1, 1 << 20).map_err(|error| failed(&error))?;
+    let nothing = Law::laplace(nothing).map_err(|error| failed(&error))?;
+    let nothing = Noise::new(nothing, Reach::known(Vec::new()), Coordinates::Any);
+    let nothing = vec![nothing; noise.len()]; // so little that it is always 0
     let truth = Noisy::new(part, &nothing, made.to_vec(), &[], confidence).without_noise();
     let noisy = Noisy::new(part, noise, values, &[], confidence);
     let groups: Vec<usize> = (0..draws).collect();

@@ -90,7 +90,7 @@ impl Design {
         // All hold at once, however they hang together.
         let (wrong, many) = (1.0 - confidence, axes.len() as f64);
         let reach = |axis: &Axis| match (axis, part.made_of) {
-            (Axis::Measure(i), Some((_, noise))) => noise[*i].reach(wrong / many),
+            (Axis::Measure(i), Some((_, noise))) => noise[*i].exceeded(wrong / many),
             // A cell is alone, and its interval is for the confidence of the answer.
             _ => 1.0,
         };

@@ -7,15 +7,16 @@
 pub(crate) mod noise;
 pub(crate) mod statistic;
 
-pub(crate) use noise::Noise;
+pub(crate) use whit_core::mechanism::additive::{Additive as Noise, short};
 
 use crate::error::QueryError;
 use crate::plan::{Groups, Part, Plan};
 use whit_account::normal::gaussian_mu_down;
 use whit_core::mechanism::Mechanism as _;
+use whit_core::mechanism::additive::{self, Coordinates, Reach};
 use whit_core::mechanism::keys::{Keys, Moved};
 use whit_core::{Charge, Cost, Delta, Rung, Sensitivity};
-use whit_noise::{DiscreteLaplace, Ratio, RoundedGaussian};
+use whit_noise::Ratio;
 
 /// Of δ, this share is for keys that show though they should not.
 const KEYS_DELTA: f64 = 0.05;
@@ -26,16 +27,6 @@ const KEYS_SHARE: f64 = 1.5;
 
 /// How many rows caps leave is told from this share of what a measure gets, before caps and after them.
 const KEPT_SHARE: f64 = 0.02;
-
-/// A number with four digits.
-pub(crate) fn short(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return value.to_string();
-    }
-    let places = (3 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
-    let text = format!("{value:.places$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
 
 /// The noise of one part.
 #[derive(Debug, Clone)]
@@ -174,21 +165,12 @@ fn shared_out(plan: &Plan, asked: (f64, f64), law: Law, weights: f64, rule: KeyR
         parts.push(part_noise(part, &plan.rungs, law, weights, rule)?);
     }
     let mut charge: Charge = Vec::new();
-    for (i, rung) in plan.rungs.iter().enumerate() {
+    for rung in &plan.rungs {
         let mut costs = Vec::new();
-        for (part, noise) in plan.parts.iter().zip(&parts) {
-            for (moved, noise) in part.measures.iter().map(|m| m.moved[i]).zip(&noise.measures) {
-                costs.push(noise.cost(moved, rung)?);
-            }
-            for (moved, noise) in part.autos.iter().map(|a| a.moved[i]).zip(&noise.ranges) {
-                costs.push(noise.cost(moved, rung)?);
-            }
+        for noise in &parts {
+            costs.extend(noise.measures.iter().chain(&noise.ranges).map(|noise| noise.cost(rung)));
             costs.extend(noise.keys.as_ref().map(|keys| keys.cost(rung)));
-            if let (Some(kept), Some(noises)) = (&part.kept, &noise.kept) {
-                for (moved, noise) in kept.moved.iter().zip(noises) {
-                    costs.push(noise.cost(moved[i], rung)?);
-                }
-            }
+            costs.extend(noise.kept.iter().flatten().map(|noise| noise.cost(rung)));
         }
         charge.push((rung.clone(), Cost::Series(costs)));
     }
@@ -201,10 +183,9 @@ pub(crate) fn is_private(part: &Part) -> bool {
 }
 
 fn part_noise(part: &Part, rungs: &[Rung], law: Law, weights: f64, rule: KeyRule) -> Result<PartNoise, QueryError> {
-    let measures =
-        part.measures.iter().map(|measure| noise(law, measure.moved[0], 1.0 / weights)).collect::<Result<_, _>>()?;
-    let ranges =
-        part.autos.iter().map(|auto| noise(law, auto.moved[0], RANGE_SHARE / weights)).collect::<Result<_, _>>()?;
+    let noise = |moved: &[Sensitivity], share: f64| noise(law, rungs, moved, share / weights);
+    let measures = part.measures.iter().map(|measure| noise(&measure.moved, 1.0)).collect::<Result<_, _>>()?;
+    let ranges = part.autos.iter().map(|auto| noise(&auto.moved, RANGE_SHARE)).collect::<Result<_, _>>()?;
     let keys = match &part.presence {
         Some(presence) if is_private(part) => {
             let moved: Vec<(Rung, Moved)> = rungs.iter().cloned().zip(presence.moved.iter().copied()).collect();
@@ -215,8 +196,7 @@ fn part_noise(part: &Part, rungs: &[Rung], law: Law, weights: f64, rule: KeyRule
     let kept = match &part.kept {
         Some(kept) => {
             let [before, after] = &kept.moved;
-            let noise = |moved: &[Sensitivity]| noise(law, moved[0], KEPT_SHARE / weights);
-            Some([noise(before)?, noise(after)?])
+            Some([noise(before, KEPT_SHARE)?, noise(after, KEPT_SHARE)?])
         }
         None => None,
     };
@@ -239,22 +219,23 @@ fn keys(law: Law, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Resul
     }
 }
 
-fn noise(law: Law, moved: Sensitivity, share: f64) -> Result<Noise, QueryError> {
+/// Noise for a share of the price, by how far a unit of the protected rung, which is the first, moves what it is added to.
+fn noise(law: Law, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Result<Noise, QueryError> {
     let wrong = |error: &dyn std::fmt::Display| {
         QueryError::asked(
             format!("the noise would leave all numbers: {error}"),
             "ask with a larger ε, or smaller caps and bounds",
         )
     };
-    match law {
-        Law::Gaussian { mu } => {
-            let sigma = moved.l2 / (mu * share.sqrt());
-            let sigma = Ratio::from_f64_up(sigma).map_err(|error| wrong(&error))?;
-            Ok(Noise::Gaussian(RoundedGaussian::new(sigma).map_err(|error| wrong(&error))?))
-        }
-        Law::Laplace { epsilon } => {
-            let scale = Ratio::from_f64_up(moved.l1 / (epsilon * share)).map_err(|error| wrong(&error))?;
-            Ok(Noise::Laplace(DiscreteLaplace::new(scale).map_err(|error| wrong(&error))?))
-        }
-    }
+    let width = match law {
+        Law::Gaussian { mu } => moved[0].l2 / (mu * share.sqrt()),
+        Law::Laplace { epsilon } => moved[0].l1 / (epsilon * share),
+    };
+    let width = Ratio::from_f64_up(width).map_err(|error| wrong(&error))?;
+    let law = match law {
+        Law::Gaussian { .. } => additive::Law::rounded(width),
+        Law::Laplace { .. } => additive::Law::laplace(width),
+    };
+    let known = rungs.iter().cloned().zip(moved.iter().copied()).collect();
+    Ok(Noise::new(law.map_err(|error| wrong(&error))?, Reach::known(known), Coordinates::Any))
 }

@@ -1,127 +1,24 @@
-//! The noise on a whole number of steps: its law, and how far it reaches, alone or in a sum with others.
-//!
-//! Every interval of a table comes from here. What is told is the law of the *integers* that were added, rounding and all: at large ε a
-//! Gaussian of σ = 0.4 is mostly 0 and sometimes 1, and no interval of 1.96 σ says so.
+//! How far sums of noises reach, by the law of the *integers* that were added, rounding and all: at large ε a Gaussian of σ = 0.4 is mostly 0
+//! and sometimes 1, and no interval of 1.96 σ says so. How far one noise reaches by itself its own law says, in `whit-core`.
 
-use crate::error::QueryError;
+use super::Noise;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use whit_account::normal::{upper_quantile, upper_tail};
-use whit_core::mechanism::Mechanism;
-use whit_core::mechanism::gaussian::GaussianVector;
-use whit_core::mechanism::laplace::LaplaceVector;
-use whit_core::{Bound, Cost, Rung, Sensitivity, Support};
-use whit_noise::{DiscreteLaplace, Entropy, Overflow, RoundedGaussian};
+use whit_account::normal::upper_tail;
+use whit_core::mechanism::additive::Law;
 
-/// The noise on one vector of integers.
-#[derive(Debug, Clone)]
-pub(crate) enum Noise {
-    /// Real Gaussian noise, rounded.
-    Gaussian(RoundedGaussian),
-    /// Discrete Laplace noise.
-    Laplace(DiscreteLaplace),
-}
-
-impl Noise {
-    /// Draws noise on every coordinate.
-    pub(crate) fn add(&self, exact: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
-        let mut noise = vec![0; exact.len()];
-        match self {
-            Self::Gaussian(law) => law.fill(&mut noise, entropy)?,
-            Self::Laplace(law) => law.fill(&mut noise, entropy)?,
-        }
-        for (value, noise) in exact.iter_mut().zip(noise) {
-            *value = value.checked_add(noise).ok_or(Overflow)?;
-        }
-        Ok(())
+/// Every distance from zero that the noise takes, times a coefficient, and how likely it is; what is further off is left out, with at most this chance.
+fn atoms(law: &Law, coefficient: Range, left_out: f64) -> Vec<Atom> {
+    let most = law.exceeded(left_out);
+    let (mut before, mut steps) = (1.0, 0.0);
+    let mut atoms = Vec::new();
+    while steps <= most {
+        let beyond = law.tail(steps);
+        let (near, far) = (coefficient.least * steps, coefficient.most * steps);
+        atoms.push(Atom { near, far, chance: before - beyond });
+        (before, steps) = (beyond, steps + 1.0);
     }
-
-    /// The standard deviation before rounding, in lattice steps.
-    pub(crate) fn deviation(&self) -> f64 {
-        match self {
-            Self::Gaussian(law) => law.sigma().to_f64(),
-            Self::Laplace(law) => law.scale().to_f64() * std::f64::consts::SQRT_2,
-        }
-    }
-
-    /// The chance that the noise is more than so many whole steps from zero.
-    fn tail(&self, steps: f64) -> f64 {
-        match self {
-            // A real that rounds to more than m is at least m + 1/2 away.
-            Self::Gaussian(law) => (2.0 * upper_tail((steps + 0.5) / law.sigma().to_f64())).min(1.0),
-            Self::Laplace(law) => {
-                let scale = law.scale().to_f64();
-                2.0 * (-(steps + 1.0) / scale).exp() / (1.0 + (-1.0 / scale).exp())
-            }
-        }
-    }
-
-    /// The least whole number of steps that the noise exceeds with at most this chance.
-    pub(crate) fn reach(&self, chance: f64) -> f64 {
-        if chance.is_nan() || chance <= 0.0 {
-            return f64::INFINITY;
-        }
-        let chance = chance * (1.0 - 1e-9); // a hair, for the rounding here
-        let near = match self {
-            Self::Gaussian(law) => law.sigma().to_f64() * upper_quantile((0.5 * chance).min(0.5)) - 0.5,
-            Self::Laplace(law) => {
-                let scale = law.scale().to_f64();
-                -scale * (0.5 * chance * (1.0 + (-1.0 / scale).exp())).ln() - 1.0
-            }
-        };
-        near.ceil().max(0.0)
-    }
-
-    /// How far the noise is from zero with this confidence, in whole lattice steps.
-    pub(crate) fn within(&self, confidence: f64) -> f64 {
-        self.reach(1.0 - confidence)
-    }
-
-    /// In words, for people who read a statement.
-    pub(crate) fn words(&self, step: f64) -> String {
-        match self {
-            Self::Gaussian(law) => format!("rounded Gaussian, σ = {}", super::short(law.sigma().to_f64() * step)),
-            Self::Laplace(law) => format!("discrete Laplace, scale {}", super::short(law.scale().to_f64() * step)),
-        }
-    }
-
-    pub(super) fn cost(&self, moved: Sensitivity, rung: &Rung) -> Result<Cost, QueryError> {
-        let alone = Rung { holds: 1, disjoint: false, ..rung.clone() };
-        let wrong = |error: &dyn std::fmt::Display| QueryError::failed(error.to_string());
-        match self {
-            Self::Gaussian(law) => {
-                // The sensitivity of this rung is worked out already: a length, whatever the change.
-                let bound = Bound::Ball { radius: moved.l2, support: Support::Single };
-                let mechanism = GaussianVector::rounded(bound, 1, *law.sigma()).map_err(|error| wrong(&error))?;
-                Ok(mechanism.cost(&alone))
-            }
-            Self::Laplace(law) => {
-                let bound = Bound::Ball { radius: moved.l1, support: Support::Single };
-                let mechanism = LaplaceVector::new(bound, 2, *law.scale()).map_err(|error| wrong(&error))?;
-                Ok(mechanism.cost(&alone))
-            }
-        }
-    }
-
-    /// Whether single steps are too many to be told apart.
-    fn is_fine(&self) -> bool {
-        self.deviation() >= FINE
-    }
-
-    /// Every distance from zero that the noise takes, times a coefficient, and how likely it is; what is further off is
-    /// left out, with at most this chance.
-    fn atoms(&self, coefficient: Range, left_out: f64) -> Vec<Atom> {
-        let most = self.reach(left_out);
-        let (mut before, mut steps) = (1.0, 0.0);
-        let mut atoms = Vec::new();
-        while steps <= most {
-            let beyond = self.tail(steps);
-            let (near, far) = (coefficient.least * steps, coefficient.most * steps);
-            atoms.push(Atom { near, far, chance: before - beyond });
-            (before, steps) = (beyond, steps + 1.0);
-        }
-        atoms
-    }
+    atoms
 }
 
 /// From this deviation on, in steps, noise is taken as a real number.
@@ -240,7 +137,7 @@ impl<'a> Together<'a> {
         }
         let mut moving = coefficients.iter().zip(&self.noises).filter(|(c, _)| **c != 0.0);
         if let (Some((coefficient, noise)), None) = (moving.next(), moving.next()) {
-            return coefficient.abs() * noise.reach(chance);
+            return coefficient.abs() * noise.exceeded(chance);
         }
         let key: Vec<Share> = sizes.iter().map(|&size| Share::of(size, largest)).collect();
         let found = self.known.borrow().get(&key).copied();
@@ -272,27 +169,32 @@ fn reach_of(coefficients: &[Range], noises: &[&Noise], chance: f64) -> f64 {
     let many = terms().count().max(1) as f64;
     // So little that what is left out of all noises takes a hundredth of the chance at most.
     let left_out = LEFT_OUT.min(0.01 * chance / many);
+    // Each noise by itself: no sum is further off than all of them are.
+    let all: f64 = terms().map(|(c, noise)| c.most * noise.exceeded(chance / many)).sum();
     let mut allowed = chance * (1.0 - 1e-9); // a hair, for the rounding here
     let mut atoms = vec![Atom { near: 0.0, far: 0.0, chance: 1.0 }];
     let (mut least, mut most, mut remainders) = (Widths::default(), Widths::default(), 0.0);
     for (coefficient, noise) in terms() {
-        match noise {
-            Noise::Gaussian(law) if noise.is_fine() => {
+        let is_fine = noise.deviation() >= FINE;
+        match noise.law() {
+            Law::Rounded(law) if is_fine => {
                 let sigma = law.sigma().to_f64();
                 least.sigmas.push(coefficient.least * sigma);
                 most.sigmas.push(coefficient.most * sigma);
                 remainders += 0.5 * coefficient.most;
             }
-            Noise::Laplace(law) if noise.is_fine() => {
+            Law::Laplace(law) if is_fine => {
                 let scale = law.scale().to_f64();
                 least.scales.push(coefficient.least * scale);
                 most.scales.push(coefficient.most * scale);
                 remainders += (0.5 + 0.125 / scale) * coefficient.most;
             }
-            _ => {
-                atoms = folded(&atoms, &noise.atoms(coefficient, left_out));
+            law @ (Law::Rounded(_) | Law::Laplace(_)) => {
+                atoms = folded(&atoms, &self::atoms(law, coefficient, left_out));
                 allowed -= left_out;
             }
+            // Of its tail only a bound is known.
+            Law::Discrete(_) => return all,
         }
     }
     let (least, most) = (Real::no_wider(least), Real::no_narrower(most));
@@ -306,8 +208,6 @@ fn reach_of(coefficients: &[Range], noises: &[&Noise], chance: f64) -> f64 {
     if beyond(0.0) <= allowed {
         return remainders;
     }
-    // Each noise by itself: no sum is further off than all of them are.
-    let all: f64 = terms().map(|(c, noise)| c.most * noise.reach(chance / many)).sum();
     let (mut low, mut high) = (0.0, all);
     while high - low > 1e-4 * high {
         let middle = f64::midpoint(low, high);
@@ -438,16 +338,19 @@ fn rising(mut scales: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whit_core::mechanism::Mechanism as _;
+    use whit_core::mechanism::additive::{Coordinates, Reach};
     use whit_core::mechanism::gaussian::Gaussian;
     use whit_core::mechanism::laplace::Laplace;
-    use whit_noise::{Ratio, Replay};
+    use whit_core::{Bound, Support};
+    use whit_noise::Replay;
 
     fn gaussian(sigma: &str) -> Noise {
-        Noise::Gaussian(RoundedGaussian::new(sigma.parse::<Ratio>().unwrap()).unwrap())
+        Noise::new(Law::rounded(sigma.parse().unwrap()).unwrap(), Reach::known(Vec::new()), Coordinates::Any)
     }
 
     fn laplace(scale: &str) -> Noise {
-        Noise::Laplace(DiscreteLaplace::new(scale.parse::<Ratio>().unwrap()).unwrap())
+        Noise::new(Law::laplace(scale.parse().unwrap()).unwrap(), Reach::known(Vec::new()), Coordinates::Any)
     }
 
     /// The mechanisms of whit-core search their exact tails for the same number.
@@ -497,16 +400,17 @@ mod tests {
 
     /// The chances of 0, ±1, ±2 … steps, up to what is beyond with less than 10⁻⁹; from the laws themselves.
     fn chances(noise: &Noise) -> Vec<(f64, f64)> {
-        let most = noise.reach(1e-9) as i32;
-        let chance = |k: f64| match noise {
-            Noise::Gaussian(law) => {
+        let most = noise.exceeded(1e-9) as i32;
+        let chance = |k: f64| match noise.law() {
+            Law::Rounded(law) => {
                 let sigma = law.sigma().to_f64();
                 upper_tail((k.abs() - 0.5) / sigma) - upper_tail((k.abs() + 0.5) / sigma)
             }
-            Noise::Laplace(law) => {
+            Law::Laplace(law) => {
                 let ratio = (-1.0 / law.scale().to_f64()).exp();
                 (1.0 - ratio) / (1.0 + ratio) * ratio.powf(k.abs())
             }
+            Law::Discrete(_) => unreachable!("tables have none"),
         };
         (-most..=most).map(f64::from).map(|k| (k, chance(k))).collect()
     }

@@ -367,14 +367,17 @@ pub(crate) fn step_of(part: &Part, i: usize, found: &[(f64, f64)]) -> f64 {
 mod tests {
     use super::*;
     use crate::plan::Shape;
-    use whit_noise::{DiscreteLaplace, Ratio, Replay, RoundedGaussian};
+    use whit_core::mechanism::additive::{Coordinates, Law, Reach};
+    use whit_noise::{Ratio, Replay};
 
     fn gaussian(sigma: f64) -> Noise {
-        Noise::Gaussian(RoundedGaussian::new(Ratio::from_f64_up(sigma).unwrap()).unwrap())
+        let law = Law::rounded(Ratio::from_f64_up(sigma).unwrap()).unwrap();
+        Noise::new(law, Reach::known(Vec::new()), Coordinates::Any)
     }
 
     fn laplace(scale: f64) -> Noise {
-        Noise::Laplace(DiscreteLaplace::new(Ratio::from_f64_up(scale).unwrap()).unwrap())
+        let law = Law::laplace(Ratio::from_f64_up(scale).unwrap()).unwrap();
+        Noise::new(law, Reach::known(Vec::new()), Coordinates::Any)
     }
 
     /// Values and their bounds: spread evenly; whole and mostly small; and near one end, with a tail.
