@@ -1,10 +1,11 @@
 //! Sums of outer products `Σ x·xᵀ`, with noise: what covariances, Hessians and principal components are made from.
 
 use crate::source::moves;
-use whit_account::normal::upper_quantile;
-use whit_core::mechanism::SanitiseError;
+use whit_core::mechanism::additive::Law;
+use whit_core::mechanism::{BadParameter, SanitiseError};
 use whit_core::{Accuracy, Change, Cost, Ladder, Mechanism, Rung, Sealed};
-use whit_noise::{BadRatio, Entropy, Overflow, Ratio, RoundedGaussian};
+use whit_noise::round::{product_up, quotient_down, ratio_down, ratio_product_up, whole_up};
+use whit_noise::{BadRatio, Entropy, Ratio};
 
 /// What cannot be summed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -21,6 +22,9 @@ pub enum Error {
     /// Noise that cannot be drawn.
     #[error(transparent)]
     Noise(#[from] BadRatio),
+    /// The same.
+    #[error(transparent)]
+    Law(#[from] BadParameter),
     /// Numbers that are no whole rows, or a matrix of another shape.
     #[error("{given} {what} were given: expected {expected}")]
     Shape {
@@ -43,7 +47,7 @@ impl Error {
             Self::NoColumns | Self::Shape { .. } => "give whole rows, one after the other",
             Self::Radius(_) => "declare a length that you can defend without looking; longer rows are shortened to it",
             Self::Resolution(_) => "leave it at the default of 2^18, at which sums of 2^26 units have room",
-            Self::Noise(_) => "give the noise as a fraction or decimal number of more than 0",
+            Self::Noise(_) | Self::Law(_) => "give the noise as a fraction or decimal number of more than 0",
             Self::Different => "make both sums with the same mechanism",
         }
     }
@@ -111,8 +115,10 @@ pub struct Scatter {
     radius: f64,
     noise: Ratio,
     bits: u32,
-    diagonal: RoundedGaussian,
-    beside: RoundedGaussian,
+    /// The deviation on the diagonal, in lattice steps.
+    sigma: Ratio,
+    diagonal: Law,
+    beside: Law,
     /// How many units move with one of a rung, and how.
     held: Vec<(Rung, (Change, u64))>,
 }
@@ -136,10 +142,10 @@ impl Scatter {
         if !(8..=26).contains(&bits) {
             return Err(Error::Resolution(bits));
         }
-        let sigma = times_up(&noise, &Ratio::from(1_u64 << (2 * bits)))?;
-        let beside = times_up(&sigma, &Ratio::new(RATIO.0, RATIO.1)?)?;
-        let (diagonal, beside) = (RoundedGaussian::new(sigma)?, RoundedGaussian::new(beside)?);
-        Ok(Self { dimension, radius, noise, bits, diagonal, beside, held: Vec::new() })
+        let sigma = ratio_product_up(&noise, &Ratio::from(1_u64 << (2 * bits)))?;
+        let beside = ratio_product_up(&sigma, &Ratio::new(RATIO.0, RATIO.1)?)?;
+        let (diagonal, beside) = (Law::rounded(sigma)?, Law::rounded(beside)?);
+        Ok(Self { dimension, radius, noise, bits, sigma, diagonal, beside, held: Vec::new() })
     }
 
     /// The same, with what a ladder knows of its rungs: a user whose k units make room for k others moves k pairs,
@@ -213,7 +219,7 @@ impl Scatter {
 
     /// The deviation of the noise on the diagonal, in the rows' own squared unit.
     pub fn deviation(&self) -> f64 {
-        self.diagonal.sigma().to_f64_up() * self.step()
+        self.sigma.to_f64_up() * self.step()
     }
 
     /// The mean spectral norm of the noise is at most this: `σ·√(2d)`, to which it tends as d grows.
@@ -248,34 +254,14 @@ impl Scatter {
                 "the sum was bounded by another radius than the noise is made for".to_owned(),
             ));
         }
-        let exact = exact.clone().finished();
-        let (mut noisy, mut at) = (vec![0; exact.len()], 0);
+        let (mut noisy, mut at) = (exact.clone().finished(), 0);
         for length in (1..=self.dimension).rev() {
-            noisy[at] = self.diagonal.draw(entropy)?;
-            self.beside.fill(&mut noisy[at + 1..at + length], entropy)?;
+            self.diagonal.add(&mut noisy[at..=at], entropy)?;
+            self.beside.add(&mut noisy[at + 1..at + length], entropy)?;
             at += length;
-        }
-        for (value, exact) in noisy.iter_mut().zip(&exact) {
-            *value = value.checked_add(*exact).ok_or(Overflow)?;
         }
         Ok(noisy)
     }
-}
-
-fn times_up(a: &Ratio, b: &Ratio) -> Result<Ratio, BadRatio> {
-    a.times(b).map_or_else(|| Ratio::from_f64_up((a.to_f64_up() * b.to_f64_up()).next_up()), Ok)
-}
-
-/// The ratio as a float: itself where a float can be, else the next one below.
-fn float_down(ratio: &Ratio) -> f64 {
-    let near = ratio.to_f64();
-    if Ratio::from_f64_down(near).is_ok_and(|exact| exact == *ratio) { near } else { ratio.to_f64_down() }
-}
-
-/// A float that is not above the quotient of two positive floats.
-fn quotient_down(above: f64, below: f64) -> f64 {
-    let quotient = above / below;
-    if quotient.mul_add(below, -above) > 0.0 { quotient.next_down() } else { quotient }
 }
 
 impl Mechanism for Scatter {
@@ -289,12 +275,12 @@ impl Mechanism for Scatter {
         if known == 0 {
             return Cost::Nothing;
         }
-        let times = if known > 1 << 53 { (known as f64).next_up() } else { known as f64 };
+        let times = whole_up(known.into());
         let distance = match change {
             Change::AddRemove => times,
-            Change::Replace => (times * std::f64::consts::SQRT_2).next_up(), // the constant is above √2
+            Change::Replace => product_up(times, std::f64::consts::SQRT_2), // the constant is above √2
         };
-        let noise = quotient_down(float_down(&self.noise), distance);
+        let noise = quotient_down(ratio_down(&self.noise), distance);
         if noise > 0.0 { Cost::Gaussian { noise } } else { Cost::Everything }
     }
 
@@ -304,9 +290,9 @@ impl Mechanism for Scatter {
 
     /// The error of the worst entry, in lattice steps.
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        let entries = (self.dimension * (self.dimension + 1) / 2) as f64;
-        let z = upper_quantile((1.0 - confidence) / (2.0 * entries));
-        Accuracy { within: (self.diagonal.sigma().to_f64_up() * z - 0.5).max(0.0).ceil(), confidence }
+        // Noise beside the diagonal is smaller.
+        let entries = self.dimension * (self.dimension + 1) / 2;
+        Accuracy { within: self.diagonal.all_within(confidence, entries), confidence }
     }
 }
 
