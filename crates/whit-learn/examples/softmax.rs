@@ -12,7 +12,7 @@ use whit_account::calibrate::Target;
 use whit_account::normal;
 use whit_core::unit::Caps;
 use whit_core::{Change, Kind, Ladder, Unit};
-use whit_learn::bound::{Bags, clipped_sum_for_tests};
+use whit_learn::bound::{Bags, ClippedSum, clipped_sum_for_tests};
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::model::Inputs;
@@ -20,9 +20,7 @@ use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
 use whit_learn::store::Builder;
 use whit_learn::train::{evaluate, keep_memory, predict};
-use whit_learn::{
-    Count, Draft, Keep, Learner, Noise, Owners, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store, Tuning, Way,
-};
+use whit_learn::{Count, Draft, Keep, Learner, Owners, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store, Tuning};
 use whit_noise::{Entropy, Replay};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
@@ -141,7 +139,7 @@ fn told(mut seconds: Vec<f64>) -> Value {
 fn parts(plan: &Plan, rows: &Store, labels: &Targets, model: &Linear, laps: usize) -> Fallible<Value> {
     let mut sampler = Sampler::new(plan, Pool::Units(USERS * OWN))?;
     let layout = Layout::of(model).0;
-    let mut sanitiser = Sanitiser::new(plan, layout.len(), Noise::Secret { threads: 1 })?;
+    let mut sanitiser = Sanitiser::new(plan, layout.len())?;
     let mut entropy = Replay::new(3);
     let (mut read, mut forward, mut bound, mut noise) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..laps {
@@ -162,6 +160,7 @@ fn parts(plan: &Plan, rows: &Store, labels: &Targets, model: &Linear, laps: usiz
         let sum = clipped_sum_for_tests(model, &layout, Loss::Softmax, inputs, &targets, &weights, &bags, clip)?;
         bound.push(start.elapsed().as_secs_f64());
         let mut mean = vec![0.0; sum.len()];
+        let sum = ClippedSum::forged_for_audits(sum, plan.clip()); // which has just clipped it
         let start = Instant::now();
         sanitiser.sanitise(&sum, &mut mean)?;
         noise.push(start.elapsed().as_secs_f64());
@@ -188,17 +187,14 @@ fn main() -> Fallible<()> {
     let data = Rows::new(rows, targets, Kind::Element, owners)?;
     let dimension = Layout::of(&model).0.len();
     let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Power { first: 8.0, decay: 0.5 }, None, dimension)?;
-    let noise = Noise::Secret { threads: 1 };
     let sigma = plan.noise();
     let mut learner = Learner::new(Parts {
         model,
         plan,
         loss: Loss::Softmax,
-        way: Way::Mean,
         rows: data,
         optimiser,
         average: None,
-        noise,
         tuning: Tuning::default(),
     })?;
     let (mut laps, mut seen, mut drawn) = (Vec::new(), 0, 0);

@@ -17,7 +17,7 @@ use whit_learn::model::{Convolutional, Model, Perceptron, Stage};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
 use whit_learn::train::{Plain, keep_memory};
-use whit_learn::{Count, Draft, Learner, Noise, Owners, Parts, Rows, Store, Tuning, Way};
+use whit_learn::{Count, Draft, Learner, Owners, Parts, Rows, Store, Tuning};
 use whit_noise::{Entropy, Replay};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
@@ -85,11 +85,9 @@ fn race<M: Model>(model: &M, width: usize, size: usize, mode: &str, laps: usize)
         model: model.clone(),
         plan,
         loss: Loss::Softmax,
-        way: Way::Mean,
         rows: data,
         optimiser: optimiser(dimension)?,
         average: None,
-        noise: Noise::Secret { threads: 1 },
         tuning: Tuning::default(),
     };
     let mut private = Learner::new(parts)?;

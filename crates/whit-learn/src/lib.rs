@@ -32,11 +32,11 @@ pub mod train;
 mod trial;
 
 pub use error::LearnError;
-pub use plan::{Clip, Clipping, Count, Draft, Drawn, Plan, PlanError};
+pub use plan::{Clip, Clipping, Count, Draft, Drawn, Noise, Padding, Plan, PlanError, Way};
 pub use projection::{Projecting, Projection};
 pub use release::{Card, Recipe, Run, Trained};
 pub use sample::{Pool, PoolError, Sampler};
-pub use sanitise::{Noise, SanitiseError, Sanitiser};
+pub use sanitise::{SanitiseError, Sanitiser};
 pub use source::{Owners, Rows};
 pub use store::{Keep, Store, StoreError};
-pub use train::{Learner, Padding, Parts, Tuning, Way};
+pub use train::{Learner, Parts, Tuning};

@@ -8,9 +8,8 @@ use crate::checkpoint::{Checkpoint, Place, Standing};
 use crate::error::LearnError;
 use crate::loss::Loss;
 use crate::model::{Model, Named};
-use crate::plan::{COARSE, Clipping, Plan};
+use crate::plan::{COARSE, Clipping, Noise, Plan, PlanError};
 use crate::projection::{Projecting, Projection};
-use crate::sanitise::Noise;
 use crate::train::Learner;
 use burn::module::Module;
 use serde::{Deserialize, Serialize};
@@ -99,7 +98,7 @@ pub struct Card {
 }
 
 impl RungLoss {
-    /// What a plan promises each rung, with noise that is secret.
+    /// What a plan promises each rung: nothing, where its noise is not secret.
     pub fn of(plan: &Plan, delta: f64) -> Result<Vec<Self>, Unsupported> {
         let lost = plan.loss(delta)?.into_iter().map(|(rung, loss)| Self {
             unit: rung.unit.to_string(),
@@ -115,13 +114,8 @@ impl Card {
     /// What a plan promises of the model that a recipe makes. It speaks of the data set by its name: no hash of it leaves.
     ///
     /// Noise that comes from a seed promises nothing: whoever knows the seed subtracts it.
-    pub fn of(plan: &Plan, delta: f64, recipe: &Recipe, parameters: usize, noise: Noise) -> Result<Self, Unsupported> {
-        let mut rungs = RungLoss::of(plan, delta)?;
-        if !noise.protects() {
-            for rung in &mut rungs {
-                rung.epsilon = f64::INFINITY;
-            }
-        }
+    pub fn of(plan: &Plan, delta: f64, recipe: &Recipe, parameters: usize) -> Result<Self, Unsupported> {
+        let rungs = RungLoss::of(plan, delta)?;
         Ok(Self {
             version: VERSION,
             dataset: recipe.dataset.clone(),
@@ -164,8 +158,21 @@ impl Card {
             loss: recipe.loss,
             parameters,
             entry: None,
-            reproducible: !noise.protects(),
+            reproducible: !plan.source().protects(),
         })
+    }
+
+    /// Whether it speaks of this plan and its noise, as far as that can be seen without pricing it again.
+    fn is_of(&self, plan: &Plan) -> bool {
+        let protects = plan.source().protects();
+        let noise = if plan.told() { 0.0 } else { plan.noise() };
+        let numbers = [self.noise, self.clip, self.slack, self.divisor];
+        let units = plan.ladder().rungs().iter().map(|rung| rung.unit.to_string());
+        self.reproducible != protects
+            && (protects || self.rungs.iter().all(|rung| rung.epsilon == f64::INFINITY))
+            && numbers == [noise, plan.clip().norm, plan.slack(), plan.divisor()]
+            && (self.steps, &self.rate) == (plan.steps(), &plan.rate().to_string())
+            && self.rungs.iter().map(|rung| rung.unit.clone()).eq(units)
     }
 
     /// The card for people, one thing a line.
@@ -494,7 +501,7 @@ pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> 
 ///
 /// # Claim
 /// What is released costs what [`Plan::charge`] says, however often the process was killed and went on, and whatever was copied or put back meanwhile. No row is read
-/// before the charge is reserved. Noise that comes from a seed costs everything.
+/// before the charge is reserved. Noise that comes from a seed costs everything, and without noise nothing is released.
 ///
 /// # Why
 /// Rows are read by the mechanism, which runs after the reservation only. A run that is not interrupted is [`Learner`]'s claim. One that is goes on from the checkpoint that the ledger
@@ -505,7 +512,7 @@ pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> 
 ///
 /// # Tried by
 /// `a_training_that_is_killed_pays_once`, `a_checkpoint_that_was_put_back_is_refused` and `of_two_runs_on_one_entry_one_wins`, in the tests of `whit`, and
-/// `rows_are_read_after_the_reservation`.
+/// `rows_are_read_after_the_reservation` and `a_learner_without_noise_is_not_released`.
 pub struct Run<'a, M: Model> {
     task: Task<'a, M>,
     keeping: Keeping<'a>,
@@ -519,10 +526,8 @@ pub type Make<'a, M> = dyn Fn() -> Result<Learner<M>, LearnError> + 'a;
 
 /// What is to be learned: all that is known before a row is read, and how rows become a learner.
 pub struct Task<'a, M: Model> {
-    /// What is promised.
+    /// What is promised, and where noise comes from.
     pub plan: Plan,
-    /// Where noise comes from.
-    pub noise: Noise,
     /// What the model will say of itself.
     pub card: Card,
     /// How rows become its input.
@@ -546,9 +551,15 @@ pub struct Keeping<'a> {
 }
 
 impl<'a, M: Model> Run<'a, M> {
-    /// A run that has not begun.
-    pub fn new(task: Task<'a, M>, keeping: Keeping<'a>, watch: &'a mut Watch<'a, M>) -> Self {
-        Self { task, keeping, learner: RefCell::new(None), entry: Cell::new(None), watch: RefCell::new(watch) }
+    /// A run that has not begun. What is learned without noise is not released, and a card of another plan is none.
+    pub fn new(task: Task<'a, M>, keeping: Keeping<'a>, watch: &'a mut Watch<'a, M>) -> Result<Self, PlanError> {
+        if task.plan.source() == Noise::Off {
+            return Err(PlanError::NoNoise);
+        }
+        if !task.card.is_of(&task.plan) {
+            return Err(PlanError::OtherCard);
+        }
+        Ok(Self { task, keeping, learner: RefCell::new(None), entry: Cell::new(None), watch: RefCell::new(watch) })
     }
 
     /// The learner, where the run left it; nothing where it did not get so far as to read rows.
@@ -574,6 +585,10 @@ impl<'a, M: Model> Run<'a, M> {
 
     fn everything(&self, note: &mut Note<'_>) -> Result<Trained, LearnError> {
         let mut made = (self.task.make)()?;
+        // What was reserved and what the card says is this plan's, of noise and coins and all.
+        if *made.plan() != self.task.plan {
+            return Err(PlanError::OtherPlan.into());
+        }
         let mut stands = match &self.keeping.from {
             None => self.checkpoint(&made, None, note)?,
             Some(Standing { checkpoint, hash }) => {
@@ -605,7 +620,7 @@ impl<M: Model> Mechanism for Run<'_, M> {
     type Noisy = Trained;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        if self.task.noise.protects() { self.task.plan.cost(rung) } else { Cost::Everything }
+        self.task.plan.cost(rung)
     }
 
     fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<Trained>, SanitiseError> {
@@ -659,16 +674,9 @@ impl Ledger for Noted<'_> {
 pub fn train<M: Model>(run: &Run<'_, M>, ledger: &mut dyn Ledger) -> Result<Trained, ReleaseError> {
     let rungs = run.task.plan.ladder().rungs().to_vec();
     let mut noted = Noted { ledger, entry: &run.entry };
-    let released = match run.task.noise {
+    let released = match run.task.plan.source() {
         Noise::Secret { .. } => whit_core::release(run, &(), &rungs, &mut noted, &mut Os),
-        Noise::Replay { seed } => whit_core::release::release_reproducibly_without_privacy(
-            run,
-            &(),
-            &rungs,
-            &mut noted,
-            &mut Replay::new(seed),
-        ),
-        Noise::Off => {
+        Noise::Replay { .. } | Noise::Off => {
             whit_core::release::release_reproducibly_without_privacy(run, &(), &rungs, &mut noted, &mut Replay::new(0))
         }
     };

@@ -488,7 +488,7 @@ mod tests {
     use crate::layer::Linear;
     use crate::loss::{Loss, Targets};
     use crate::optimise::{Optimiser, Rule, Schedule};
-    use crate::train::{Learner, Parts, Tuning, Way};
+    use crate::train::{Learner, Parts, Tuning};
     use crate::{Count, Draft, LearnError, Noise, Owners, Rows};
     use std::os::unix::fs::MetadataExt;
     use whit_core::{Change, Kind, Ladder, Unit, unit::Caps};
@@ -620,13 +620,11 @@ mod tests {
         let targets = Targets::Numbers { values: vec![1.0; 20], width: 1 };
         let mut learner = Learner::new(Parts {
             model: Linear::at_zero(1, 1, false),
-            plan: draft.with_noise(1.0).unwrap(),
+            plan: draft.with_noise(1.0).unwrap().drawing(Noise::Replay { seed: 1 }),
             loss: Loss::Squared,
-            way: Way::Mean,
             rows: Rows::new(store.clone(), targets, Kind::Event, Owners::default()).unwrap(),
             optimiser: Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.1 }, None, 1).unwrap(),
             average: None,
-            noise: Noise::Replay { seed: 1 },
             tuning: Tuning::default(),
         })
         .unwrap();

@@ -6,16 +6,17 @@ mod told;
 pub use slope::{Slopes, label_slopes};
 pub use told::{Priors, Telling};
 
-use crate::bound::{Bags, Batch, Limit, Seen, Tape, Total, add_clipped, norm_up};
+use crate::bound::{Bags, Batch, ClippedSum, Seen, Step, Tape, Total, add_plain};
 use crate::error::LearnError;
 use crate::loss::{Loss, Share, Targets};
 use crate::model::{Inputs, Model};
 use crate::optimise::{Average, Optimiser};
 use crate::params::Layout;
-use crate::plan::{Plan, SUMMATION};
+use crate::plan::{Noise, Plan};
+pub use crate::plan::{Padding, Way};
 use crate::projection::Projection;
 use crate::sample::{Pool, Sampler};
-use crate::sanitise::{Noise, Sanitiser};
+use crate::sanitise::Sanitiser;
 use crate::scatter::{Scatter, Sum};
 use crate::source::Rows;
 use crate::statistics::{Sandwich, Sums, curvature};
@@ -24,70 +25,6 @@ use crate::tensor;
 use whit_account::normal;
 use whit_core::{Draw, Kind};
 use whit_noise::{Entropy, Os, Replay};
-
-/// What private features are replaced by where only the public ones may be seen.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Padding {
-    /// By these numbers, one for each private feature, which were stated without looking at the rows.
-    Mean(Vec<f32>),
-    /// By Gaussian draws around these, with these deviations, anew for each use.
-    Gaussian {
-        /// Their means.
-        mean: Vec<f32>,
-        /// Their standard deviations.
-        deviation: Vec<f32>,
-    },
-}
-
-/// How a unit's rows become its contribution.
-///
-/// All but [`Way::Sum`] and [`Way::Local`] go down one loss: the sum over units of the mean loss of the unit's rows, over the declared number of units. A user with
-/// many rows counts as much as one with few, in the private part of a gradient and in the public one.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Way {
-    /// The mean gradient over the unit's rows: Algorithm 1 of the element-level paper with loss (10); DP-SGD where a unit is a row.
-    Mean,
-    /// The same with truncated steps (APROX): a unit's linear model of its loss ends at zero, which no step of its own goes beyond.
-    Truncated,
-    /// The sum of the gradients of the unit's rows.
-    Sum,
-    /// The way from θ to where so many local steps of this size lead on the unit's own rows, over the size (federated averaging).
-    Local {
-        /// How many.
-        steps: u32,
-        /// How long.
-        size: f64,
-    },
-    /// Algorithm 1 of the feature paper: the gradient of a row less that of the row with its private features padded is private; the gradient of padded
-    /// rows of a second batch, drawn and padded on its own, is public (erratum F6). Targets must be public.
-    Feature {
-        /// Which features are private.
-        private: Vec<usize>,
-        /// What stands in their place.
-        padding: Padding,
-        /// How much the public part counts, beside 1 for the private one.
-        public: f64,
-    },
-    /// The part of the loss that reads the label is private; the rest is public, from a second batch.
-    Label,
-}
-
-impl Way {
-    /// Whether a unit of this kind may contribute so: what one way takes as public is private under another unit.
-    fn check(&self, kind: Kind) -> Result<(), LearnError> {
-        let fits = match self {
-            Self::Mean | Self::Truncated | Self::Sum | Self::Local { .. } => true,
-            Self::Feature { .. } => kind == Kind::Feature,
-            Self::Label => kind == Kind::Label,
-        };
-        if fits {
-            return Ok(());
-        }
-        Err(LearnError::Data(format!(
-            "this way of learning is for another unit than {kind}, of which it would show a part"
-        )))
-    }
-}
 
 /// What can be set without changing what is promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +83,6 @@ pub struct Learner<M: Model> {
     theta: Vec<f32>,
     plan: Plan,
     loss: Loss,
-    way: Way,
     rows: Rows,
     projection: Option<Projection>,
     sampler: Sampler,
@@ -158,7 +94,7 @@ pub struct Learner<M: Model> {
     tuning: Tuning,
     /// Whether all labels are such that were told.
     told: bool,
-    sums: Total,
+    sums: ClippedSum,
     mean: Vec<f64>,
 }
 
@@ -166,20 +102,16 @@ pub struct Learner<M: Model> {
 pub struct Parts<M: Model> {
     /// The model, where it starts.
     pub model: M,
-    /// What is promised.
+    /// What is promised, how a unit contributes, and where coins and noise come from.
     pub plan: Plan,
     /// What outputs are measured by.
     pub loss: Loss,
-    /// How a unit contributes.
-    pub way: Way,
     /// What is learned from.
     pub rows: Rows,
     /// How θ moves.
     pub optimiser: Optimiser,
     /// Which iterates are averaged; the last one counts where none are.
     pub average: Option<Average>,
-    /// Where coins and noise come from.
-    pub noise: Noise,
     /// What promises nothing.
     pub tuning: Tuning,
 }
@@ -187,11 +119,10 @@ pub struct Parts<M: Model> {
 impl<M: Model> Learner<M> {
     /// Checks that everything fits, and stands at the start.
     pub fn new(parts: Parts<M>) -> Result<Self, LearnError> {
-        let Parts { model, plan, loss, way, rows, optimiser, average, noise, tuning } = parts;
+        let Parts { model, plan, loss, rows, optimiser, average, tuning } = parts;
         loss.check(rows.targets(), model.outputs())?;
         rows.check(plan.ladder())?;
-        way.check(plan.protects())?;
-        if let Way::Feature { private, padding, public } = &way {
+        if let Way::Feature { private, padding, public } = plan.way() {
             check_padding(private, padding, rows.width())?;
             if !(public.is_finite() && *public >= 0.0) {
                 return Err(LearnError::Data(format!(
@@ -199,32 +130,26 @@ impl<M: Model> Learner<M> {
                 )));
             }
         }
-        if plan.told() && (noise != Noise::Off || !matches!(way, Way::Mean | Way::Sum)) {
-            return Err(LearnError::Data(
-                "labels that were told are learned from without noise, as they are".to_owned(),
-            ));
-        }
         let (layout, theta) = Layout::of(&model);
         let pool = match plan.draw() {
             Draw::Unit => Pool::Units(rows.units()),
             Draw::User { .. } => Pool::Users { ends: rows.user_ends() },
         };
         let sampler = Sampler::new(&plan, pool)?;
-        let public = matches!(way, Way::Feature { .. } | Way::Label).then(|| sampler.clone());
-        let sanitiser = Sanitiser::new(&plan, layout.len(), noise)?;
-        let entropy: Box<dyn Entropy + Send> = match noise {
+        let public = matches!(plan.way(), Way::Feature { .. } | Way::Label).then(|| sampler.clone());
+        let sanitiser = Sanitiser::new(&plan, layout.len())?;
+        let entropy: Box<dyn Entropy + Send> = match plan.step_noise() {
             Noise::Secret { .. } => Box::new(Os),
             Noise::Replay { seed } => Box::new(Replay::new(seed ^ 0xc0_1d)),
             Noise::Off => Box::new(Replay::new(0xc0_1d)),
         };
-        let (sums, mean) = (Total::new(layout.len()), vec![0.0; layout.len()]);
+        let (sums, mean) = (ClippedSum::new(layout.len(), plan.clip()), vec![0.0; layout.len()]);
         Ok(Self {
             model,
             layout,
             theta,
             plan,
             loss,
-            way,
             rows,
             projection: None,
             sampler,
@@ -273,7 +198,7 @@ impl<M: Model> Learner<M> {
         let mut sums = sandwich.start();
         for unit in 0..self.rows.units() as u32 {
             let own = self.rows.of_unit(unit);
-            let weight = if self.way == Way::Sum { 1.0 } else { 1.0 / own.len().max(1) as f32 };
+            let weight = if *self.plan.way() == Way::Sum { 1.0 } else { 1.0 / own.len().max(1) as f32 };
             let (features, targets) = (self.rows.pick(own)?, self.rows.targets().pick(own));
             let Targets::Numbers { values, .. } = &targets else {
                 return Err(LearnError::Layer("intervals are for losses of one output".to_owned()));
@@ -312,7 +237,7 @@ impl<M: Model> Learner<M> {
 
     /// Throws the coins of who is drawn by a seed from now on. A learner with secret noise is left as it is: its coins are secret too.
     pub fn draw_by(&mut self, seed: u64) {
-        if !self.sanitiser.noise().protects() {
+        if !self.plan.step_noise().protects() {
             self.entropy = Box::new(Replay::new(seed));
         }
     }
@@ -385,16 +310,16 @@ impl<M: Model> Learner<M> {
         }
         let drawn = self.sampler.draw(&mut *self.entropy);
         self.sums.clear();
-        let mut sums = std::mem::take(&mut self.sums);
+        let mut sums = std::mem::replace(&mut self.sums, ClippedSum::new(0, self.plan.clip()));
         let seen = self.add_drawn(&drawn, &mut sums);
         self.sums = sums;
         let seen = seen?;
         let public = self.public_gradient()?;
-        self.sanitiser.sanitise(self.sums.values(), &mut self.mean)?;
+        self.sanitiser.sanitise(&self.sums, &mut self.mean)?;
         if let Some(public) = public {
             self.mean.iter_mut().zip(&public).for_each(|(mean, public)| *mean += public);
         }
-        let deviation = match self.sanitiser.noise() {
+        let deviation = match self.plan.step_noise() {
             Noise::Off => 0.0,
             Noise::Secret { .. } | Noise::Replay { .. } => {
                 self.plan.noise() * self.plan.clip().norm / self.plan.divisor()
@@ -409,8 +334,8 @@ impl<M: Model> Learner<M> {
     }
 
     /// The clipped contributions of the units that were drawn.
-    fn add_drawn(&mut self, drawn: &[u32], sums: &mut Total) -> Result<Seen, LearnError> {
-        if let Way::Local { steps, size } = self.way {
+    fn add_drawn(&mut self, drawn: &[u32], sums: &mut ClippedSum) -> Result<Seen, LearnError> {
+        if let Way::Local { steps, size } = *self.plan.way() {
             return self.add_local(drawn, steps, size, sums);
         }
         let coins = self.entropy.bits(64);
@@ -437,7 +362,7 @@ impl<M: Model> Learner<M> {
 
     /// How many rows go through the model for a unit.
     fn rows_of_model(&self, unit: u32) -> usize {
-        let padded = if matches!(self.way, Way::Feature { .. }) { 2 } else { 1 };
+        let padded = if matches!(self.plan.way(), Way::Feature { .. }) { 2 } else { 1 };
         self.rows.of_unit(unit).len() * padded
     }
 
@@ -446,7 +371,7 @@ impl<M: Model> Learner<M> {
     fn block(&self) -> usize {
         let expected = self.plan.divisor();
         let spread = if self.plan.places().is_some() { 0.0 } else { 3.0 * expected.sqrt() };
-        let padded = if matches!(self.way, Way::Feature { .. }) { 2.0 } else { 1.0 };
+        let padded = if matches!(self.plan.way(), Way::Feature { .. }) { 2.0 } else { 1.0 };
         let rows = ((expected + spread) * padded).min(1e9) as usize;
         // How many rows units have is private, where they have several; few blocks are faster than many.
         let least = if matches!(self.rows.kind(), Kind::Element | Kind::User) { 512 } else { 64 };
@@ -460,19 +385,19 @@ impl<M: Model> Learner<M> {
         all: usize,
         whole: usize,
         coins: u64,
-        sums: &mut Total,
+        sums: &mut ClippedSum,
     ) -> Result<Seen, LearnError> {
         let (mut picked, mut weights, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
         for &unit in units {
             let own = self.rows.of_unit(unit);
-            let weight = if self.way == Way::Sum { 1.0 } else { 1.0 / own.len() as f32 };
+            let weight = if *self.plan.way() == Way::Sum { 1.0 } else { 1.0 / own.len() as f32 };
             picked.extend_from_slice(own);
             weights.extend(std::iter::repeat_n(weight, own.len()));
             sizes.push(own.len());
         }
         let mut features = self.rows.pick(&picked)?;
-        let share = if self.way == Way::Label { Share::OfLabel } else { Share::Whole };
-        if let Way::Feature { private, padding, .. } = &self.way {
+        let share = if *self.plan.way() == Way::Label { Share::OfLabel } else { Share::Whole };
+        if let Way::Feature { private, padding, .. } = self.plan.way() {
             // Each row of a bag is followed by itself with its private features padded, which counts against it.
             let width = self.rows.width();
             let (mut both, mut twice, mut signed) = (Vec::new(), Vec::new(), Vec::new());
@@ -487,10 +412,9 @@ impl<M: Model> Learner<M> {
                 *size *= 2;
             }
         }
-        let limit = Limit {
-            clip: Some(self.plan.clip()),
-            allowed: self.plan.clip().norm * SUMMATION / 2.0 * units.len() as f64 / all as f64,
-            truncated: (self.way == Way::Truncated).then(|| self.optimiser.next_size()),
+        let step = Step {
+            share: units.len() as f64 / all as f64,
+            truncated: (*self.plan.way() == Way::Truncated).then(|| self.optimiser.next_size()),
         };
         let (rows, empty) = (picked.len(), whole.saturating_sub(picked.len()));
         features.resize((rows + empty) * self.rows.width(), 0.0);
@@ -504,7 +428,7 @@ impl<M: Model> Learner<M> {
             share,
             coins: Some(Replay::new(coins)),
         };
-        add_clipped(&self.model, &self.layout, self.loss, batch, limit, sums)
+        sums.add_bags(&self.model, &self.layout, self.loss, batch, step)
     }
 
     /// The gradient of what is public, of a draw of its own: on average the public part of the same loss whose private part is clipped, one weight to a unit.
@@ -523,7 +447,7 @@ impl<M: Model> Learner<M> {
             return Ok(Some(total.into_values()));
         }
         let mut features = self.rows.pick(&rows)?;
-        let (share, counts) = match &self.way {
+        let (share, counts) = match self.plan.way() {
             Way::Feature { private, padding, public } => {
                 let padded = features
                     .chunks_exact(self.rows.width())
@@ -541,8 +465,7 @@ impl<M: Model> Learner<M> {
             share,
             coins: Some(Replay::new(self.entropy.bits(64))),
         };
-        let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
-        add_clipped(&self.model, &self.layout, self.loss, batch, limit, &mut total)?;
+        add_plain(&self.model, &self.layout, self.loss, batch, &mut total)?;
         let mut sum = total.into_values();
         // Who was drawn here is public, and how many there are, so these may divide. The private part has the declared number for its divisor, and where that is
         // another one, both parts are scaled alike.
@@ -555,8 +478,7 @@ impl<M: Model> Learner<M> {
     }
 
     /// Local steps on each unit's own rows, one unit after the other.
-    fn add_local(&mut self, drawn: &[u32], steps: u32, size: f64, sums: &mut Total) -> Result<Seen, LearnError> {
-        let norm = self.plan.clip().norm;
+    fn add_local(&mut self, drawn: &[u32], steps: u32, size: f64, sums: &mut ClippedSum) -> Result<Seen, LearnError> {
         let mut seen = Seen::default();
         for &unit in drawn {
             let rows = self.rows.of_unit(unit).to_vec();
@@ -574,21 +496,15 @@ impl<M: Model> Learner<M> {
                     share: Share::Whole,
                     coins: Some(Replay::new(self.entropy.bits(64))),
                 };
-                let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
-                seen.add(&add_clipped(&model, &self.layout, self.loss, batch, limit, &mut gradient)?);
+                seen.add(&add_plain(&model, &self.layout, self.loss, batch, &mut gradient)?);
                 theta.iter_mut().zip(gradient.values()).for_each(|(theta, slope)| *theta -= (size * slope) as f32);
                 model = self.layout.fill(model, &theta)?;
             }
             // What was gone, over the size of a step, is what a gradient would be: θ₀ − θ₊ and not the other way round (E10).
             let moved = |(from, to): (&f32, &f32)| (f64::from(*from) - f64::from(*to)) / size;
             let moves: Vec<f64> = self.theta.iter().zip(&theta).map(moved).collect();
-            let length = norm_up(&moves);
-            if !length.is_finite() {
-                seen.emptied += 1;
-                continue; // who went out of all bounds contributes nothing
-            }
-            let factor = if length <= norm { 1.0 } else { (norm / length).next_down() };
-            sums.whole().add(moves.iter().map(|value| factor * value));
+            // Who went out of all bounds contributes nothing.
+            seen.emptied += usize::from(!sums.add(&moves)?);
         }
         Ok(seen)
     }
@@ -694,8 +610,7 @@ impl<M: Model> Plain<M> {
             share: Share::Whole,
             coins: None,
         };
-        let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
-        let seen = add_clipped(&self.model, &self.layout, self.loss, batch, limit, &mut self.sums)?;
+        let seen = add_plain(&self.model, &self.layout, self.loss, batch, &mut self.sums)?;
         if seen.emptied > 0 || !self.sums.values().iter().all(|sum| sum.is_finite()) {
             return Err(LearnError::NotANumber("the batch".to_owned()));
         }

@@ -18,7 +18,7 @@ mod one_run;
 use ladder::ladder;
 use whit_account::{Name, epsilon};
 use whit_core::Kind;
-use whit_learn::bound::{Bags, clipped_sum_for_tests};
+use whit_learn::bound::{Bags, ClippedSum, clipped_sum_for_tests};
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::model::Inputs;
@@ -106,13 +106,11 @@ impl Case {
         let rows = Rows::new(Store::of(features, 2).unwrap(), targets, self.kind, owners).unwrap();
         let parts = Parts {
             model: Linear::at_zero(2, 1, false),
-            plan: self.plan(STEPS as u64),
+            plan: self.plan(STEPS as u64).stepping(self.way.clone()).unwrap().drawing(Noise::Replay { seed }),
             loss: Loss::Squared,
-            way: self.way.clone(),
             rows,
             optimiser: Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1e-3 }, None, 2).unwrap(),
             average: None,
-            noise: Noise::Replay { seed },
             tuning: Tuning::default(),
         };
         let mut learner = Learner::new(parts).unwrap();
@@ -187,12 +185,12 @@ fn by_hand(
     others: usize,
     break_it: impl Fn(&mut Vec<f64>, usize, &[f64]),
 ) -> Vec<f64> {
-    let plan = case.plan(STEPS as u64);
+    let plan = case.plan(STEPS as u64).drawing(Noise::Replay { seed });
     let model = Linear::at_zero(1, 1, true);
     let (layout, _) = Layout::of(&model);
     let rows = others + usize::from(present);
     let mut sampler = Sampler::new(&plan, Pool::Units(rows)).unwrap();
-    let mut sanitiser = Sanitiser::new(&plan, 2, Noise::Replay { seed }).unwrap();
+    let mut sanitiser = Sanitiser::new(&plan, 2).unwrap();
     let mut coins = Replay::new(seed + 1);
     let mut seen = Vec::new();
     for _ in 0..STEPS {
@@ -210,7 +208,7 @@ fn by_hand(
         // Sums are broken before noise, means after it.
         break_it(&mut clipped, 0, &plain);
         let mut mean = vec![0.0; 2];
-        sanitiser.sanitise(&clipped, &mut mean).unwrap();
+        sanitiser.sanitise(&ClippedSum::forged_for_audits(clipped, plan.clip()), &mut mean).unwrap();
         break_it(&mut mean, drawn.len(), &plain);
         seen.push(mean[0] + mean[1]);
     }

@@ -6,6 +6,7 @@
 use whit_account::{Name, delta};
 use whit_core::unit::Caps;
 use whit_core::{Change, Kind, Ladder, Sampling, Unit};
+use whit_learn::bound::ClippedSum;
 use whit_learn::{Count, Draft, Drawn, Noise, Plan, Pool, Sampler, Sanitiser};
 use whit_noise::Replay;
 
@@ -34,7 +35,9 @@ fn share_above(threshold: f64, contributions: &[f64], plan: &Plan, seed: u64) ->
         sum[unit as usize / k] += contributions[unit as usize % k];
     }
     let mut noisy = vec![0.0; RUNS];
-    Sanitiser::new(plan, RUNS, Noise::Replay { seed: seed + 1 }).unwrap().sanitise(&sum, &mut noisy).unwrap();
+    let plan = plan.clone().drawing(Noise::Replay { seed: seed + 1 });
+    let sum = ClippedSum::forged_for_audits(sum, plan.clip()); // contributions of ±1, each to a run of its own
+    Sanitiser::new(&plan, RUNS).unwrap().sanitise(&sum, &mut noisy).unwrap();
     noisy.iter().filter(|&&value| value > threshold).count() as f64 / RUNS as f64
 }
 
@@ -76,7 +79,9 @@ fn a_batch_of_fixed_size_shows_who_is_out() {
     let share_above = |x: f64, y: f64, seed: u64| {
         let sum: Vec<f64> = first.iter().map(|&first| if first { x } else { y }).collect();
         let mut noisy = vec![0.0; sum.len()];
-        Sanitiser::new(&fixed, sum.len(), Noise::Replay { seed }).unwrap().sanitise(&sum, &mut noisy).unwrap();
+        let plan = fixed.clone().drawing(Noise::Replay { seed });
+        let sum = ClippedSum::forged_for_audits(sum, plan.clip());
+        Sanitiser::new(&plan, noisy.len()).unwrap().sanitise(&sum, &mut noisy).unwrap();
         noisy.iter().filter(|&&value| value > 0.7).count() as f64 / f64::from(runs)
     };
     let attack = share_above(1.0, -1.0, 1) - 1_f64.exp() * share_above(-1.0, -1.0, 2);

@@ -69,7 +69,8 @@ fn learner_of(
     let model = Linear::at_zero(rows.width(), 1, false);
     let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size }, None, rows.width()).unwrap();
     let tuning = Tuning { rows_at_once: 7 };
-    Learner::new(Parts { model, plan, loss, way, rows, optimiser, average: None, noise, tuning }).unwrap()
+    let plan = plan.stepping(way).unwrap().drawing(noise);
+    Learner::new(Parts { model, plan, loss, rows, optimiser, average: None, tuning }).unwrap()
 }
 
 fn slope(theta: &[f64], row: &[f32], label: f32) -> Vec<f64> {
@@ -301,9 +302,10 @@ fn what_a_row_adds_does_not_depend_on_who_else_is_drawn() {
         let rows = Rows::new(Store::of(features, width).unwrap(), targets, Kind::Event, Owners::default()).unwrap();
         let plan = plan(Kind::Event, "1", 60, 1.0, 1);
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size }, None, width + 1).unwrap();
-        let (loss, way, noise, tuning) = (Loss::Squared, Way::Mean, Noise::Off, Tuning::default());
+        let (loss, tuning) = (Loss::Squared, Tuning::default());
+        let plan = plan.drawing(Noise::Off);
         let model = model.clone();
-        let parts = Parts { model, plan, loss, way, rows, optimiser, average: None, noise, tuning };
+        let parts = Parts { model, plan, loss, rows, optimiser, average: None, tuning };
         let mut learner = Learner::new(parts).unwrap();
         let seen = learner.step().unwrap();
         assert_eq!((seen.rows, seen.bags), (60 + more, 60 + more));
@@ -467,9 +469,8 @@ fn micro_batches_change_nothing_but_the_last_bits() {
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, WIDTH + 1).unwrap();
         let tuning = Tuning { rows_at_once };
         let model = Linear::at_zero(WIDTH, 1, true);
-        let noise = Noise::Replay { seed: 5 };
-        let parts =
-            Parts { model, plan, loss: Loss::Logistic, way: Way::Mean, rows, optimiser, average: None, noise, tuning };
+        let plan = plan.drawing(Noise::Replay { seed: 5 });
+        let parts = Parts { model, plan, loss: Loss::Logistic, rows, optimiser, average: None, tuning };
         let mut learner = Learner::new(parts).unwrap();
         for _ in 0..10 {
             learner.step().unwrap();
@@ -493,8 +494,9 @@ fn what_would_make_a_price_wrong_is_refused() {
         let plan = Draft { clip: Clip { norm: 1.0, how }, ..draft }.with_noise(1.0).unwrap();
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, WIDTH).unwrap();
         let model = Linear::at_zero(WIDTH, 1, false);
-        let (tuning, noise) = (Tuning::default(), Noise::Off);
-        let parts = Parts { model, plan, loss: Loss::Logistic, way, rows, optimiser, average: None, noise, tuning };
+        let tuning = Tuning::default();
+        let plan = plan.drawing(Noise::Off).stepping(way).map_err(|error| error.to_string())?;
+        let parts = Parts { model, plan, loss: Loss::Logistic, rows, optimiser, average: None, tuning };
         Learner::new(parts).and_then(|mut learner| learner.step()).map_err(|error| error.to_string())
     };
     let flat = Clipping::Flat;
@@ -569,9 +571,9 @@ fn projected_rows_are_learned_from_as_if_they_had_come_so() {
         let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
         let rows = Rows::new(features, targets, Kind::Element, owners).unwrap();
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.3 }, None, 2).unwrap();
-        let (model, noise, tuning) = (Linear::at_zero(2, 1, false), Noise::Replay { seed: 3 }, Tuning::default());
-        let (loss, way) = (Loss::Logistic, Way::Mean);
-        Learner::new(Parts { model, plan: plan(), loss, way, rows, optimiser, average: None, noise, tuning }).unwrap()
+        let (model, loss, tuning) = (Linear::at_zero(2, 1, false), Loss::Logistic, Tuning::default());
+        let plan = plan().drawing(Noise::Replay { seed: 3 });
+        Learner::new(Parts { model, plan, loss, rows, optimiser, average: None, tuning }).unwrap()
     };
     let mut projecting = learner(Store::of(data.features.clone(), WIDTH).unwrap());
     let scatter = Scatter::new(WIDTH, 2.0, "1/10".parse().unwrap()).unwrap();

@@ -2,6 +2,7 @@
 
 mod bags;
 mod clip;
+mod clipped;
 mod norm;
 mod sum;
 mod tape;
@@ -9,6 +10,8 @@ mod total;
 mod windows;
 
 pub use bags::Bags;
+pub use clipped::ClippedSum;
+pub(crate) use clipped::Step;
 pub use tape::Tape;
 pub(crate) use total::Total;
 
@@ -36,13 +39,13 @@ pub(crate) struct Batch<'a> {
 
 /// How the gradients of bags are bounded and added up.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit {
+struct Limit {
     /// Nothing for plain learning, which protects nobody.
-    pub(crate) clip: Option<Clip>,
+    clip: Option<Clip>,
     /// Which error the sum may have from rounding.
-    pub(crate) allowed: f64,
+    allowed: f64,
     /// The step size of a truncated step, where steps are truncated.
-    pub(crate) truncated: Option<f64>,
+    truncated: Option<f64>,
 }
 
 /// What was seen on the way, which is as private as the rows.
@@ -101,7 +104,7 @@ fn check(layout: &Layout, felt: &[Felt]) -> Result<(), LearnError> {
 ///
 /// A bag with an input, an output or a gradient that is infinite or no number adds nothing: all that is felt of its rows is set to zero before anything is
 /// added up, so that no sum of others is touched by it, and nothing fails.
-pub(crate) fn add_clipped<M: Model>(
+fn add_clipped<M: Model>(
     model: &M,
     layout: &Layout,
     loss: Loss,
@@ -179,6 +182,19 @@ pub(crate) fn add_clipped<M: Model>(
     })
 }
 
+/// Adds the gradients of a batch's bags as they are: for what is public, for steps that one unit takes by itself, and for plain learning, which
+/// protects nobody. No sanitiser takes such a sum.
+pub(crate) fn add_plain<M: Model>(
+    model: &M,
+    layout: &Layout,
+    loss: Loss,
+    batch: Batch<'_>,
+    sums: &mut Total,
+) -> Result<Seen, LearnError> {
+    let limit = Limit { clip: None, allowed: f64::INFINITY, truncated: None };
+    add_clipped(model, layout, loss, batch, limit, sums)
+}
+
 /// At least how long the gradient of each bag is.
 pub(crate) fn lengths_of<M: Model>(model: &M, loss: Loss, batch: Batch<'_>) -> Result<Vec<f64>, LearnError> {
     let bags = batch.bags;
@@ -203,20 +219,6 @@ fn truncations(squared: &[&[f64]], bags: &Bags, losses: &[f32], weights: &[f32],
             crate::optimise::truncated(loss, squared, step)
         })
         .collect()
-}
-
-/// At least the Euclidean norm of numbers of any size: scaled by the largest of them, so that no square vanishes that counts and none overflows. Infinite where one
-/// is infinite or no number.
-pub(crate) fn norm_up(values: &[f64]) -> f64 {
-    let largest =
-        values.iter().fold(0.0_f64, |most, value| if value.is_nan() { f64::INFINITY } else { most.max(value.abs()) });
-    if largest == 0.0 || largest.is_infinite() {
-        return largest;
-    }
-    // By a power of two, which is exact; what vanishes of small numbers is less than what the raise adds.
-    let scale = f64::from_bits((largest.to_bits() & (0x7ff << 52)).max(1 << 52));
-    let squares: f64 = values.iter().map(|value| (value / scale) * (value / scale)).sum();
-    (squares.sqrt() * (1.0 + (values.len() as f64 + 8.0) * f64::EPSILON)).next_up() * scale
 }
 
 /// The clipped sum of a batch's bags, or the plain one. For tests, which compare it with gradients that are formed.

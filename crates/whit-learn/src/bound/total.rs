@@ -32,6 +32,12 @@ impl Total {
         Self { sum: vec![0.0; numbers], rest: vec![0.0; numbers] }
     }
 
+    /// These numbers.
+    pub(super) fn of(sum: Vec<f64>) -> Self {
+        let rest = vec![0.0; sum.len()];
+        Self { sum, rest }
+    }
+
     /// Zeros again.
     pub(crate) fn clear(&mut self) {
         self.sum.fill(0.0);

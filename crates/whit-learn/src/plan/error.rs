@@ -30,6 +30,24 @@ pub enum PlanError {
     /// Clipping layer by layer, and there are none.
     #[error("clipping layer by layer needs the number of layers, and it is 0")]
     NoLayers,
+    /// A way of contributing that shows a part of the unit.
+    #[error("this way of learning is for another unit than {kind}, of which it would show a part")]
+    Way {
+        /// The sort of unit.
+        kind: Kind,
+    },
+    /// A way that labels which were told do not go.
+    #[error("labels that were told are learned from as they are: their means or sums")]
+    WayOfTold,
+    /// A learner without noise, to be released.
+    #[error("what is learned without noise hides nobody, and is not released")]
+    NoNoise,
+    /// A card that speaks of another plan, or of other noise.
+    #[error("the card is not of the plan that it is to be released with")]
+    OtherCard,
+    /// A learner of another plan than was paid for.
+    #[error("the learner goes by another plan than was paid for: by other noise, another way or other numbers")]
+    OtherPlan,
     /// The noise is no multiplier.
     #[error("a noise multiplier of {noise} cannot be drawn")]
     Noise {
@@ -149,6 +167,13 @@ impl PlanError {
                 "give a scale between 2^-100 and 2^100, and an offset of at most 2^100, or leave them out".to_owned()
             }
             Self::NoLayers => "count the layers that have parameters, or clip the whole gradient at once".to_owned(),
+            Self::NoNoise => "take secret noise; audits and experiments read the learner itself".to_owned(),
+            Self::OtherCard => "make the card of the plan, with `Card::of`".to_owned(),
+            Self::OtherPlan => "make plan and learner of one value".to_owned(),
+            Self::Way { .. } => {
+                "take the mean of what a unit has, or protect the unit that this way is for".to_owned()
+            }
+            Self::WayOfTold => "leave the way out, or have no labels told".to_owned(),
             Self::Noise { .. } => "give a noise multiplier between 2^-30 and 2^30, such as 1, or a target".to_owned(),
             Self::Difference { .. } => "give a difference greater than 0 and at most 2, or leave it at 2".to_owned(),
             Self::DifferenceOf { .. } => {

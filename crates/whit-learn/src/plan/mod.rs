@@ -8,15 +8,19 @@ mod errata;
 mod error;
 #[cfg(test)]
 mod tests;
+mod way;
 
 pub use error::PlanError;
+pub use way::{Noise, Padding, Way};
 
 use crate::source::moves;
+use std::fmt;
 use whit_account::accountant::pair::dominating;
 use whit_account::calibrate::{self, CalibrateError, Target};
 use whit_account::{Name, Unsupported, epsilon};
 use whit_core::{Change, Charge, Cost, Draw, Kind, Ladder, Loss, Rung, Sampled, Sampling};
 use whit_noise::Ratio;
+use whit_noise::round::{quotient_down, quotient_up, ratio_up, sum_up};
 
 /// What adding up in floats may move the sum of two neighbours apart, over the clip norm: the clipped sum is within half of
 /// it of the exact one, by construction of the clipping.
@@ -272,6 +276,8 @@ impl Draft {
             slack,
             beside,
             told: false,
+            way: Way::Mean,
+            source: Noise::Secret { threads: 1 },
         };
         for (rung, &held) in plan.ladder.rungs().iter().zip(plan.ladder.held()) {
             dominating(&plan.sampled(rung, held))
@@ -341,7 +347,10 @@ fn check_noise(noise: f64) -> Result<(), PlanError> {
 }
 
 /// All that a guarantee depends on, checked: who is protected, who is drawn, what is clipped, how much noise, how often.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// How a unit contributes and where the noise comes from belong to it, so that whoever prices, learns or releases knows of the same: a plan whose noise is not
+/// secret costs everything, and a [`Learner`](crate::Learner) has no noise but its plan's.
+#[derive(Clone, PartialEq)]
 pub struct Plan {
     ladder: Ladder,
     draw: Draw,
@@ -356,9 +365,59 @@ pub struct Plan {
     slack: f64,
     beside: Charge,
     told: bool,
+    way: Way,
+    source: Noise,
+}
+
+impl fmt::Debug for Plan {
+    /// Ledgers keep this text as a part of what a training means, in which way and seed stand by themselves: it stays as it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("ladder", &self.ladder)
+            .field("draw", &self.draw)
+            .field("sampling", &self.sampling)
+            .field("rate", &self.rate)
+            .field("places", &self.places)
+            .field("divisor", &self.divisor)
+            .field("clip", &self.clip)
+            .field("noise", &self.noise)
+            .field("difference", &self.difference)
+            .field("steps", &self.steps)
+            .field("slack", &self.slack)
+            .field("beside", &self.beside)
+            .field("told", &self.told)
+            .finish()
+    }
 }
 
 impl Plan {
+    /// The same, where units contribute in this way: their mean, if nothing else is said.
+    pub fn stepping(self, way: Way) -> Result<Self, PlanError> {
+        way.check(self.protects(), self.told)?;
+        Ok(Self { way, ..self })
+    }
+
+    /// The same with noise from here: secret, if nothing else is said. With any other, it costs everything.
+    #[must_use]
+    pub fn drawing(self, source: Noise) -> Self {
+        Self { source, ..self }
+    }
+
+    /// How a unit's rows become its contribution.
+    pub fn way(&self) -> &Way {
+        &self.way
+    }
+
+    /// Where all noise comes from: that of the steps, or of the labels that were told before them.
+    pub fn source(&self) -> Noise {
+        self.source
+    }
+
+    /// Where the noise of steps comes from. Whose labels were told is learned from without noise, as they are.
+    pub fn step_noise(&self) -> Noise {
+        if self.told { Noise::Off } else { self.source }
+    }
+
     /// The protected unit and those above it.
     pub fn ladder(&self) -> &Ladder {
         &self.ladder
@@ -429,8 +488,7 @@ impl Plan {
     /// The noise that accounting may count on: σ/(1 + slack), rounded down.
     pub fn effective_noise(&self) -> f64 {
         let largest = 1.0 + self.slack; // exact: slacks are multiples of 2^-10
-        let quotient = self.noise / largest;
-        if quotient.mul_add(largest, -self.noise) > 0.0 { quotient.next_down() } else { quotient }
+        quotient_down(self.noise, largest)
     }
 
     /// (d + slack)/(1 + slack), rounded up, and never more than 2: the difference in units of the largest contribution.
@@ -438,8 +496,7 @@ impl Plan {
         if self.slack == 0.0 {
             return self.difference;
         }
-        // The sum and the quotient lose at most half a float each.
-        ((self.difference + self.slack).next_up() / (1.0 + self.slack)).next_up().min(2.0)
+        quotient_up(sum_up(self.difference, self.slack), 1.0 + self.slack).min(2.0)
     }
 
     /// One step, as the cost language has it, for a rung of which one unit has rows in at most `held` protected units.
@@ -458,7 +515,7 @@ impl Plan {
         };
         Sampled {
             noise: self.effective_noise(),
-            rate: float_up(&self.rate),
+            rate: ratio_up(&self.rate).min(1.0),
             sampling: self.sampling,
             draw: self.draw,
             change,
@@ -467,7 +524,7 @@ impl Plan {
         }
     }
 
-    /// What all steps together cost a rung; a unit that is not on the ladder is promised nothing.
+    /// What all steps together cost a rung; a unit that is not on the ladder is promised nothing, and noise that is not secret costs everything.
     ///
     /// # Why
     /// The law of a step depends on the bags alone, not on whose they are: coins are independent and equal, so a user
@@ -477,6 +534,9 @@ impl Plan {
     /// [`dominating`]'s business; what caps do to rows that are units of their own is told at [`Cut`](crate::source::Cut), and what slack does at
     /// [`Sanitiser`](crate::Sanitiser).
     pub fn cost(&self, rung: &Rung) -> Cost {
+        if !self.source.protects() {
+            return Cost::Everything;
+        }
         if self.told {
             let known = self.ladder.rungs().iter().any(|known| known.unit == rung.unit);
             return if known && rung.unit.kind() == Kind::Label { Cost::Nothing } else { Cost::Everything };
@@ -544,6 +604,10 @@ impl Plan {
 
     /// The same for the first so many steps.
     pub fn loss_after(&self, steps: u64, delta: f64) -> Result<Vec<(Rung, Loss)>, Unsupported> {
+        if !self.source.protects() {
+            let rungs = self.ladder.rungs().iter();
+            return rungs.map(|rung| Ok((rung.clone(), epsilon(&Cost::Everything, delta, Name::Basic)?))).collect();
+        }
         if self.told {
             let cost = |rung: &Rung| Cost::Series(vec![self.cost_beside(rung), self.cost(rung)]);
             let rungs = self.ladder.rungs().iter();
@@ -559,10 +623,4 @@ impl Plan {
         };
         rungs.map(|(rung, &held)| Ok((rung.clone(), price(&cost(rung, held))?))).collect()
     }
-}
-
-/// The ratio as a float: itself where a float can be, else the next one above.
-fn float_up(ratio: &Ratio) -> f64 {
-    let near = ratio.to_f64();
-    if Ratio::from_f64_up(near).is_ok_and(|exact| exact == *ratio) { near } else { ratio.to_f64_up().min(1.0) }
 }

@@ -26,7 +26,7 @@ fn card() -> Card {
     let caps = Caps { elements_per_user: Some(1000), rows_per_element: None };
     let ladder = Ladder::new(units, caps, Kind::Element).unwrap();
     let plan = Draft::new(ladder, "1/100".parse().unwrap(), Count::Declared(10_000), 1.0, 100).with_noise(1.0).unwrap();
-    Card::of(&plan, 1e-6, &recipe(1), 3, Noise::Secret { threads: 1 }).unwrap()
+    Card::of(&plan, 1e-6, &recipe(1), 3).unwrap()
 }
 
 fn sample() -> Trained {
@@ -149,8 +149,15 @@ fn noise_from_a_seed_promises_nothing() {
     let units = vec![Unit::event(Change::Replace)];
     let ladder = Ladder::new(units, Caps::default(), Kind::Event).unwrap();
     let plan = Draft::new(ladder, "1/100".parse().unwrap(), Count::Declared(10_000), 1.0, 100).with_noise(1.0).unwrap();
-    let card = Card::of(&plan, 1e-6, &recipe(1), 3, Noise::Replay { seed: 5 }).unwrap();
-    assert_eq!(card.rungs[0].epsilon, f64::INFINITY);
+    for source in [Noise::Replay { seed: 5 }, Noise::Off] {
+        let open = plan.clone().drawing(source);
+        let card = Card::of(&open, 1e-6, &recipe(1), 3).unwrap();
+        assert!(card.reproducible && card.rungs[0].epsilon == f64::INFINITY && card.words().contains("ε = ∞"));
+        assert_eq!(open.cost(open.ladder().protected()), Cost::Everything);
+        assert!(open.charge().iter().all(|(_, cost)| *cost == Cost::Everything));
+        assert_eq!(open.loss_after(1, 1e-6).unwrap()[0].1.upper, f64::INFINITY);
+        assert_eq!(format!("{open:?}"), format!("{plan:?}"), "what a training means stays the same text");
+    }
     assert!(RungLoss::of(&plan, 1e-6).unwrap()[0].epsilon.is_finite());
 }
 
@@ -205,7 +212,7 @@ mod order {
         }
     }
 
-    fn learner(plan: &Plan, noise: Noise) -> Learner<Network> {
+    fn learner(plan: &Plan) -> Learner<Network> {
         let rows = Rows::new(
             Store::of(vec![0.5; 40], 2).unwrap(),
             Targets::Numbers { values: vec![1.0; 20], width: 1 },
@@ -214,47 +221,49 @@ mod order {
         );
         let model = recipe(1).model.build(2, 1, &mut Os).unwrap();
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.1 }, None, 3).unwrap();
-        let (way, tuning) = (Way::Mean, Tuning::default());
+        let tuning = Tuning::default();
         let rows = rows.unwrap();
-        let parts = Parts {
-            model,
-            plan: plan.clone(),
-            loss: Loss::Logistic,
-            way,
-            rows,
-            optimiser,
-            average: None,
-            noise,
-            tuning,
-        };
+        let parts = Parts { model, plan: plan.clone(), loss: Loss::Logistic, rows, optimiser, average: None, tuning };
         Learner::new(parts).unwrap()
     }
 
-    fn run(
+    fn run(name: &str, noise: Noise, (willing, stops_at): (bool, Option<u64>), from: Option<Standing>) -> Ran {
+        let plan = plan().drawing(noise);
+        run_of(name, &plan, &plan, (willing, stops_at), from).unwrap()
+    }
+
+    fn plan() -> Plan {
+        let ladder = Ladder::new(vec![Unit::event(Change::Replace)], Caps::default(), Kind::Event).unwrap();
+        Draft::new(ladder, "1/4".parse().unwrap(), Count::Declared(20), 1.0, 5).with_noise(1.0).unwrap()
+    }
+
+    type Ran = (Result<Trained, ReleaseError>, Vec<String>, Option<Standing>, Option<Standing>);
+
+    /// Pays for one plan, and learns by another, or by the same.
+    fn run_of(
         name: &str,
-        noise: Noise,
+        paid: &Plan,
+        learned: &Plan,
         (willing, stops_at): (bool, Option<u64>),
         from: Option<Standing>,
-    ) -> (Result<Trained, ReleaseError>, Vec<String>, Option<Standing>, Option<Standing>) {
+    ) -> Result<Ran, PlanError> {
         let folder = folder(name);
-        let ladder = Ladder::new(vec![Unit::event(Change::Replace)], Caps::default(), Kind::Event).unwrap();
-        let plan = Draft::new(ladder, "1/4".parse().unwrap(), Count::Declared(20), 1.0, 5).with_noise(1.0).unwrap();
         let place = Place::take(&folder.join("m.checkpoint")).unwrap();
         let events = RefCell::new(Vec::new());
         let make = || {
             events.borrow_mut().push("read".to_owned());
-            Ok(learner(&plan, noise))
+            Ok(learner(learned))
         };
-        let card = Card::of(&plan, 1e-6, &recipe(1), 3, noise).unwrap();
-        let task = Task { plan: plan.clone(), noise, card, recipe: recipe(1), make: Box::new(make) };
+        let card = Card::of(paid, 1e-6, &recipe(1), 3).unwrap();
+        let task = Task { plan: paid.clone(), card, recipe: recipe(1), make: Box::new(make) };
         let keeping = Keeping { run: "run".to_owned(), place: &place, every: 2, from, unnoted: false };
         let mut watch = |_: &Learner<Network>, _: &Seen| Ok(());
-        let run = Run::new(task, keeping, &mut watch);
+        let run = Run::new(task, keeping, &mut watch)?;
         let trained = train(&run, &mut Recorder { events: &events, willing, stops_at });
         drop(run);
         let (last, next) = (place.find("run").unwrap(), place.find_next("run"));
         std::fs::remove_dir_all(folder).unwrap();
-        (trained, events.into_inner(), last, next)
+        Ok((trained, events.into_inner(), last, next))
     }
 
     const SECRET: Noise = Noise::Secret { threads: 1 };
@@ -271,6 +280,37 @@ mod order {
         assert!(matches!(refused, Err(ReleaseError::Refused(_))) && events.is_empty() && last.is_none());
         let (_, events, ..) = run("seeded", Noise::Replay { seed: 1 }, (true, None), None);
         assert_eq!(events[..2], ["reserve everything", "read"]);
+    }
+
+    /// Neither as it is, nor under a plan that has noise, and neither does a card say more than the plan keeps.
+    #[test]
+    fn a_learner_without_noise_is_not_released() {
+        let (secret, open) = (plan(), plan().drawing(Noise::Off));
+        assert_eq!(run_of("open", &open, &open, (true, None), None).err(), Some(PlanError::NoNoise));
+        for learned in [open, plan().drawing(Noise::Replay { seed: 3 }), plan().stepping(Way::Sum).unwrap()] {
+            let (refused, events, last, next) = run_of("forged", &secret, &learned, (true, None), None).unwrap();
+            assert!(refused.unwrap_err().to_string().contains("another plan than was paid for"));
+            assert_eq!(events, ["reserve", "read"], "no step is taken, nothing is noted and nothing committed");
+            assert!(last.is_none() && next.is_none());
+        }
+        let place = Place::take(&folder("card").join("m.checkpoint")).unwrap();
+        let new = |plan: &Plan, card: Card| {
+            let make = || Err(LearnError::Data("no rows are read here".to_owned()));
+            let task = Task::<Network> { plan: plan.clone(), card, recipe: recipe(1), make: Box::new(make) };
+            let keeping = Keeping { run: "run".to_owned(), place: &place, every: 2, from: None, unnoted: false };
+            Run::new(task, keeping, &mut |_: &Learner<Network>, _: &Seen| Ok(())).err()
+        };
+        let of = |plan: &Plan| Card::of(plan, 1e-6, &recipe(1), 3).unwrap();
+        let seeded = plan().drawing(Noise::Replay { seed: 3 });
+        assert_eq!(new(&secret, of(&secret)), None);
+        assert_eq!(new(&seeded, of(&seeded)), None);
+        let hopeful = Card { reproducible: true, ..of(&secret) };
+        let cards = [of(&secret), hopeful, Card { reproducible: false, ..of(&seeded) }];
+        for card in cards {
+            assert_eq!(new(&seeded, card), Some(PlanError::OtherCard), "a seed promises nothing");
+        }
+        assert_eq!(new(&secret, Card { noise: 2.0, ..of(&secret) }), Some(PlanError::OtherCard));
+        std::fs::remove_dir_all(folder("card")).unwrap();
     }
 
     /// What the ledger does not note goes no further: the last checkpoint stays, the next stands beside it and says what it follows from.

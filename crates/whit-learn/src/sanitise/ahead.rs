@@ -1,39 +1,14 @@
 //! Noise that is drawn on another thread while the last step is still at work.
 
 use super::SanitiseError;
+use crate::plan::Noise;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use whit_noise::{Os, Overflow, Replay, RoundedGaussian};
+use whit_core::mechanism::additive::Law;
+use whit_noise::{Os, Overflow, Replay};
 
 /// Buffers on the way: one in use, one being filled.
 const BUFFERS: usize = 2;
-
-/// Where a sanitiser's noise comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noise {
-    /// The operating system's entropy, on so many threads: the only noise that protects.
-    Secret {
-        /// How many threads fill a buffer. It changes how long that takes, and nothing else.
-        threads: usize,
-    },
-    /// The same draws whenever the seed is the same. For tests and experiments: whoever knows the seed can subtract them.
-    Replay {
-        /// The seed.
-        seed: u64,
-    },
-    /// None at all: for audits of what comes before the noise.
-    Off,
-}
-
-impl Noise {
-    /// Whether it hides anything: a release of anything else must say that it protects nobody.
-    pub fn protects(&self) -> bool {
-        match self {
-            Self::Secret { .. } => true,
-            Self::Replay { .. } | Self::Off => false,
-        }
-    }
-}
 
 /// A thread that fills buffers with noise, one step ahead.
 ///
@@ -52,7 +27,7 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// Starts the thread, which begins at once.
-    pub(super) fn new(law: RoundedGaussian, coordinates: usize, noise: Noise) -> Result<Self, SanitiseError> {
+    pub(super) fn new(law: Law, coordinates: usize, noise: Noise) -> Result<Self, SanitiseError> {
         // As much room as there are buffers, so no `send` ever waits.
         let (give_empty, empty) = sync_channel::<Vec<i64>>(BUFFERS);
         let (give_full, full) = sync_channel(BUFFERS);
@@ -120,8 +95,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn law() -> RoundedGaussian {
-        RoundedGaussian::new("1000000".parse().unwrap()).unwrap()
+    fn law() -> Law {
+        Law::rounded("1000000".parse().unwrap()).unwrap()
     }
 
     /// All draws of all steps, one after the other, are those of one generator: none lost, none given twice.

@@ -2,6 +2,7 @@
 
 use super::SanitiseError;
 use crate::plan::SNAPPING;
+use whit_core::mechanism::additive::add_to;
 use whit_noise::{Overflow, Ratio};
 
 /// Sums stay within so many lattice steps: there a float still tells halves apart, and noise has room in 64 bits.
@@ -58,14 +59,7 @@ impl Grid {
 
     /// Adds the nearest points to `noise`; the sum was checked before. A coordinate beyond the lattice stays at its end, which moves no two sums further apart.
     pub(super) fn add_to(&self, noise: &mut [i64], sum: &[f64]) -> Result<(), Overflow> {
-        let mut wrapped = 0;
-        for (noise, value) in noise.iter_mut().zip(sum) {
-            let point = self.snap(*value);
-            let noisy = point.wrapping_add(*noise);
-            wrapped |= (point ^ noisy) & (*noise ^ noisy); // negative where two equal signs gave the other one
-            *noise = noisy;
-        }
-        if wrapped < 0 { Err(Overflow) } else { Ok(()) }
+        add_to(noise, sum.iter().map(|&value| self.snap(value)))
     }
 
     /// The nearest point to a value, of those within 2^51 steps.

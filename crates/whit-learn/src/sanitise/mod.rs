@@ -5,15 +5,20 @@ mod grid;
 #[cfg(test)]
 mod tests;
 
-pub use ahead::Noise;
+pub use crate::plan::Noise;
 pub use grid::Grid;
 
+use crate::bound::ClippedSum;
 use crate::plan::Plan;
 use ahead::Ahead;
-use whit_noise::{BadRatio, Overflow, RoundedGaussian};
+use whit_core::mechanism::BadParameter;
+use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
+use whit_core::{Bound, Support};
+use whit_noise::Overflow;
+use whit_noise::round::product_up;
 
 /// Why a sum was not sanitised. Nothing of it has left, whatever the reason.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SanitiseError {
     /// All planned steps are taken.
     #[error("all {steps} steps that the plan pays for are taken")]
@@ -35,6 +40,14 @@ pub enum SanitiseError {
         /// How many there are.
         coordinates: usize,
     },
+    /// A sum of contributions that were clipped to another norm.
+    #[error("contributions were clipped to a norm of {found}, and noise was planned for {expected}")]
+    Clip {
+        /// The norm that noise was planned for.
+        expected: f64,
+        /// The norm that they have.
+        found: f64,
+    },
     /// NaN or infinity in the sum.
     #[error("the clipped sum is not finite, so what clips does not bound")]
     NotFinite,
@@ -43,7 +56,7 @@ pub enum SanitiseError {
     Overflow(#[from] Overflow),
     /// Noise that cannot be drawn exactly.
     #[error(transparent)]
-    Noise(#[from] BadRatio),
+    Noise(#[from] BadParameter),
     /// The noise thread did not start.
     #[error("the thread that draws noise did not start: {reason}")]
     Thread {
@@ -65,6 +78,7 @@ impl SanitiseError {
             Self::Spent { .. } => Some("plan more steps; what is learnt so far may be used as it is"),
             Self::Length { .. } => Some("make the sanitiser for the number of parameters that are trained"),
             Self::Coordinates { .. } => Some("train between 1 and 2^32 parameters"),
+            Self::Clip { .. } => Some("clip with the norm of the plan that the sanitiser is made for"),
             Self::NotFinite => Some("let a bag whose gradient is not finite contribute nothing"),
             Self::Thread { .. } => Some("free some memory or threads"),
             Self::Forked => Some("make a new sanitiser in each process"),
@@ -105,17 +119,21 @@ impl SanitiseError {
 /// # Tried by
 /// `a_snapped_sum_is_within_the_stated_slack`, `noise_follows_its_law`, `each_step_has_noise_of_its_own`,
 /// `what_is_refused_takes_no_noise`, `no_row_of_any_size_adds_more_than_the_clip`, `every_buffer_is_given_once_and_in_order`, `a_plan_pays_for_so_many_steps_and_no_more`,
-/// `slack_is_paid_for_at_every_difference`,
+/// `slack_is_paid_for_at_every_difference`, `sums_of_another_bound_are_refused`, `one_step_has_the_noise_that_the_plan_counts_on`,
 /// `an_attack_on_whole_users_attains_what_the_plan_charges_and_not_what_the_paper_does`.
 ///
 /// ```
 /// use whit_core::{Change, Ladder, Unit, unit::{Caps, Kind}};
-/// use whit_learn::{Count, Draft, Noise, Sanitiser};
+/// use whit_learn::{Count, Draft, Sanitiser, bound::ClippedSum};
 /// let ladder = Ladder::new(vec![Unit::event(Change::AddRemove)], Caps::default(), Kind::Event)?;
 /// let plan = Draft::new(ladder, "1/100".parse()?, Count::Declared(10_000), 1.0, 1000).with_noise(1.0)?;
-/// let mut sanitiser = Sanitiser::new(&plan, 3, Noise::Secret { threads: 1 })?;
+/// let mut sanitiser = Sanitiser::new(&plan, 3)?;
+/// let mut sum = ClippedSum::new(3, plan.clip());
+/// for _ in 0..40 {
+///     sum.add(&[25.0, 0.0, 0.0])?; // which counts for 1
+/// }
 /// let mut gradient = [0.0; 3];
-/// sanitiser.sanitise(&[40.0, -3.0, 0.0], &mut gradient)?;
+/// sanitiser.sanitise(&sum, &mut gradient)?;
 /// assert!((gradient[0] - 0.4).abs() < 0.2); // divided by the 100 that are drawn on average, noise 0.01
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -123,25 +141,32 @@ impl SanitiseError {
 pub struct Sanitiser {
     grid: Grid,
     coordinates: usize,
+    clip: f64,
     divisor: f64,
     steps: u64,
     left: u64,
-    noise: Noise,
+    source: Noise,
+    noise: Additive,
     ahead: Ahead,
 }
 
 impl Sanitiser {
-    /// The sanitiser of a plan for so many coordinates. Its thread begins to draw at once.
-    pub fn new(plan: &Plan, coordinates: usize, noise: Noise) -> Result<Self, SanitiseError> {
+    /// The sanitiser of a plan for so many coordinates, with noise from where the plan says. Its thread begins to draw at once.
+    pub fn new(plan: &Plan, coordinates: usize) -> Result<Self, SanitiseError> {
         if coordinates == 0 || coordinates as u64 > 1 << 32 {
             return Err(SanitiseError::Coordinates { coordinates });
         }
         let clip = plan.clip().norm;
         let grid = Grid::new(clip, coordinates);
         let sigma = grid.in_steps(plan.noise(), clip).ok_or(Overflow)?;
-        let ahead = Ahead::new(RoundedGaussian::new(sigma)?, coordinates, noise)?;
-        let (divisor, steps) = (plan.divisor(), plan.steps());
-        Ok(Self { grid, coordinates, divisor, steps, left: steps, noise, ahead })
+        let law = Law::rounded(sigma)?;
+        // What a unit that is drawn moves the snapped sum by, in steps; the quotient is exact.
+        let radius = product_up(clip / grid.step(), 1.0 + plan.slack());
+        let reach = Reach::new(Bound::Ball { radius, support: Support::Any });
+        let (divisor, steps, source) = (plan.divisor(), plan.steps(), plan.step_noise());
+        let ahead = Ahead::new(law.clone(), coordinates, source)?;
+        let noise = Additive::new(law, reach, Coordinates::Many(coordinates));
+        Ok(Self { grid, coordinates, clip, divisor, steps, left: steps, source, noise, ahead })
     }
 
     /// The lattice that sums are snapped to.
@@ -159,17 +184,18 @@ impl Sanitiser {
         self.left = self.steps.saturating_sub(taken);
     }
 
-    /// Where the noise comes from.
-    pub fn noise(&self) -> Noise {
-        self.noise
+    /// The noise of one step on lattice points, and how far one unit that is drawn moves them. What all steps cost is [`Plan::cost`]'s to say, which knows
+    /// of the coins.
+    pub fn noise(&self) -> &Additive {
+        &self.noise
     }
 
     /// The noisy mean of one step: the clipped sum, snapped, with noise, over the plan's divisor.
-    pub fn sanitise(&mut self, sum: &[f64], mean: &mut [f64]) -> Result<(), SanitiseError> {
+    pub fn sanitise(&mut self, sum: &ClippedSum, mean: &mut [f64]) -> Result<(), SanitiseError> {
         if mean.len() != self.coordinates {
             return Err(SanitiseError::Length { expected: self.coordinates, found: mean.len() });
         }
-        if self.noise == Noise::Off {
+        if self.source == Noise::Off {
             return self.divide(sum, mean);
         }
         let scale = self.grid.step() / self.divisor;
@@ -181,32 +207,36 @@ impl Sanitiser {
     }
 
     /// Whether a step is left, and the sum is one of this plan's.
-    fn check(&self, sum: &[f64]) -> Result<(), SanitiseError> {
+    fn check(&self, sum: &ClippedSum) -> Result<(), SanitiseError> {
         if self.left == 0 {
             return Err(SanitiseError::Spent { steps: self.steps });
         }
-        if sum.len() != self.coordinates {
-            return Err(SanitiseError::Length { expected: self.coordinates, found: sum.len() });
+        if sum.coordinates() != self.coordinates {
+            return Err(SanitiseError::Length { expected: self.coordinates, found: sum.coordinates() });
         }
-        Grid::check(sum)
+        let (expected, found) = (self.clip, sum.clip().norm);
+        if found.is_nan() || found > expected {
+            return Err(SanitiseError::Clip { expected, found });
+        }
+        Grid::check(sum.values())
     }
 
     /// Without noise there is nothing that a lattice could hide.
-    fn divide(&mut self, sum: &[f64], mean: &mut [f64]) -> Result<(), SanitiseError> {
+    fn divide(&mut self, sum: &ClippedSum, mean: &mut [f64]) -> Result<(), SanitiseError> {
         self.check(sum)?;
         self.left -= 1;
-        mean.iter_mut().zip(sum).for_each(|(mean, sum)| *mean = sum / self.divisor);
+        mean.iter_mut().zip(sum.values()).for_each(|(mean, sum)| *mean = sum / self.divisor);
         Ok(())
     }
 
     /// The noisy lattice points of one step, for those who scale them themselves: see [`Sanitiser::value`].
     ///
     /// What is refused leaves no trace: no noise is taken and no step is used up.
-    pub fn sanitise_with<R>(&mut self, sum: &[f64], read: impl FnOnce(&[i64]) -> R) -> Result<R, SanitiseError> {
+    pub fn sanitise_with<R>(&mut self, sum: &ClippedSum, read: impl FnOnce(&[i64]) -> R) -> Result<R, SanitiseError> {
         self.check(sum)?;
         let mut noisy = self.ahead.take()?;
         self.left -= 1;
-        let done = self.grid.add_to(&mut noisy, sum).map(|()| read(&noisy));
+        let done = self.grid.add_to(&mut noisy, sum.values()).map(|()| read(&noisy));
         self.ahead.give_back(noisy);
         Ok(done?)
     }

@@ -1,14 +1,19 @@
 use super::*;
-use crate::plan::{Count, Draft, SNAPPING};
+use crate::plan::{Clip, Clipping, Count, Draft, SNAPPING};
 use proptest::prelude::*;
 use whit_core::unit::Caps;
-use whit_core::{Change, Kind, Ladder, Unit};
+use whit_core::{Change, Cost, Kind, Ladder, Mechanism, Rung, Unit};
 use whit_noise::fit::dkw_tolerance;
 
 fn plan(noise: f64, norm: f64, units: u64, steps: u64) -> Plan {
     let ladder = Ladder::new(vec![Unit::event(Change::Replace)], Caps::default(), Kind::Event).unwrap();
     let draft = Draft::new(ladder, "1/10".parse().unwrap(), Count::Declared(units), norm, steps);
     draft.with_noise(noise).unwrap()
+}
+
+/// Numbers as they are, for contributions of any norm.
+fn sum_of(values: &[f64], norm: f64) -> ClippedSum {
+    ClippedSum::forged_for_audits(values.to_vec(), Clip { norm, how: Clipping::Flat })
 }
 
 proptest! {
@@ -19,14 +24,14 @@ proptest! {
     fn a_snapped_sum_is_within_the_stated_slack(
         sum in prop::collection::vec(-50.0..50.0_f64, 1..2000), norm in 0.01..100.0_f64,
     ) {
-        let mut sanitiser = Sanitiser::new(&plan(1.0, norm, 10, 5), sum.len(), Noise::Off).unwrap();
+        let mut sanitiser = Sanitiser::new(&plan(1.0, norm, 10, 5).drawing(Noise::Off), sum.len()).unwrap();
         let step = sanitiser.grid().step();
-        let points = sanitiser.sanitise_with(&sum, <[i64]>::to_vec).unwrap();
+        let points = sanitiser.sanitise_with(&sum_of(&sum, norm), <[i64]>::to_vec).unwrap();
         // In units of steps, where both numbers and their difference are exact.
         let moved: f64 = sum.iter().zip(&points).map(|(x, &p)| (x / step - p as f64).powi(2)).sum();
         prop_assert!(moved.sqrt() * step <= norm * SNAPPING / 2.0);
         let mut mean = vec![0.0; sum.len()];
-        sanitiser.sanitise(&sum, &mut mean).unwrap();
+        sanitiser.sanitise(&sum_of(&sum, norm), &mut mean).unwrap();
         prop_assert_eq!(sanitiser.value(1), step); // the divisor is 10/10
         prop_assert_eq!(mean, sum);
     }
@@ -36,9 +41,9 @@ proptest! {
 #[test]
 fn the_bound_on_snapping_is_attained() {
     let d = 1 << 20;
-    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 1), d, Noise::Off).unwrap();
+    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 1).drawing(Noise::Off), d).unwrap();
     let step = sanitiser.grid().step();
-    let points = sanitiser.sanitise_with(&vec![step / 2.0; d], <[i64]>::to_vec).unwrap();
+    let points = sanitiser.sanitise_with(&sum_of(&vec![step / 2.0; d], 1.0), <[i64]>::to_vec).unwrap();
     let moved: f64 = points.iter().map(|&point| (0.5 - point as f64).powi(2)).sum();
     assert_eq!(moved.sqrt() * step, SNAPPING / 2.0);
 }
@@ -46,11 +51,11 @@ fn the_bound_on_snapping_is_attained() {
 /// C10: one gradient of 10, clipped to 1, no noise, L = 1, η = 0.1: θ goes to −0.1, whatever number was drawn.
 #[test]
 fn the_divisor_is_not_what_was_drawn() {
-    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 2), 1, Noise::Off).unwrap();
+    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 2).drawing(Noise::Off), 1).unwrap();
     let mut mean = [0.0];
-    sanitiser.sanitise(&[1.0], &mut mean).unwrap();
+    sanitiser.sanitise(&sum_of(&[1.0], 1.0), &mut mean).unwrap();
     assert_eq!(-0.1 * mean[0], -0.1);
-    sanitiser.sanitise(&[3.0], &mut mean).unwrap(); // three such bags were drawn: three times as far
+    sanitiser.sanitise(&sum_of(&[3.0], 1.0), &mut mean).unwrap(); // three such bags were drawn: three times as far
     assert_eq!(-0.1 * mean[0], -0.1 * 3.0);
 }
 
@@ -79,10 +84,10 @@ fn noise_follows_its_law() {
     let plan = plan(noise, norm, 640, steps);
     let exact: Vec<f64> = (0..d).map(|i| f64::from(i) * 0.001).collect();
     for source in [Noise::Replay { seed: 5 }, Noise::Secret { threads: 2 }] {
-        let mut sanitiser = Sanitiser::new(&plan, d as usize, source).unwrap();
+        let mut sanitiser = Sanitiser::new(&plan.clone().drawing(source), d as usize).unwrap();
         let (mut mean, mut errors) = (vec![0.0; d as usize], Vec::new());
         for _ in 0..steps {
-            sanitiser.sanitise(&exact, &mut mean).unwrap();
+            sanitiser.sanitise(&sum_of(&exact, norm), &mut mean).unwrap();
             errors.extend(mean.iter().zip(&exact).map(|(&noisy, &sum)| (noisy * 64.0 - sum) / (noise * norm)));
         }
         follows(&mut errors).unwrap();
@@ -96,8 +101,8 @@ fn noise_follows_its_law() {
 
 #[test]
 fn each_step_has_noise_of_its_own() {
-    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 30), 50, Noise::Secret { threads: 1 }).unwrap();
-    let sum = vec![0.0; 50];
+    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 30).drawing(Noise::Secret { threads: 1 }), 50).unwrap();
+    let sum = ClippedSum::new(50, plan(1.0, 1.0, 10, 30).clip());
     let mut all: Vec<Vec<i64>> = (0..30).map(|_| sanitiser.sanitise_with(&sum, <[i64]>::to_vec).unwrap()).collect();
     for pair in all.windows(2) {
         let same = pair[0].iter().zip(&pair[1]).filter(|(a, b)| a == b).count();
@@ -110,13 +115,13 @@ fn each_step_has_noise_of_its_own() {
 
 #[test]
 fn a_plan_pays_for_so_many_steps_and_no_more() {
-    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 3), 2, Noise::Secret { threads: 1 }).unwrap();
+    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 3).drawing(Noise::Secret { threads: 1 }), 2).unwrap();
     let mut mean = [0.0; 2];
     for left in [2, 1, 0] {
-        sanitiser.sanitise(&[0.0; 2], &mut mean).unwrap();
+        sanitiser.sanitise(&sum_of(&[0.0; 2], 1.0), &mut mean).unwrap();
         assert_eq!(sanitiser.left(), left);
     }
-    let error = sanitiser.sanitise(&[0.0; 2], &mut mean).unwrap_err();
+    let error = sanitiser.sanitise(&sum_of(&[0.0; 2], 1.0), &mut mean).unwrap_err();
     assert_eq!(error, SanitiseError::Spent { steps: 3 });
     assert!(error.hint().is_some());
 }
@@ -124,8 +129,8 @@ fn a_plan_pays_for_so_many_steps_and_no_more() {
 /// After any number of refusals the next step has the noise that it would have had without them.
 #[test]
 fn what_is_refused_takes_no_noise() {
-    let plan = plan(1.0, 1.0, 10, 3);
-    let make = || Sanitiser::new(&plan, 2, Noise::Replay { seed: 3 }).unwrap();
+    let plan = plan(1.0, 1.0, 10, 3).drawing(Noise::Replay { seed: 3 });
+    let make = || Sanitiser::new(&plan, 2).unwrap();
     let (mut calm, mut troubled) = (make(), make());
     let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
     for _ in 0..3 {
@@ -135,14 +140,42 @@ fn what_is_refused_takes_no_noise() {
             ([f64::NEG_INFINITY, 1.0], SanitiseError::NotFinite),
         ] {
             let left = troubled.left();
-            assert_eq!(troubled.sanitise(&bad, &mut b), Err(told));
+            assert_eq!(troubled.sanitise(&sum_of(&bad, 1.0), &mut b), Err(told));
             assert_eq!(troubled.left(), left);
         }
-        assert!(matches!(troubled.sanitise(&[0.0; 3], &mut b), Err(SanitiseError::Length { .. })));
-        assert!(matches!(troubled.sanitise(&[0.0; 2], &mut b[..1]), Err(SanitiseError::Length { .. })));
-        calm.sanitise(&[1.0, 2.0], &mut a).unwrap();
-        troubled.sanitise(&[1.0, 2.0], &mut b).unwrap();
+        assert!(matches!(troubled.sanitise(&sum_of(&[0.0; 3], 1.0), &mut b), Err(SanitiseError::Length { .. })));
+        assert!(matches!(troubled.sanitise(&sum_of(&[0.0; 2], 1.0), &mut b[..1]), Err(SanitiseError::Length { .. })));
+        calm.sanitise(&sum_of(&[1.0, 2.0], 1.0), &mut a).unwrap();
+        troubled.sanitise(&sum_of(&[1.0, 2.0], 1.0), &mut b).unwrap();
         assert_eq!(a, b);
     }
-    assert!(matches!(Sanitiser::new(&plan, 0, Noise::Off), Err(SanitiseError::Coordinates { .. })));
+    assert!(matches!(Sanitiser::new(&plan, 0), Err(SanitiseError::Coordinates { .. })));
+}
+
+/// Contributions of a larger norm than the plan's are no part of what it pays for; of a smaller one they are.
+#[test]
+fn sums_of_another_bound_are_refused() {
+    let plan = plan(1.0, 1.0, 10, 3);
+    let mut sanitiser = Sanitiser::new(&plan, 2).unwrap();
+    let mut mean = [0.0; 2];
+    for norm in [1.0_f64.next_up(), 2.0, f64::INFINITY, f64::NAN] {
+        let refused = sanitiser.sanitise(&ClippedSum::new(2, Clip { norm, how: Clipping::Flat }), &mut mean);
+        assert!(matches!(refused, Err(SanitiseError::Clip { expected: 1.0, .. })), "{norm}");
+    }
+    assert_eq!(sanitiser.left(), 3);
+    assert!(sanitiser.sanitise(&ClippedSum::new(2, Clip { norm: 0.5, how: Clipping::Normalising }), &mut mean).is_ok());
+}
+
+/// The mechanism on lattice points and the plan know of one noise: a unit that is always drawn pays the same by both.
+#[test]
+fn one_step_has_the_noise_that_the_plan_counts_on() {
+    for (noise, norm, coordinates) in [(1.0, 1.0, 3), (0.7, 0.3, 100_000), (40.0, 12_345.6, 1 << 22)] {
+        let plan = plan(noise, norm, 10, 1);
+        let sanitiser = Sanitiser::new(&plan, coordinates).unwrap();
+        let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false };
+        let Cost::Gaussian { noise: found } = sanitiser.noise().cost(&rung) else { panic!("Gaussian") };
+        assert!((found / plan.effective_noise() - 1.0).abs() < 1e-11, "{found} and {}", plan.effective_noise());
+        let deviation = sanitiser.noise().deviation() * sanitiser.grid().step();
+        assert!((deviation / (noise * norm) - 1.0).abs() < 1e-14);
+    }
 }

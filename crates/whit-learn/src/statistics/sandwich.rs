@@ -1,10 +1,10 @@
 //! The two matrices around which an interval is built, released.
 
 use super::Error;
-use crate::bound::norm_up;
 use crate::scatter::{Scatter, Sum};
 use whit_core::mechanism::SanitiseError;
 use whit_core::{Accuracy, Cost, Ladder, Mechanism, Rung, Sealed};
+use whit_noise::round::norm_up;
 use whit_noise::{Entropy, Ratio};
 
 /// What an interval needs to know of the loss near its optimum. All of it must be private or known already.

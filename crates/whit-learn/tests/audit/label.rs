@@ -57,13 +57,11 @@ impl Attack {
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1e-6 }, None, 2 * self.outputs).unwrap();
         let parts = Parts {
             model: Linear::at_zero(2, self.outputs, false),
-            plan: plan.clone(),
+            plan: plan.clone().stepping(Way::Label).unwrap().drawing(Noise::Replay { seed }),
             loss: self.loss,
-            way: Way::Label,
             rows,
             optimiser,
             average: None,
-            noise: Noise::Replay { seed },
             tuning: Tuning::default(),
         };
         let mut learner = Learner::new(parts).unwrap();

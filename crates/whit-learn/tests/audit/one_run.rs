@@ -9,7 +9,7 @@
 use super::chance::Guesses;
 use super::{Case, FAR};
 use whit_core::Kind;
-use whit_learn::bound::{Bags, clipped_sum_for_tests};
+use whit_learn::bound::{Bags, ClippedSum, clipped_sum_for_tests};
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::model::Inputs;
@@ -79,13 +79,11 @@ fn case(kind: Kind, noise: f64, way: Way) -> Case {
 fn shown(plan: Plan, way: Way, rows: Rows, seed: u64) -> Vec<f64> {
     let parts = Parts {
         model: Linear::at_zero(UNITS, 1, false),
-        plan,
+        plan: plan.stepping(way).unwrap().drawing(Noise::Replay { seed }),
         loss: Loss::Squared,
-        way,
         rows,
         optimiser: Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1e-3 }, None, UNITS).unwrap(),
         average: None,
-        noise: Noise::Replay { seed },
         tuning: Tuning::default(),
     };
     let mut learner = Learner::new(parts).unwrap();
@@ -172,7 +170,7 @@ fn by_hand(plan: &Plan, coins: &[bool], clips: bool, seed: u64) -> Vec<f64> {
     let (layout, _) = Layout::of(&model);
     let present: Vec<usize> = (0..UNITS).filter(|&unit| coins[unit]).collect();
     let mut sampler = Sampler::new(plan, Pool::Units(present.len())).unwrap();
-    let mut sanitiser = Sanitiser::new(plan, UNITS, Noise::Replay { seed }).unwrap();
+    let mut sanitiser = Sanitiser::new(&plan.clone().drawing(Noise::Replay { seed }), UNITS).unwrap();
     let mut draws = Replay::new(seed + 1);
     let (mut scores, mut mean) = (vec![0.0; UNITS], vec![0.0; UNITS]);
     for _ in 0..STEPS {
@@ -186,7 +184,7 @@ fn by_hand(plan: &Plan, coins: &[bool], clips: bool, seed: u64) -> Vec<f64> {
         let (inputs, clip) = (Inputs::of(features, UNITS), clips.then_some(plan.clip()));
         let sum =
             clipped_sum_for_tests(&model, &layout, Loss::Squared, inputs, &targets, &weights, &bags, clip).unwrap();
-        sanitiser.sanitise(&sum, &mut mean).unwrap();
+        sanitiser.sanitise(&ClippedSum::forged_for_audits(sum, plan.clip()), &mut mean).unwrap();
         scores.iter_mut().zip(&mean).for_each(|(score, mean)| *score -= mean);
     }
     scores

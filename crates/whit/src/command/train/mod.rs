@@ -380,13 +380,7 @@ impl Train {
             labels.as_ref().map_or(Ok(()), |labels| learner.tell(labels))?;
             Ok(learner)
         };
-        let task = Task {
-            plan: planned.steps().clone(),
-            noise: planned.noise,
-            card,
-            recipe: planned.recipe.clone(),
-            make: Box::new(make),
-        };
+        let task = Task { plan: planned.steps().clone(), card, recipe: planned.recipe.clone(), make: Box::new(make) };
         let mut booking = match begin.entry {
             None => budgets.booking(books, question.clone()),
             Some(entry) => books.resume(question.clone(), &budgets.list, entry).from_checkpoint(begin.at),
@@ -397,7 +391,7 @@ impl Train {
             watcher.see(learner, seen);
             Ok(())
         };
-        let run = Run::new(task, keeping, &mut see);
+        let run = Run::new(task, keeping, &mut see).map_err(LearnError::from)?;
         let released = release::train(&run, &mut booking);
         let entry = booking.entry();
         if let Some(learner) = run.into_learner() {

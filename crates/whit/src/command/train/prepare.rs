@@ -62,7 +62,8 @@ pub(super) struct Planned {
     /// The model, where it starts.
     model: Network,
     parameters: usize,
-    way: Way,
+    /// The promise's plan, with the way of a unit and the source of noise.
+    plan: Plan,
     optimiser: Optimiser,
     average: Option<Average>,
     /// The most rows of one unit.
@@ -72,12 +73,12 @@ pub(super) struct Planned {
 impl Planned {
     /// What is promised for the steps.
     pub(super) fn steps(&self) -> &Plan {
-        &self.promise.plan
+        &self.plan
     }
 
     /// What the model will say of itself.
     pub(super) fn card(&self) -> Result<Card, Error> {
-        let card = Card::of(self.steps(), self.delta, &self.recipe, self.parameters, self.noise)
+        let card = Card::of(self.steps(), self.delta, &self.recipe, self.parameters)
             .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
         let labels = self.promise.answers.as_ref().map(Answers::words);
         Ok(Card { labels, intervals: self.promise.intervals.as_ref().map(Intervals::words), ..card })
@@ -115,17 +116,13 @@ impl Planned {
             key: Cut::key_of(&self.recipe.dataset),
         };
         let rows = read.rows.bounded(&cut);
-        // Whose labels were told is learned from without noise.
-        let noise = if plan.told() { Noise::Off } else { self.noise };
         let parts = Parts {
             model: self.model.clone(),
             plan,
             loss: self.recipe.loss,
-            way: self.way.clone(),
             rows,
             optimiser: self.optimiser.clone(),
             average: self.average.clone(),
-            noise,
             tuning: Tuning::default(),
         };
         Ok(Learner::new(parts)?)
@@ -640,6 +637,7 @@ pub(super) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise
         text(serde_json::to_string(&moves))?,
         spec.output.seed
     );
+    let plan = plan.clone().stepping(way).map_err(LearnError::from)?.drawing(noise);
     // What a learner would refuse whatever the rows are is refused now, by one of no rows.
     let planned = Planned {
         promise,
@@ -650,7 +648,7 @@ pub(super) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise
         notes: Vec::new(),
         model,
         parameters,
-        way,
+        plan,
         optimiser,
         average,
         rows_per_unit,

@@ -328,7 +328,7 @@ impl Bench<'_> {
         if let Some(lost) = &promised.lost {
             return Ok(lost.clone());
         }
-        let rungs = RungLoss::of(planned.steps(), planned.delta)
+        let rungs = RungLoss::of(&planned.promise.plan, planned.delta)
             .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
         Ok(promised.lost.insert((rungs, planned.delta)).clone())
     }
