@@ -1,8 +1,10 @@
 //! Learning, step by step: draw, bound, sanitise, step.
 
+mod plain;
 mod slope;
 mod told;
 
+pub use plain::Plain;
 pub use slope::{Slopes, label_slopes};
 pub use told::{Priors, Telling};
 
@@ -578,54 +580,4 @@ pub fn evaluate(loss: Loss, outputs: &[f32], targets: &Targets, width: usize) ->
         Targets::Numbers { .. } => None,
     };
     (mean, right.map(|right| right as f64 / rows.max(1) as f64))
-}
-
-/// Plain learning, which protects nobody: what private learning is compared with.
-pub struct Plain<M: Model> {
-    model: M,
-    layout: Layout,
-    theta: Vec<f32>,
-    loss: Loss,
-    optimiser: Optimiser,
-    sums: Total,
-}
-
-impl<M: Model> Plain<M> {
-    /// A model, where it starts.
-    pub fn new(model: M, loss: Loss, optimiser: Optimiser) -> Self {
-        let (layout, theta) = Layout::of(&model);
-        let sums = Total::new(layout.len());
-        Self { model, layout, theta, loss, optimiser, sums }
-    }
-
-    /// One step along the mean gradient of rows.
-    pub fn step(&mut self, features: Vec<f32>, width: usize, targets: &Targets) -> Result<Seen, LearnError> {
-        let rows = targets.len();
-        self.sums.clear();
-        let batch = Batch {
-            inputs: Inputs::of(features, width),
-            targets,
-            weights: &vec![1.0 / rows.max(1) as f32; rows],
-            bags: &Bags::of_sizes([rows]),
-            share: Share::Whole,
-            coins: None,
-        };
-        let seen = add_plain(&self.model, &self.layout, self.loss, batch, &mut self.sums)?;
-        if seen.emptied > 0 || !self.sums.values().iter().all(|sum| sum.is_finite()) {
-            return Err(LearnError::NotANumber("the batch".to_owned()));
-        }
-        self.optimiser.step(&mut self.theta, self.sums.values(), 0.0)?;
-        self.model = self.layout.fill(self.model.clone(), &self.theta)?;
-        Ok(seen)
-    }
-
-    /// The model as it is now.
-    pub fn model(&self) -> &M {
-        &self.model
-    }
-
-    /// θ as it is now.
-    pub fn theta(&self) -> &[f32] {
-        &self.theta
-    }
 }

@@ -3,6 +3,7 @@
 //! A [`Draft`] is what somebody asks for; a [`Plan`] is what was checked. Sampler and sanitiser take their numbers from
 //! the plan and from nowhere else, and so does the charge.
 
+mod clip;
 #[cfg(test)]
 mod errata;
 mod error;
@@ -10,6 +11,7 @@ mod error;
 mod tests;
 mod way;
 
+pub use clip::{Clip, Clipping};
 pub use error::PlanError;
 pub use way::{Noise, Padding, Way};
 
@@ -78,43 +80,6 @@ impl Count {
     pub fn get(self) -> u64 {
         match self {
             Self::Declared(count) | Self::Counted(count) => count,
-        }
-    }
-}
-
-/// How a bag's gradient is brought into the ball of radius C.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clipping {
-    /// g · min(1, C/|g|), and 0 for 0.
-    Flat,
-    /// Each layer's part to C/√L, so that all of them together have at most norm C.
-    PerLayer {
-        /// L, the number of layers that have parameters.
-        layers: u32,
-    },
-    /// g · C/|g|: every bag weighs the same, and 0 stays 0.
-    Normalising,
-}
-
-/// The largest norm of one unit's contribution, and how it is enforced.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Clip {
-    /// C.
-    pub norm: f64,
-    /// How it is enforced.
-    pub how: Clipping,
-}
-
-impl Clip {
-    /// The largest norm of one layer's part: C/√L layer by layer (rounded down), else C.
-    pub fn of_layer(&self) -> f64 {
-        match self.how {
-            Clipping::Flat | Clipping::Normalising => self.norm,
-            Clipping::PerLayer { layers } => {
-                let part = self.norm / f64::from(layers).sqrt();
-                // Two roundings lose at most a relative 2^-52; two floats further down makes up for it.
-                if layers <= 1 { self.norm } else { part.next_down().next_down() }
-            }
         }
     }
 }
