@@ -5,11 +5,11 @@
 //! be kept in memory does not fit, rows are read several times, each time for a share of the users.
 
 use crate::bound::collect::Collector;
-use crate::bound::quantise::{Quantise, QuantiseFunction};
+use crate::bound::quantise::QuantiseFunction;
 use crate::bound::{Addend, Inner, Layout, Rules, Sums, count_values, merge};
-use crate::error::QueryError;
+use crate::error::{QueryError, own_words, planning, running};
 use crate::evaluate::{guarded, samples};
-use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, Place, USER, WEIGHT, What, track};
+use crate::plan::{ELEMENT, Grain, Groups, LEAVES, Leaves, Part, USER, WEIGHT, What, ends_of, quantise_of, track};
 use crate::source::Patience;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -32,37 +32,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use whit_core::mechanism::quantile::Tree;
 use whit_core::mechanism::range::Bins;
-
-/// What planning found wrong, in the engine's words.
-pub(crate) fn planning(error: &DataFusionError) -> QueryError {
-    if let Some(own) = own_words(error) {
-        return own;
-    }
-    QueryError::asked(error.strip_backtrace(), "check the question against the columns that `whit check` shows")
-}
-
-/// An error that whit made itself, on its way through the engine.
-fn own_words(error: &DataFusionError) -> Option<QueryError> {
-    match error.find_root() {
-        DataFusionError::External(inner) => inner.downcast_ref::<QueryError>().cloned(),
-        _ => None,
-    }
-}
-
-/// What went wrong while running. The engine's words could speak of values, so only their kind is told.
-pub(crate) fn running(error: &DataFusionError) -> QueryError {
-    if let Some(own) = own_words(error) {
-        return own;
-    }
-    let sentence = match error.find_root() {
-        DataFusionError::ResourcesExhausted(_) => "the engine ran out of memory".to_owned(),
-        DataFusionError::IoError(error) => format!("a file could not be read: {}", error.kind()),
-        DataFusionError::ObjectStore(_) => "a file of the data set could not be read".to_owned(),
-        DataFusionError::ParquetError(_) => "a Parquet file of the data set is damaged".to_owned(),
-        _ => "the engine could not finish the question".to_owned(),
-    };
-    QueryError::failed(sentence)
-}
 
 /// Which sums one run of the engine is after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,37 +249,6 @@ impl<'a> Job<'a> {
     }
 }
 
-/// How a value is put on the lattice, once all ranges are known.
-pub(crate) fn quantise_of(place: &Place, found: &[(f64, f64)]) -> Result<Quantise, QueryError> {
-    match place {
-        Place::Known(quantise) => Ok(quantise.clone()),
-        Place::Found { range, shape } => {
-            let &(low, high) = found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?;
-            Quantise::found(low, high, *shape)
-        }
-    }
-}
-
-/// The ends of a tree's range, once all ranges are known.
-fn ends_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<(f64, f64), QueryError> {
-    let (low, high) = match leaves {
-        Leaves::Known { low, high } => (*low, *high),
-        Leaves::Found { range } => {
-            *found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?
-        }
-    };
-    Ok((low, if high > low { high } else { low + 1.0 }))
-}
-
-/// The tree of a measure, once all ranges are known.
-pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, QueryError> {
-    let (low, high) = ends_of(leaves, found)?;
-    Tree::new(low, high, LEAVES).map_err(|error| QueryError::failed(error.to_string()))
-}
-
-/// Into how many leaves a quantile's range is cut.
-pub(crate) const LEAVES: u32 = 4096;
-
 /// The rows of a part, without those beyond what one user may have where each row stands for itself.
 fn cut_rows(part: &Part, seed: u64) -> Result<LogicalPlan, QueryError> {
     let mut plan = part.rows.clone();
@@ -458,28 +396,6 @@ plan_function!(CutFunction, Cut, "__whit_cut", DataType::Int64);
 plan_function!(PriorityFunction, u64, "__whit_priority", DataType::UInt64);
 plan_function!(ShareFunction, Share, "__whit_share", DataType::Boolean);
 plan_function!(PresentFunction, (), "__whit_present", DataType::Boolean);
-plan_function!(NumberFunction, (), "__whit_number", DataType::Float64);
-
-/// A float whose NaN is missing. The engine's own functions disagree on whether NaN is larger than all numbers, and files leave it
-/// out of what they say of their values: so it never gets there.
-pub(crate) fn number(value: Expr) -> Expr {
-    ScalarUDF::new_from_impl(NumberFunction { parameter: (), signature: Signature::any(1, Volatility::Immutable) })
-        .call(vec![value])
-}
-
-impl NumberFunction {
-    #[expect(clippy::unused_self, reason = "one shape for all functions of a plan")]
-    fn column(&self, columns: &[ArrayRef], _: usize) -> Outcome<ArrayRef> {
-        let values = cast(&columns[0], &DataType::Float64)?;
-        let floats = values.as_primitive::<Float64Type>();
-        if !floats.values().iter().fold(false, |found, value| found | value.is_nan()) {
-            return Ok(values);
-        }
-        let there: datafusion::arrow::array::Float64Array =
-            floats.iter().map(|value| value.filter(|value| !value.is_nan())).collect();
-        Ok(Arc::new(there))
-    }
-}
 
 impl CutFunction {
     fn call(cut: Cut, value: Expr) -> Expr {

@@ -1,6 +1,8 @@
 //! Why a question got no answer, in a sentence that names the thing, and the next step.
 
+use datafusion::common::DataFusionError;
 use std::fmt;
+use whit_account::ledger::LedgerError;
 
 /// Whose move it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,3 +50,41 @@ impl fmt::Display for QueryError {
 }
 
 impl std::error::Error for QueryError {}
+
+/// What planning found wrong, in the engine's words.
+pub(crate) fn planning(error: &DataFusionError) -> QueryError {
+    if let Some(own) = own_words(error) {
+        return own;
+    }
+    QueryError::asked(error.strip_backtrace(), "check the question against the columns that `whit check` shows")
+}
+
+/// An error that whit made itself, on its way through the engine.
+pub(crate) fn own_words(error: &DataFusionError) -> Option<QueryError> {
+    match error.find_root() {
+        DataFusionError::External(inner) => inner.downcast_ref::<QueryError>().cloned(),
+        _ => None,
+    }
+}
+
+/// What went wrong while running. The engine's words could speak of values, so only their kind is told.
+pub(crate) fn running(error: &DataFusionError) -> QueryError {
+    if let Some(own) = own_words(error) {
+        return own;
+    }
+    let sentence = match error.find_root() {
+        DataFusionError::ResourcesExhausted(_) => "the engine ran out of memory".to_owned(),
+        DataFusionError::IoError(error) => format!("a file could not be read: {}", error.kind()),
+        DataFusionError::ObjectStore(_) => "a file of the data set could not be read".to_owned(),
+        DataFusionError::ParquetError(_) => "a Parquet file of the data set is damaged".to_owned(),
+        _ => "the engine could not finish the question".to_owned(),
+    };
+    QueryError::failed(sentence)
+}
+
+/// What the ledger could not do.
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(crate) fn of_ledger(error: LedgerError) -> QueryError {
+    let hint = error.hint();
+    QueryError { fault: Fault::Failed, sentence: error.to_string(), hint }
+}

@@ -22,7 +22,7 @@ mod number;
 pub(crate) mod quantise;
 mod text;
 
-use crate::error::QueryError;
+use crate::error::{QueryError, running};
 use datafusion::arrow::array::{Array, ArrayRef, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
@@ -213,7 +213,7 @@ pub(crate) fn count_values(sums: &Sums) -> Result<Sums, QueryError> {
         let keys = keys.iter().map(|key| take(key, &first, None)).collect::<Result<Vec<_>, _>>()?;
         Ok(Sums { keys, groups: number, values: vec![counts], kept: sums.kept })
     };
-    counted().map_err(|error| crate::engine::running(&error))
+    counted().map_err(|error| running(&error))
 }
 
 /// Where each group is first met.

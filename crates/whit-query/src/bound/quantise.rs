@@ -5,7 +5,6 @@
 //! infinities are clamped like any other number.
 
 use crate::error::QueryError;
-use crate::plan::Shape;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
@@ -19,6 +18,17 @@ use std::sync::Arc;
 /// a row's 32 bits allow. A million equal rows at ε = 50 are then off by less than a hundredth of the noise
 /// (`rounding_a_million_rows_is_little_beside_the_noise`).
 const STEPS: f64 = 536_870_912.0; // 2^29
+
+/// What of a value is summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// The value itself.
+    Plain,
+    /// Its distance from the middle of its range.
+    Centred,
+    /// The square of that.
+    Squared,
+}
 
 /// How a value becomes a whole number of steps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

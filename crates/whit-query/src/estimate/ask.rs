@@ -226,7 +226,7 @@ where
 {
     let ledger = crate::release::of_ledger;
     let dataset = tables.warehouse().declaration().dataset(&question.dataset)?;
-    let payer = &crate::plan::track::payer(dataset, tables.warehouse().declaration()).name;
+    let payer = &crate::source::payer(dataset, tables.warehouse().declaration()).name;
     if *payer != question.dataset {
         return Err(QueryError::asked(
             format!(

@@ -1,8 +1,7 @@
 //! The public list of items that an estimator counts, and the elements into which they fall.
 
 use super::Touch;
-use crate::engine::{planning, running};
-use crate::error::QueryError;
+use crate::error::{QueryError, planning, running};
 use crate::partition::PartitionFile;
 use crate::release::Tables;
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};

@@ -1,8 +1,7 @@
 //! Rows of a data set as (user, item, weight), streamed from the engine and added up as they come.
 
 use super::tokens::Token;
-use crate::engine::{planning, running};
-use crate::error::QueryError;
+use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
 use crate::evaluate::guarded;
 use crate::partition::Lookup;

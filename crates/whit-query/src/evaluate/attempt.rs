@@ -57,7 +57,7 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// A step as a call that cannot fail; a constant as its value. An error is a refusal: the step can be computed on no row.
     pub(super) fn of(step: Expr, schema: &DFSchema, state: &SessionState) -> Outcome<Expr> {
-        let said = crate::plan::track::said(&step);
+        let said = super::words::said(&step);
         let mut arguments: Vec<Expr> = Vec::new();
         let mut fields: Vec<FieldRef> = Vec::new();
         // Constants stay with the step: a pattern is compiled once.

@@ -9,20 +9,21 @@
 //! A step that can be computed on no row at all ([`samples`]) is a question that cannot be meant: it is refused before
 //! anything is paid. Text that a step makes longer is bounded ([`growth`]), so that a row cannot take all memory either.
 
+pub(crate) mod allow;
 pub(crate) mod attempt;
 #[cfg(test)]
 mod extremes;
 mod growth;
 pub(crate) mod mean;
+pub(crate) mod number;
 pub(crate) mod samples;
 #[cfg(test)]
 mod sweep;
 #[cfg(test)]
 mod tests;
+pub(crate) mod words;
 
-use crate::engine::planning;
-use crate::error::QueryError;
-use crate::plan::allow;
+use crate::error::{QueryError, planning};
 use attempt::Attempt;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};

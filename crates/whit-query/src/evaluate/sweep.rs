@@ -3,7 +3,8 @@
 use super::extremes::{self, FIRST, ROWS, SECOND};
 use super::samples;
 use super::tests::{allowed, compute, context, table};
-use crate::plan::{Asking, allow};
+use crate::evaluate::allow;
+use crate::plan::Asking;
 use crate::release::Tables;
 use crate::source::Tuning;
 use crate::source::scratch::Scratch;

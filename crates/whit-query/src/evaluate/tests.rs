@@ -1,6 +1,6 @@
 use super::extremes;
 use super::*;
-use crate::plan::{Asking, allow};
+use crate::plan::Asking;
 use crate::release::Tables;
 use crate::source::Tuning;
 use crate::source::scratch::Scratch;

@@ -11,6 +11,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+/// The names of functions that look an element up in a partition file start with this.
+pub const PARTITION_FUNCTION: &str = "whit_element_of_";
+
 /// A SQL function that maps a text to the number of its element in a partition file. NULL and what is not in
 /// the file go to the unknown element, so that every row has exactly one.
 pub fn lookup_udf(name: &str, file: &PartitionFile) -> ScalarUDF {

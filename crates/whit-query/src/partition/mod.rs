@@ -13,4 +13,4 @@ mod text;
 
 pub use domain::{REGISTRABLE_DOMAIN, registrable_domain, registrable_domain_udf};
 pub use file::{PartitionFile, PartitionFileError, PartitionKind};
-pub use lookup::{Lookup, lookup_udf};
+pub use lookup::{Lookup, PARTITION_FUNCTION, lookup_udf};

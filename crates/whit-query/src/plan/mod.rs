@@ -8,15 +8,18 @@
 //! An operator, a function or a type that planning does not know is refused, never passed through.
 
 pub mod aggregate;
-pub mod allow;
 pub mod meaning;
 pub mod range;
 pub mod track;
 
+pub use crate::bound::quantise::Shape;
+
 use crate::bound::quantise::Quantise;
+use crate::error::QueryError;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
+use whit_core::mechanism::quantile::Tree;
 use whit_core::{Rung, Sensitivity};
 
 /// The hidden column that holds a row's user.
@@ -218,17 +221,6 @@ pub enum Place {
     },
 }
 
-/// What of a value is summed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// The value itself.
-    Plain,
-    /// Its distance from the middle of its range.
-    Centred,
-    /// The square of that.
-    Squared,
-}
-
 /// Where the leaves of a tree of counts are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Leaves {
@@ -245,6 +237,37 @@ pub enum Leaves {
         range: usize,
     },
 }
+
+/// How a value is put on the lattice, once all ranges are known.
+pub(crate) fn quantise_of(place: &Place, found: &[(f64, f64)]) -> Result<Quantise, QueryError> {
+    match place {
+        Place::Known(quantise) => Ok(quantise.clone()),
+        Place::Found { range, shape } => {
+            let &(low, high) = found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?;
+            Quantise::found(low, high, *shape)
+        }
+    }
+}
+
+/// The ends of a tree's range, once all ranges are known.
+pub(crate) fn ends_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<(f64, f64), QueryError> {
+    let (low, high) = match leaves {
+        Leaves::Known { low, high } => (*low, *high),
+        Leaves::Found { range } => {
+            *found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?
+        }
+    };
+    Ok((low, if high > low { high } else { low + 1.0 }))
+}
+
+/// The tree of a measure, once all ranges are known.
+pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, QueryError> {
+    let (low, high) = ends_of(leaves, found)?;
+    Tree::new(low, high, LEAVES).map_err(|error| QueryError::failed(error.to_string()))
+}
+
+/// Into how many leaves a quantile's range is cut.
+pub(crate) const LEAVES: u32 = 4096;
 
 /// What is made of the noisy measures. Numbers are those of measures.
 #[derive(Debug, Clone, PartialEq)]

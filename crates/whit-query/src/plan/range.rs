@@ -4,9 +4,8 @@
 //! narrow costs accuracy and never privacy. It must not come from the data, and it does not: it reads the declaration
 //! and the question alone.
 
-use datafusion::arrow::datatypes::DataType;
+use crate::evaluate::number::literal;
 use datafusion::logical_expr::{Expr, Operator};
-use datafusion::scalar::ScalarValue;
 
 /// Between which numbers a value lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -150,17 +149,6 @@ fn both(left: Range, right: Range, f: impl Fn(f64, f64) -> f64) -> Option<Range>
             )
         }
         (Range::Auto, _) | (_, Range::Auto) => Some(Range::Auto),
-    }
-}
-
-/// A literal as a number.
-pub(crate) fn literal(value: &ScalarValue) -> Option<f64> {
-    if value.is_null() {
-        return None;
-    }
-    match value.cast_to(&DataType::Float64) {
-        Ok(ScalarValue::Float64(Some(number))) => Some(number),
-        _ => None,
     }
 }
 

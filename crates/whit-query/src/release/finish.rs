@@ -8,8 +8,7 @@ use super::interval::{all_rows, moved};
 use super::outline::{ROW, part_schema};
 use super::{ReleasedPart, Tables, frame};
 use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
-use crate::engine::planning;
-use crate::error::QueryError;
+use crate::error::{QueryError, planning};
 use crate::plan::{Part, Plan, Statistic, part_name, track};
 use crate::sanitise::{Noise, short};
 use datafusion::arrow::array::{

@@ -3,8 +3,7 @@
 use super::Tables;
 use crate::answer::Value;
 use crate::bound::{Sums, schema_of, told};
-use crate::engine::planning;
-use crate::error::QueryError;
+use crate::error::{QueryError, planning};
 use crate::evaluate::attempt::cast_each;
 use crate::plan::{Groups, Part, Statistic};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
@@ -32,7 +31,7 @@ pub(crate) struct Frame {
 }
 
 pub(super) fn wrong(error: impl Into<datafusion::common::DataFusionError>) -> QueryError {
-    crate::engine::running(&error.into())
+    crate::error::running(&error.into())
 }
 
 /// The order in which rows of keys stand when they are sorted.

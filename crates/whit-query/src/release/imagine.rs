@@ -6,9 +6,8 @@
 use super::finish::{Table, moments, titles, visible};
 use super::{ReleasedPart, Tables};
 use crate::answer::{Cell, Value};
-use crate::engine::tree_of;
 use crate::error::QueryError;
-use crate::plan::{Grain, Leaves, Part, Place, Plan, Statistic, WEIGHT, What};
+use crate::plan::{Grain, Leaves, Part, Place, Plan, Statistic, WEIGHT, What, tree_of};
 use crate::sanitise::statistic::{Noisy, step_of};
 use crate::sanitise::{Calibrated, Noise};
 use whit_core::mechanism::additive::{Coordinates, Law, Reach};

@@ -13,8 +13,9 @@ mod run;
 mod stored;
 
 use crate::answer::{Answer, Statement, Value};
-use crate::engine::{self, planning, running};
-use crate::error::QueryError;
+use crate::engine;
+pub(crate) use crate::error::of_ledger;
+use crate::error::{QueryError, planning, running};
 use crate::estimate::sql::Call;
 use crate::evaluate::attempt::quietly;
 use crate::evaluate::{guarded, samples};
@@ -31,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use stored::{Released, ReleasedPart};
 use tokio::runtime::Runtime;
-use whit_account::ledger::{Books, Budget, LedgerError, Question};
+use whit_account::ledger::{Books, Budget, Question};
 use whit_core::declare::{Declaration, ElementSource};
 use whit_core::mechanism::SanitiseError;
 use whit_core::release::{CONFIDENCE, ReleaseError};
@@ -157,7 +158,7 @@ impl Tables {
             let schema = DFSchema::try_from(source.schema.as_ref().clone()).map_err(|error| planning(&error))?;
             let expr = context.state().create_logical_expr(sql, &schema).map_err(|error| planning(&error))?;
             let mut never = |_: &LogicalPlan| Ok(false);
-            crate::plan::allow::expression(expr, &mut never).map(Some)
+            crate::evaluate::allow::expression(expr, &mut never).map(Some)
         };
         match element {
             ElementSource::Expression(sql) => in_sql(&sql),
@@ -182,7 +183,7 @@ impl Tables {
                     self.partitions.insert(name.to_owned(), file.hash().to_owned());
                     return in_sql(&sql);
                 }
-                let function = format!("{}{name}", track::PARTITION_FUNCTION);
+                let function = format!("{}{name}", crate::partition::PARTITION_FUNCTION);
                 let lookup = crate::partition::lookup_udf(&function, &file);
                 self.partitions.insert(name.to_owned(), file.hash().to_owned());
                 let column = Expr::Column(datafusion::common::Column::new_unqualified(column));
@@ -635,12 +636,6 @@ pub(crate) fn refusal(error: ReleaseError) -> QueryError {
         }
         other => QueryError::failed(other.to_string()),
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-pub(crate) fn of_ledger(error: LedgerError) -> QueryError {
-    let hint = error.hint();
-    QueryError { fault: crate::error::Fault::Failed, sentence: error.to_string(), hint }
 }
 
 /// Hashes of files, remembered by the ledger.

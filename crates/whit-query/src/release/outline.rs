@@ -1,11 +1,11 @@
 //! Which parts of a question are private aggregates, and what is done with their tables afterwards.
 
 use super::Tables;
-use crate::engine::planning;
-use crate::error::QueryError;
+use crate::error::{QueryError, planning};
 use crate::estimate::sql::Call;
+use crate::evaluate::allow;
 use crate::plan::track::{Lost, Surroundings, track};
-use crate::plan::{Asking, Part, Plan, aggregate, allow, part_name};
+use crate::plan::{Asking, Part, Plan, aggregate, part_name};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError};

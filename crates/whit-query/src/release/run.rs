@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
                 }
                 What::Tree { tree, .. } => {
                     let sums = self.sums(part, Pass::Inner(i), found)?;
-                    let tree = engine::tree_of(tree, found).map_err(engine)?;
+                    let tree = crate::plan::tree_of(tree, found).map_err(engine)?;
                     measures.push(frame.trees(&sums, &tree)?);
                 }
             }

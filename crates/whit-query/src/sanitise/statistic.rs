@@ -8,9 +8,8 @@ use super::Noise;
 use super::noise::Together;
 use crate::answer::{Cell, Value};
 use crate::bound::quantise::Quantise;
-use crate::engine::{quantise_of, tree_of};
 use crate::error::QueryError;
-use crate::plan::{Grain, Part, Statistic, WEIGHT, What};
+use crate::plan::{Grain, Part, Statistic, WEIGHT, What, quantise_of, tree_of};
 use whit_account::normal::upper_quantile;
 use whit_core::mechanism::quantile::Tree;
 

@@ -7,8 +7,7 @@
 
 mod open;
 
-use crate::engine::{planning, running};
-use crate::error::QueryError;
+use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
 use crate::release::Tables;
 use crate::source::schema::in_words;
@@ -262,7 +261,7 @@ impl Tables {
             )
         })?;
         let mut never = |_: &LogicalPlan| Ok(false);
-        crate::plan::allow::expression(expr, &mut never)
+        crate::evaluate::allow::expression(expr, &mut never)
     }
 
     /// The column of users, where one is declared.

@@ -25,6 +25,7 @@ pub use hash::{FileHashes, NoHashes, Stamps};
 pub use inputs::{Input, Inputs};
 pub use inspect::{Inspection, inspect};
 pub(crate) use parquet::bytes::Patience;
+pub(crate) use survey::payer;
 pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
 
 use crate::error::QueryError;

@@ -5,10 +5,9 @@
 use super::schema::in_words;
 use super::{Source, Warehouse};
 use crate::error::QueryError;
-use crate::plan::track::payer;
 use serde::Serialize;
 use std::fmt;
-use whit_core::declare::{Bounds, Dataset, Keys, UnitDeclaration};
+use whit_core::declare::{Bounds, Dataset, Declaration, Keys, UnitDeclaration, UserKey};
 use whit_core::unit::LadderError;
 use whit_core::{Change, Kind, Ladder, Unit};
 
@@ -142,6 +141,23 @@ impl Warehouse {
     pub fn survey(&self) -> Result<Vec<DatasetView>, QueryError> {
         self.sources().map(|source| view(source, payer(&source.dataset, self.declaration()))).collect()
     }
+}
+
+/// The data set whose budget pays for a data set: where its user key leads to.
+pub(crate) fn payer<'a>(dataset: &'a Dataset, declaration: &'a Declaration) -> &'a Dataset {
+    let mut at = dataset;
+    // A chain of keys is no longer than there are data sets, so a circle ends too.
+    for _ in 0..declaration.datasets.len() {
+        let through = at.unit.as_ref().and_then(|unit| match &unit.user {
+            Some(UserKey::Through { other_table, .. }) => declaration.datasets.get(other_table),
+            _ => None,
+        });
+        match through.filter(|other| other.unit.is_some()) {
+            Some(other) => at = other,
+            None => break,
+        }
+    }
+    at
 }
 
 fn view(source: &Source, payer: &Dataset) -> Result<DatasetView, QueryError> {

@@ -1,10 +1,10 @@
 //! Group keys: which are public, and in how many groups one unit counts.
 
 use super::Draft;
-use crate::engine::planning;
-use crate::error::QueryError;
+use crate::error::{QueryError, planning};
+use crate::evaluate::number::literal;
 use crate::plan::track::{self, Tag, safe_value, type_of};
-use crate::plan::{Grain, Groups, Key, range};
+use crate::plan::{Grain, Groups, Key};
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, TableReference};
@@ -207,7 +207,7 @@ fn bins(expr: &Expr) -> Option<Vec<ScalarValue>> {
         _ => return None,
     };
     let number = |i: usize| match call.args.get(i) {
-        Some(Expr::Literal(value, _)) => range::literal(value),
+        Some(Expr::Literal(value, _)) => literal(value),
         _ => None,
     };
     let (low, high, count) = (number(1)?, number(2)?, number(3)?);

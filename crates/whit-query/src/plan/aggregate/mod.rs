@@ -3,14 +3,15 @@
 mod keys;
 mod reach;
 
-use super::range::{self, Range};
+use super::range::Range;
 use super::track::{self, Private, Surroundings, Tag, Tracked, aggregate_call, safe_value, type_of};
 use super::{
-    Asking, Auto, ELEMENT, Grain, Groups, Key, Leaves, Measure, Part, Place, Shape, Statistic, USER, WEIGHT, What,
+    Asking, Auto, ELEMENT, Grain, Groups, Key, LEAVES, Leaves, Measure, Part, Place, Shape, Statistic, USER, WEIGHT,
+    What,
 };
 use crate::bound::quantise::{self, Quantise};
-use crate::engine::{LEAVES, planning};
-use crate::error::QueryError;
+use crate::error::{QueryError, planning};
+use crate::evaluate::number::literal;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, lit, when};
@@ -296,7 +297,7 @@ impl Draft<'_> {
             "median" | "approx_median" | "approx_percentile_cont" | "percentile_cont" | "min" | "max" => {
                 let argument = argument.ok_or_else(|| refused(&said, "it has no argument"))?.clone();
                 let share = params.args.iter().find_map(|arg| match arg {
-                    Expr::Literal(value, _) => range::literal(value),
+                    Expr::Literal(value, _) => literal(value),
                     _ => None,
                 });
                 let downwards = params.order_by.first().is_some_and(|sort| !sort.asc);

@@ -41,7 +41,7 @@ fn of_part(part: &Part, context: &SessionContext) -> Result<Value, QueryError> {
     let computed = quietly(|| crate::evaluate::computed(part.rows.clone(), &context.state())).ok_or_else(|| {
         QueryError::asked("the engine cannot compute a constant of this question", "write it out, or leave it out")
     })?;
-    let plan = computed.map_err(|error| crate::engine::planning(&error))?;
+    let plan = computed.map_err(|error| crate::error::planning(&error))?;
     let mut numbers = Numbers::default();
     let rows = rows::of(&plan, &mut numbers)?;
     let mut asked = Asked { plan: &plan, rows: &rows, numbers, context };

@@ -203,7 +203,7 @@ pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Rows, Quer
 fn joined(join: &Join, numbers: &mut Numbers) -> Result<Rows, QueryError> {
     let (left, right) = (of(&join.left, numbers)?, of(&join.right, numbers)?);
     let both: Vec<Value> = left.columns.iter().chain(&right.columns).cloned().collect();
-    let schema = join.left.schema().join(join.right.schema()).map_err(|error| crate::engine::planning(&error))?;
+    let schema = join.left.schema().join(join.right.schema()).map_err(|error| crate::error::planning(&error))?;
     let equal = match join.null_equality {
         NullEquality::NullEqualsNothing => Operator::Eq,
         NullEquality::NullEqualsNull => Operator::IsNotDistinctFrom,

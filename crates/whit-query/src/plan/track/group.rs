@@ -1,11 +1,12 @@
 //! Aggregates and windows that stay within a user, and what of a row's unit is left after them.
 
 use super::{Lost, Private, Surroundings, Tag, Tracked, built, never, safe, safe_value, track, type_of, without};
-use crate::engine::{number, planning};
-use crate::error::QueryError;
+use crate::error::{QueryError, planning};
+use crate::evaluate::allow;
 use crate::evaluate::mean::mean;
+use crate::evaluate::number::number;
 use crate::plan::range::{self, Range};
-use crate::plan::{ELEMENT, USER, allow};
+use crate::plan::{ELEMENT, USER};
 use datafusion::common::Column;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{

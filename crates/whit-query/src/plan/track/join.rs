@@ -2,8 +2,7 @@
 
 use super::order::untangled;
 use super::{Caps, Lost, Private, Surroundings, Tag, Tracked, built, never, safe_value, track, type_of, without};
-use crate::engine::planning;
-use crate::error::QueryError;
+use crate::error::{QueryError, planning};
 use crate::plan::{ELEMENT, USER};
 use datafusion::arrow::array::{Array, Int64Array};
 use datafusion::arrow::datatypes::DataType;

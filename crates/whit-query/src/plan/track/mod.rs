@@ -19,14 +19,16 @@ mod group;
 mod join;
 mod order;
 
+pub(crate) use crate::evaluate::words::{bare, renamed, said, unqualified};
 pub(crate) use group::aggregate_call;
 
 use super::range::{self, Range};
-use super::{ELEMENT, USER, allow};
-use crate::engine::{number, planning};
-use crate::error::QueryError;
+use super::{ELEMENT, USER};
+use crate::error::{QueryError, planning};
+use crate::evaluate::allow;
+use crate::evaluate::number::number;
+use crate::source::payer;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, TableScan, Union,
@@ -36,11 +38,8 @@ use join::pair;
 use order::equalities_inside;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use whit_core::declare::{Bounds, Dataset, Declaration, UnitDeclaration, UserKey};
+use whit_core::declare::{Bounds, Declaration, UnitDeclaration};
 use whit_core::unit::Kind;
-
-/// The names of functions that look an element up in a partition file start with this.
-pub(crate) const PARTITION_FUNCTION: &str = "whit_element_of_";
 
 /// What planning asks of its surroundings.
 pub(crate) struct Surroundings<'a> {
@@ -238,42 +237,6 @@ pub(crate) fn hidden(schema: &DFSchema, name: &str) -> Option<Expr> {
         .map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name().clone())))
 }
 
-/// The same expression over columns of other names.
-pub(crate) fn renamed(expr: Expr, rename: &dyn Fn(Column) -> Column) -> datafusion::common::Result<Transformed<Expr>> {
-    expr.transform_up(|node| {
-        Ok(match node {
-            Expr::Column(column) => Transformed::yes(Expr::Column(rename(column))),
-            other => Transformed::no(other),
-        })
-    })
-}
-
-/// A column without the name of its table.
-pub(crate) fn unqualified(column: Column) -> Column {
-    Column::new_unqualified(column.name)
-}
-
-/// An expression without table names and aliases, to compare with another.
-fn bare(expr: &Expr) -> Expr {
-    let plain = renamed(expr.clone().unalias_nested().data, &unqualified);
-    plain.map_or_else(|_| expr.clone(), |plain| plain.data)
-}
-
-/// An expression as a question would write it: without table names, and with plain literals.
-pub(crate) fn said(expr: &Expr) -> String {
-    let plain = bare(expr).transform_up(|node| {
-        Ok(match node {
-            Expr::Literal(value, _) => {
-                let quoted = matches!(value.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-                let text = if quoted && !value.is_null() { format!("'{value}'") } else { value.to_string() };
-                Transformed::yes(Expr::Column(Column::new_unqualified(text)))
-            }
-            other => Transformed::no(other),
-        })
-    });
-    plain.map_or_else(|_| expr.to_string(), |plain| plain.data.to_string())
-}
-
 /// Why a relation cannot be attributed to units.
 #[derive(Debug)]
 pub(crate) enum Lost {
@@ -348,23 +311,6 @@ pub(crate) fn track(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<Tra
 
 fn built(builder: datafusion::common::Result<LogicalPlanBuilder>) -> Result<LogicalPlan, QueryError> {
     builder.and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))
-}
-
-/// The data set whose budget pays for a data set: where its user key leads to.
-pub(crate) fn payer<'a>(dataset: &'a Dataset, declaration: &'a Declaration) -> &'a Dataset {
-    let mut at = dataset;
-    // A chain of keys is no longer than there are data sets, so a circle ends too.
-    for _ in 0..declaration.datasets.len() {
-        let through = at.unit.as_ref().and_then(|unit| match &unit.user {
-            Some(UserKey::Through { other_table, .. }) => declaration.datasets.get(other_table),
-            _ => None,
-        });
-        match through.filter(|other| other.unit.is_some()) {
-            Some(other) => at = other,
-            None => break,
-        }
-    }
-    at
 }
 
 fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {

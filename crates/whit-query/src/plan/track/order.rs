@@ -4,8 +4,7 @@
 //! counted. Inner joins may be put into any order, and a condition on their result may be asked as soon as all that it names is there.
 
 use super::join::{of_one_kind, sorted_out};
-use crate::engine::planning;
-use crate::error::QueryError;
+use crate::error::{QueryError, planning};
 use datafusion::common::NullEquality;
 use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_conjunction_owned};
 use datafusion::logical_expr::{

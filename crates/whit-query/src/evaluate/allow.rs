@@ -1,10 +1,12 @@
 //! Which expressions a private row may pass through.
 //!
 //! An expression must be a function of its row alone: no volatile functions, no look at other rows, at files or at the clock.
-//! That it does not fail because of what is in a row is seen to by [`evaluate`](crate::evaluate), whatever it is made of. Casts that cannot be
+//! That it does not fail because of what is in a row is seen to by [`evaluate`](super), whatever it is made of. Casts that cannot be
 //! made, quotients by zero and roots of what is below zero are common, so they are written out here as NULL, which is quicker.
 
-use crate::error::QueryError;
+use super::number::literal;
+use crate::error::{QueryError, planning};
+use crate::partition::PARTITION_FUNCTION;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, TryCast, lit, when};
@@ -114,7 +116,7 @@ const FUNCTIONS: &[&str] = &[
 
 /// Whether a scalar function may touch a private row.
 pub(crate) fn function(name: &str) -> bool {
-    FUNCTIONS.contains(&name) || name.starts_with(crate::plan::track::PARTITION_FUNCTION)
+    FUNCTIONS.contains(&name) || name.starts_with(PARTITION_FUNCTION)
 }
 
 /// The names of all scalar functions that may touch a private row.
@@ -162,7 +164,7 @@ pub(crate) fn expression(
     if let Some(fault) = fault {
         return Err(fault);
     }
-    checked.map_err(|error| crate::engine::planning(&error))?;
+    checked.map_err(|error| planning(&error))?;
     harmless(expr)
 }
 
@@ -205,7 +207,7 @@ pub(crate) fn harmless(expr: Expr) -> Result<Expr, QueryError> {
             other => Transformed::no(other),
         })
     });
-    safe.map(|safe| safe.data).map_err(|error| crate::engine::planning(&error))
+    safe.map(|safe| safe.data).map_err(|error| planning(&error))
 }
 
 /// A literal that is not zero divides anything.
@@ -283,9 +285,9 @@ fn fault_of(expr: &Expr, public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, Qu
 /// Arguments that must be constants: edges of bins that are known without looking, and patterns that are compiled once.
 fn constants(call: &datafusion::logical_expr::expr::ScalarFunction) -> Result<(), QueryError> {
     let number = |i: usize| match call.args.get(i) {
-        Some(Expr::Literal(value, _)) => super::range::literal(value),
+        Some(Expr::Literal(value, _)) => literal(value),
         Some(Expr::Negative(inner)) => match inner.as_ref() {
-            Expr::Literal(value, _) => super::range::literal(value).map(|value| -value),
+            Expr::Literal(value, _) => literal(value).map(|value| -value),
             _ => None,
         },
         _ => None,

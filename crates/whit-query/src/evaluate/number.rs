@@ -1,0 +1,57 @@
+//! Literals as numbers, and floats whose NaN is missing.
+
+use datafusion::arrow::array::{AsArray, Float64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::{Result as Outcome, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::Arc;
+
+/// A float whose NaN is missing. The engine's own functions disagree on whether NaN is larger than all numbers, and files leave it
+/// out of what they say of their values: so it never gets there.
+pub(crate) fn number(value: Expr) -> Expr {
+    ScalarUDF::new_from_impl(Number { signature: Signature::any(1, Volatility::Immutable) }).call(vec![value])
+}
+
+/// A literal as a number.
+pub(crate) fn literal(value: &ScalarValue) -> Option<f64> {
+    if value.is_null() {
+        return None;
+    }
+    match value.cast_to(&DataType::Float64) {
+        Ok(ScalarValue::Float64(Some(number))) => Some(number),
+        _ => None,
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Number {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Number {
+    fn name(&self) -> &'static str {
+        "__whit_number"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Outcome<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Outcome<ColumnarValue> {
+        let columns = ColumnarValue::values_to_arrays(&args.args)?;
+        let values = cast(&columns[0], &DataType::Float64)?;
+        let floats = values.as_primitive::<Float64Type>();
+        if !floats.values().iter().fold(false, |found, value| found | value.is_nan()) {
+            return Ok(ColumnarValue::Array(values));
+        }
+        let there: Float64Array = floats.iter().map(|value| value.filter(|value| !value.is_nan())).collect();
+        Ok(ColumnarValue::Array(Arc::new(there)))
+    }
+}

@@ -1,0 +1,42 @@
+//! Expressions as a question would write them.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::Expr;
+
+/// The same expression over columns of other names.
+pub(crate) fn renamed(expr: Expr, rename: &dyn Fn(Column) -> Column) -> datafusion::common::Result<Transformed<Expr>> {
+    expr.transform_up(|node| {
+        Ok(match node {
+            Expr::Column(column) => Transformed::yes(Expr::Column(rename(column))),
+            other => Transformed::no(other),
+        })
+    })
+}
+
+/// A column without the name of its table.
+pub(crate) fn unqualified(column: Column) -> Column {
+    Column::new_unqualified(column.name)
+}
+
+/// An expression without table names and aliases, to compare with another.
+pub(crate) fn bare(expr: &Expr) -> Expr {
+    let plain = renamed(expr.clone().unalias_nested().data, &unqualified);
+    plain.map_or_else(|_| expr.clone(), |plain| plain.data)
+}
+
+/// An expression as a question would write it: without table names, and with plain literals.
+pub(crate) fn said(expr: &Expr) -> String {
+    let plain = bare(expr).transform_up(|node| {
+        Ok(match node {
+            Expr::Literal(value, _) => {
+                let quoted = matches!(value.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+                let text = if quoted && !value.is_null() { format!("'{value}'") } else { value.to_string() };
+                Transformed::yes(Expr::Column(Column::new_unqualified(text)))
+            }
+            other => Transformed::no(other),
+        })
+    });
+    plain.map_or_else(|_| expr.to_string(), |plain| plain.data.to_string())
+}
