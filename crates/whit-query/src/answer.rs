@@ -163,3 +163,39 @@ mod tests {
         }
     }
 }
+
+/// What one column of the answer would be off by.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Error {
+    /// The column.
+    pub name: String,
+    /// With the preview's confidence, off by at most this; nothing where it is exact, or where it depends on the data.
+    pub within: Option<f64>,
+    /// In words, what it depends on.
+    pub words: String,
+}
+
+/// A question that was planned and priced, and not asked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Preview {
+    /// The question.
+    pub question: String,
+    /// The data set that would pay.
+    pub dataset: String,
+    /// The protected unit.
+    pub unit: String,
+    /// ε of the protected rung.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// What each rung would pay.
+    pub prices: Vec<Price>,
+    /// How wrong each column would be.
+    pub errors: Vec<Error>,
+    /// The confidence of that.
+    pub confidence: f64,
+    /// How it would be done, line by line.
+    pub plan: Vec<String>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}

@@ -1,23 +1,22 @@
 //! Questions by name: heavy hitters and histograms of a declared data set, answered from the ledger where they were asked before.
 
-use super::dictionary::{Dictionary, ItemList, elements_of, touch};
-use super::histogram::{BlockBound, Histogram, NoisyHistogram, Radius, Spread};
+use super::dictionary::{Dictionary, elements_of, touch};
+use super::histogram::{BlockBound, Histogram, NoisyHistogram, Spread};
 use super::hitters::{Hitters, NoisyVector, PresenceBound};
 use super::meaning::Common;
 use super::norms::Clipping;
 use super::rows::{Gathered, HEAVIEST, Reading};
 use super::tokens::{Items, Tokens};
 use super::{Calibration, EstimateError, Touch};
-use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
+use crate::answer::{Answer, Cell, Column, Error, Preview, Role, Statement, Value};
 use crate::error::QueryError;
-use crate::explain::{Error, Preview};
 use crate::partition::PartitionFile;
 use crate::plan::Asking;
+use crate::plan::call::Radius;
+pub use crate::plan::call::{HistogramQuestion, HittersQuestion};
 use crate::release::{Tables, fits};
 use crate::sanitise::short;
-use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use whit_account::ledger::{Books, Question};
 use whit_core::declare::{Bounds, Dataset, UnitDeclaration};
@@ -25,55 +24,6 @@ use whit_core::mechanism::SanitiseError;
 use whit_core::release::CONFIDENCE;
 use whit_core::{Accuracy, Charge, Cost, Kind, Ladder, Mechanism, Persist, Rung, Sealed};
 use whit_noise::{Entropy, Os};
-
-/// How many users have each item.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HittersQuestion {
-    /// The data set.
-    pub dataset: String,
-    /// The column of items.
-    pub item: String,
-    /// Which items may be named; where absent, what is declared of the column.
-    pub items: Option<ItemList>,
-    /// Show so many, with intervals that hold all at once; all of them without.
-    pub top: Option<usize>,
-    /// The most items for which a user counts fully; where absent, what the declared caps come to.
-    pub items_per_user: Option<u64>,
-    /// Only pairs whose true counts are this far apart count as wrongly ordered; where absent, one deviation of the noise.
-    pub gap: Option<f64>,
-}
-
-/// How much of each item users have, in the clusters of a partition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HistogramQuestion {
-    /// The data set.
-    pub dataset: String,
-    /// The column of items.
-    pub item: String,
-    /// The partition file that lists items and their clusters.
-    pub partition: PathBuf,
-    /// A column of weights to add up; rows are counted without.
-    pub weight: Option<String>,
-    /// How the radius is found.
-    pub radius: Radius,
-    /// Show so many; all of them without.
-    pub top: Option<usize>,
-    /// The most clusters for which a user counts fully; where absent, what the declared caps come to.
-    pub clusters_per_user: Option<u64>,
-    /// Whether to tell shares of the whole instead of sums.
-    pub shares: bool,
-}
-
-impl HistogramQuestion {
-    /// What the column of sums is called.
-    pub(crate) fn measured(&self) -> &str {
-        match (&self.weight, self.shares) {
-            (_, true) => "share",
-            (Some(weight), false) => weight,
-            (None, false) => "count",
-        }
-    }
-}
 
 impl From<EstimateError> for QueryError {
     fn from(error: EstimateError) -> Self {

@@ -3,46 +3,17 @@
 use super::Touch;
 use crate::error::{QueryError, planning, running};
 use crate::partition::PartitionFile;
-use crate::release::Tables;
+pub use crate::plan::call::ItemList;
+use crate::source::Tables;
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::Expr;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use whit_core::declare::{ElementSource, Keys};
-
-/// Where the list of items comes from. It is public: it must be made without looking at the data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ItemList {
-    /// These.
-    Listed(Vec<String>),
-    /// A partition file, or a text file with one item a line.
-    File(PathBuf),
-    /// A column of a table that is declared public.
-    Column {
-        /// The table.
-        table: String,
-        /// Its column.
-        column: String,
-    },
-}
-
-impl ItemList {
-    /// As people write it: a file where there is one in the folder, else `table.column`.
-    pub fn read(text: &str, folder: &Path) -> Self {
-        let path = folder.join(text);
-        match text.split_once('.') {
-            Some((table, column)) if !path.exists() && !text.contains(['/', '\\']) && !table.is_empty() => {
-                Self::Column { table: table.to_owned(), column: column.to_owned() }
-            }
-            _ => Self::File(path),
-        }
-    }
-}
 
 /// The items, each once, in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]

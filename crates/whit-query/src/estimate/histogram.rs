@@ -5,7 +5,7 @@ use super::noise::{Calibration, EstimateError, Noise, gaussian};
 use super::norms::{Clipping, NormBound};
 use super::tokens::{Items, Tokens};
 use super::{Moved, Touch};
-use serde::{Deserialize, Serialize};
+pub use crate::plan::call::Radius;
 use std::sync::Arc;
 use whit_account::accountant::gdp;
 use whit_account::normal::upper_quantile;
@@ -159,28 +159,6 @@ impl BlockBound {
         }
         Ok(sums)
     }
-}
-
-/// How the radius ρ is found.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Radius {
-    /// By hand, in the unit of what is counted.
-    Given(f64),
-    /// A share of the budget counts blocks by length, and ρ is the quantile of these noisy counts.
-    TwoStage {
-        /// The share of the squared noise ratio that stage one gets.
-        share: f64,
-        /// Which quantile of blocks' lengths.
-        quantile: f64,
-    },
-    /// A share of the users is set aside: their blocks are counted by length with the whole budget, and the histogram is of all
-    /// others, scaled up to stand for all.
-    Split {
-        /// The share of users.
-        users: f64,
-        /// Which quantile of blocks' lengths.
-        quantile: f64,
-    },
 }
 
 /// For each item the sum of what users have of it, with rounded Gaussian noise.

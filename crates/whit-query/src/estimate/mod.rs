@@ -22,8 +22,8 @@ mod rows;
 pub mod sql;
 pub mod tokens;
 
+pub use crate::plan::call::ItemList;
 pub use ask::{HistogramQuestion, HittersQuestion};
-pub use dictionary::ItemList;
 pub use noise::{Calibration, EstimateError};
 
 use whit_core::{Change, Kind, Unit};

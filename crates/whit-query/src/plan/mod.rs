@@ -8,7 +8,12 @@
 //! An operator, a function or a type that planning does not know is refused, never passed through.
 
 pub mod aggregate;
+pub mod call;
+mod heeded;
 pub mod meaning;
+mod misread;
+pub(crate) mod outline;
+mod question;
 pub mod range;
 pub mod track;
 

@@ -5,10 +5,10 @@
 //! (an average and a count) have not.
 
 use super::interval::{all_rows, moved};
-use super::outline::{ROW, part_schema};
 use super::{ReleasedPart, Tables, frame};
 use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::error::{QueryError, planning};
+use crate::plan::outline::{ROW, part_schema};
 use crate::plan::{Part, Plan, Statistic, part_name, track};
 use crate::sanitise::{Noise, short};
 use datafusion::arrow::array::{

@@ -1,13 +1,6 @@
-//! Whether a question fits its budgets, and with which ε it would.
+//! With which ε a question would fit its budgets.
 
-use super::{Tables, of_ledger};
-use crate::error::QueryError;
-use crate::explain::{BudgetFit, Fits, Preview};
-use crate::plan::Asking;
-use crate::sanitise::calibrate;
-use whit_account::ledger::{Books, Fit};
-use whit_core::declare::{QueryDefaults, UnitDeclaration};
-use whit_core::{Charge, Rung, Unit};
+use whit_core::declare::QueryDefaults;
 
 /// The least ε that can be asked for.
 const LEAST_EPSILON: f64 = *QueryDefaults::EPSILON.start();
@@ -32,63 +25,4 @@ pub(crate) fn largest(refused: f64, mut fits: impl FnMut(f64) -> bool) -> Option
         .map(text)
         .find(|told| told.parse().is_ok_and(|told| told >= LEAST_EPSILON && fits(told)))?;
     Some(if told.contains('.') { told.trim_end_matches('0').trim_end_matches('.').to_owned() } else { told })
-}
-
-impl Tables {
-    /// How a question that was previewed stands to every budget, and with which ε it would fit where one says no. `books` are nothing where no ledger was made yet.
-    pub fn fits(
-        &self,
-        sql: &str,
-        preview: &Preview,
-        asking: &Asking,
-        books: Option<&mut Books>,
-        analyst: &str,
-    ) -> Result<Fits, QueryError> {
-        let dataset = &preview.dataset;
-        let mut books = books;
-        if preview.prices.is_empty() {
-            return Ok(Fits::default());
-        }
-        let budgets = self.budgets(dataset)?;
-        let units = self.warehouse.declaration().dataset(dataset)?.unit.as_ref().map(UnitDeclaration::units);
-        let rung = |unit: &Unit| Rung { unit: unit.clone(), holds: 1, disjoint: false };
-        let charge: Charge = units
-            .into_iter()
-            .flatten()
-            .filter_map(|unit| {
-                let price = preview.prices.iter().find(|price| price.unit == unit.to_string())?;
-                Some((rung(&unit), price.cost.clone()))
-            })
-            .collect();
-        let mut stand = |charge: &Charge| {
-            if let Some(books) = &mut books {
-                return books.fits((dataset, analyst), &budgets, charge).map_err(of_ledger);
-            }
-            let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
-            let fits = applying.map(|budget| budget.fit(charge)).collect::<Result<Vec<_>, _>>();
-            fits.map_err(|error| QueryError::failed(error.to_string()))
-        };
-        let fits = stand(&charge)?;
-        let mut instead = None;
-        let refused = fits.iter().any(|fit| fit.refusal.is_some());
-        let logical = self.logical(sql)?;
-        if refused && self.call(sql, &logical)?.is_none() {
-            let plan = self.planned(sql, &logical, asking)?;
-            let mut all =
-                |charge: &Charge| stand(charge).is_ok_and(|fits| fits.iter().all(|fit| fit.refusal.is_none()));
-            instead = largest(preview.epsilon, |epsilon| {
-                calibrate(&plan, epsilon, preview.delta).is_ok_and(|calibrated| all(&calibrated.charge))
-            });
-        }
-        let view = |fit: &Fit| BudgetFit {
-            unit: fit.budget.unit.to_string(),
-            analyst: fit.budget.analyst.clone(),
-            epsilon: fit.budget.epsilon,
-            delta: fit.budget.delta,
-            left: fit.left,
-            fits: fit.refusal.is_none(),
-            refusal: fit.refusal.as_ref().map(ToString::to_string),
-        };
-        Ok(Fits { budgets: fits.iter().map(view).collect(), epsilon_that_fits: instead })
-    }
 }

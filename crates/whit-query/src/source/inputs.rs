@@ -3,9 +3,8 @@
 //! One rule for whatever writes a file that somebody named: [`Inputs::check`], before anything is charged. Files are compared as files, so that another
 //! way to write a path, a symbolic link and a hard link are all the same one. It reads declarations, the names of files and their first bytes, and no row.
 
-use super::files;
+use super::{Tables, files};
 use crate::error::QueryError;
-use crate::release::Tables;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};

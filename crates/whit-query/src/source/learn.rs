@@ -9,9 +9,8 @@ mod open;
 
 use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
-use crate::release::Tables;
 use crate::source::schema::in_words;
-use crate::source::{Patience, Stamps};
+use crate::source::{Patience, Stamps, Tables};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};

@@ -19,6 +19,7 @@ mod schema;
 #[cfg(test)]
 pub(crate) mod scratch;
 mod survey;
+mod tables;
 mod text;
 
 pub use hash::{FileHashes, NoHashes, Stamps};
@@ -27,6 +28,7 @@ pub use inspect::{Inspection, inspect};
 pub(crate) use parquet::bytes::Patience;
 pub(crate) use survey::payer;
 pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
+pub use tables::Tables;
 
 use crate::error::QueryError;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -152,7 +154,6 @@ impl Warehouse {
     pub async fn open(declaration: Declaration, folder: &Path, tuning: Tuning) -> Result<Self, QueryError> {
         let context = session(tuning)?;
         crate::functions::register(&context);
-        crate::estimate::sql::register(&context, folder);
         let mut sources = BTreeMap::new();
         for dataset in declaration.datasets.values() {
             let found = files::find(&dataset.name, &dataset.source, dataset.format, folder)?;

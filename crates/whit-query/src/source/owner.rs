@@ -8,9 +8,8 @@ use super::files::unreadable;
 use super::parquet::bytes::Patience;
 use super::text::Shape;
 use super::text::tally::Found;
-use super::{Source, survey};
-use crate::error::{QueryError, planning, running};
-use crate::release::Tables;
+use super::{Source, Tables, survey};
+use crate::error::{QueryError, of_ledger, planning, running};
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
@@ -131,7 +130,7 @@ impl Tables {
     /// Whether a data set is another than the ledger last saw. For the owner: it tells of rows. Nothing is noted.
     pub fn changed_since(&self, _: &Owner, dataset: &str, books: &mut Books) -> Result<bool, QueryError> {
         let now = self.own_fingerprint(dataset, books)?;
-        books.source_changed(dataset, &now).map_err(crate::release::of_ledger)
+        books.source_changed(dataset, &now).map_err(of_ledger)
     }
 
     fn view_for_owner(&self, source: &Source, changed: Option<bool>) -> Result<OwnerView, QueryError> {

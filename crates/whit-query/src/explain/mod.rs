@@ -1,87 +1,25 @@
 //! What a question would cost and how wrong it would be, before anything is charged; and how it is planned.
 
-use crate::answer::{Price, Statement};
+mod fits;
+
+pub use crate::answer::{Error, Preview};
+pub use fits::{BudgetFit, Fits};
+
+use crate::answer::Statement;
 use crate::error::QueryError;
+use crate::estimate::sql;
 use crate::plan::{Asking, Grain, Groups, Part, Place, Plan, Statistic, WEIGHT, What};
-use crate::release::Tables;
 use crate::release::finish::picking;
 use crate::release::imagine::{self, Guess};
 use crate::sanitise::statistic::step_of;
 use crate::sanitise::{Calibrated, calibrate, is_private, short};
+use crate::source::Tables;
 use datafusion::logical_expr::LogicalPlan;
-use serde::Serialize;
 use std::fmt::Write as _;
 use whit_core::release::CONFIDENCE;
 
 /// Rows of a group, where nobody says how many there are about.
 pub const ABOUT: f64 = 1000.0;
-
-/// What one column of the answer would be off by.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Error {
-    /// The column.
-    pub name: String,
-    /// With the preview's confidence, off by at most this; nothing where it is exact, or where it depends on the data.
-    pub within: Option<f64>,
-    /// In words, what it depends on.
-    pub words: String,
-}
-
-/// A question that was planned and priced, and not asked.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Preview {
-    /// The question.
-    pub question: String,
-    /// The data set that would pay.
-    pub dataset: String,
-    /// The protected unit.
-    pub unit: String,
-    /// ε of the protected rung.
-    pub epsilon: f64,
-    /// δ.
-    pub delta: f64,
-    /// What each rung would pay.
-    pub prices: Vec<Price>,
-    /// How wrong each column would be.
-    pub errors: Vec<Error>,
-    /// The confidence of that.
-    pub confidence: f64,
-    /// How it would be done, line by line.
-    pub plan: Vec<String>,
-    /// What a reader must know.
-    pub notes: Vec<String>,
-}
-
-/// How a question stands to one budget.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BudgetFit {
-    /// The unit.
-    pub unit: String,
-    /// For whom; for everybody together where there is none.
-    pub analyst: Option<String>,
-    /// The budget's ε.
-    pub epsilon: f64,
-    /// The budget's δ.
-    pub delta: f64,
-    /// ε left, as `whit ledger` tells it.
-    #[serde(rename = "epsilon_left")]
-    pub left: f64,
-    /// Whether the question fits.
-    pub fits: bool,
-    /// What it would say, where it does not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<String>,
-}
-
-/// How a question stands to all budgets.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Fits {
-    /// One after the other.
-    pub budgets: Vec<BudgetFit>,
-    /// The largest ε with which it would fit all of them, where it does not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub epsilon_that_fits: Option<String>,
-}
 
 /// How close an answer should be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,7 +49,7 @@ impl Tables {
     pub fn preview(&self, sql: &str, asking: &Asking) -> Result<Preview, QueryError> {
         let logical = self.logical(sql)?;
         if let Some((call, _)) = self.call(sql, &logical)? {
-            return call.preview(self, sql, asking);
+            return sql::preview(&call, self, sql, asking);
         }
         let plan = self.planned(sql, &logical, asking)?;
         let (mut preview, useless) = self.foreseen(&plan, asking)?;
@@ -195,7 +133,7 @@ impl Tables {
         let at = |epsilon: f64| {
             let asking = Asking { epsilon: Some(epsilon), ..asking.clone() };
             match (&call, &plan) {
-                (Some((call, _)), _) => call.preview(self, sql, &asking),
+                (Some((call, _)), _) => sql::preview(call, self, sql, &asking),
                 (None, Some(plan)) => self.foreseen(plan, &asking).map(|(preview, _)| preview),
                 (None, None) => Err(QueryError::failed("a question that was not planned")),
             }

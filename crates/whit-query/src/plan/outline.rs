@@ -1,23 +1,22 @@
 //! Which parts of a question are private aggregates, and what is done with their tables afterwards.
 
-use super::Tables;
+use super::call::Call;
+use super::misread::placed;
+use super::track::{Lost, Surroundings, track};
+use super::{Asking, Part, Plan, aggregate, part_name};
 use crate::error::{QueryError, planning};
-use crate::estimate::sql::Call;
 use crate::evaluate::allow;
-use crate::plan::track::{Lost, Surroundings, track};
-use crate::plan::{Asking, Part, Plan, aggregate, part_name};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, DataFusionError};
+use datafusion::common::{Column, DFSchema};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
 use std::sync::Arc;
 use whit_core::Rung;
-use whit_core::declare::nearest;
 
 /// The hidden column that says which group a row of a released table is.
-pub(super) const ROW: &str = "__whit_row";
+pub(crate) const ROW: &str = "__whit_row";
 
 struct Outline<'a> {
     asking: &'a Asking,
@@ -57,29 +56,6 @@ pub(super) fn plan(
         None => tables_of(logical).into_iter().next().unwrap_or_default(),
     };
     Ok(Plan { question: sql.to_owned(), dataset, rungs, parts, after, notes: kept })
-}
-
-/// Whether a plan only asks: wherever one of its steps stands, it changes nothing and shows nothing of the engine.
-pub(super) fn only_asks(plan: &LogicalPlan) -> Result<(), QueryError> {
-    let mut fault = None;
-    let walked = plan.apply_with_subqueries(|node| {
-        match node {
-            LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_) => {
-                fault = Some(("only questions are answered here, and this would change something", "ask with SELECT"));
-            }
-            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
-                let hint = "use `whit preview` to see how a question is planned";
-                fault = Some(("the engine's own plan could tell of the data", hint));
-            }
-            LogicalPlan::TableScan(_) if Call::is(node) && Call::of(node).is_none() => {
-                fault = Some(("a call that cannot be read", "check its options"));
-            }
-            _ => {}
-        }
-        Ok(TreeNodeRecursion::Continue)
-    });
-    walked.map_err(|error| planning(&error))?;
-    fault.map_or(Ok(()), |(sentence, hint)| Err(QueryError::asked(sentence, hint)))
 }
 
 /// A question that reads what an estimator releases: the estimator's own question, and what is done with its table, which is the first part.
@@ -175,7 +151,7 @@ fn presentable(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<(), Quer
 }
 
 /// The tables that a plan reads.
-pub(super) fn tables_of(plan: &LogicalPlan) -> Vec<String> {
+pub(crate) fn tables_of(plan: &LogicalPlan) -> Vec<String> {
     let mut names = Vec::new();
     let _ = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
@@ -277,7 +253,7 @@ impl Outline<'_> {
 }
 
 /// The types of a part's released table: its columns by number, and which group a row is.
-pub(super) fn part_schema(output: &[(String, DataType)]) -> Schema {
+pub(crate) fn part_schema(output: &[(String, DataType)]) -> Schema {
     let mut fields: Vec<Field> =
         output.iter().enumerate().map(|(i, (_, kind))| Field::new(format!("c{i}"), kind.clone(), true)).collect();
     fields.push(Field::new(ROW, DataType::Int64, true));
@@ -305,157 +281,4 @@ fn placeholder(number: usize, columns: &DFSchema, places: &[usize]) -> Result<Lo
         .and_then(|builder| builder.project(names))
         .and_then(LogicalPlanBuilder::build)
         .map_err(|error| planning(&error))
-}
-
-/// Where in the question the thing stands that an error names in backticks.
-fn placed(mut error: QueryError, sql: &str) -> QueryError {
-    if let Some((line, column)) = place_of(&error.sentence, sql) {
-        error.sentence = format!("{} (line {line}, column {column})", error.sentence);
-    }
-    error
-}
-
-/// Where a word stands as a whole, and not as a part of another.
-fn word_in(text: &str, word: &str) -> Option<usize> {
-    let of_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-    text.match_indices(word).map(|(at, _)| at).find(|&at| {
-        let (before, after) = (&text[..at], &text[at + word.len()..]);
-        let begins = !of_name(word.chars().next()) || !of_name(before.chars().next_back());
-        begins && (!of_name(word.chars().next_back()) || !of_name(after.chars().next()))
-    })
-}
-
-fn place_of(sentence: &str, sql: &str) -> Option<(usize, usize)> {
-    // Letters beyond ASCII may have other lengths in lower case, and places are counted in the question itself.
-    let lower = sql.to_ascii_lowercase();
-    let quoted = sentence.split('`').skip(1).step_by(2);
-    let at = quoted.filter_map(|word| {
-        // The last part of a name, or the name of a function: `visits.seconds`, `sum(visits.seconds)`.
-        let word = word.split('(').next().unwrap_or(word);
-        let word = word.rsplit('.').next().unwrap_or(word).trim().to_ascii_lowercase();
-        (!word.is_empty()).then(|| word_in(&lower, &word)).flatten()
-    });
-    let words = [
-        ("LIMIT", "limit"),
-        ("GROUPING SETS", "group"),
-        ("UNION", "union"),
-        ("join", "join"),
-        ("sub-query", "(select"),
-    ];
-    let at = at
-        .min()
-        .or_else(|| words.iter().find(|(said, _)| sentence.contains(said)).and_then(|(_, word)| lower.find(word)))?;
-    let before = sql.get(..at)?;
-    Some((before.matches('\n').count() + 1, before.rsplit('\n').next().unwrap_or(before).chars().count() + 1))
-}
-
-/// What the engine could not read, in our words where the nearest name helps.
-pub(super) fn misread(error: &DataFusionError, sql: &str, tables: &Tables) -> QueryError {
-    let text = error.strip_backtrace();
-    let names = |what: &str| -> Option<String> {
-        text.split(what).nth(1).map(|rest| rest.trim_start_matches([' ', '\'', '"', '`', ':']).to_owned())
-    };
-    if let Some(rest) = names("No field named") {
-        let wanted: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '.').collect();
-        let wanted = wanted.trim_end_matches('.').rsplit('.').next().unwrap_or_default().to_owned();
-        let known: Vec<String> = tables
-            .warehouse
-            .sources()
-            .filter(|source| sql.to_lowercase().contains(&source.dataset.name))
-            .flat_map(|source| source.schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>())
-            .collect();
-        let asked = || tables.warehouse.sources().filter(|source| sql.to_lowercase().contains(&source.dataset.name));
-        let untyped = asked().find(|source| source.untyped.contains(&wanted)).and_then(|own| own.untyped_hint(&wanted));
-        let hint = match (nearest(&wanted, known.iter().map(String::as_str)), untyped) {
-            (_, Some(untyped)) => untyped,
-            (Some(near), None) => format!("did you mean `{near}`?"),
-            (None, None) => match in_double_quotes(sql, &wanted) {
-                Some(text) => format!("double quotes name a column; text stands in single quotes: '{text}'"),
-                None => format!("there are: {}", known.join(", ")),
-            },
-        };
-        return placed(QueryError::asked(format!("there is no column `{wanted}`"), hint), sql);
-    }
-    if let (Some(start), true) = (text.find("table '"), text.contains("not found")) {
-        let wanted: String = text[start + 7..].chars().take_while(|&c| c != '\'').collect();
-        let wanted = wanted.rsplit('.').next().unwrap_or_default().to_owned();
-        let known: Vec<&str> = tables.warehouse.declaration().datasets.keys().map(String::as_str).collect();
-        let hint = match nearest(&wanted, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("declared are: {}", known.join(", ")),
-        };
-        return placed(QueryError::asked(format!("there is no table `{wanted}`"), hint), sql);
-    }
-    // The engine lists everything that it would have taken; what it got is enough.
-    if let Some(rest) = names("No function matches the given name and argument types") {
-        let got: String = rest.chars().take_while(|&c| c != '\'').collect();
-        let (function, types) = got.split_once('(').unwrap_or((&got, ""));
-        let sentence = format!("`{function}` does not take {}", types.trim_end_matches(')'));
-        return placed(QueryError::asked(sentence, "cast it, or ask for something else of it, such as COUNT"), sql);
-    }
-    if let Some(rest) = names("Invalid function") {
-        let function: String = rest.chars().take_while(|&c| c != '\'').collect();
-        let instead = match function.as_str() {
-            "quantile" | "percentile" | "percentile_disc" => Some("APPROX_PERCENTILE_CONT(x, 0.9)"),
-            "mode" => Some("SELECT x, COUNT(*) FROM t GROUP BY x ORDER BY 2 DESC LIMIT 1"),
-            _ => None,
-        };
-        if let Some(instead) = instead {
-            return placed(
-                QueryError::asked(format!("there is no function `{function}`"), format!("ask for {instead}")),
-                sql,
-            );
-        }
-    }
-    let hint = swapped(sql).map_or_else(
-        || "check the spelling of the question".to_owned(),
-        |(word, keyword)| format!("did you mean {keyword} where {word} stands?"),
-    );
-    let text = text.trim_start_matches("SQL error: ").trim_start_matches("Error during planning: ").to_owned();
-    QueryError::asked(text, hint)
-}
-
-/// What stands in double quotes and begins so.
-fn in_double_quotes<'a>(sql: &'a str, begins: &str) -> Option<&'a str> {
-    let mut quoted = sql.split('"').skip(1).step_by(2);
-    quoted.find(|quoted| !begins.is_empty() && quoted.starts_with(begins))
-}
-
-/// A word that has the letters of a keyword which the question lacks, in another order: FORM for FROM.
-fn swapped(sql: &str) -> Option<(String, &'static str)> {
-    let words = || sql.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_ascii_uppercase);
-    let letters = |word: &str| {
-        let mut letters: Vec<char> = word.chars().collect();
-        letters.sort_unstable();
-        letters
-    };
-    let keywords = ["SELECT", "FROM", "WHERE", "GROUP", "HAVING"].into_iter();
-    let mut lacking = keywords.filter(|keyword| words().all(|word| word != *keyword));
-    lacking.find_map(|keyword| words().find(|word| letters(word) == letters(keyword)).map(|word| (word, keyword)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_found_where_it_stands_as_a_word() {
-        assert_eq!(place_of("there is no column `n`", "SELECT COUNT(n) FROM t"), Some((1, 14)));
-        assert_eq!(place_of("`visits.day` is private", "SELECT\n  daytime, \"Day\" FROM t"), Some((2, 13)));
-        assert_eq!(place_of("`sum(x)` is wrong", "SELECT 'İ', SUM(x) FROM t"), Some((1, 13)));
-        assert_eq!(place_of("there is no column `day`", "SELECT today FROM t"), None);
-    }
-
-    #[test]
-    fn keywords_with_swapped_letters_are_found() {
-        assert_eq!(swapped("SELECT COUNT(*) FORM visits"), Some(("FORM".to_owned(), "FROM")));
-        assert_eq!(swapped("slecet form FROM t"), Some(("SLECET".to_owned(), "SELECT")));
-        assert_eq!(swapped("SELECT form FROM forms"), None);
-    }
-
-    #[test]
-    fn text_in_double_quotes_is_found_by_its_beginning() {
-        assert_eq!(in_double_quotes("WHERE shop = \"new york\" AND 'a' < b", "new"), Some("new york"));
-        assert_eq!(in_double_quotes("WHERE shop = 'new york'", "new"), None);
-    }
 }

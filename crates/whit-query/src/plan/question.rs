@@ -1,0 +1,80 @@
+//! From the text of a question to its plan.
+
+use super::call::{self, Call};
+use super::misread::misread;
+use super::{Asking, Plan, heeded, outline, track};
+use crate::error::{QueryError, planning};
+use crate::source::Tables;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
+
+impl Tables {
+    /// Plans a question that was read already. Nothing private is read, and it is not tried on made-up rows.
+    pub(crate) fn outlined(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
+        let none = [("groups", asking.groups), ("rows", asking.rows)].into_iter().find(|(_, most)| *most == Some(0));
+        if let Some((option, _)) = none {
+            return Err(QueryError::asked(
+                format!("with --{option} 0 nothing of anybody would count"),
+                format!("give a number from 1 on, such as --{option} 1"),
+            ));
+        }
+        if let Some(about) = asking.about.filter(|about| !(1.0..=f64::MAX).contains(about)) {
+            return Err(QueryError::asked(
+                format!("--about {about} is no number of rows"),
+                "give one from 1 on, such as --about 1000",
+            ));
+        }
+        self.surrounded(|around| outline::plan(sql, logical, asking, around))
+    }
+
+    /// Whether a question reads what an estimator releases, and what it does with that.
+    pub(crate) fn call(&self, sql: &str, logical: &LogicalPlan) -> Result<Option<(Call, LogicalPlan)>, QueryError> {
+        self.surrounded(|around| outline::around_call(sql, logical, around))
+    }
+
+    /// Reads a question.
+    pub(crate) fn logical(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
+        if sql.trim().is_empty() {
+            return Err(QueryError::asked("the question is empty", "write one, such as SELECT COUNT(*) FROM NAME"));
+        }
+        let mut state = self.warehouse.context().state();
+        call::register(&mut state, self.warehouse.folder());
+        heeded::all(sql, &state)?;
+        let planned = self.runtime.block_on(state.create_logical_plan(sql));
+        let logical = planned.map_err(|error| misread(&error, sql, self.warehouse()))?;
+        only_asks(&logical).map(|()| logical)
+    }
+
+    fn surrounded<T>(&self, plan: impl FnOnce(&track::Surroundings<'_>) -> T) -> T {
+        let collect = |plan: LogicalPlan| self.collect(&plan);
+        plan(&track::Surroundings {
+            declaration: self.warehouse.declaration(),
+            elements: &self.elements,
+            tables: &self.scans,
+            collect: &collect,
+        })
+    }
+}
+
+/// Whether a plan only asks: wherever one of its steps stands, it changes nothing and shows nothing of the engine.
+fn only_asks(plan: &LogicalPlan) -> Result<(), QueryError> {
+    let mut fault = None;
+    let walked = plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_) => {
+                fault = Some(("only questions are answered here, and this would change something", "ask with SELECT"));
+            }
+            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
+                let hint = "use `whit preview` to see how a question is planned";
+                fault = Some(("the engine's own plan could tell of the data", hint));
+            }
+            LogicalPlan::TableScan(_) if Call::is(node) && Call::of(node).is_none() => {
+                fault = Some(("a call that cannot be read", "check its options"));
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.map_err(|error| planning(&error))?;
+    fault.map_or(Ok(()), |(sentence, hint)| Err(QueryError::asked(sentence, hint)))
+}
