@@ -8,7 +8,7 @@ pub use fits::{BudgetFit, Fits};
 use crate::answer::Statement;
 use crate::error::QueryError;
 use crate::estimate::sql;
-use crate::plan::{Asking, Grain, Groups, Part, Place, Plan, Statistic, WEIGHT, What};
+use crate::plan::{Asking, Grain, Groups, Place, Plan, Statistic, WEIGHT, What};
 use crate::release::finish::picking;
 use crate::release::imagine::{self, Guess};
 use crate::sanitise::statistic::step_of;
@@ -201,9 +201,10 @@ fn told(plan: &Plan, guess: Guess, rows: f64) -> Error {
     let words = match (statistic, within) {
         (Some(Statistic::Exact(_)), _) => return exact(name),
         (_, None) => "depends on the bounds that are found, or on what is done with the tables".to_owned(),
-        (Some(Statistic::Count(_) | Statistic::Sum(_)), _) => String::new(),
-        (Some(Statistic::Mean { .. }), _) => format!("for a group of {} rows, less for larger ones", short(rows)),
-        (_, Some(_)) => format!("for a group of {} rows, spread evenly over their bounds", short(rows)),
+        (statistic, Some(_)) => match statistic.and_then(Statistic::aggregate) {
+            Some(aggregate) => aggregate.rests_on(&short(rows)),
+            None => format!("for a group of {} rows, spread evenly over their bounds", short(rows)),
+        },
     };
     Error { name, within, words }
 }
@@ -221,7 +222,8 @@ fn useless(plan: &Plan, guesses: &[Guess], rows: f64) -> Option<Useless> {
     guesses.iter().find_map(|guess| {
         let ((number, statistic), within) = guess.of.zip(guess.within)?;
         let part = &plan.parts[number];
-        let most = widest(part, &part.statistics[statistic], rows)?;
+        let statistic = &part.statistics[statistic];
+        let most = statistic.aggregate()?.widest(statistic, part, rows)?;
         // A hair, for what is exactly as far off as can be.
         (within >= most * (1.0 - 1e-9)).then(|| Useless {
             name: guess.name.clone(),
@@ -249,27 +251,6 @@ fn useless(plan: &Plan, guesses: &[Guess], rows: f64) -> Option<Useless> {
                 })
                 .max(),
         })
-    })
-}
-
-/// The most that a statistic of so many rows can come to, or be off by if one knows nothing.
-fn widest(part: &Part, statistic: &Statistic, rows: f64) -> Option<f64> {
-    let bounds = |measure: usize| match &part.measures[measure].what {
-        What::Sum { place: Place::Known(quantise), .. } => Some(quantise.bounds()),
-        What::Tree { tree: crate::plan::Leaves::Known { low, high }, .. } => Some((*low, *high)),
-        _ => None,
-    };
-    Some(match statistic {
-        Statistic::Count(_) => rows,
-        Statistic::Sum(sum) => bounds(*sum).map(|(low, high)| rows * low.abs().max(high.abs()))?,
-        Statistic::Mean { sum, .. } => bounds(*sum).map(|(low, high)| (high - low) / 2.0)?,
-        Statistic::Spread { sum, root, .. } => {
-            let (low, high) = bounds(*sum)?;
-            if *root { (high - low) / 2.0 } else { (high - low).powi(2) / 4.0 }
-        }
-        Statistic::Quantile { tree, .. } => bounds(*tree).map(|(low, high)| (high - low) / 2.0)?,
-        Statistic::Least(tree) | Statistic::Largest(tree) => bounds(*tree).map(|(low, high)| high - low)?,
-        Statistic::Exact(_) => return None,
     })
 }
 

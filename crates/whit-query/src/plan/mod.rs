@@ -18,6 +18,7 @@ pub mod range;
 pub mod track;
 
 pub use crate::bound::quantise::Shape;
+pub use aggregate::Statistic;
 
 use crate::bound::quantise::Quantise;
 use crate::error::QueryError;
@@ -102,6 +103,17 @@ pub struct Part {
     pub places: Vec<usize>,
     /// How many users, or units where no user is declared, have a key: what decides whether a private key shows.
     pub presence: Option<Presence>,
+}
+
+impl Part {
+    /// Between which numbers the values of a measure are taken, where that is known beforehand.
+    pub(crate) fn bounds_of(&self, measure: usize) -> Option<(f64, f64)> {
+        match &self.measures[measure].what {
+            What::Sum { place: Place::Known(quantise), .. } => Some(quantise.bounds()),
+            What::Tree { tree: Leaves::Known { low, high }, .. } => Some((*low, *high)),
+            _ => None,
+        }
+    }
 }
 
 /// How many rows there are, and how many count after caps: told beside an answer, for a small share of its price.
@@ -273,48 +285,6 @@ pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, Que
 
 /// Into how many leaves a quantile's range is cut.
 pub(crate) const LEAVES: u32 = 4096;
-
-/// What is made of the noisy measures. Numbers are those of measures.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Statistic {
-    /// A count, of rows, users or different values.
-    Count(usize),
-    /// A sum.
-    Sum(usize),
-    /// A mean: of a centred sum and a count.
-    Mean {
-        /// The centred sum.
-        sum: usize,
-        /// The count.
-        count: usize,
-    },
-    /// A variance or its root.
-    Spread {
-        /// The centred sum.
-        sum: usize,
-        /// The sum of its squares.
-        squares: usize,
-        /// The count.
-        count: usize,
-        /// Whether it is divided by n − 1.
-        sample: bool,
-        /// Whether it is the root.
-        root: bool,
-    },
-    /// The value below which a share of the rows lies.
-    Quantile {
-        /// The tree.
-        tree: usize,
-        /// The share.
-        share: f64,
-    },
-    /// The least value that can be told from none.
-    Least(usize),
-    /// The largest.
-    Largest(usize),
-    /// Reads public columns only: computed exactly, by this aggregate expression over the rows.
-    Exact(Box<Expr>),
-}
 
 /// What a question may say about bounding and price, beyond what is declared.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,0 +1,51 @@
+//! `COUNT(DISTINCT x)`.
+
+use super::call::Asked;
+use super::part::Draft;
+use super::{Aggregate, Statistic};
+use crate::error::QueryError;
+use crate::plan::track::safe_value;
+use crate::plan::{Grain, Measure, Part, What};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
+
+pub(super) struct Distinct;
+
+impl Aggregate for Distinct {
+    fn names(&self) -> &'static [&'static str] {
+        &["count"]
+    }
+
+    fn distinct(&self) -> bool {
+        true
+    }
+
+    fn exact(&self, asked: &Asked<'_>, _: &[DataType]) -> Option<Expr> {
+        Some(asked.expr.clone())
+    }
+
+    fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
+        let argument = asked.argument.ok_or_else(|| asked.refused("COUNT(DISTINCT) of a constant"))?;
+        let name = asked.title.clone();
+        let tag = draft.input.tag_of(argument, draft.around);
+        if tag.user && draft.grain != Grain::Row && asked.filter.is_none() {
+            let moved = draft.users_moved()?;
+            return Ok(Statistic::Count(draft.add(Measure { what: What::Users, low: 0, high: 1, moved, name })));
+        }
+        let most = draft.rows()?;
+        let high = i64::try_from(most).map_err(|_| asked.refused("the cap on rows does not fit into 63 bits"))?;
+        // A value that others have too may stay when this unit goes: what moves is at most what a count would.
+        let moved = draft.of_rows(0, 1)?;
+        let value = asked.conditional(safe_value(argument, draft.around)?)?;
+        let what = What::Distinct { value, most };
+        Ok(Statistic::Count(draft.add(Measure { what, low: 0, high, moved, name })))
+    }
+
+    fn widest(&self, _: &Statistic, _: &Part, rows: f64) -> Option<f64> {
+        Some(rows)
+    }
+
+    fn rests_on(&self, _: &str) -> String {
+        String::new()
+    }
+}

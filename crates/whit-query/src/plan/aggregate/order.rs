@@ -1,0 +1,97 @@
+//! `MIN`, `MAX`, `MEDIAN` and percentiles: all read from one tree of counts.
+
+use super::call::Asked;
+use super::part::Draft;
+use super::{Aggregate, Statistic};
+use crate::error::QueryError;
+use crate::evaluate::number::literal;
+use crate::plan::range::Range;
+use crate::plan::track::{safe_value, said};
+use crate::plan::{Grain, LEAVES, Leaves, Measure, Part, WEIGHT, What};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
+use whit_core::Bound;
+use whit_core::mechanism::quantile::Tree;
+
+pub(super) struct Order;
+
+impl Aggregate for Order {
+    fn names(&self) -> &'static [&'static str] {
+        &["min", "max", "median", "approx_median", "approx_percentile_cont", "percentile_cont"]
+    }
+
+    fn has_parameters(&self, name: &str) -> bool {
+        matches!(name, "approx_percentile_cont" | "percentile_cont")
+    }
+
+    fn exact(&self, asked: &Asked<'_>, _: &[DataType]) -> Option<Expr> {
+        matches!(asked.name(), "min" | "max" | "median").then(|| asked.expr.clone())
+    }
+
+    fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
+        let argument = asked.argument.ok_or_else(|| asked.refused("it has no argument"))?;
+        let tree = tree(asked, argument, draft)?;
+        match asked.name() {
+            "min" => Ok(Statistic::Least(tree)),
+            "max" => Ok(Statistic::Largest(tree)),
+            "median" | "approx_median" => Ok(Statistic::Quantile { tree, share: 0.5 }),
+            _ => {
+                let share = share(asked).filter(|share| (0.0..=1.0).contains(share));
+                let share = share.ok_or_else(|| asked.refused("it needs a share between 0 and 1"))?;
+                Ok(Statistic::Quantile { tree, share })
+            }
+        }
+    }
+
+    fn widest(&self, statistic: &Statistic, part: &Part, _: f64) -> Option<f64> {
+        match statistic {
+            Statistic::Quantile { tree, .. } => part.bounds_of(*tree).map(|(low, high)| (high - low) / 2.0),
+            Statistic::Least(tree) | Statistic::Largest(tree) => part.bounds_of(*tree).map(|(low, high)| high - low),
+            _ => None,
+        }
+    }
+}
+
+/// Below which share of the rows the value lies that is asked for.
+fn share(asked: &Asked<'_>) -> Option<f64> {
+    let share = asked.params().args.iter().find_map(|arg| match arg {
+        Expr::Literal(value, _) => literal(value),
+        _ => None,
+    });
+    let downwards = asked.params().order_by.first().is_some_and(|sort| !sort.asc);
+    share.map(|share| if downwards { 1.0 - share } else { share })
+}
+
+/// The number of the measure that counts values leaf by leaf.
+fn tree(asked: &Asked<'_>, argument: &Expr, draft: &mut Draft<'_>) -> Result<usize, QueryError> {
+    let range = draft.range_of(argument, &asked.title)?;
+    let value = asked.conditional(safe_value(argument, draft.around)?)?;
+    let rows = draft.rows()?;
+    let (tree, shape) = match range {
+        Range::Known { low, high } => {
+            let tree = Tree::new(low, high, LEAVES).map_err(|error| asked.refused(&error.to_string()))?;
+            (Leaves::Known { low, high }, tree)
+        }
+        Range::Auto => {
+            let any = Tree::new(0.0, 1.0, LEAVES).map_err(|error| asked.refused(&error.to_string()))?;
+            (Leaves::Found { range: draft.auto(argument, &value)? }, any)
+        }
+    };
+    // One row adds one on each level, so that a unit's tree is as many times as long as its weights over groups.
+    let bound = shape.bound(1, 1).map_err(|error| asked.refused(&error.to_string()))?;
+    let weight = if draft.grain == Grain::Row { 1.0 } else { WEIGHT as f64 };
+    let moved = match bound {
+        Bound::Ball { radius, .. } => draft.ball(((radius * draft.length_of_rows()?).next_up() * weight).next_up())?,
+        Bound::Coordinates { .. } | Bound::Weighted(_) => {
+            return Err(QueryError::failed("a tree's bound is a length"));
+        }
+    };
+    let high = i64::try_from(rows).unwrap_or(i64::MAX);
+    Ok(draft.add(Measure {
+        what: What::Tree { value, tree, rows },
+        low: 0,
+        high,
+        moved,
+        name: format!("quantiles of {}", said(argument)),
+    }))
+}

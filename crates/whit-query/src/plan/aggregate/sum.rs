@@ -1,0 +1,98 @@
+//! `SUM(x)`, and the sums that means and variances are made of.
+
+use super::call::Asked;
+use super::part::Draft;
+use super::{Aggregate, Statistic};
+use crate::bound::quantise::{self, Quantise};
+use crate::error::QueryError;
+use crate::plan::range::Range;
+use crate::plan::track::{safe_value, type_of};
+use crate::plan::{Measure, Part, Place, Shape, What};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::Expr;
+
+pub(super) struct Sum;
+
+impl Aggregate for Sum {
+    fn names(&self) -> &'static [&'static str] {
+        &["sum"]
+    }
+
+    fn exact(&self, asked: &Asked<'_>, types: &[DataType]) -> Option<Expr> {
+        let exact = types.iter().all(DataType::is_decimal) || are_whole(types);
+        exact.then(|| asked.expr.clone())
+    }
+
+    fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
+        let summed = Summed::of(asked, draft)?;
+        Ok(Statistic::Sum(summed.sum(Shape::Plain, asked, draft)?))
+    }
+
+    fn widest(&self, statistic: &Statistic, part: &Part, rows: f64) -> Option<f64> {
+        let Statistic::Sum(sum) = statistic else { return None };
+        part.bounds_of(*sum).map(|(low, high)| rows * low.abs().max(high.abs()))
+    }
+
+    fn rests_on(&self, _: &str) -> String {
+        String::new()
+    }
+}
+
+/// Whether all are whole numbers, whose sums no order changes.
+pub(super) fn are_whole(types: &[DataType]) -> bool {
+    types.iter().all(|kind| kind.is_integer() || *kind == DataType::Boolean)
+}
+
+/// A value that is added up.
+pub(super) struct Summed {
+    argument: Expr,
+    pub(super) value: Expr,
+    range: Range,
+    integers: bool,
+    /// Whether rows may come to count for less.
+    scaled: bool,
+}
+
+impl Summed {
+    pub(super) fn of(asked: &Asked<'_>, draft: &Draft<'_>) -> Result<Self, QueryError> {
+        let argument = asked.argument.or_else(|| asked.params().args.first());
+        let argument = argument.ok_or_else(|| asked.refused("it has no argument"))?.clone();
+        let range = draft.range_of(&argument, &asked.title)?;
+        let value = asked.conditional(safe_value(&argument, draft.around)?)?;
+        let integers = type_of(&argument, draft.input)?.is_integer();
+        Ok(Self { argument, value, range, integers, scaled: draft.may_scale()? })
+    }
+
+    /// The number of the measure that adds it up in this shape.
+    pub(super) fn sum(&self, shape: Shape, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<usize, QueryError> {
+        let (place, low, high) = match self.range {
+            Range::Known { low, high } => {
+                // Where rows may come to count for less, means and variances are fractions, so a finer lattice than that of the values is needed.
+                let whole = self.integers && (shape == Shape::Plain || !self.scaled);
+                let quantise = Quantise::of(low, high, shape, whole)?;
+                let (low, high) = (quantise.low(), quantise.high());
+                (Place::Known(quantise), low, high)
+            }
+            Range::Auto => {
+                let (low, high) = quantise::found_range(shape);
+                (Place::Found { range: draft.auto(&self.argument, &self.value)?, shape }, low, high)
+            }
+        };
+        let moved = draft.of_rows(low, high)?;
+        let rows = i64::try_from(draft.rows()?).ok();
+        let (low, high) = rows
+            .and_then(|rows| Some((low.min(0).checked_mul(rows)?, high.max(0).checked_mul(rows)?)))
+            .filter(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()) < 1 << 55)
+            .ok_or_else(|| {
+                asked.refused("one unit's sum may leave 55 bits; declare smaller caps or narrower bounds")
+            })?;
+        let title = &asked.title;
+        let name = match shape {
+            Shape::Plain => title.clone(),
+            Shape::Centred => format!("{title}: centred sum"),
+            Shape::Squared => format!("{title}: sum of squares"),
+        };
+        let what = What::Sum { value: self.value.clone(), place };
+        Ok(draft.add(Measure { what, low, high, moved, name }))
+    }
+}
