@@ -1,9 +1,11 @@
 use super::*;
 use crate::error::Fault;
 use crate::partition::PartitionKind;
+use crate::plan::call::ItemList;
 use crate::source::Tuning;
 use crate::source::scratch::Scratch;
 use datafusion::arrow::array::{Float64Array, Int64Array, StringArray};
+use std::path::PathBuf;
 
 /// 300 users; user u has words w0 to w(u mod 10), word i as often as i + 1 rows, each of u mod 5 seconds.
 fn talk(scratch: &Scratch) {
