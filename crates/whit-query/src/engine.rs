@@ -5,6 +5,7 @@
 //! be kept in memory does not fit, rows are read several times, each time for a share of the users.
 
 use crate::bound::collect::Collector;
+use crate::bound::hash::{Role, hashes};
 use crate::bound::quantise::QuantiseFunction;
 use crate::bound::{Addend, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::error::{QueryError, own_words, planning, running};
@@ -15,7 +16,6 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Arra
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
-use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::common::{DataFusionError, Result as Outcome};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryLimit;
@@ -429,8 +429,7 @@ impl ShareFunction {
     }
 
     fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
-        let mut hashes = vec![0; rows];
-        create_hashes(columns, &QualityRandomState::with_seed(0x73_68_61_72), &mut hashes)?;
+        let hashes = hashes(columns, rows, 0, Role::Share)?;
         let Share { share, shares } = self.parameter;
         Ok(Arc::new(hashes.iter().map(|hash| Some(hash % shares == share)).collect::<BooleanArray>()))
     }
@@ -443,9 +442,7 @@ impl PriorityFunction {
     }
 
     fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
-        let mut hashes = vec![0; rows];
-        create_hashes(columns, &QualityRandomState::with_seed(self.parameter), &mut hashes)?;
-        Ok(Arc::new(UInt64Array::from(hashes)))
+        Ok(Arc::new(UInt64Array::from(hashes(columns, rows, self.parameter, Role::Row)?)))
     }
 }
 

@@ -5,6 +5,7 @@
 //! of (unit, group) pairs that a query of two levels would build is never built.
 
 use super::choice::{mix, share_of};
+use super::hash::Role;
 use super::number::Numbering;
 use super::{Inner, Outcome, Rules, Sums};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
@@ -110,10 +111,10 @@ impl Collector {
         // Whatever may have to be chosen is chosen by who it is, in which element, group and value.
         let ranked = layout.user && rules.chooses();
         Ok(Self {
-            users: Numbering::new(schema, 0..usize::from(layout.user), seed, ranked)?,
-            elements: Numbering::new(schema, layout.elements(), seed ^ 1, ranked && layout.element)?,
-            groups: Numbering::new(schema, layout.groups(), seed ^ 2, ranked && layout.keys > 0)?,
-            inners: Numbering::new(schema, layout.inners(), seed ^ 3, ranked && inner)?,
+            users: Numbering::new(schema, 0..usize::from(layout.user), (seed, Role::User), ranked)?,
+            elements: Numbering::new(schema, layout.elements(), (seed, Role::Element), ranked && layout.element)?,
+            groups: Numbering::new(schema, layout.groups(), (seed, Role::Group), ranked && layout.keys > 0)?,
+            inners: Numbering::new(schema, layout.inners(), (seed, Role::Inner), ranked && inner)?,
             user: Vec::new(),
             element: Vec::new(),
             group: Vec::new(),

@@ -427,3 +427,49 @@ proptest! {
         }
     }
 }
+
+/// Sums of rows of which each stands for itself.
+fn collect_rows(rows: &[Row]) -> Sums {
+    let layout = Layout { user: false, ..BY_USER };
+    let by_user = schema(BY_USER);
+    let mut collector = Collector::new(rules(layout), &Schema::new(by_user.fields()[1..].to_vec())).unwrap();
+    collector.push(&batch(rows, BY_USER).project(&[1, 2]).unwrap()).unwrap();
+    collector.finish().unwrap()
+}
+
+proptest! {
+    /// Partial sums merge: in whichever parts users stand, and in whichever order and grouping these are merged, it is the sums of all of them at once.
+    /// So bounding can run where the data is.
+    #[test]
+    fn partial_sums_of_users_merge(
+        rules in any_rules(), rows in any_rows(), places in proptest::collection::vec(0..5_usize, 6), turn in 0..5_usize,
+    ) {
+        let of = |place: usize| -> Vec<Row> {
+            rows.iter().copied().filter(|row| places[row.0 as usize % 6] == place).collect()
+        };
+        let mut parts: Vec<Sums> = (0..5).map(|place| collect(&rules, &[&of(place)])).collect();
+        parts.rotate_left(turn);
+        let (whole, flat) = (collect(&rules, &[&rows]), merge(parts.clone()).unwrap());
+        let nested = parts.into_iter().reduce(|merged, part| merge(vec![part, merged]).unwrap()).unwrap();
+        for merged in [flat, nested] {
+            prop_assert_eq!(merged.kept, whole.kept);
+            let (merged, whole) = (table(&merged), table(&whole));
+            if matches!(rules.inner, Inner::Distinct { .. }) {
+                prop_assert!(merged.keys().eq(whole.keys())); // how often a value was kept is not asked
+            } else {
+                prop_assert_eq!(merged, whole);
+            }
+        }
+    }
+
+    /// The same of rows that stand for themselves, however they are split.
+    #[test]
+    fn partial_sums_of_rows_merge(rows in any_rows(), places in proptest::collection::vec(0..4_usize, 1..20)) {
+        let of = |place: usize| -> Vec<Row> {
+            let split = rows.iter().enumerate().filter(|(i, _)| places[i % places.len()] == place);
+            split.map(|(_, row)| *row).collect()
+        };
+        let merged = merge((0..4).map(|place| collect_rows(&of(place))).collect()).unwrap();
+        prop_assert_eq!(table(&merged), table(&collect_rows(&rows)));
+    }
+}

@@ -12,12 +12,13 @@
 //! an element as its own then.
 //!
 //! # Why it is fair
-//! The hash is of the unit *and* the child ([`choice`]), so each unit keeps a sample of its own, and no group is kept by all
+//! The hash is our own ([`hash`]) and of the unit *and* the child ([`choice`]), so each unit keeps a sample of its own, and no group is kept by all
 //! or by none. A unit with more rows in a group than count, or with more in all, has each of its rows count for less:
 //! one weight for all sums alike, so that a mean stays the mean of that unit's rows.
 
 pub(crate) mod choice;
 pub(crate) mod collect;
+pub(crate) mod hash;
 mod number;
 pub(crate) mod quantise;
 mod text;

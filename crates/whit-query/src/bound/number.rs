@@ -1,5 +1,6 @@
 //! Values numbered as they are met.
 
+use super::hash::{Role, hashes};
 use super::text::Texts;
 use super::{Outcome, interner};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array};
@@ -9,7 +10,6 @@ use datafusion::arrow::datatypes::{
     UInt32Type,
 };
 use datafusion::common::DataFusionError;
-use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::GroupValues;
 use std::ops::Range;
@@ -25,7 +25,8 @@ pub(super) struct Numbering {
     pub(super) known: usize,
     /// The hash of each, where it decides who stays.
     pub(super) priorities: Option<Vec<u64>>,
-    seed: u64,
+    /// Under which seed, and of what.
+    key: (u64, Role),
     /// The numbers of the last rows.
     pub(super) ids: Vec<u32>,
     /// The same, as the table tells them.
@@ -33,7 +34,7 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    pub(super) fn new(schema: &Schema, columns: Range<usize>, seed: u64, ranked: bool) -> Outcome<Self> {
+    pub(super) fn new(schema: &Schema, columns: Range<usize>, key: (u64, Role), ranked: bool) -> Outcome<Self> {
         let schema = Arc::new(Schema::new(schema.fields()[columns].to_vec()));
         let table = interner(Arc::clone(&schema))?;
         let only = schema.fields().len() == 1;
@@ -44,7 +45,7 @@ impl Numbering {
             table,
             known: 0,
             priorities: ranked.then(Vec::new),
-            seed,
+            key,
             ids: Vec::new(),
             told: Vec::new(),
         })
@@ -84,8 +85,9 @@ impl Numbering {
             }
             let first = UInt32Array::from(first);
             let new = columns.iter().map(|column| take(column, &first, None)).collect::<Result<Vec<_>, _>>()?;
-            priorities.resize(self.known, 0);
-            create_hashes(&new, &QualityRandomState::with_seed(self.seed), &mut priorities[before..])?;
+            let (seed, role) = self.key;
+            priorities.resize(before, 0);
+            priorities.extend(hashes(&new, self.known - before, seed, role)?);
         }
         Ok(&self.ids)
     }
@@ -217,7 +219,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn numbering(kind: DataType) -> Numbering {
-        Numbering::new(&Schema::new(vec![Field::new("x", kind, true)]), 0..1, 5, true).unwrap()
+        Numbering::new(&Schema::new(vec![Field::new("x", kind, true)]), 0..1, (5, Role::Group), true).unwrap()
     }
 
     /// Two rows have one number where they are equal and only there, and numbers name their values.

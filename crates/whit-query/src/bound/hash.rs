@@ -1,0 +1,310 @@
+//! The hash that decides what a unit keeps: our own, keyed and written down, so that every engine and every version of one keeps the same.
+//!
+//! A value becomes bytes that depend on what it is and not on how an engine holds it, the values of one row stand one after the other, and SipHash-2-4
+//! (Aumasson and Bernstein 2012) makes one number of them under a key that nobody may guess. `docs/choice.md` says the same in words.
+
+use super::Outcome;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float64Type, Int64Type, Time64NanosecondType, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt64Type,
+};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+
+/// What a hash is for: hashes of one value for different things have nothing to do with one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Which users are computed together, when not all fit into memory.
+    Share = 0,
+    /// Who a user is.
+    User = 1,
+    /// Which element.
+    Element = 2,
+    /// Which group.
+    Group = 3,
+    /// Which value inside of a group.
+    Inner = 4,
+    /// Which row, where each stands for itself.
+    Row = 5,
+}
+
+/// One number for each row of some columns.
+pub(crate) fn hashes(columns: &[ArrayRef], rows: usize, seed: u64, role: Role) -> Outcome<Vec<u64>> {
+    let key = [seed, u64::from_le_bytes(*b"whit 1\0\0") | (role as u64) << 56];
+    let columns = columns.iter().map(Written::of).collect::<Outcome<Vec<_>>>()?;
+    let mut bytes = Vec::new();
+    let mut hashes = Vec::with_capacity(rows);
+    for row in 0..rows {
+        bytes.clear();
+        columns.iter().try_for_each(|column| column.write(row, &mut bytes))?;
+        hashes.push(siphash(key, &bytes));
+    }
+    Ok(hashes)
+}
+
+/// A column in one of the few kinds that values are written as.
+enum Written {
+    Whole(ArrayRef),
+    Large(ArrayRef),
+    Float(ArrayRef),
+    Text(ArrayRef),
+    Bytes(ArrayRef),
+    Truth(ArrayRef),
+    Day(ArrayRef),
+    /// Parts of a second, of which so many nanoseconds are one.
+    Instant(ArrayRef, i128),
+    Time(ArrayRef),
+    Decimal(ArrayRef, i8),
+    /// As the engine's library writes it: lists, structures, and other things that are seldom kept apart by.
+    Other(ArrayRef),
+}
+
+impl Written {
+    fn of(column: &ArrayRef) -> Outcome<Self> {
+        let kind = column.data_type();
+        let to =
+            |kind: &DataType| if column.data_type() == kind { Ok(ArrayRef::clone(column)) } else { cast(column, kind) };
+        Ok(match kind {
+            DataType::Dictionary(_, values) => Self::of(&cast(column, values)?)?,
+            DataType::UInt64 => Self::Large(to(kind)?),
+            kind if kind.is_integer() => Self::Whole(to(&DataType::Int64)?),
+            kind if kind.is_floating() => Self::Float(to(&DataType::Float64)?),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text(to(&DataType::Utf8View)?),
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+                Self::Bytes(to(&DataType::BinaryView)?)
+            }
+            DataType::Boolean => Self::Truth(to(kind)?),
+            DataType::Date32 => Self::Day(to(kind)?),
+            DataType::Timestamp(unit, _) => {
+                let nanoseconds = match unit {
+                    TimeUnit::Second => 1_000_000_000,
+                    TimeUnit::Millisecond => 1_000_000,
+                    TimeUnit::Microsecond => 1_000,
+                    TimeUnit::Nanosecond => 1,
+                };
+                Self::Instant(to(kind)?, nanoseconds)
+            }
+            DataType::Time32(_) | DataType::Time64(_) => Self::Time(to(&DataType::Time64(TimeUnit::Nanosecond))?),
+            DataType::Decimal128(_, scale) => Self::Decimal(to(kind)?, *scale),
+            DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) => {
+                Self::Decimal(to(&DataType::Decimal128(38, *scale))?, *scale)
+            }
+            _ => Self::Other(to(kind)?),
+        })
+    }
+
+    fn array(&self) -> &ArrayRef {
+        match self {
+            Self::Whole(array)
+            | Self::Large(array)
+            | Self::Float(array)
+            | Self::Text(array)
+            | Self::Bytes(array)
+            | Self::Truth(array)
+            | Self::Day(array)
+            | Self::Instant(array, _)
+            | Self::Time(array)
+            | Self::Decimal(array, _)
+            | Self::Other(array) => array,
+        }
+    }
+
+    /// A letter for the kind, and then the value: numbers as 16 bytes, the lowest first; text and bytes after how many they are, as 8.
+    fn write(&self, row: usize, bytes: &mut Vec<u8>) -> Outcome<()> {
+        if self.array().is_null(row) {
+            bytes.push(b'0');
+            return Ok(());
+        }
+        let number = |letter: u8, number: i128, bytes: &mut Vec<u8>| {
+            bytes.push(letter);
+            bytes.extend_from_slice(&number.to_le_bytes());
+        };
+        let text = |letter: u8, text: &[u8], bytes: &mut Vec<u8>| {
+            bytes.push(letter);
+            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(text);
+        };
+        match self {
+            Self::Whole(array) => number(b'i', array.as_primitive::<Int64Type>().value(row).into(), bytes),
+            Self::Large(array) => number(b'i', array.as_primitive::<UInt64Type>().value(row).into(), bytes),
+            Self::Float(array) => {
+                let value = array.as_primitive::<Float64Type>().value(row);
+                // There is one zero and one NaN.
+                let value = if value == 0.0 { 0.0 } else { value };
+                let value = if value.is_nan() { f64::NAN } else { value };
+                number(b'f', value.to_bits().into(), bytes);
+            }
+            Self::Text(array) => text(b't', array.as_string_view().value(row).as_bytes(), bytes),
+            Self::Bytes(array) => text(b'b', array.as_binary_view().value(row), bytes),
+            Self::Truth(array) => number(b'l', array.as_boolean().value(row).into(), bytes),
+            Self::Day(array) => number(b'd', array.as_primitive::<Date32Type>().value(row).into(), bytes),
+            Self::Instant(array, nanoseconds) => {
+                let parts = match array.data_type() {
+                    DataType::Timestamp(TimeUnit::Second, _) => array.as_primitive::<TimestampSecondType>().value(row),
+                    DataType::Timestamp(TimeUnit::Millisecond, _) => {
+                        array.as_primitive::<TimestampMillisecondType>().value(row)
+                    }
+                    DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                        array.as_primitive::<TimestampMicrosecondType>().value(row)
+                    }
+                    _ => array.as_primitive::<TimestampNanosecondType>().value(row),
+                };
+                number(b's', i128::from(parts) * nanoseconds, bytes);
+            }
+            Self::Time(array) => number(b'h', array.as_primitive::<Time64NanosecondType>().value(row).into(), bytes),
+            Self::Decimal(array, scale) => {
+                let (mut value, mut scale) = (array.as_primitive::<Decimal128Type>().value(row), *scale);
+                // 1.50 is 1.5.
+                while value % 10 == 0 && scale > 0 {
+                    (value, scale) = (value / 10, scale - 1);
+                }
+                number(b'n', value, bytes);
+                number(b'n', scale.into(), bytes);
+            }
+            Self::Other(array) => {
+                let written = ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default())?;
+                let kind = array.data_type().to_string();
+                text(b'x', kind.as_bytes(), bytes);
+                text(b'x', written.value(row).to_string().as_bytes(), bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// SipHash-2-4 of some bytes, under a key of two numbers.
+fn siphash(key: [u64; 2], bytes: &[u8]) -> u64 {
+    let mut v = [
+        key[0] ^ 0x736f_6d65_7073_6575,
+        key[1] ^ 0x646f_7261_6e64_6f6d,
+        key[0] ^ 0x6c79_6765_6e65_7261,
+        key[1] ^ 0x7465_6462_7974_6573,
+    ];
+    let mut take = |word: u64| {
+        v[3] ^= word;
+        (0..2).for_each(|_| round(&mut v));
+        v[0] ^= word;
+    };
+    let words = bytes.chunks_exact(8);
+    let mut last = [0; 8];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    last[7] = bytes.len() as u8; // the length's last eight bits, as it was published
+    for word in words {
+        take(u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    }
+    take(u64::from_le_bytes(last));
+    v[2] ^= 0xff;
+    (0..4).for_each(|_| round(&mut v));
+    v[0] ^ v[1] ^ v[2] ^ v[3]
+}
+
+fn round(v: &mut [u64; 4]) {
+    v[0] = v[0].wrapping_add(v[1]);
+    v[2] = v[2].wrapping_add(v[3]);
+    v[1] = v[1].rotate_left(13) ^ v[0];
+    v[3] = v[3].rotate_left(16) ^ v[2];
+    v[0] = v[0].rotate_left(32);
+    v[2] = v[2].wrapping_add(v[1]);
+    v[0] = v[0].wrapping_add(v[3]);
+    v[1] = v[1].rotate_left(17) ^ v[2];
+    v[3] = v[3].rotate_left(21) ^ v[0];
+    v[2] = v[2].rotate_left(32);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{
+        BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array,
+        LargeStringArray, StringArray, StringViewArray, TimestampMillisecondArray, TimestampSecondArray, UInt64Array,
+    };
+    use datafusion::arrow::datatypes::Int32Type;
+    use std::sync::Arc;
+
+    /// Those that its authors published, for the key 00, 01, … 0f and the inputs (), (00), (00, 01), …
+    #[test]
+    fn the_hash_is_the_published_one() {
+        let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
+        let published = [
+            (0, 0x726f_db47_dd0e_0e31),
+            (1, 0x74f8_39c5_93dc_67fd),
+            (2, 0x0d6c_8009_d9a9_4f5a),
+            (15, 0xa129_ca61_49be_45e5),
+        ];
+        for (length, hash) in published {
+            let bytes: Vec<u8> = (0..length).collect();
+            assert_eq!(siphash(key, &bytes), hash, "{length} bytes");
+        }
+    }
+
+    fn one(column: ArrayRef) -> u64 {
+        hashes(&[column], 1, 7, Role::Group).unwrap()[0]
+    }
+
+    /// Written down once, and never to change: another engine, or another version of this one, keeps the same of every unit.
+    #[test]
+    fn hashes_are_what_they_were() {
+        let golden: [(&str, ArrayRef, u64); 9] = [
+            ("missing", Arc::new(Int64Array::from(vec![None::<i64>])), 0xbe08_9ebf_6c87_666e),
+            ("a whole number", Arc::new(Int64Array::from(vec![-42])), 0x21b8_e226_54ef_c136),
+            ("a large one", Arc::new(UInt64Array::from(vec![u64::MAX])), 0x4a21_13e7_bb5a_ff20),
+            ("a fraction", Arc::new(Float64Array::from(vec![0.1])), 0x987a_649b_9081_2d87),
+            ("no number", Arc::new(Float64Array::from(vec![f64::NAN])), 0x2b24_d0df_e2a3_28da),
+            ("text", Arc::new(StringArray::from(vec!["Zürich"])), 0xe50c_29b9_b7bb_23a0),
+            ("yes", Arc::new(BooleanArray::from(vec![true])), 0x636b_a49a_c886_4380),
+            ("a day", Arc::new(Date32Array::from(vec![20_000])), 0x6002_23a6_a13f_fc15),
+            ("a moment", Arc::new(TimestampMillisecondArray::from(vec![1_700_000_000_123])), 0xcc80_ea81_7285_19f6),
+        ];
+        let found: Vec<(&str, u64)> =
+            golden.iter().map(|(name, column, _)| (*name, one(ArrayRef::clone(column)))).collect();
+        let expected: Vec<(&str, u64)> = golden.iter().map(|(name, _, hash)| (*name, *hash)).collect();
+        assert_eq!(found, expected);
+        let pair: [ArrayRef; 2] = [Arc::new(Int64Array::from(vec![1])), Arc::new(StringArray::from(vec!["a"]))];
+        assert_eq!(hashes(&pair, 1, 7, Role::User).unwrap(), [0x2000_bcdf_d751_b17b]);
+    }
+
+    #[test]
+    fn one_value_has_one_hash_however_it_is_held() {
+        let five = one(Arc::new(Int64Array::from(vec![5])));
+        assert_eq!(five, one(Arc::new(Int8Array::from(vec![5]))));
+        assert_eq!(five, one(Arc::new(UInt64Array::from(vec![5]))));
+        let text = one(Arc::new(StringArray::from(vec!["a"])));
+        assert_eq!(text, one(Arc::new(LargeStringArray::from(vec!["a"]))));
+        assert_eq!(text, one(Arc::new(StringViewArray::from(vec!["a"]))));
+        assert_eq!(text, one(Arc::new(DictionaryArray::<Int32Type>::from_iter(["a"]))));
+        let half = one(Arc::new(Float64Array::from(vec![0.5])));
+        assert_eq!(half, one(Arc::new(Float32Array::from(vec![0.5]))));
+        assert_eq!(one(Arc::new(Float64Array::from(vec![0.0]))), one(Arc::new(Float64Array::from(vec![-0.0]))));
+        let second = one(Arc::new(TimestampSecondArray::from(vec![3])));
+        assert_eq!(second, one(Arc::new(TimestampMillisecondArray::from(vec![3000]))));
+        let price = |value, scale| -> ArrayRef {
+            Arc::new(Decimal128Array::from(vec![value]).with_precision_and_scale(20, scale).unwrap())
+        };
+        assert_eq!(one(price(150, 2)), one(price(15, 1)));
+        assert_ne!(one(price(150, 2)), one(price(150, 1)));
+    }
+
+    #[test]
+    fn different_things_have_different_hashes() {
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(0), Some(-1)]));
+        let all = hashes(&[ArrayRef::clone(&column)], 4, 7, Role::User).unwrap();
+        let others = [
+            hashes(&[ArrayRef::clone(&column)], 4, 8, Role::User).unwrap(),
+            hashes(&[ArrayRef::clone(&column)], 4, 7, Role::Group).unwrap(),
+            hashes(&[column], 4, 7, Role::Row).unwrap(),
+        ];
+        let mut seen: Vec<u64> = all.iter().chain(others.iter().flatten()).copied().collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 16);
+        // Where one text ends and the next begins belongs to them.
+        let pair = |a: &str, b: &str| -> u64 {
+            let columns: [ArrayRef; 2] = [Arc::new(StringArray::from(vec![a])), Arc::new(StringArray::from(vec![b]))];
+            hashes(&columns, 1, 7, Role::Group).unwrap()[0]
+        };
+        assert_ne!(pair("ab", "c"), pair("a", "bc"));
+        assert_ne!(one(Arc::new(BooleanArray::from(vec![true]))), one(Arc::new(Int64Array::from(vec![1]))));
+        assert_ne!(one(Arc::new(Date32Array::from(vec![1]))), one(Arc::new(Int64Array::from(vec![1]))));
+    }
+}
