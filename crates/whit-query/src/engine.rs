@@ -10,6 +10,7 @@ use crate::bound::quantise::QuantiseFunction;
 use crate::bound::{Addend, Inner, Layout, Rules, Sums, count_values, merge};
 use crate::error::{QueryError, own_words, planning, running};
 use crate::evaluate::{guarded, samples};
+use crate::plan::track::again::Whose;
 use crate::plan::{ELEMENT, Grain, Groups, LEAVES, Leaves, Part, USER, WEIGHT, What, ends_of, quantise_of, track};
 use crate::source::Patience;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
@@ -72,7 +73,7 @@ pub(crate) async fn rehearse(context: &SessionContext, part: &Part) -> Result<Op
     let rows = samples::in_place_of(&part.rows).map_err(|error| planning(&error))?;
     let part = Part { rows, ..part.clone() };
     let found = vec![(0.0, 1.0); part.autos.len()];
-    let inner = |&i: &usize| matches!(part.measures[i].what, What::Distinct { .. } | What::Tree { .. });
+    let inner = |&i: &usize| part.measures[i].what.is_inner();
     let inner = (0..part.measures.len()).filter(inner).map(Pass::Inner);
     let ranges = (0..part.autos.len()).map(Pass::Range);
     let mut plain = None;
@@ -116,10 +117,11 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn new(part: &'a Part, pass: Pass, found: &'a [(f64, f64)], seed: u64) -> Result<Self, QueryError> {
-        let plain = |what: &What| matches!(what, What::Rows(_) | What::Parts(_) | What::Users | What::Sum { .. });
         let mut job = Self { part, pass, measures: Vec::new(), inner: None, kind: Inner::None, found, seed };
         match pass {
-            Pass::Plain => job.measures = (0..part.measures.len()).filter(|&i| plain(&part.measures[i].what)).collect(),
+            Pass::Plain => {
+                job.measures = (0..part.measures.len()).filter(|&i| !part.measures[i].what.is_inner()).collect()
+            }
             Pass::Inner(i) => {
                 job.measures = vec![i];
                 match &part.measures[i].what {
@@ -156,6 +158,7 @@ impl<'a> Job<'a> {
         let mut whole: Option<Sums> = None;
         for share in 0..shares {
             let plan = guarded(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
+            self.derive_again(&plan).map_err(wrong)?;
             let plan = state.create_physical_plan(&plan).await?;
             let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
             let room = Arc::new(Room::of(context));
@@ -167,6 +170,30 @@ impl<'a> Job<'a> {
             whole = Some(merge(whole.into_iter().chain(parts).collect())?);
         }
         whole.ok_or_else(|| DataFusionError::Internal("no share".to_owned()))
+    }
+
+    /// Refuses to run what was rewritten so that it no longer says whose rows are, or adds something that nothing bounds.
+    fn derive_again(&self, plan: &LogicalPlan) -> Result<(), QueryError> {
+        let wrong = |why: &str| QueryError::failed(format!("what would be run is not what was planned: {why}"));
+        let whose = Whose::of(plan, &self.part.owners).map_err(|why| wrong(&why))?;
+        match self.part.grain {
+            Grain::Row if whose.private && !whose.single && self.part.row_caps.is_empty() => {
+                return Err(wrong("a row stands for several"));
+            }
+            Grain::Element | Grain::User if !whose.users.contains(&0) => {
+                return Err(wrong("the first column is not the user"));
+            }
+            Grain::Row | Grain::Element | Grain::User => {}
+        }
+        // What rows add comes out of a function that bounds it, as the last thing that is done with it.
+        let LogicalPlan::Projection(added) = plan else { return Err(wrong("it ends in no projection")) };
+        let bounded = |expr: &Expr| match expr.clone().unalias_nested().data {
+            Expr::ScalarFunction(call) => [QuantiseFunction::NAME, "__whit_present"].contains(&call.name()),
+            _ => false,
+        };
+        let names = plan.schema().fields().iter().map(|field| field.name());
+        let open = names.zip(&added.expr).any(|(name, expr)| name.starts_with('m') && !bounded(expr));
+        if open { Err(wrong("something is added that nothing bounds")) } else { Ok(()) }
     }
 
     /// Whose rows they are, in which groups they stand and what they add.
@@ -219,9 +246,8 @@ impl<'a> Job<'a> {
         let mut columns = 0..;
         let addend = |&i: &usize| {
             let measure = &self.part.measures[i];
-            let own = matches!(measure.what, What::Rows(Some(_)) | What::Parts(_) | What::Sum { .. });
-            let each = if matches!(measure.what, What::Parts(_)) { WEIGHT } else { 1 };
-            Addend { column: own.then(|| columns.next()).flatten(), each, low: measure.low, high: measure.high }
+            let column = measure.what.has_column().then(|| columns.next()).flatten();
+            Addend { column, each: measure.what.each(), low: measure.low, high: measure.high }
         };
         let addends = if self.pass == Pass::Plain { self.measures.iter().map(addend).collect() } else { Vec::new() };
         // Over the bins of a range one unit has the weight of one row.

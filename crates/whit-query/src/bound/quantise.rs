@@ -233,6 +233,9 @@ pub(crate) struct QuantiseFunction {
 }
 
 impl QuantiseFunction {
+    /// What it is called.
+    pub(crate) const NAME: &str = "__whit_quantise";
+
     pub(crate) fn call(quantise: Quantise, value: datafusion::logical_expr::Expr) -> datafusion::logical_expr::Expr {
         let function = Self { quantise, signature: Signature::any(1, Volatility::Immutable) };
         ScalarUDF::new_from_impl(function).call(vec![value])
@@ -241,7 +244,7 @@ impl QuantiseFunction {
 
 impl ScalarUDFImpl for QuantiseFunction {
     fn name(&self) -> &'static str {
-        "__whit_quantise"
+        Self::NAME
     }
 
     fn signature(&self) -> &Signature {

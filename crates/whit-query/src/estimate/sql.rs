@@ -1,4 +1,4 @@
-//! The estimators as tables in SQL ([`Call`]), asked and previewed.
+//! The estimators as tables in SQL (`plan/call.rs`), asked and previewed.
 
 use super::ask;
 use crate::answer::{Answer, Preview};

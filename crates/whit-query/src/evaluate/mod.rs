@@ -160,6 +160,11 @@ fn is_wider(from: &DataType, to: &DataType) -> bool {
     }
 }
 
+/// Whether different values of one type are different ones of the other, and none is missing.
+pub(crate) fn keeps_apart(from: &DataType, to: &DataType) -> bool {
+    from == to || is_wider(from, to) || is_text(from) && is_text(to)
+}
+
 /// Functions that compare or choose, and fail on nothing. The first four are written out as CASE by the optimiser.
 const CHOICES: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
 

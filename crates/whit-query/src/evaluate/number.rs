@@ -9,6 +9,9 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
+/// What the function is called.
+pub(crate) const NAME: &str = "__whit_number";
+
 /// A float whose NaN is missing. The engine's own functions disagree on whether NaN is larger than all numbers, and files leave it
 /// out of what they say of their values: so it never gets there.
 pub(crate) fn number(value: Expr) -> Expr {
@@ -33,7 +36,7 @@ struct Number {
 
 impl ScalarUDFImpl for Number {
     fn name(&self) -> &'static str {
-        "__whit_number"
+        NAME
     }
 
     fn signature(&self) -> &Signature {

@@ -8,7 +8,7 @@ pub use fits::{BudgetFit, Fits};
 use crate::answer::Statement;
 use crate::error::QueryError;
 use crate::estimate::sql;
-use crate::plan::{Asking, Grain, Groups, Place, Plan, Statistic, WEIGHT, What};
+use crate::plan::{Asking, Grain, Groups, Measure, Plan, Statistic, What};
 use crate::release::finish::picking;
 use crate::release::imagine::{self, Guess};
 use crate::sanitise::statistic::step_of;
@@ -235,21 +235,7 @@ fn useless(plan: &Plan, guesses: &[Guess], rows: f64) -> Option<Useless> {
                 short(most)
             ),
             groups: part.groups_per_unit.or((!part.keys.is_empty()).then_some(1 << 10)),
-            rows: part
-                .measures
-                .iter()
-                .map(|measure| match &measure.what {
-                    What::Rows(_) => measure.high.unsigned_abs(),
-                    What::Parts(_) => measure.high.unsigned_abs() / WEIGHT.unsigned_abs(),
-                    What::Distinct { most, .. } => *most,
-                    What::Tree { rows, .. } => *rows,
-                    What::Sum { place: Place::Known(quantise), .. } => {
-                        measure.high.unsigned_abs().max(measure.low.unsigned_abs())
-                            / quantise.high().unsigned_abs().max(quantise.low().unsigned_abs()).max(1)
-                    }
-                    What::Users | What::Sum { .. } => 1,
-                })
-                .max(),
+            rows: part.measures.iter().map(Measure::rows).max(),
         })
     })
 }

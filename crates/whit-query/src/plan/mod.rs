@@ -25,6 +25,7 @@ use crate::error::QueryError;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
+use std::collections::BTreeMap;
 use whit_core::mechanism::quantile::Tree;
 use whit_core::{Rung, Sensitivity};
 
@@ -71,6 +72,8 @@ pub enum Grain {
 pub struct Part {
     /// The rows, with the hidden columns that say whose they are.
     pub rows: LogicalPlan,
+    /// The private tables that may be among them, and which column of each says whose a row is.
+    pub owners: BTreeMap<String, Option<String>>,
     /// Which rows are bounded together.
     pub grain: Grain,
     /// The groups.
@@ -222,6 +225,39 @@ pub enum What {
         /// The rows of one unit in one group share this weight, in rows.
         rows: u64,
     },
+}
+
+impl What {
+    /// Whether it looks at values inside of groups, and so needs a run of its own.
+    pub(crate) fn is_inner(&self) -> bool {
+        matches!(self, Self::Distinct { .. } | Self::Tree { .. })
+    }
+
+    /// Whether rows say what they add; otherwise each adds one.
+    pub(crate) fn has_column(&self) -> bool {
+        matches!(self, Self::Rows(Some(_)) | Self::Parts(_) | Self::Sum { .. })
+    }
+
+    /// How many steps one row is.
+    pub(crate) fn each(&self) -> i64 {
+        if matches!(self, Self::Parts(_)) { WEIGHT } else { 1 }
+    }
+}
+
+impl Measure {
+    /// How many rows of one unit count in one group, at most.
+    pub(crate) fn rows(&self) -> u64 {
+        match &self.what {
+            What::Rows(_) | What::Parts(_) => self.high.unsigned_abs() / self.what.each().unsigned_abs(),
+            What::Distinct { most, .. } => *most,
+            What::Tree { rows, .. } => *rows,
+            What::Sum { place: Place::Known(quantise), .. } => {
+                self.high.unsigned_abs().max(self.low.unsigned_abs())
+                    / quantise.high().unsigned_abs().max(quantise.low().unsigned_abs()).max(1)
+            }
+            What::Users | What::Sum { .. } => 1,
+        }
+    }
 }
 
 /// How a value is put on a lattice.

@@ -45,10 +45,11 @@ impl Tables {
         only_asks(&logical).map(|()| logical)
     }
 
-    fn surrounded<T>(&self, plan: impl FnOnce(&track::Surroundings<'_>) -> T) -> T {
+    pub(super) fn surrounded<T>(&self, plan: impl FnOnce(&track::Surroundings<'_>) -> T) -> T {
         let collect = |plan: LogicalPlan| self.collect(&plan);
         plan(&track::Surroundings {
             declaration: self.warehouse.declaration(),
+            owners: track::again::owners(self.warehouse.declaration()),
             elements: &self.elements,
             tables: &self.scans,
             collect: &collect,

@@ -1,7 +1,7 @@
 //! SQL aggregates: each is one file with one trait, and this is the list of them.
 //!
 //! An aggregate becomes [`Measure`](super::Measure)s, integer vectors of which it is known how far one unit moves them, and a [`Statistic`] that says what is made of
-//! them. Whoever adds one writes its file, and its three lines here: the module, its place in [`ALL`], and whose a statistic is.
+//! them. Whoever adds one writes its file, and its three lines here: the module, its place in `ALL`, and whose a statistic is.
 
 mod call;
 mod count;

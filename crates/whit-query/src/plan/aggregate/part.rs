@@ -127,6 +127,7 @@ pub(crate) fn plan(
     }
     let part = Part {
         rows: draft.input.plan.clone(),
+        owners: around.owners.clone(),
         grain,
         groups: draft.groups,
         groups_per_unit: draft.limit,

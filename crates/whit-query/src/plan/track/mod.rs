@@ -15,9 +15,12 @@
 //! | ORDER BY | always, since order is dropped |
 //! | LIMIT | never: which rows stay depends on other units |
 
+pub(crate) mod again;
 mod group;
 mod join;
 mod order;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use crate::evaluate::words::{bare, renamed, said, unqualified};
 pub(crate) use group::aggregate_call;
@@ -47,6 +50,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) declaration: &'a Declaration,
     /// The element of each data set that has one, as an expression over its columns.
     pub(crate) elements: &'a BTreeMap<String, Expr>,
+    /// Which data sets are private, and whose their rows are.
+    pub(crate) owners: again::Owners,
     /// The scan of each data set.
     pub(crate) tables: &'a BTreeMap<String, LogicalPlan>,
     /// Runs a plan over public tables.
@@ -256,8 +261,15 @@ fn never<T>(sentence: impl Into<String>, hint: impl Into<String>) -> Result<T, L
     Err(Lost::Never(QueryError::asked(sentence, hint)))
 }
 
-/// Rewrites a relation so that each of its rows says whose it is.
+/// Rewrites a relation so that each of its rows says whose it is, and derives that again from what came out.
 pub(crate) fn track(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let tracked = follow(plan, around)?;
+    again::compare(&tracked, &around.owners)?;
+    Ok(tracked)
+}
+
+/// One function for each operator.
+fn follow(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
     match plan {
         LogicalPlan::TableScan(scan) => source(plan, scan, around),
         LogicalPlan::SubqueryAlias(alias) => {

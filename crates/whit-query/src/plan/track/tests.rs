@@ -1,0 +1,234 @@
+//! Each operator, with the plan that comes out of it: what is written here is what the engine is given.
+
+use super::again::Whose;
+use super::*;
+use crate::source::scratch::Scratch;
+use crate::source::{Tables, Tuning};
+use datafusion::arrow::array::{Float64Array, Int64Array, StringArray};
+
+const CONFIG: &str = "
+[dataset.visits]
+source = 'visits.parquet'
+unit.user = 'id'
+unit.element = 'day'
+unit.protect = 'element'
+unit.caps = { rows_per_element = 2, elements_per_user = 3 }
+columns.seconds = { bounds = [0, 600] }
+budget.element = { epsilon = 1, delta = 1e-6 }
+
+[dataset.people]
+source = 'people.parquet'
+unit.user = 'people.id -> visits.id'
+unit.protect = 'user'
+
+[dataset.shops]
+source = 'shops.parquet'
+public = true
+";
+
+fn tables(name: &str) -> (Scratch, Tables) {
+    let scratch = Scratch::new(name);
+    let ids = || Arc::new(Int64Array::from(vec![1, 2]));
+    let texts = || Arc::new(StringArray::from(vec!["a", "b"]));
+    let seconds = Arc::new(Float64Array::from(vec![1.0, 2.0]));
+    scratch.parquet("visits.parquet", vec![("id", ids()), ("day", ids()), ("shop", texts()), ("seconds", seconds)]);
+    scratch.parquet("people.parquet", vec![("id", ids()), ("age", ids())]);
+    scratch.parquet("shops.parquet", vec![("shop", texts()), ("size", ids())]);
+    let config = scratch.write("whit.toml", CONFIG);
+    let tables = Tables::open(&config, Tuning { memory: None, threads: Some(1) }).unwrap();
+    (scratch, tables)
+}
+
+/// What comes out of a relation, and what is known of its rows.
+fn followed(tables: &Tables, sql: &str) -> String {
+    let logical = tables.logical(sql).unwrap();
+    match tables.surrounded(|around| track(&logical, around)) {
+        Ok(tracked) => {
+            let plan = tracked.plan.display_indent().to_string();
+            let Some(private) = tracked.private else { return format!("{plan}\npublic") };
+            let unit = if private.element { "element" } else { "user" };
+            let count = |rows: Option<u64>| rows.map_or_else(|| "?".to_owned(), |rows| rows.to_string());
+            format!(
+                "{plan}\n{unit} of {}; copies {}, rows of a user {}, of an element {}",
+                private.dataset,
+                count(private.copies),
+                count(private.rows_of_user),
+                count(private.rows_of_element)
+            )
+        }
+        Err(Lost::Mixed) => "mixed".to_owned(),
+        Err(Lost::Never(error)) => error.sentence,
+    }
+}
+
+/// Whether a question comes out as written here, line by line.
+fn check(name: &str, sql: &str, expected: &[&str]) {
+    let (_scratch, tables) = tables(name);
+    let found = followed(&tables, sql);
+    assert_eq!(found.lines().collect::<Vec<_>>(), expected, "{sql}");
+}
+
+#[test]
+fn a_scan_says_whose_each_row_is() {
+    check(
+        "track_scan",
+        "SELECT shop FROM visits",
+        &[
+            "Projection: visits.shop, __whit_user, __whit_element",
+            "  Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "    Filter: visits.id IS NOT NULL",
+            "      TableScan: visits",
+            "element of visits; copies 1, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn a_filter_keeps_the_unit() {
+    check(
+        "track_filter",
+        "SELECT shop FROM visits WHERE seconds > 10",
+        &[
+            "Projection: visits.shop, __whit_user, __whit_element",
+            "  Filter: visits.seconds > Int64(10)",
+            "    Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "      Filter: visits.id IS NOT NULL",
+            "        TableScan: visits",
+            "element of visits; copies 1, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn a_join_with_a_public_table_keeps_the_unit() {
+    check(
+        "track_public",
+        "SELECT size FROM visits JOIN shops ON visits.shop = shops.shop",
+        &[
+            "Projection: shops.size, __whit_user, __whit_element",
+            "  Inner Join: visits.shop = shops.shop",
+            "    Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "      Filter: visits.id IS NOT NULL",
+            "        TableScan: visits",
+            "    TableScan: shops",
+            "element of visits; copies 1, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn a_join_along_the_user_leaves_whole_users() {
+    check(
+        "track_along",
+        "SELECT age FROM visits JOIN people ON visits.id = people.id",
+        &[
+            "Projection: people.age, __whit_user",
+            "  Inner Join: visits.id = people.id",
+            "    Projection: visits.id, visits.day, visits.shop, visits.seconds, __whit_user",
+            "      Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "        Filter: visits.id IS NOT NULL",
+            "          TableScan: visits",
+            "    Projection: people.id, people.age",
+            "      Projection: people.id, people.age, people.id AS __whit_user",
+            "        Filter: people.id IS NOT NULL",
+            "          TableScan: people",
+            "user of visits; copies ?, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn an_aggregate_within_a_user_leaves_one_row_of_each() {
+    check(
+        "track_group",
+        "SELECT id, COUNT(*) AS n FROM visits GROUP BY id",
+        &[
+            "Projection: visits.id, count(Int64(1)) AS count(*) AS n, __whit_user",
+            "  Aggregate: groupBy=[[visits.id, __whit_user]], aggr=[[count(Int64(1)) AS count(Int64(1))]]",
+            "    Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "      Filter: visits.id IS NOT NULL",
+            "        TableScan: visits",
+            "user of visits; copies ?, rows of a user 1, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn a_window_within_a_user_leaves_whole_users() {
+    check(
+        "track_window",
+        "SELECT COUNT(*) OVER (PARTITION BY id) AS n FROM visits",
+        &[
+            "Projection: count(Int64(1)) PARTITION BY [visits.id] ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING AS count(*) PARTITION BY [visits.id] ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING AS n, __whit_user",
+            "  Projection: visits.id, visits.day, visits.shop, visits.seconds, __whit_user, count(Int64(1)) PARTITION BY [visits.id] ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+            "    WindowAggr: windowExpr=[[count(Int64(1)) PARTITION BY [visits.id, __whit_user] ORDER BY [visits.id ASC NULLS FIRST, visits.day ASC NULLS FIRST, visits.shop ASC NULLS FIRST, visits.seconds ASC NULLS FIRST, __whit_user ASC NULLS FIRST, __whit_element ASC NULLS FIRST] ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING AS count(Int64(1)) PARTITION BY [visits.id] ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING]]",
+            "      Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "        Filter: visits.id IS NOT NULL",
+            "          TableScan: visits",
+            "user of visits; copies ?, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn a_union_adds_up_what_a_unit_has() {
+    check(
+        "track_union",
+        "SELECT shop FROM visits UNION ALL SELECT shop FROM visits",
+        &[
+            "Union",
+            "  Projection: visits.shop, __whit_user AS __whit_user, __whit_element AS __whit_element",
+            "    Projection: visits.shop, __whit_user, __whit_element",
+            "      Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "        Filter: visits.id IS NOT NULL",
+            "          TableScan: visits",
+            "  Projection: visits.shop, __whit_user AS __whit_user, __whit_element AS __whit_element",
+            "    Projection: visits.shop, __whit_user, __whit_element",
+            "      Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "        Filter: visits.id IS NOT NULL",
+            "          TableScan: visits",
+            "element of visits; copies 2, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn what_mixes_units_is_told() {
+    let (_scratch, tables) = tables("track_mixed");
+    for (sql, told) in [
+        ("SELECT shop, COUNT(*) FROM visits GROUP BY shop", "mixed"),
+        ("SELECT a.shop FROM visits a JOIN visits b ON a.shop = b.shop", "not joined along the user"),
+        ("SELECT COUNT(*) OVER (PARTITION BY shop) FROM visits", "reaches over the rows of several users"),
+        ("SELECT shop FROM visits LIMIT 1", "which rows stay would depend on other units"),
+        ("SELECT shop FROM visits UNION ALL SELECT shop FROM shops", "UNION ALL of tables that do not all belong"),
+        ("SELECT size FROM shops", "public"),
+    ] {
+        let found = followed(&tables, sql);
+        assert!(found.contains(told), "{sql}: {found}");
+    }
+}
+
+/// The second opinion is one: plans that tracking would never make are told apart from those that it does.
+#[test]
+fn a_plan_that_mixes_users_is_not_taken_for_one_that_does_not() {
+    let (_scratch, tables) = tables("track_again");
+    let owners = again::owners(tables.warehouse().declaration());
+    let of = |sql: &str| Whose::of(&tables.logical(sql).unwrap(), &owners);
+    let users = |sql: &str| of(sql).unwrap().users.into_iter().collect::<Vec<_>>();
+    assert_eq!(users("SELECT shop, id AS who FROM visits"), [1]);
+    assert_eq!(
+        users("SELECT id + 1 AS id, CAST(id AS SMALLINT) AS narrow, CAST(id AS TEXT) FROM visits"),
+        Vec::<usize>::new()
+    );
+    assert_eq!(users("SELECT p.id, v.id FROM visits v LEFT JOIN people p ON v.id = p.id"), [1]);
+    assert_eq!(users("SELECT size FROM shops"), Vec::<usize>::new());
+    for (sql, why) in [
+        ("SELECT shop, COUNT(*) FROM visits GROUP BY shop", "an aggregate"),
+        ("SELECT a.id FROM visits a JOIN visits b ON a.shop = b.shop", "a join lets"),
+        ("SELECT s.size FROM shops s LEFT JOIN visits v ON v.shop = s.shop", "belong to nobody"),
+        ("SELECT COUNT(*) OVER (PARTITION BY shop) FROM visits", "a window"),
+        ("SELECT shop FROM visits LIMIT 1", "not known to keep"),
+    ] {
+        assert!(of(sql).is_err_and(|told| told.contains(why)), "{sql}");
+    }
+}
