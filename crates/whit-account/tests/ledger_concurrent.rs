@@ -7,9 +7,12 @@ mod ledger;
 use ledger::{budgets, charge, folder, question, reserve};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use whit_account::ledger::{Books, Opening, Which};
-use whit_core::Ledger;
+use whit_account::desk::{Coins, Desk, Instead, Request, Served, Start};
+use whit_account::ledger::{Books, Denied, Opening, Register, Terms, Which};
+use whit_core::mechanism::laplace::Laplace;
+use whit_core::{Bound, Change, Ledger, Rung, Support};
 
 const ROLE: &str = "WHIT_TEST_LEDGER_CLIENT";
 /// A power of two, so that sums are exact and it is known to the last one how many fit.
@@ -128,4 +131,83 @@ fn verifying_while_others_write_raises_no_alarm() {
         }
     });
     assert_eq!(books.verify().unwrap().events, 100);
+}
+
+/// Asks for a count at the desk, of rows that take a while to read, and counts how often they are read.
+fn count(books: &mut Books, meaning: &str, reads: &AtomicU32) -> Served<i64> {
+    let one_row = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::NonNegative };
+    let count = Laplace::for_epsilon(one_row, Change::Replace, "0.0625".parse().unwrap()).unwrap();
+    let rungs = [Rung { unit: ledger::user(), holds: 1, disjoint: false }];
+    let (question, budgets) = (question(meaning), budgets(1.0));
+    let (coins, start, instead) = (Coins::Secret(&mut whit_noise::Os), Start::Anew, Instead::Nothing);
+    let request = Request { question: &question, rungs: &rungs, coins, start, instead };
+    let read = |_: &_| {
+        reads.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(30));
+        Ok(1_234)
+    };
+    let decode = |bytes: &[u8]| bytes.try_into().map(i64::from_le_bytes).map_err(|_| "no count".to_owned());
+    Desk::new(books, &budgets).once(request, &count, read, decode).unwrap()
+}
+
+/// Of thirty-two who ask the very same at once, one pays and reads, and all are told the same.
+#[test]
+fn the_same_question_asked_by_many_at_once_is_charged_once() {
+    let path = folder("asked-at-once").join("whit.ledger");
+    let (barrier, reads) = (std::sync::Barrier::new(32), AtomicU32::new(0));
+    let served: Vec<Served<i64>> = std::thread::scope(|scope| {
+        let ask = || {
+            let mut books = Books::open_as(&path, &opening(&path)).unwrap();
+            barrier.wait();
+            count(&mut books, "count", &reads)
+        };
+        let all: Vec<_> = (0..32).map(|_| scope.spawn(ask)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!((served.iter().filter(|served| !served.stored).count(), reads.into_inner()), (1, 1));
+    assert!(served.iter().all(|each| (each.value, each.entry) == (served[0].value, 1)), "{served:?}");
+    let books = Books::open_as(&path, &opening(&path)).unwrap();
+    assert_eq!(books.verify().unwrap().entries, 1);
+    let left = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|file| file.unwrap().file_name());
+    assert!(!left.into_iter().any(|name| name.to_string_lossy().contains("turn")), "a turn that nobody has any more");
+}
+
+/// A turn can be missing: a folder that takes no file, a system without locks. The ledger itself looks again then, where it reserves.
+#[test]
+fn what_was_answered_meanwhile_is_not_reserved_again() {
+    let path = folder("answered-meanwhile").join("whit.ledger");
+    let (mut first, mut second) = (Books::open(&path).unwrap(), Books::open(&path).unwrap());
+    assert_eq!(second.stored(&question("q")).unwrap(), None);
+    let mut booking = first.booking(question("q"), &[]);
+    assert!(booking.reserve(&charge(EACH)).is_err(), "no budget watches over it");
+    let budgets = budgets(1.0);
+    let mut booking = first.booking(question("q"), &budgets);
+    let reservation = booking.reserve(&charge(EACH)).unwrap();
+    booking.commit(reservation, b"7").unwrap();
+    let terms = Terms { budgets: &budgets, gives_up: false, again: false };
+    assert_eq!(second.reserve_for(&question("q"), &charge(EACH), terms), Err(Denied::Answered { entry: 1 }));
+    assert_eq!(second.verify().unwrap().entries, 1);
+}
+
+/// Who asks while another process is at it waits; where that one dies, its reservation stays spent and the next is charged for its own.
+#[test]
+fn a_turn_ends_with_whoever_has_it() {
+    let path = folder("turns").join("whit.ledger");
+    let books = Books::open(&path).unwrap();
+    let turn = books.turn(&question("q"));
+    let other = books.turn(&question("another")); // nobody waits for another question
+    let waited = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut books = Books::open(&path).unwrap();
+            let _ = reserve(&mut books, "q", EACH).unwrap(); // left open, as by a process that died
+            let served = count(&mut books, "q", &AtomicU32::new(0));
+            waited.store(true, Ordering::SeqCst);
+            assert_eq!((served.entry, served.stored), (2, false));
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!waited.load(Ordering::SeqCst), "it did not wait for its turn");
+        drop((turn, other));
+    });
+    assert!(waited.into_inner());
 }

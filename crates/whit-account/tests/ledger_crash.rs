@@ -95,7 +95,7 @@ fn child() {
             stops(at);
         };
         let mut booking = books.booking(question(&meaning), &budget);
-        release(&Traced { stops: &stops }, &value, &rungs, &mut booking, &mut whit_noise::Os).unwrap();
+        release(&Traced { stops: &stops }, |_| Ok(value), &rungs, &mut booking, &mut whit_noise::Os).unwrap();
         say(&format!("committed {value}"));
     }
 }

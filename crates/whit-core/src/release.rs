@@ -1,13 +1,15 @@
 //! Seal, reserve, open: the order of things, as types.
 //!
-//! A mechanism returns a [`Sealed`] value, which nobody can read. [`release`] reserves its charge in a [`Ledger`],
-//! lets the mechanism draw its noise, commits the value, and only then opens the seal.
+//! A mechanism returns a [`Sealed`] value, which nobody can read. [`release`] reserves its charge in a [`Ledger`], and only then has
+//! the private value read; it lets the mechanism draw its noise, commits the value, and opens the seal.
 
 pub use crate::persist::Persist;
 
 use crate::cost::Cost;
 use crate::mechanism::{Accuracy, Mechanism, SanitiseError};
 use crate::unit::Rung;
+use std::borrow::Borrow;
+use std::fmt;
 use whit_noise::{Entropy, Replay, Secret};
 
 /// A sanitised value that nobody may read before it is paid for.
@@ -135,6 +137,62 @@ pub trait Ledger {
     }
 }
 
+/// Whose move it is when a private value could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadKind {
+    /// It is not there as it was asked for: ask differently, or declare it otherwise.
+    Asked,
+    /// The data is not what it was when the question was put: ask again.
+    Changed,
+    /// Something outside went wrong: a file, the disk, the engine.
+    Failed,
+}
+
+/// Why a private value could not be read. It speaks of files, plans and parameters, never of what is in a row.
+///
+/// ```
+/// use whit_core::release::ReadError;
+/// let error = ReadError::changed("`visits.csv` changed while it was read", "ask again");
+/// assert_eq!(error.to_string(), "`visits.csv` changed while it was read: ask again");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadError {
+    /// Whose move it is.
+    pub kind: ReadKind,
+    /// What is wrong.
+    pub sentence: String,
+    /// The next step, where somebody knows one.
+    pub hint: Option<String>,
+}
+
+impl ReadError {
+    /// What is not there as it was asked for.
+    pub fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind: ReadKind::Asked, sentence: sentence.into(), hint: Some(hint.into()) }
+    }
+
+    /// Data that is not what it was.
+    pub fn changed(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind: ReadKind::Changed, sentence: sentence.into(), hint: Some(hint.into()) }
+    }
+
+    /// Something outside that went wrong.
+    pub fn failed(sentence: impl Into<String>) -> Self {
+        Self { kind: ReadKind::Failed, sentence: sentence.into(), hint: None }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.hint {
+            Some(hint) => write!(f, "{}: {hint}", self.sentence),
+            None => f.write_str(&self.sentence),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
 /// Why nothing was released.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ReleaseError {
@@ -144,6 +202,9 @@ pub enum ReleaseError {
     /// No rung was named, so nobody would have paid. Nothing was charged.
     #[error("a release names no rung, so it would protect nobody; pass the ladder's rungs, the protected one first")]
     NoRung,
+    /// The private value could not be read after its charge was reserved; even that tells something, so the reservation stays spent.
+    #[error("{0} (its charge was reserved before and stays spent)")]
+    Read(#[from] ReadError),
     /// The mechanism failed after its charge was reserved; the reservation stays spent until the owner voids it.
     #[error("{0} (its charge was reserved before and stays spent)")]
     Sanitise(#[from] SanitiseError),
@@ -160,7 +221,7 @@ impl ReleaseError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Ledger(failure) | Self::Commit(failure) => failure.hint.as_deref(),
-            Self::Refused(_) | Self::NoRung | Self::Sanitise(_) => None,
+            Self::Refused(_) | Self::NoRung | Self::Read(_) | Self::Sanitise(_) => None,
         }
     }
 }
@@ -175,15 +236,21 @@ pub struct Release<T> {
     pub value: T,
     /// What it cost, rung by rung.
     pub charge: Charge,
+    /// The number of its reservation: its entry in the ledger.
+    pub entry: u64,
     /// How far the value may be from the truth, in lattice steps or scores.
     pub accuracy: Accuracy,
     /// Whether the noise can be drawn again from a seed. If so, there is no privacy: whoever knows the seed knows the truth.
     pub reproducible: bool,
 }
 
-/// Reserves, sanitises, commits, opens: in that order, here and nowhere else.
+/// Reserves, reads, sanitises, commits, opens: in that order, here and nowhere else.
 ///
-/// When the mechanism fails, the reservation stays spent: noise may have been drawn. When the commit fails, the value is
+/// `read` is the way to the private value. It is called once, after the reservation, which it is shown, is durable; so a question that is
+/// refused has read nothing. It gives the value, or a reference to it, or, where noise is drawn between one reading and the next, a reader that
+/// it opens for this reservation.
+///
+/// When it fails, or the mechanism does, the reservation stays spent: noise may have been drawn, and to fail tells something too. When the commit fails, the value is
 /// dropped unread, since asking again would draw another: the average of many tells more than one.
 ///
 /// ```
@@ -204,7 +271,7 @@ pub struct Release<T> {
 /// let one_row = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::NonNegative };
 /// let count = Laplace::for_epsilon(one_row, Change::AddRemove, "0.1".parse()?)?;
 /// let rungs = [Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false }];
-/// let released = release(&count, &1_234, &rungs, &mut Endless::default(), &mut whit_noise::Os)?;
+/// let released = release(&count, |_| Ok(1_234), &rungs, &mut Endless::default(), &mut whit_noise::Os)?;
 /// assert_eq!(released.accuracy.to_string(), "± 30 at 95 %");
 /// assert!(!released.reproducible);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -215,12 +282,12 @@ pub struct Release<T> {
 /// ```compile_fail,E0277
 /// # use whit_core::{Bound, Ledger, Rung, mechanism::laplace::Laplace};
 /// fn seeded(count: &Laplace, rungs: &[Rung], ledger: &mut dyn Ledger) {
-///     let _ = whit_core::release(count, &1_234, rungs, ledger, &mut whit_noise::Replay::new(7));
+///     let _ = whit_core::release(count, |_| Ok(1_234), rungs, ledger, &mut whit_noise::Replay::new(7));
 /// }
 /// ```
-pub fn release<M: Mechanism>(
+pub fn release<M: Mechanism, E: Borrow<M::Exact>>(
     mechanism: &M,
-    exact: &M::Exact,
+    read: impl FnOnce(&Reservation) -> Result<E, ReadError>,
     rungs: &[Rung],
     ledger: &mut dyn Ledger,
     entropy: &mut dyn Secret,
@@ -228,16 +295,16 @@ pub fn release<M: Mechanism>(
 where
     M::Noisy: Persist,
 {
-    reserve_sanitise_commit_open(mechanism, exact, rungs, ledger, entropy, false)
+    in_order(mechanism, read, rungs, ledger, entropy, false)
 }
 
 /// The same with noise that comes again with its seed, so that a test or a demonstration prints the same twice.
 ///
 /// It charges the ledger as [`release`] does, and protects nobody: whoever knows the seed can subtract the noise.
 /// The release says so.
-pub fn release_reproducibly_without_privacy<M: Mechanism>(
+pub fn release_reproducibly_without_privacy<M: Mechanism, E: Borrow<M::Exact>>(
     mechanism: &M,
-    exact: &M::Exact,
+    read: impl FnOnce(&Reservation) -> Result<E, ReadError>,
     rungs: &[Rung],
     ledger: &mut dyn Ledger,
     entropy: &mut Replay,
@@ -245,12 +312,12 @@ pub fn release_reproducibly_without_privacy<M: Mechanism>(
 where
     M::Noisy: Persist,
 {
-    reserve_sanitise_commit_open(mechanism, exact, rungs, ledger, entropy, true)
+    in_order(mechanism, read, rungs, ledger, entropy, true)
 }
 
-fn reserve_sanitise_commit_open<M: Mechanism>(
+fn in_order<M: Mechanism, E: Borrow<M::Exact>>(
     mechanism: &M,
-    exact: &M::Exact,
+    read: impl FnOnce(&Reservation) -> Result<E, ReadError>,
     rungs: &[Rung],
     ledger: &mut dyn Ledger,
     entropy: &mut dyn Entropy,
@@ -262,15 +329,22 @@ where
     if rungs.is_empty() {
         return Err(ReleaseError::NoRung);
     }
-    let charge: Charge = rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
+    let charge = charge_of(mechanism, rungs);
     let reservation = match ledger.reserve(&charge) {
         Ok(reservation) => reservation, // a crash from here on leaves it spent
         Err(refusal) => return Err(ledger.failure().map_or(ReleaseError::Refused(refusal), ReleaseError::Ledger)),
     };
+    let entry = reservation.number();
+    let exact = read(&reservation)?;
     let mut note = |progress: &Progress| ledger.progress(&reservation, progress);
-    let Sealed(value) = mechanism.sanitise_in_steps(exact, entropy, &mut note)?;
+    let Sealed(value) = mechanism.sanitise_in_steps(exact.borrow(), entropy, &mut note)?;
     ledger.commit(reservation, &value.to_bytes()).map_err(ReleaseError::Commit)?;
-    Ok(Release { value, charge, accuracy: mechanism.accuracy(CONFIDENCE), reproducible })
+    Ok(Release { value, charge, entry, accuracy: mechanism.accuracy(CONFIDENCE), reproducible })
+}
+
+/// What one run of a mechanism costs, rung by rung: what a release of it is charged.
+pub fn charge_of(mechanism: &(impl Mechanism + ?Sized), rungs: &[Rung]) -> Charge {
+    rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect()
 }
 
 #[cfg(test)]
@@ -351,16 +425,32 @@ mod tests {
     fn run(fails: bool, mood: Mood, rungs: &[Rung]) -> (Result<Release<i64>, ReleaseError>, Vec<String>) {
         let events = RefCell::new(Vec::new());
         let (mechanism, mut ledger) = (Watched { events: &events, fails }, Recorder { events: &events, mood });
-        let result = release(&mechanism, &41, rungs, &mut ledger, &mut whit_noise::Os);
+        let read = |reservation: &Reservation| {
+            events.borrow_mut().push(format!("read for {}", reservation.number()));
+            Ok(41)
+        };
+        let result = release(&mechanism, read, rungs, &mut ledger, &mut whit_noise::Os);
         (result, events.into_inner())
     }
 
     #[test]
-    fn reserve_comes_before_noise_and_commit_after_it() {
+    fn a_value_that_cannot_be_read_leaves_its_reservation_spent() {
+        let events = RefCell::new(Vec::new());
+        let mechanism = Watched { events: &events, fails: false };
+        let mut ledger = Recorder { events: &events, mood: Mood::Willing };
+        let read = |_: &Reservation| Err::<i64, _>(ReadError::failed("the disk is gone"));
+        let error = release(&mechanism, read, &rungs(), &mut ledger, &mut whit_noise::Os).unwrap_err();
+        assert_eq!(error.to_string(), "the disk is gone (its charge was reserved before and stays spent)");
+        assert_eq!(*events.borrow(), ["reserve 2"], "no noise, no commit, and no way to take the reservation back");
+    }
+
+    #[test]
+    fn rows_are_read_after_the_reservation_noise_comes_after_that_and_commit_last() {
         let (result, events) = run(false, Mood::Willing, &rungs());
         let released = result.unwrap();
         assert_eq!((released.value, released.charge.len(), released.reproducible), (42, 2, false));
-        assert_eq!(events, ["reserve 2", "draw true", "commit 5 42"]);
+        assert_eq!(released.entry, 5);
+        assert_eq!(events, ["reserve 2", "read for 5", "draw true", "commit 5 42"]);
     }
 
     /// Work in three steps, of which each is noted.
@@ -375,7 +465,7 @@ mod tests {
         }
 
         fn sanitise(&self, _: &i64, _: &mut dyn Entropy) -> Result<Sealed<i64>, SanitiseError> {
-            Err(SanitiseError::Engine("a release goes step by step".into()))
+            Err(SanitiseError::Unfit("a release goes step by step"))
         }
 
         fn sanitise_in_steps(
@@ -386,7 +476,7 @@ mod tests {
         ) -> Result<Sealed<i64>, SanitiseError> {
             for step in 1..=3 {
                 let progress = Progress { step, checkpoint: format!("after {step}") };
-                note(&progress).map_err(|failure| SanitiseError::Engine(failure.sentence))?;
+                note(&progress)?;
             }
             Ok(Sealed::new(*exact))
         }
@@ -416,10 +506,10 @@ mod tests {
             }
         }
         let mut ledger = Notes(Vec::new(), 9);
-        assert_eq!(release(&Long, &42, &rungs(), &mut ledger, &mut whit_noise::Os).unwrap().value, 42);
+        assert_eq!(release(&Long, |_| Ok(42), &rungs(), &mut ledger, &mut whit_noise::Os).unwrap().value, 42);
         assert_eq!(ledger.0, ["9 1 after 1", "9 2 after 2", "9 3 after 3", "commit"]);
         let mut full = Notes(Vec::new(), 2);
-        let error = release(&Long, &42, &rungs(), &mut full, &mut whit_noise::Os).unwrap_err();
+        let error = release(&Long, |_| Ok(42), &rungs(), &mut full, &mut whit_noise::Os).unwrap_err();
         assert!(error.to_string().starts_with("the disk is full"), "{error}");
         assert_eq!(full.0.len(), 2, "nothing is committed");
     }
@@ -438,7 +528,11 @@ mod tests {
     fn a_mechanism_that_fails_leaves_its_reservation_spent() {
         let (result, events) = run(true, Mood::Willing, &rungs());
         assert!(matches!(result, Err(ReleaseError::Sanitise(SanitiseError::Overflow))));
-        assert_eq!(events, ["reserve 2", "draw true"], "no commit, and no way to take the reservation back");
+        assert_eq!(
+            events,
+            ["reserve 2", "read for 5", "draw true"],
+            "no commit, and no way to take the reservation back"
+        );
     }
 
     #[test]
@@ -447,7 +541,7 @@ mod tests {
         let error = result.unwrap_err();
         assert_eq!(error, ReleaseError::Commit(full_disk()));
         assert!(error.to_string().contains("was not opened") && error.hint() == Some("make room"), "{error}");
-        assert_eq!(events, ["reserve 2", "draw true", "commit 5 42"]);
+        assert_eq!(events, ["reserve 2", "read for 5", "draw true", "commit 5 42"]);
     }
 
     #[test]
@@ -470,7 +564,7 @@ mod tests {
         let mechanism = Watched { events: &events, fails: false };
         let mut ledger = Recorder { events: &events, mood: Mood::Willing };
         let mut seed = Replay::new(1);
-        let released = release_reproducibly_without_privacy(&mechanism, &1, &rungs(), &mut ledger, &mut seed);
+        let released = release_reproducibly_without_privacy(&mechanism, |_| Ok(1), &rungs(), &mut ledger, &mut seed);
         assert!(released.unwrap().reproducible);
         assert_eq!(events.borrow().len(), 3, "it is charged like any other");
     }

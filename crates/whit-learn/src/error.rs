@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 use thiserror::Error;
-use whit_core::release::LedgerFailure;
+use whit_core::mechanism::SanitiseError;
+use whit_core::release::{LedgerFailure, ReadError, ReadKind};
 
 /// Why nothing was learned, or no more.
 #[derive(Debug, Error)]
@@ -73,6 +74,41 @@ pub enum LearnError {
     /// An optimiser that cannot be had.
     #[error(transparent)]
     Optimise(#[from] crate::optimise::Error),
+}
+
+/// What could not be read for a release, as that says it.
+impl From<LearnError> for ReadError {
+    fn from(error: LearnError) -> Self {
+        let kind = match &error {
+            LearnError::Plan(_)
+            | LearnError::Data(_)
+            | LearnError::Cap { .. }
+            | LearnError::Untapped(_)
+            | LearnError::Shared(_)
+            | LearnError::Layer(_)
+            | LearnError::Pool(_)
+            | LearnError::Window(_)
+            | LearnError::Optimise(_) => ReadKind::Asked,
+            LearnError::Store(_)
+            | LearnError::NotANumber(_)
+            | LearnError::File { .. }
+            | LearnError::Damaged { .. }
+            | LearnError::OtherRun(_)
+            | LearnError::Busy(_)
+            | LearnError::Ledger(_)
+            | LearnError::Sanitise(_) => ReadKind::Failed,
+        };
+        Self { kind, sentence: error.to_string(), hint: Some(error.hint()) }
+    }
+}
+
+impl From<LearnError> for SanitiseError {
+    fn from(error: LearnError) -> Self {
+        match error {
+            LearnError::Ledger(failure) => Self::Note(failure),
+            other => Self::Read(other.into()),
+        }
+    }
 }
 
 impl LearnError {

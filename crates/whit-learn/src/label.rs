@@ -398,9 +398,9 @@ impl<L: Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError>> Mechanism for TwoStage
         }
         let (first, second) = exact.split_at(self.first.rows());
         let mut told = NoisyLabels { labels: self.first.answers(first, entropy)?, classes };
-        let priors = (self.learn)(&told).map_err(|error| SanitiseError::Engine(error.to_string()))?;
+        let priors = (self.learn)(&told)?;
         let next = PriorResponse::new(classes, self.epsilon, &priors);
-        let next = next.map_err(|error| SanitiseError::Engine(error.to_string()))?;
+        let next = next.map_err(LearnError::from)?;
         told.labels.extend(next.answers(second, entropy)?);
         Ok(Sealed::new(told))
     }

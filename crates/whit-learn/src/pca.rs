@@ -67,7 +67,7 @@ impl Error {
 /// ```
 /// use whit_learn::{pca::Principal, scatter::Scatter};
 /// let scatter = Scatter::new(2, 1.0, "0.001".parse()?)?;
-/// let released = [1_000_000_000_000, 0, 0]; // in practice from `whit_core::release(&scatter, &sum, …)`
+/// let released = [1_000_000_000_000, 0, 0]; // in practice from `whit_core::release(&scatter, |_| Ok(sum), …)`
 /// let principal = Principal::of(&scatter, &released, 1)?;
 /// assert_eq!(principal.direction(0), [1.0, 0.0]);
 /// assert!(principal.gap.is_clear());

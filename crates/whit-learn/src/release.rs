@@ -13,13 +13,15 @@ use crate::projection::{Projecting, Projection};
 use crate::train::Learner;
 use burn::module::Module;
 use serde::{Deserialize, Serialize};
-use std::cell::{Cell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Served, Start};
+use whit_account::ledger::Question;
 use whit_account::{Name, Unsupported};
 use whit_core::mechanism::{Mechanism, SanitiseError};
-use whit_core::release::{CommitError, LedgerFailure, Note, Persist, ReleaseError, Reservation};
-use whit_core::{Accuracy, Charge, Cost, Draw, Ledger, Progress, Refusal, Rung, Sampling, Sealed};
+use whit_core::release::{Note, Persist, ReadError, ReleaseError, Reservation, release_reproducibly_without_privacy};
+use whit_core::{Accuracy, Cost, Draw, Ledger, Progress, Rung, Sampling, Sealed};
 use whit_noise::{Entropy, Os, Replay};
 
 /// The version of cards and of what stands beside them in a model's file. Cards of version 1 had a hash of the data, which is not read any more.
@@ -504,7 +506,7 @@ pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> 
 /// before the charge is reserved. Noise that comes from a seed costs everything, and without noise nothing is released.
 ///
 /// # Why
-/// Rows are read by the mechanism, which runs after the reservation only. A run that is not interrupted is [`Learner`]'s claim. One that is goes on from the checkpoint that the ledger
+/// Rows are read by [`Run::read`], which is shown the reservation, and by the steps of what that began. A run that is not interrupted is [`Learner`]'s claim. One that is goes on from the checkpoint that the ledger
 /// noted last, with the noise of its own that every step has. The ledger notes a checkpoint only after the one that it noted before, so of two processes that go on from one
 /// checkpoint the first to note wins and the other ends, with nothing of it seen; an older checkpoint, or a copy of one that was gone on from, is not the last and
 /// is refused. What was written and not noted yet is gone on with and not drawn anew. So all that can be seen is one way of so many steps, each a step
@@ -516,9 +518,14 @@ pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> 
 pub struct Run<'a, M: Model> {
     task: Task<'a, M>,
     keeping: Keeping<'a>,
-    learner: RefCell<Option<Learner<M>>>,
-    entry: Cell<Option<u64>>,
+    begun: OnceCell<Begun<M>>,
     watch: RefCell<&'a mut Watch<'a, M>>,
+}
+
+/// A learner that has read its rows, and the entry under which it learns: what a run makes after its reservation. Steps read rows again and again, with noise in between.
+pub struct Begun<M: Model> {
+    learner: RefCell<Learner<M>>,
+    entry: u64,
 }
 
 /// Reads the rows, and makes a learner that stands at its start.
@@ -559,18 +566,53 @@ impl<'a, M: Model> Run<'a, M> {
         if !task.card.is_of(&task.plan) {
             return Err(PlanError::OtherCard);
         }
-        Ok(Self { task, keeping, learner: RefCell::new(None), entry: Cell::new(None), watch: RefCell::new(watch) })
+        Ok(Self { task, keeping, begun: OnceCell::new(), watch: RefCell::new(watch) })
     }
 
     /// The learner, where the run left it; nothing where it did not get so far as to read rows.
     pub fn into_learner(self) -> Option<Learner<M>> {
-        self.learner.into_inner()
+        self.begun.into_inner().map(|begun| begun.learner.into_inner())
     }
 
-    /// Writes where the learner stands, has it noted, and tells its hash.
-    fn checkpoint(&self, learner: &Learner<M>, after: Option<&str>, note: &mut Note<'_>) -> Result<String, LearnError> {
+    /// Reads the rows, for what was reserved: what a [`release`](whit_core::release()) of this run calls.
+    pub fn read(&self, reservation: &Reservation) -> Result<&Begun<M>, ReadError> {
+        let mut learner = (self.task.make)()?;
+        // What was reserved and what the card says is this plan's, of noise and coins and all.
+        if *learner.plan() != self.task.plan {
+            return Err(LearnError::from(PlanError::OtherPlan).into());
+        }
+        if let Some(Standing { checkpoint, .. }) = &self.keeping.from {
+            let theta = checkpoint.theta.iter().map(|&value| value as f32).collect::<Vec<f32>>();
+            let average = checkpoint.average.clone().map(|average| average.validated(theta.len())).transpose();
+            let average = average.map_err(LearnError::from)?;
+            learner.resume(theta, checkpoint.optimiser.clone(), average, checkpoint.taken)?;
+        }
+        let entry = reservation.number();
+        Ok(self.begun.get_or_init(|| Begun { learner: RefCell::new(learner), entry }))
+    }
+
+    /// The units that pay, the protected one first.
+    fn rungs(&self) -> &[Rung] {
+        self.task.plan.ladder().rungs()
+    }
+
+    /// What noise is drawn from beside the learner's own; a seed where it has one.
+    fn seeded(&self) -> Option<Replay> {
+        match self.task.plan.source() {
+            Noise::Secret { .. } => None,
+            Noise::Replay { seed } => Some(Replay::new(seed)),
+            Noise::Off => Some(Replay::new(0)),
+        }
+    }
+
+    /// Writes where the learner stands under an entry, has it noted, and tells its hash.
+    fn checkpoint(
+        &self,
+        (learner, entry): (&Learner<M>, u64),
+        after: Option<&str>,
+        note: &mut Note<'_>,
+    ) -> Result<String, LearnError> {
         let Keeping { run, place, .. } = &self.keeping;
-        let entry = self.entry.get().unwrap_or(0);
         let hash = place.write(&Checkpoint::new(run, entry, after, learner.state()))?;
         self.noted(learner.taken(), hash, note)
     }
@@ -583,30 +625,23 @@ impl<'a, M: Model> Run<'a, M> {
         Ok(progress.checkpoint)
     }
 
-    fn everything(&self, note: &mut Note<'_>) -> Result<Trained, LearnError> {
-        let mut made = (self.task.make)()?;
-        // What was reserved and what the card says is this plan's, of noise and coins and all.
-        if *made.plan() != self.task.plan {
-            return Err(PlanError::OtherPlan.into());
-        }
+    fn everything(&self, begun: &Begun<M>, note: &mut Note<'_>) -> Result<Trained, LearnError> {
+        let (mut learner, entry) = (begun.learner.borrow_mut(), begun.entry);
+        let learner = &mut *learner;
         let mut stands = match &self.keeping.from {
-            None => self.checkpoint(&made, None, note)?,
-            Some(Standing { checkpoint, hash }) => {
-                let theta = checkpoint.theta.iter().map(|&value| value as f32).collect::<Vec<f32>>();
-                let average = checkpoint.average.clone().map(|average| average.validated(theta.len())).transpose()?;
-                made.resume(theta, checkpoint.optimiser.clone(), average, checkpoint.taken)?;
-                if self.keeping.unnoted { self.noted(checkpoint.taken, hash.clone(), note)? } else { hash.clone() }
+            None => self.checkpoint((learner, entry), None, note)?,
+            Some(Standing { checkpoint, hash }) if self.keeping.unnoted => {
+                self.noted(checkpoint.taken, hash.clone(), note)?
             }
+            Some(Standing { hash, .. }) => hash.clone(),
         };
-        let mut learner = self.learner.borrow_mut();
-        let learner = learner.insert(made);
         let steps = learner.plan().steps();
         while learner.taken() < steps {
             let seen = learner.step()?;
             // Before the checkpoint, so that nothing is left unseen of what is not done again.
             (self.watch.borrow_mut())(learner, &seen)?;
             if learner.taken() == steps || learner.taken().is_multiple_of(self.keeping.every.max(1)) {
-                stands = self.checkpoint(learner, Some(&stands), note)?;
+                stands = self.checkpoint((learner, entry), Some(&stands), note)?;
             }
         }
         let shapes = shapes_of(learner.layout());
@@ -616,26 +651,25 @@ impl<'a, M: Model> Run<'a, M> {
 }
 
 impl<M: Model> Mechanism for Run<'_, M> {
-    type Exact = ();
+    type Exact = Begun<M>;
     type Noisy = Trained;
 
     fn cost(&self, rung: &Rung) -> Cost {
         self.task.plan.cost(rung)
     }
 
-    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<Trained>, SanitiseError> {
-        self.sanitise_in_steps(&(), entropy, &mut |_| Ok(()))
+    fn sanitise(&self, begun: &Begun<M>, entropy: &mut dyn Entropy) -> Result<Sealed<Trained>, SanitiseError> {
+        self.sanitise_in_steps(begun, entropy, &mut |_| Ok(()))
     }
 
     /// The learner has its own source of noise, of the kind that its plan's noise was made with.
     fn sanitise_in_steps(
         &self,
-        (): &(),
+        begun: &Begun<M>,
         _: &mut dyn Entropy,
         note: &mut Note<'_>,
     ) -> Result<Sealed<Trained>, SanitiseError> {
-        let told = |error: LearnError| SanitiseError::Engine(format!("{error}; {}", error.hint()));
-        self.everything(note).map(Sealed::new).map_err(told)
+        Ok(Sealed::new(self.everything(begun, note)?))
     }
 
     fn accuracy(&self, confidence: f64) -> Accuracy {
@@ -644,45 +678,32 @@ impl<M: Model> Mechanism for Run<'_, M> {
     }
 }
 
-/// A ledger that notes which entry was reserved.
-struct Noted<'a> {
-    ledger: &'a mut dyn Ledger,
-    entry: &'a Cell<Option<u64>>,
-}
-
-impl Ledger for Noted<'_> {
-    fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
-        let reservation = self.ledger.reserve(charge)?;
-        self.entry.set(Some(reservation.number()));
-        Ok(reservation)
-    }
-
-    fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError> {
-        self.ledger.commit(reservation, value)
-    }
-
-    fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
-        self.ledger.progress(reservation, progress)
-    }
-
-    fn failure(&self) -> Option<LedgerFailure> {
-        self.ledger.failure()
-    }
-}
-
-/// Reserves the whole charge, reads the rows, takes all steps, commits the model, and opens it.
+/// Reserves the whole charge, reads the rows, takes all steps, commits the model, and opens it: for whoever keeps a ledger of their own.
 pub fn train<M: Model>(run: &Run<'_, M>, ledger: &mut dyn Ledger) -> Result<Trained, ReleaseError> {
-    let rungs = run.task.plan.ladder().rungs().to_vec();
-    let mut noted = Noted { ledger, entry: &run.entry };
-    let released = match run.task.plan.source() {
-        Noise::Secret { .. } => whit_core::release(run, &(), &rungs, &mut noted, &mut Os),
-        Noise::Replay { .. } | Noise::Off => {
-            whit_core::release::release_reproducibly_without_privacy(run, &(), &rungs, &mut noted, &mut Replay::new(0))
-        }
-    };
-    let mut trained = released?.value;
-    trained.card.entry = run.entry.get();
+    let read = |reservation: &Reservation| run.read(reservation);
+    let released = match run.seeded() {
+        None => whit_core::release(run, read, run.rungs(), ledger, &mut Os),
+        Some(mut coins) => release_reproducibly_without_privacy(run, read, run.rungs(), ledger, &mut coins),
+    }?;
+    let mut trained = released.value;
+    trained.card.entry = Some(released.entry);
     Ok(trained)
+}
+
+/// The same at the desk: from the ledger where the same was learned before, else learned now, under the entry that `start` says.
+pub fn train_once<M: Model>(
+    run: &Run<'_, M>,
+    question: &Question,
+    start: Start,
+    desk: &mut Desk<'_>,
+) -> Result<Served<Trained>, DeskError> {
+    let (mut seeded, mut secret) = (run.seeded(), Os);
+    let coins = seeded.as_mut().map_or(Coins::Secret(&mut secret), Coins::Seeded);
+    let request = Request { question, rungs: run.rungs(), coins, start, instead: Instead::Nothing };
+    let decode = |bytes: &[u8]| Trained::of_file(bytes).map_err(|error| error.to_string());
+    let mut served = desk.once(request, run, |reservation| run.read(reservation), decode)?;
+    served.value.card.entry = Some(served.entry);
+    Ok(served)
 }
 
 /// One hash of all that a run means: a checkpoint of another is not gone on with. Which data it is about, the ledger knows, and nobody is to read it from a file.

@@ -250,9 +250,7 @@ impl Scatter {
             return Err(SanitiseError::Length { given: exact.dimension, expected: self.dimension });
         }
         if exact.bits != self.bits || exact.radius != self.radius {
-            return Err(SanitiseError::Engine(
-                "the sum was bounded by another radius than the noise is made for".to_owned(),
-            ));
+            return Err(SanitiseError::Unfit("the sum was bounded by another radius than the noise is made for"));
         }
         let (mut noisy, mut at) = (exact.clone().finished(), 0);
         for length in (1..=self.dimension).rev() {

@@ -19,7 +19,9 @@ impl Ledger for Endless {
 /// What a release of these sums would be, from a seed.
 pub(crate) fn sanitised<M: Mechanism<Noisy = Vec<i64>>>(mechanism: &M, sums: &M::Exact, seed: u64) -> Vec<i64> {
     let rungs = [Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false }];
-    release_reproducibly_without_privacy(mechanism, sums, &rungs, &mut Endless, &mut Replay::new(seed)).unwrap().value
+    release_reproducibly_without_privacy(mechanism, |_| Ok(sums), &rungs, &mut Endless, &mut Replay::new(seed))
+        .unwrap()
+        .value
 }
 
 /// Between 0 and 1, neither of them.

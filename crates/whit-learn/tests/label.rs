@@ -103,10 +103,20 @@ fn two_stages_beat_plain_response() {
         // The same coins: both say the same of the first half.
         let mut book = Book::default();
         let rungs = [label.clone()];
-        let told_plainly =
-            release_reproducibly_without_privacy(&plain, &labels[..], &rungs, &mut book, &mut Replay::new(seed));
-        let told =
-            release_reproducibly_without_privacy(&stages, &labels[..], &rungs, &mut book, &mut Replay::new(seed));
+        let told_plainly = release_reproducibly_without_privacy(
+            &plain,
+            |_| Ok(&labels[..]),
+            &rungs,
+            &mut book,
+            &mut Replay::new(seed),
+        );
+        let told = release_reproducibly_without_privacy(
+            &stages,
+            |_| Ok(&labels[..]),
+            &rungs,
+            &mut book,
+            &mut Replay::new(seed),
+        );
         let (told_plainly, told) = (told_plainly.unwrap().value, told.unwrap().value);
         assert_eq!(told_plainly.labels()[..half], told.labels()[..half]);
         for charge in &book.0 {

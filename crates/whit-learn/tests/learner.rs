@@ -585,7 +585,7 @@ fn projected_rows_are_learned_from_as_if_they_had_come_so() {
         ledger = ledger.with_budget(rung.unit.clone(), filter);
     }
     let released =
-        release_reproducibly_without_privacy(&scatter, &sum, &rungs, &mut ledger, &mut Replay::new(5)).unwrap();
+        release_reproducibly_without_privacy(&scatter, |_| Ok(&sum), &rungs, &mut ledger, &mut Replay::new(5)).unwrap();
     let projection = whit_learn::Projection::of(&Principal::of(&scatter, &released.value, 2).unwrap());
     // In blocks of so many rows, since the last bits of a row may differ with their number.
     let block: Vec<f32> = data.features.iter().copied().chain(std::iter::repeat(0.0)).take(4096 * WIDTH).collect();
@@ -614,12 +614,14 @@ fn what_intervals_are_made_of_is_summed_unit_by_unit() {
         let sums = learner.sandwich(&sandwich, &theta).unwrap();
         let rungs = ladder(Kind::User).rungs().to_vec();
         let mut coins = Replay::new(1);
-        let both = release_reproducibly_without_privacy(&sandwich, &sums, &rungs, &mut Endless, &mut coins).unwrap();
+        let both =
+            release_reproducibly_without_privacy(&sandwich, |_| Ok(&sums), &rungs, &mut Endless, &mut coins).unwrap();
         let moments = sandwich.moments(&both.value, 4.0).unwrap();
         assert!(moments.shortened.abs() < 1e-3, "no user is beyond these bounds");
         let tight = Sandwich::new(WIDTH, 9.0, 1e-3, "0.000001".parse().unwrap()).unwrap();
         let sums = learner.sandwich(&tight, &theta).unwrap();
-        let all = release_reproducibly_without_privacy(&tight, &sums, &rungs, &mut Endless, &mut coins).unwrap();
+        let all =
+            release_reproducibly_without_privacy(&tight, |_| Ok(&sums), &rungs, &mut Endless, &mut coins).unwrap();
         assert!((tight.moments(&all.value, 4.0).unwrap().shortened - 1.0).abs() < 1e-3, "and all are beyond this one");
         let (mut curvature, mut outer) = ([0.0; WIDTH * WIDTH], [0.0; WIDTH * WIDTH]);
         for user in 0..4 {
@@ -671,8 +673,9 @@ fn steps_that_cost_nothing_wait_for_labels_that_were_told() {
     let exact = waiting.labels().unwrap();
     let mechanism = waiting.telling(&telling).unwrap();
     let mut coins = Replay::new(5);
-    let told =
-        release_reproducibly_without_privacy(&mechanism, &exact[..], &[rung], &mut Endless, &mut coins).unwrap().value;
+    let told = release_reproducibly_without_privacy(&mechanism, |_| Ok(&exact[..]), &[rung], &mut Endless, &mut coins)
+        .unwrap()
+        .value;
     assert_eq!(told.labels().len(), 60);
     let same = exact.iter().zip(told.labels()).filter(|(a, b)| a == b).count();
     assert!((30..60).contains(&same), "{same} of 60 are told as they are");

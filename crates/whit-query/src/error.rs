@@ -3,6 +3,8 @@
 use datafusion::common::DataFusionError;
 use std::fmt;
 use whit_account::ledger::LedgerError;
+use whit_core::mechanism::SanitiseError;
+use whit_core::release::{ReadError, ReadKind};
 
 /// Whose move it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,23 @@ impl QueryError {
     /// Something outside went wrong.
     pub fn failed(sentence: impl Into<String>) -> Self {
         Self { fault: Fault::Failed, sentence: sentence.into(), hint: None }
+    }
+}
+
+/// What could not be read for a question, as a release says it.
+impl From<QueryError> for ReadError {
+    fn from(error: QueryError) -> Self {
+        let kind = match error.fault {
+            Fault::Asked => ReadKind::Asked,
+            Fault::Refused | Fault::Failed => ReadKind::Failed,
+        };
+        Self { kind, sentence: error.sentence, hint: error.hint }
+    }
+}
+
+impl From<QueryError> for SanitiseError {
+    fn from(error: QueryError) -> Self {
+        Self::Read(error.into())
     }
 }
 

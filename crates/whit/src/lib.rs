@@ -26,11 +26,11 @@
 //! let mut ledger = Memory::new().with_budget(user.clone(), Filter::new(0.25, 0.0, Currency::Sum)?);
 //! let rungs = [Rung { unit: user, holds: 1, disjoint: false }];
 //!
-//! let released = release(&count, &1_234, &rungs, &mut ledger, &mut Os)?;
+//! let released = release(&count, |_| Ok(1_234), &rungs, &mut ledger, &mut Os)?;
 //! println!("{} {}", released.value, released.accuracy); // such as "1229 ± 30 at 95 %"
 //! # assert_eq!(released.accuracy.to_string(), "± 30 at 95 %");
-//! assert!(release(&count, &1_234, &rungs, &mut ledger, &mut Os).is_ok());
-//! assert!(release(&count, &1_234, &rungs, &mut ledger, &mut Os).is_err());
+//! assert!(release(&count, |_| Ok(1_234), &rungs, &mut ledger, &mut Os).is_ok());
+//! assert!(release(&count, |_| Ok(1_234), &rungs, &mut ledger, &mut Os).is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

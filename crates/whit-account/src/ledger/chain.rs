@@ -152,12 +152,18 @@ impl New<'_> {
         let own = self.kind.fields().iter().copied().zip(self.values.iter().map(ValueRef::from));
         common.into_iter().chain(own).flat_map(|(name, value)| *digest(name, value).as_bytes()).collect()
     }
+
+    /// How far a chain goes after it, and the digests of its fields.
+    pub(super) fn after(&self, head: Head) -> (Head, Vec<u8>) {
+        let (events, digests) = (head.events + 1, self.digests());
+        (Head { events, hash: link(&head.hash, events as i64, &digests) }, digests)
+    }
 }
 
 /// Appends an event after `head`, with the rows that it is about. The caller holds the transaction.
 pub(super) fn append(connection: &Connection, head: Head, new: &New<'_>) -> rusqlite::Result<Head> {
-    let (sequence, digests) = (head.events as i64 + 1, new.digests());
-    let hash = link(&head.hash, sequence, &digests);
+    let (Head { events, hash }, digests) = new.after(head);
+    let sequence = events as i64;
     let mut reason = None;
     match new.kind {
         Kind::Reserve => {
@@ -176,7 +182,7 @@ pub(super) fn append(connection: &Connection, head: Head, new: &New<'_>) -> rusq
         params![sequence, new.kind.word(), new.entry, new.time, reason, digests, hash.as_bytes().as_slice()],
     )?;
     connection.execute("UPDATE head SET events = ?1, hash = ?2", params![sequence, hash.as_bytes().as_slice()])?;
-    Ok(Head { events: sequence as u64, hash })
+    Ok(Head { events, hash })
 }
 
 /// The head as the file says it; nothing where it says none that can be meant.
@@ -190,6 +196,7 @@ pub(super) fn read_head(connection: &Connection) -> rusqlite::Result<Option<Head
 }
 
 /// One event as it was found and checked.
+#[derive(Debug, Clone)]
 pub(super) struct Event {
     pub(super) head: Head,
     pub(super) kind: Kind,

@@ -76,23 +76,66 @@ fn unchecked(text: &str, before: blake3::Hash) -> Option<(String, blake3::Hash)>
     (said.strip_suffix("\"}")? == hex(own.as_bytes())).then_some((line, own))
 }
 
+/// Lines with their checks, as they are written.
+struct Lines<'a> {
+    out: &'a mut dyn Write,
+    last: blake3::Hash,
+}
+
+impl<'a> Lines<'a> {
+    /// Says first what it is, and how many events there are.
+    fn begin(out: &'a mut dyn Write, events: u64) -> io::Result<Self> {
+        let mut lines = Self { out, last: genesis() };
+        lines.write(&First { ledger: "whit".to_owned(), version: VERSION, events })?;
+        Ok(lines)
+    }
+
+    fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let line = serde_json::to_string(line)?;
+        self.last = check(self.last, &line);
+        self.out.write_all(checked(&line, self.last).as_bytes())
+    }
+}
+
+/// Writes events as lines of JSON.
+pub(super) fn write_events(events: &[Event], out: &mut dyn Write) -> Result<(), ExportError> {
+    let mut lines = Lines::begin(out, events.len() as u64)?;
+    for event in events {
+        let line = line(event.clone()).map_err(|stop| match stop {
+            Stop::Fault(fault) => LedgerError::Changed(fault),
+            Stop::Sqlite(error) => LedgerError::Charge(error.to_string()),
+        })?;
+        lines.write(&line)?;
+    }
+    Ok(())
+}
+
+/// Entries as a table.
+pub(super) fn write_csv(entries: &[super::Entry], out: &mut dyn Write) -> Result<(), ExportError> {
+    writeln!(out, "entry,time,state,dataset,analyst,question,unit,holds,cost")?;
+    for entry in entries {
+        for (rung, cost) in entry.charge.iter() {
+            let cost = serde_json::to_string(cost).map_err(io::Error::from)?;
+            let texts = [&entry.dataset, &entry.analyst, &entry.question, &rung.unit.to_string()];
+            let [dataset, analyst, question, unit] = texts.map(|text| quoted(text));
+            let (time, state) = (time_text(entry.time), entry.state.word());
+            let (number, holds, cost) = (entry.number, rung.holds, quoted(&cost));
+            writeln!(out, "{number},{time},{state},{dataset},{analyst},{question},{unit},{holds},{cost}")?;
+        }
+    }
+    Ok(())
+}
+
 impl Books {
     /// Writes the ledger as lines of JSON: what it is, and then one event a line, with everything that belongs to it.
     pub fn export(&self, out: &mut dyn Write) -> Result<(), ExportError> {
         self.check_there()?;
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
         let head = self.chain_head()?;
-        let first = First { ledger: "whit".to_owned(), version: VERSION, events: head.events };
-        let mut last = genesis();
-        let mut write = |line: serde_json::Result<String>| -> io::Result<()> {
-            let line = line?;
-            last = check(last, &line);
-            out.write_all(checked(&line, last).as_bytes())
-        };
-        write(serde_json::to_string(&first))?;
+        let mut lines = Lines::begin(out, head.events)?;
         let mut failed = None;
         let walked = walk(&transaction, Head::start(), true, |event| {
-            write(serde_json::to_string(&line(event)?)).map_err(|error| {
+            lines.write(&line(event)?).map_err(|error| {
                 failed = Some(error);
                 Fault::file("is fine; the output is not".to_owned()).into()
             })
@@ -107,18 +150,7 @@ impl Books {
 
     /// Writes one line for each rung of each entry, with commas between the fields: for spreadsheets. It does not hold all that the ledger does.
     pub fn export_csv(&self, out: &mut dyn Write) -> Result<(), ExportError> {
-        writeln!(out, "entry,time,state,dataset,analyst,question,unit,holds,cost")?;
-        for entry in self.entries(&super::Which::default())? {
-            for (rung, cost) in entry.charge.iter() {
-                let cost = serde_json::to_string(cost).map_err(io::Error::from)?;
-                let texts = [&entry.dataset, &entry.analyst, &entry.question, &rung.unit.to_string()];
-                let [dataset, analyst, question, unit] = texts.map(|text| quoted(text));
-                let (time, state) = (time_text(entry.time), entry.state.word());
-                let (number, holds, cost) = (entry.number, rung.holds, quoted(&cost));
-                writeln!(out, "{number},{time},{state},{dataset},{analyst},{question},{unit},{holds},{cost}")?;
-            }
-        }
-        Ok(())
+        write_csv(&self.entries(&super::Which::default())?, out)
     }
 
     /// Builds a ledger again from its export, in a file that must not be there yet. Every line must be as it was written.

@@ -2,25 +2,31 @@
 //!
 //! It lasts as long as the process does, so it is for tests, demonstrations and programs that keep their own books.
 
+use super::budget::{Budget, Fit};
+use super::chain::{Event, Fault, Head, Kind, New};
+use super::entry::{Decision, Entry, Seen, State, write_progress};
+use super::error::LedgerError;
+use super::export::{ExportError, write_events};
+use super::question::{About, Question, Stored, everything, follows, reserved_values};
 use super::refusal;
+use super::register::{Denied, Register, Terms};
+use super::report::{Which, accounts, in_force};
+use super::verify::Verified;
+use super::watch::Watches;
 use crate::filter::Filter;
+use rusqlite::types::Value;
 use std::collections::BTreeMap;
-use whit_core::release::{CommitError, Reservation};
-use whit_core::{Charge, Ledger, Refusal, Unit};
-
-/// One charge, and whether its work was done.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// What was charged, rung by rung.
-    pub charge: Charge,
-    /// Whether a value left. A charge whose work never finished stays spent all the same.
-    pub committed: bool,
-}
+use std::io::Write;
+use whit_core::release::{CommitError, LedgerFailure, Reservation};
+use whit_core::{Charge, Ledger, Progress, Refusal, Unit};
 
 /// A ledger that forgets everything when the process ends.
 ///
 /// A charge is all or nothing: if the budget of one rung says no, no rung is charged. Rungs without a budget are written down and
 /// not limited; a charge of which no rung has a budget is refused, because nobody would ever say no to it.
+///
+/// As a [`Register`] it does what [`Books`](super::Books) do, with the budgets that come with each question, and is charged for those of each data set apart from
+/// what was released without a question. It reads no clock, so that all its times are 0.
 ///
 /// ```
 /// use whit_account::filter::{Currency, Filter};
@@ -35,9 +41,9 @@ pub struct Entry {
 /// let count = Laplace::for_epsilon(rows, Change::AddRemove, "0.1".parse()?)?;
 /// let rungs = [Rung { unit: user, holds: 1, disjoint: false }];
 /// for _ in 0..2 {
-///     release(&count, &1_234, &rungs, &mut ledger, &mut whit_noise::Os)?;
+///     release(&count, |_| Ok(1_234), &rungs, &mut ledger, &mut whit_noise::Os)?;
 /// }
-/// let refused = release(&count, &1_234, &rungs, &mut ledger, &mut whit_noise::Os).unwrap_err();
+/// let refused = release(&count, |_| Ok(1_234), &rungs, &mut ledger, &mut whit_noise::Os).unwrap_err();
 /// assert!(refused.to_string().starts_with("this release needs ε = 0.1"), "{refused}");
 /// assert_eq!(ledger.entries().len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -45,7 +51,12 @@ pub struct Entry {
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     budgets: BTreeMap<Unit, Filter>,
-    entries: Vec<Entry>,
+    seen: Seen,
+    events: Vec<Event>,
+    watches: Watches,
+    sources: BTreeMap<String, String>,
+    files: BTreeMap<String, (u64, i64, String)>,
+    failure: Option<LedgerFailure>,
 }
 
 impl Memory {
@@ -68,7 +79,7 @@ impl Memory {
 
     /// Everything that was charged, in order.
     pub fn entries(&self) -> &[Entry] {
-        &self.entries
+        &self.seen.entries
     }
 
     /// Charges each rung in turn; on a "no" says which.
@@ -79,28 +90,212 @@ impl Memory {
         }
         Ok(())
     }
+
+    /// Takes in one event.
+    fn append(&mut self, kind: Kind, entry: u64, values: Vec<Value>) -> Result<(), LedgerError> {
+        let (head, _) = New { kind, entry: entry as i64, time: 0, values: &values }.after(self.seen.head);
+        let event = Event { head, kind, entry, time: 0, values };
+        self.seen.take(event.clone())?;
+        self.events.push(event);
+        Ok(())
+    }
+
+    fn reserve_entry(&mut self, question: &Question, charge: &Charge, budgets: &[&Budget]) -> Result<u64, LedgerError> {
+        let number = self.seen.entries.len() as u64 + 1;
+        let values = reserved_values(question, question.fingerprint.clone(), charge, budgets)?;
+        self.append(Kind::Reserve, number, values.to_vec())?;
+        Ok(number)
+    }
+
+    fn entry(&self, number: u64) -> Result<&Entry, LedgerError> {
+        let place = number.checked_sub(1).and_then(|place| self.seen.entries.get(place as usize));
+        place.ok_or(LedgerError::NoEntry { number, last: self.seen.entries.len() as u64 })
+    }
+
+    fn open_entry(&self, number: u64) -> Result<&Entry, LedgerError> {
+        let entry = self.entry(number)?;
+        if entry.state == State::Reserved {
+            Ok(entry)
+        } else {
+            Err(LedgerError::Closed { number, state: entry.state.word() })
+        }
+    }
+
+    fn about<T>(&self, question: &Question, look: impl FnOnce(&About<'_>, &[Entry]) -> Option<T>) -> Option<T> {
+        let fingerprints = [question.fingerprint.clone(), question.fingerprint.clone()];
+        look(&About::new(question, &fingerprints), &self.seen.entries).filter(|_| question.names_data())
+    }
+
+    /// All events again, from the start.
+    fn replay(&self) -> Result<Seen, Fault> {
+        let mut seen = Seen::default();
+        for event in &self.events {
+            seen.take(event.clone())?;
+        }
+        Ok(seen)
+    }
 }
 
 impl Ledger for Memory {
     fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
+        let unit = || charge.first().map_or_else(|| "unit".to_owned(), |(rung, _)| rung.unit.to_string());
+        let none =
+            |asked: &str| Refusal { asked: asked.to_owned(), left: "none".to_owned(), unit: unit(), available: None };
+        self.failure = None;
         if !charge.iter().any(|(rung, _)| self.budgets.contains_key(&rung.unit)) {
-            let unit = charge.first().map_or_else(|| "unit".to_owned(), |(rung, _)| rung.unit.to_string());
-            return Err(Refusal { asked: "a budget".to_owned(), left: "none".to_owned(), unit, available: None });
+            return Err(none("a budget"));
         }
         let marks: Vec<_> = self.budgets.values().map(Filter::mark).collect();
-        if let Err(refusal) = self.charge_all(charge) {
+        let reserved = self.charge_all(charge).and_then(|()| {
+            self.reserve_entry(&Question::default(), charge, &[]).map_err(|error| {
+                self.failure = Some(error.into());
+                none("a ledger")
+            })
+        });
+        if reserved.is_err() {
             self.budgets.values_mut().zip(marks).for_each(|(filter, mark)| filter.restore(mark));
-            return Err(refusal);
         }
-        self.entries.push(Entry { charge: charge.clone(), committed: false });
-        Ok(Reservation::new(self.entries.len() as u64 - 1))
+        reserved.map(Reservation::new)
     }
 
-    fn commit(&mut self, reservation: Reservation, _: &[u8]) -> Result<(), CommitError> {
-        if let Some(entry) = self.entries.get_mut(reservation.number() as usize) {
-            entry.committed = true;
+    fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError> {
+        let at = self.entry(reservation.number())?.progress.clone();
+        Ok(self.commit_entry(reservation.number(), at.as_ref(), value)?)
+    }
+
+    fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
+        let after = self.entry(reservation.number())?.progress.clone();
+        Ok(self.note_progress(reservation.number(), after.as_ref(), progress)?)
+    }
+
+    fn failure(&self) -> Option<LedgerFailure> {
+        self.failure.clone()
+    }
+}
+
+impl Register for Memory {
+    fn stored(&self, question: &Question) -> Result<Option<Stored>, LedgerError> {
+        let found =
+            self.about(question, |about, entries| about.answer(entries).map(|(entry, time)| (entry.clone(), time)));
+        Ok(found.map(|(entry, time)| {
+            let event = self.seen.commits.get(&entry.number).and_then(|event| self.events.get(*event as usize - 1));
+            let value = event.and_then(|event| event.values.first());
+            let value = if let Some(Value::Blob(value)) = value { value.clone() } else { Vec::new() };
+            Stored { number: entry.number, time, analyst: entry.analyst, charge: (*entry.charge).clone(), value }
+        }))
+    }
+
+    fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
+        Ok(self.about(question, |about, entries| about.open(entries).cloned()))
+    }
+
+    fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied> {
+        let (budgets, entries) = (question.budgets_of(budgets), (&self.seen.entries[..], self.seen.voids));
+        self.watches.judge(&question.dataset, &budgets, entries, charge)
+    }
+
+    fn fits(
+        &mut self,
+        (dataset, analyst): (&str, &str),
+        budgets: &[Budget],
+        charge: &Charge,
+    ) -> Result<Vec<Fit>, LedgerError> {
+        let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
+        let entries = (&self.seen.entries[..], self.seen.voids);
+        applying.map(|budget| self.watches.fit(budget, entries, charge)).collect()
+    }
+
+    fn reserve_for(&mut self, question: &Question, charge: &Charge, terms: Terms<'_>) -> Result<u64, Denied> {
+        let answered = self.about(question, |about, entries| about.answer(entries).map(|(entry, _)| entry.number));
+        if let Some(entry) = answered.filter(|_| !terms.again) {
+            return Err(Denied::Answered { entry });
         }
+        if terms.gives_up {
+            return Ok(self.reserve_entry(question, &everything(charge), &[])?);
+        }
+        self.would_fit(question, terms.budgets, charge)?;
+        Ok(self.reserve_entry(question, charge, &question.budgets_of(terms.budgets))?)
+    }
+
+    fn check_open(&mut self, number: u64, charge: &Charge, at: Option<&Progress>) -> Result<(), LedgerError> {
+        let entry = self.open_entry(number)?;
+        if *entry.charge == *charge { follows(entry, at) } else { Err(LedgerError::OtherCharge { number }) }
+    }
+
+    fn note_progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
+        let entry = self.open_entry(number)?;
+        follows(entry, after)?;
+        if let Some(last) = entry.progress.as_ref().filter(|last| last.step >= next.step) {
+            return Err(LedgerError::NoProgress { number, last: last.step, step: next.step });
+        }
+        self.append(Kind::Progress, number, vec![Value::Text(write_progress(next))])
+    }
+
+    fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
+        Ok(self.entry(number)?.progress.clone())
+    }
+
+    fn commit_entry(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError> {
+        follows(self.open_entry(number)?, at)?;
+        self.append(Kind::Commit, number, vec![Value::Blob(value.to_vec())])
+    }
+
+    fn void(&mut self, number: u64, reason: &str) -> Result<(), LedgerError> {
+        if reason.trim().is_empty() {
+            return Err(LedgerError::NoReason);
+        }
+        self.open_entry(number)?;
+        self.append(Kind::Void, number, vec![Value::Text(reason.trim().to_owned())])
+    }
+
+    fn entries(&self, which: &Which) -> Result<Vec<Entry>, LedgerError> {
+        Ok(self.seen.entries.iter().filter(|entry| which.takes(entry)).cloned().collect())
+    }
+
+    fn decisions(&self) -> Result<Vec<Decision>, LedgerError> {
+        Ok(self.seen.decisions.clone())
+    }
+
+    fn head(&self) -> Result<Head, LedgerError> {
+        Ok(self.seen.head)
+    }
+
+    fn verify(&self) -> Result<Verified, Fault> {
+        self.verify_after(&Head::start())
+    }
+
+    fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
+        let seen = self.replay()?;
+        let through = *kept == Head::start() || self.events.iter().any(|event| event.head == *kept);
+        if !through {
+            return Err(Fault::file(format!("does not lead through the head that was kept, {kept}")));
+        }
+        let accounts = accounts(&seen.entries, &in_force(&seen.entries));
+        let accounts = accounts.map_err(|error| Fault::file(format!("cannot be added up: {error}")))?;
+        Ok(Verified { events: seen.head.events, entries: seen.entries.len() as u64, head: seen.head, accounts })
+    }
+
+    fn export(&self, out: &mut dyn Write) -> Result<(), ExportError> {
+        write_events(&self.events, out)
+    }
+
+    fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
+        let last = self.sources.insert(dataset.to_owned(), fingerprint.to_owned());
+        Ok(last.is_some_and(|last| last != fingerprint))
+    }
+
+    fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
+        Ok(self.sources.get(dataset).is_some_and(|last| last != fingerprint))
+    }
+
+    fn remember_file(&mut self, path: &str, size: u64, modified: i64, hash: &str) -> Result<(), LedgerError> {
+        self.files.insert(path.to_owned(), (size, modified, hash.to_owned()));
         Ok(())
+    }
+
+    fn recall_file(&self, path: &str, size: u64, modified: i64) -> Result<Option<String>, LedgerError> {
+        let known = self.files.get(path).filter(|known| (known.0, known.1) == (size, modified));
+        Ok(known.map(|known| known.2.clone()))
     }
 }
 
@@ -138,11 +333,12 @@ mod tests {
         let mut ledger = ledger();
         let dropped = ledger.reserve(&charge(0.6, 0.1)).unwrap();
         drop(dropped); // the process dies here
-        assert!(!ledger.entries()[0].committed);
+        assert_eq!(ledger.entries()[0].state, State::Reserved);
         assert!(ledger.reserve(&charge(0.6, 0.1)).is_err(), "0.6 of 1 is gone");
         let kept = ledger.reserve(&charge(0.3, 0.1)).unwrap();
         ledger.commit(kept, b"").unwrap();
-        assert!(ledger.entries()[1].committed && !ledger.entries()[0].committed);
+        let committed = |place: usize| matches!(ledger.entries()[place].state, State::Committed { .. });
+        assert!(committed(1) && !committed(0));
     }
 
     #[test]
@@ -172,5 +368,52 @@ mod tests {
         let refused = Memory::new().reserve(&charge(0.1, 0.1)).unwrap_err();
         assert!(refused.to_string().contains("needs a budget"), "{refused}");
         assert!(ledger().reserve(&Vec::new()).is_err());
+    }
+
+    /// What `Books` do with a question, this does too.
+    #[test]
+    fn it_is_a_register_like_any_other() {
+        let (mut ledger, [_, user]) = (Memory::new(), rungs());
+        let budgets = [Budget::new("visits", user.unit.clone(), 1.0, 0.0)];
+        let question = |meaning: &str| Question {
+            dataset: "visits".to_owned(),
+            analyst: "alice".to_owned(),
+            meaning: meaning.to_owned(),
+            text: "SELECT 1".to_owned(),
+            fingerprint: "blake3:1".to_owned(),
+            partition: None,
+        };
+        let each = vec![(user, pure(0.4))];
+        let ledger: &mut dyn Register = &mut ledger;
+        let terms = Terms { budgets: &budgets, gives_up: false, again: false };
+        assert_eq!(ledger.stored(&question("a")).unwrap(), None);
+        assert_eq!(ledger.reserve_for(&question("a"), &each, terms).unwrap(), 1);
+        assert_eq!(ledger.open_reservation(&question("a")).unwrap().unwrap().number, 1);
+        ledger.check_open(1, &each, None).unwrap();
+        let next = Progress { step: 3, checkpoint: "c".to_owned() };
+        ledger.note_progress(1, None, &next).unwrap();
+        assert!(ledger.note_progress(1, None, &next).is_err() && ledger.commit_entry(1, None, b"7").is_err());
+        ledger.commit_entry(1, Some(&next), b"7").unwrap();
+        assert_eq!(ledger.stored(&question("a")).unwrap().unwrap().value, b"7");
+        // What is answered is not charged again, unless that is meant.
+        assert_eq!(ledger.reserve_for(&question("a"), &each, terms), Err(Denied::Answered { entry: 1 }));
+        assert_eq!(ledger.reserve_for(&question("a"), &each, Terms { again: true, ..terms }), Ok(2));
+        let refused = ledger.reserve_for(&question("b"), &each, terms).unwrap_err();
+        assert!(matches!(&refused, Denied::Refused(no) if no.left == "ε = 0.2"), "{refused}");
+        let head = ledger.head().unwrap();
+        ledger.void(2, "nothing was drawn").unwrap();
+        assert!(ledger.is_void(2).unwrap() && ledger.reserve_for(&question("b"), &each, terms) == Ok(3));
+        assert!((ledger.spent(&budgets[0]).unwrap().spent - 0.8).abs() < 1e-9);
+        assert_eq!(ledger.history(&budgets[0]).unwrap().len(), 4);
+        assert_eq!(ledger.budgets().unwrap(), budgets);
+        let verified = ledger.verify_after(&head).unwrap();
+        assert_eq!((verified.entries, verified.events, verified.head), (3, 6, ledger.head().unwrap()));
+        let mut lines = Vec::new();
+        ledger.export(&mut lines).unwrap();
+        assert_eq!(String::from_utf8(lines).unwrap().lines().count(), 7);
+        assert!(!ledger.note_source("visits", "1").unwrap() && ledger.source_changed("visits", "2").unwrap());
+        ledger.remember_file("a.csv", 7, 1, "hash").unwrap();
+        assert_eq!(ledger.recall_file("a.csv", 7, 1).unwrap().as_deref(), Some("hash"));
+        assert_eq!(ledger.recall_file("a.csv", 8, 1).unwrap(), None);
     }
 }

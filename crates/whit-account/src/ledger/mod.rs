@@ -1,7 +1,8 @@
 //! The list of what was charged, and the budgets that say no.
 //!
 //! [`Books`] are the durable ledger, one SQLite file: every charge is *reserved* before anything is drawn and *committed* with its
-//! result after, so a crash leaves it spent and asking again is free. [`Memory`] lasts as long as the process does.
+//! result after, so a crash leaves it spent and asking again is free. [`Memory`] lasts as long as the process does. Both are a [`Register`], and so is whatever
+//! else keeps a ledger; callers take that.
 //!
 //! # What the file holds
 //! | table | one row is |
@@ -22,6 +23,7 @@
 //! | `whit.ledger.head` | how far the chain goes: without it, or where it says otherwise, nothing is opened |
 //! | `whit.ledger-journal` | SQLite's, to take back a transaction that was killed; empty or void otherwise |
 //! | `whit.ledger.log` | [`OperatorLog`]: what the owner must see and the analyst must not |
+//! | `whit.ledger.turn-…` | empty; there while somebody works on a question, for others who ask the very same to wait ([`Books::turn`]) |
 //!
 //! All are made with mode 0600. A second head may stand [far away](Opening::witness), for the case that all of these go at once. It names every path at which the ledger was ever seen, links
 //! followed, and a lock beside it keeps copies of one ledger apart.
@@ -50,6 +52,7 @@
 //! [`Books::verify_after`], which checks that the chain still leads through it. Bytes that hold nothing (free pages) are not looked at.
 //! Nor is it known here what another folder for heads knows, and a head far away that is damaged in the very path that it names is missed by nobody.
 
+mod booking;
 mod budget;
 mod chain;
 mod entry;
@@ -59,6 +62,8 @@ mod format;
 mod log;
 pub mod memory;
 mod open;
+mod question;
+mod register;
 mod remembered;
 mod report;
 mod secret;
@@ -67,6 +72,7 @@ mod verify;
 mod watch;
 mod witness;
 
+pub use booking::Booking;
 pub use budget::{Budget, CurrencyName, Fit, NoSuchCurrency};
 pub use chain::{Fault, Head};
 pub use entry::{Decision, Entry, State};
@@ -76,10 +82,12 @@ pub use format::time_text;
 pub use log::OperatorLog;
 pub use memory::Memory;
 pub use open::Opening;
+pub use question::{Question, Stored};
+pub use register::{Denied, Register, Terms, Turn};
 pub use report::{Account, BudgetChange, Moment, Reaccounted, Statement, Which};
+pub use sqlite::Books;
 #[doc(hidden)]
 pub use sqlite::Step;
-pub use sqlite::{Booking, Books, Question, Stored};
 pub use verify::Verified;
 
 use crate::filter::{Filter, Refused};

@@ -1,7 +1,7 @@
 //! What was spent and what is left: by rung, by analyst, over time, and as other accountants see it.
 
 use super::budget::{Budget, costs_for};
-use super::entry::{Entry, Seen, State};
+use super::entry::{Entry, State};
 use super::error::LedgerError;
 use super::sqlite::Books;
 use super::watch::{Watches, add, currency_error};
@@ -26,7 +26,7 @@ pub struct Which {
 }
 
 impl Which {
-    fn takes(&self, entry: &Entry) -> bool {
+    pub(super) fn takes(&self, entry: &Entry) -> bool {
         self.dataset.as_deref().is_none_or(|dataset| dataset == entry.dataset)
             && self.analyst.as_deref().is_none_or(|analyst| analyst == entry.analyst)
     }
@@ -119,13 +119,36 @@ impl Books {
 
     /// What was spent, and what is left of these budgets. Rungs without a budget are told too.
     pub fn statement(&self, budgets: &[Budget]) -> Result<Statement, LedgerError> {
-        let seen = self.read()?;
-        let accounts = accounts(&seen, budgets)?;
+        Statement::of(&self.read()?.entries, budgets)
+    }
+
+    /// What was spent of one budget, and what is left.
+    pub fn spent(&self, budget: &Budget) -> Result<Account, LedgerError> {
+        Account::of(&self.read()?.entries, budget)
+    }
+
+    /// ε over time: one moment for every entry that was charged to the budget, and one for every one that was voided.
+    pub fn history(&self, budget: &Budget) -> Result<Vec<Moment>, LedgerError> {
+        Moment::all(&self.read()?.entries, budget)
+    }
+
+    /// What another accountant makes of everything that was charged, for each unit that has a budget or was charged.
+    ///
+    /// The filter's figure holds whatever the analyst saw before choosing the next question. An accountant's is for costs that
+    /// do not depend on the answers: if they did, it is an estimate and no promise, though often a good one.
+    pub fn reaccount(&self, name: Name, budgets: &[Budget]) -> Result<Vec<Reaccounted>, LedgerError> {
+        Reaccounted::all(&self.read()?.entries, name, budgets)
+    }
+}
+
+impl Statement {
+    /// What these entries spent.
+    pub(super) fn of(entries: &[Entry], budgets: &[Budget]) -> Result<Self, LedgerError> {
+        let accounts = accounts(entries, budgets)?;
         let mut by_analyst = Vec::new();
         for account in accounts.iter().filter(|account| account.analyst.is_none()) {
             let own = |entry: &&Entry| entry.counts() && entry.dataset == account.dataset;
-            let analysts: BTreeSet<&str> =
-                seen.entries.iter().filter(own).map(|entry| entry.analyst.as_str()).collect();
+            let analysts: BTreeSet<&str> = entries.iter().filter(own).map(|entry| entry.analyst.as_str()).collect();
             for analyst in analysts {
                 let own = |budget: &&Budget| {
                     budget.dataset == account.dataset
@@ -134,28 +157,29 @@ impl Books {
                 };
                 let mut meter = meter(account.budget.as_ref(), &account.dataset, &account.unit, account.delta);
                 meter.analyst = Some(analyst.to_owned());
-                let mut line = meter_account(&seen.entries, &meter)?;
+                let mut line = meter_account(entries, &meter)?;
                 if let Some(budget) = budgets.iter().find(own) {
-                    line = kept(&seen, &mut Watches::default(), budget)?;
+                    line = Account::of(entries, budget)?;
                 }
                 by_analyst.push(line);
             }
         }
-        let open = seen.entries.iter().filter(|entry| entry.state == State::Reserved).count() as u64;
-        Ok(Statement { accounts, by_analyst, changes: changes(&seen.entries), open })
+        let open = entries.iter().filter(|entry| entry.state == State::Reserved).count() as u64;
+        Ok(Self { accounts, by_analyst, changes: changes(entries), open })
     }
+}
 
-    /// What was spent of one budget, and what is left.
-    pub fn spent(&self, budget: &Budget) -> Result<Account, LedgerError> {
-        let seen = self.read()?;
-        kept(&seen, &mut Watches::default(), budget)
+impl Account {
+    /// What these entries spent of one budget, and what they left.
+    pub(super) fn of(entries: &[Entry], budget: &Budget) -> Result<Self, LedgerError> {
+        kept(entries, &mut Watches::default(), budget)
     }
+}
 
-    /// ε over time: one moment for every entry that was charged to the budget, and one for every one that was voided.
-    pub fn history(&self, budget: &Budget) -> Result<Vec<Moment>, LedgerError> {
-        let seen = self.read()?;
-        let mine: Vec<&Entry> =
-            seen.entries.iter().filter(|entry| budget.applies(&entry.dataset, &entry.analyst)).collect();
+impl Moment {
+    /// The moments of these entries.
+    pub(super) fn all(entries: &[Entry], budget: &Budget) -> Result<Vec<Self>, LedgerError> {
+        let mine: Vec<&Entry> = entries.iter().filter(|entry| budget.applies(&entry.dataset, &entry.analyst)).collect();
         // (time, voided, entry): in the order of time; of what happens at once, reservations come first.
         let mut events: Vec<(i64, bool, &Entry)> = mine.iter().map(|&entry| (entry.time, false, entry)).collect();
         for &entry in &mine {
@@ -175,34 +199,32 @@ impl Books {
                 standing.push(entry);
                 add(&mut filter, budget, entry)?;
             }
-            moments.push(Moment { time, entry: entry.number, epsilon: filter.spent() });
+            moments.push(Self { time, entry: entry.number, epsilon: filter.spent() });
         }
         Ok(moments)
     }
+}
 
-    /// What another accountant makes of everything that was charged, for each unit that has a budget or was charged.
-    ///
-    /// The filter's figure holds whatever the analyst saw before choosing the next question. An accountant's is for costs that
-    /// do not depend on the answers: if they did, it is an estimate and no promise, though often a good one.
-    pub fn reaccount(&self, name: Name, budgets: &[Budget]) -> Result<Vec<Reaccounted>, LedgerError> {
-        let seen = self.read()?;
+impl Reaccounted {
+    /// What an accountant makes of these entries.
+    pub(super) fn all(entries: &[Entry], name: Name, budgets: &[Budget]) -> Result<Vec<Self>, LedgerError> {
         let price = |account: Account| {
             let counts = |entry: &&Entry| {
                 entry.counts()
                     && entry.dataset == account.dataset
                     && account.analyst.as_deref().is_none_or(|analyst| analyst == entry.analyst)
             };
-            let entries = seen.entries.iter().filter(counts);
+            let counted = entries.iter().filter(counts);
             let costs: Vec<Cost> =
-                entries.flat_map(|entry| costs_for(&account.unit, &entry.charge).into_iter().cloned()).collect();
+                counted.flat_map(|entry| costs_for(&account.unit, &entry.charge).into_iter().cloned()).collect();
             let loss = if account.unknown > 0 {
                 Err(format!("{} of {} releases say nothing of this unit", account.unknown, account.releases))
             } else {
                 accountant::epsilon(&Cost::Series(costs), account.delta, name).map_err(|why| why.to_string())
             };
-            Reaccounted { account, accountant: name, loss }
+            Self { account, accountant: name, loss }
         };
-        Ok(accounts(&seen, budgets)?.into_iter().map(price).collect())
+        Ok(accounts(entries, budgets)?.into_iter().map(price).collect())
     }
 }
 
@@ -243,12 +265,11 @@ fn changes(entries: &[Entry]) -> Vec<BudgetChange> {
 }
 
 /// One account for each budget, and one for each unit that was charged and has none.
-pub(super) fn accounts(seen: &Seen, budgets: &[Budget]) -> Result<Vec<Account>, LedgerError> {
+pub(super) fn accounts(entries: &[Entry], budgets: &[Budget]) -> Result<Vec<Account>, LedgerError> {
     let mut watches = Watches::default();
     let mut found: Vec<Account> =
-        budgets.iter().map(|budget| kept(seen, &mut watches, budget)).collect::<Result<_, _>>()?;
-    let charged: BTreeSet<(&str, &Unit)> = seen
-        .entries
+        budgets.iter().map(|budget| kept(entries, &mut watches, budget)).collect::<Result<_, _>>()?;
+    let charged: BTreeSet<(&str, &Unit)> = entries
         .iter()
         .filter(|entry| entry.counts())
         .flat_map(|entry| entry.charge.iter().map(move |(rung, _)| (entry.dataset.as_str(), &rung.unit)))
@@ -262,7 +283,7 @@ pub(super) fn accounts(seen: &Seen, budgets: &[Budget]) -> Result<Vec<Account>, 
         let deltas = budgets.iter().filter(|budget| budget.dataset == dataset && budget.delta > 0.0);
         let delta = deltas.map(|budget| budget.delta).fold(f64::INFINITY, f64::min);
         let delta = if delta.is_finite() { delta } else { DELTA };
-        found.push(meter_account(&seen.entries, &meter(None, dataset, unit, delta))?);
+        found.push(meter_account(entries, &meter(None, dataset, unit, delta))?);
     }
     found.sort_by(|a, b| (&a.dataset, &a.unit, &a.analyst).cmp(&(&b.dataset, &b.unit, &b.analyst)));
     Ok(found)
@@ -272,10 +293,11 @@ pub(super) fn accounts(seen: &Seen, budgets: &[Budget]) -> Result<Vec<Account>, 
 const DELTA: f64 = 1e-6;
 
 /// What a budget has spent and what it has left.
-fn kept(seen: &Seen, watches: &mut Watches, budget: &Budget) -> Result<Account, LedgerError> {
-    let mut account = empty(budget, &seen.entries);
+fn kept(entries: &[Entry], watches: &mut Watches, budget: &Budget) -> Result<Account, LedgerError> {
+    let mut account = empty(budget, entries);
+    let voids = entries.iter().filter(|entry| !entry.counts()).count() as u64;
     account.budget = Some(budget.clone());
-    match watches.filter(budget, &seen.entries, seen.voids) {
+    match watches.filter(budget, entries, voids) {
         Ok(filter) => (account.spent, account.left) = (filter.spent(), Some(filter.left())),
         Err(LedgerError::Unknown { .. }) => (account.spent, account.left) = (f64::INFINITY, Some(0.0)),
         Err(error) => return Err(error),

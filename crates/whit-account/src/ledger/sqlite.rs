@@ -1,12 +1,17 @@
 //! The durable ledger: one SQLite file that many processes may write to.
 
-use super::budget::{Budget, Fit, costs_for, fit};
+use super::booking::Booking;
+use super::budget::{Budget, Fit};
 use super::chain::{Fault, Head, Kind, New, Stop, append, read_head};
 use super::entry::{Entry, Seen, State, write_progress};
 use super::error::LedgerError;
-use super::format::{digest, genesis, hex, meaning_hash, write_budgets, write_charge};
-use super::secret::{Secret, UNKNOWN};
-use super::watch::{Watches, units_of};
+use super::format::{digest, genesis, hex};
+use super::question::{About, Question, Stored, everything, follows, reserved_values};
+#[cfg(doc)]
+use super::register::Register;
+use super::register::{Denied, Terms, Turn};
+use super::secret::Secret;
+use super::watch::Watches;
 use super::witness::{Standing, Witness, file_at};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension};
@@ -15,44 +20,13 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use whit_core::release::{CommitError, LedgerFailure, Reservation};
-use whit_core::{Charge, Cost, Ledger, Progress, Refusal};
+#[cfg(doc)]
+use whit_core::Ledger;
+use whit_core::{Charge, Progress};
 
 /// The time in milliseconds since 1970. The clock is SQLite's: this crate reads none.
 /// One that is beyond what SQLite can write as text, which ends with the year 9999, is told as the last that is not: no order, sum or limit hangs on it.
 pub(super) const NOW: &str = "SELECT coalesce(CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER), 253402300799999)";
-
-/// What was asked, and of what.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// The data set, as budgets name it.
-    pub dataset: String,
-    /// Who asks.
-    pub analyst: String,
-    /// The meaning in a canonical text: two questions that mean the same have the same.
-    pub meaning: String,
-    /// The question as it was asked.
-    pub text: String,
-    /// The fingerprint of the data. The ledger keeps it under its secret.
-    pub fingerprint: String,
-    /// The hash of the partition, where there is one.
-    pub partition: Option<String>,
-}
-
-/// A release that was made before.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
-    /// The number of its entry.
-    pub number: u64,
-    /// When it was committed, in milliseconds since 1970.
-    pub time: i64,
-    /// Who had asked.
-    pub analyst: String,
-    /// What it had cost.
-    pub charge: Charge,
-    /// What had been released, as [`Persist`](whit_core::Persist) wrote it.
-    pub value: Vec<u8>,
-}
 
 /// The steps of a release at which a test may end the process.
 #[doc(hidden)]
@@ -116,15 +90,15 @@ pub enum Step {
 /// let count = Laplace::for_epsilon(rows, Change::AddRemove, "0.1".parse()?)?;
 /// let rungs = [Rung { unit: user, holds: 1, disjoint: false }];
 /// let mut booking = books.booking(question.clone(), &budgets);
-/// let released = release(&count, &1_234, &rungs, &mut booking, &mut whit_noise::Os)?;
+/// let released = release(&count, |_| Ok(1_234), &rungs, &mut booking, &mut whit_noise::Os)?;
 ///
 /// // Asking again is free, and gives the very same value.
 /// let stored = books.stored(&question)?.expect("it was committed");
 /// assert_eq!(stored.value, released.value.to_bytes());
 ///
 /// // A second count fits; a third is refused, and says what would fit.
-/// release(&count, &1_234, &rungs, &mut books.booking(question.clone(), &budgets), &mut whit_noise::Os)?;
-/// let refused = release(&count, &1_234, &rungs, &mut books.booking(question, &budgets), &mut whit_noise::Os).unwrap_err();
+/// release(&count, |_| Ok(1_234), &rungs, &mut books.booking(question.clone(), &budgets), &mut whit_noise::Os)?;
+/// let refused = release(&count, |_| Ok(1_234), &rungs, &mut books.booking(question, &budgets), &mut whit_noise::Os).unwrap_err();
 /// assert!(refused.to_string().contains("ε = 0.05 of the budget is left"), "{refused}");
 /// assert_eq!(books.verify()?.entries, 2);
 /// # std::fs::remove_dir_all(&folder)?;
@@ -153,27 +127,6 @@ impl fmt::Debug for Books {
     }
 }
 
-/// Why there is no reservation.
-pub(super) enum Denied {
-    Refused(Refusal),
-    Failed(LedgerError),
-}
-
-impl From<LedgerError> for Denied {
-    fn from(error: LedgerError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<Denied> for LedgerError {
-    fn from(denied: Denied) -> Self {
-        match denied {
-            Denied::Failed(error) => error,
-            Denied::Refused(refusal) => Self::Charge(refusal.to_string()),
-        }
-    }
-}
-
 impl Books {
     /// The file.
     pub fn path(&self) -> &Path {
@@ -197,11 +150,7 @@ impl Books {
         let Some(fingerprints) = self.fingerprints(question) else { return Ok(None) };
         let about = About::new(question, &fingerprints);
         let seen = self.read()?;
-        let found = seen.entries.iter().rev().find_map(|entry| match entry.state {
-            State::Committed { time } if about.is_of(entry) => Some((entry, time)),
-            State::Committed { .. } | State::Reserved | State::Void { .. } => None,
-        });
-        let Some((entry, time)) = found else { return Ok(None) };
+        let Some((entry, time)) = about.answer(&seen.entries) else { return Ok(None) };
         // What the heads do not know of could be forgotten, and then drawn again.
         if let Some(error) = &self.unsettled {
             return Err(error.clone());
@@ -230,16 +179,7 @@ impl Books {
 
     /// A ledger for one release: the question and the budgets that watch over it. Those of other data sets and analysts do not apply.
     pub fn booking<'a>(&'a mut self, question: Question, budgets: &'a [Budget]) -> Booking<'a> {
-        Booking {
-            books: self,
-            question,
-            budgets,
-            resumed: None,
-            at: None,
-            unwatched: false,
-            entry: None,
-            failure: None,
-        }
+        Booking::new(self, question, budgets)
     }
 
     /// The entry of the same question about the same data, by the same analyst, that was reserved and of which nothing has come yet: the oldest, where there
@@ -247,21 +187,30 @@ impl Books {
     pub fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
         let Some(fingerprints) = self.fingerprints(question) else { return Ok(None) };
         let about = About::new(question, &fingerprints);
-        let looked = self.look(|books| {
-            let open = books.seen.entries.iter().find(|entry| {
-                entry.state == State::Reserved && entry.analyst == question.analyst && about.is_of(entry)
-            });
-            Ok(open.cloned())
-        });
-        Ok(looked?)
+        Ok(self.look(|books| Ok(about.open(&books.seen.entries).cloned()))?)
     }
 
-    /// A fingerprint as it is kept: under the secret, or, in entries of format 1, as it was given. There is none where a question names no data, as a preview of
-    /// data that the ledger has not seen: what was built from an export names none either, and the two are not the same.
+    /// A fingerprint as it is kept: under the secret, or, in entries of format 1, as it was given. There is none where a question names no data.
     fn fingerprints(&self, question: &Question) -> Option<[String; 2]> {
         let given = &question.fingerprint;
-        let names_data = !given.is_empty() && given != UNKNOWN;
-        names_data.then(|| [self.secret.fingerprint(given), given.clone()])
+        question.names_data().then(|| [self.secret.fingerprint(given), given.clone()])
+    }
+
+    /// Waits until nobody else is at work on the very same question, until the turn is dropped. Whoever dies lets go of theirs.
+    ///
+    /// It saves work and charges, and nothing that is promised hangs on it: where no turn can be had, as in a folder that nobody may write to, there is none to
+    /// wait for, and [`reserve_for`](Register::reserve_for) still looks whether the question is answered.
+    pub fn turn(&self, question: &Question) -> Turn {
+        if !question.names_data() {
+            return Turn::default();
+        }
+        let partition = question.partition.as_deref().unwrap_or_default();
+        let fields = [&question.dataset, &question.meaning, &question.fingerprint].map(String::as_bytes);
+        let [dataset, meaning, fingerprint] = fields;
+        let key = self.secret.hash("turn", &[dataset, meaning, fingerprint, partition.as_bytes()]);
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!(".turn-{}", hex(&key.as_bytes()[..8])));
+        Turn::at(name.into())
     }
 
     /// A ledger for work that goes on under an entry that was reserved before: [`reserve`](Ledger::reserve) gives that entry again and charges nothing,
@@ -270,27 +219,23 @@ impl Books {
     /// One reservation pays for one run. Where its progress was noted, it goes on [from that checkpoint](Booking::from_checkpoint) and from no other. Where
     /// none was, whoever goes on sees to it that nothing of an earlier part was seen.
     pub fn resume<'a>(&'a mut self, question: Question, budgets: &'a [Budget], entry: u64) -> Booking<'a> {
-        Booking {
-            books: self,
-            question,
-            budgets,
-            resumed: Some(entry),
-            at: None,
-            unwatched: false,
-            entry: None,
-            failure: None,
-        }
+        Booking::new(self, question, budgets).under(entry)
     }
 
     /// Whether an entry is open, charged with this, and stands at this checkpoint.
-    fn check_open(&mut self, number: u64, charge: &Charge, at: Option<&Progress>) -> Result<(), Denied> {
-        self.look(|books| {
+    pub(super) fn check_open(
+        &mut self,
+        number: u64,
+        charge: &Charge,
+        at: Option<&Progress>,
+    ) -> Result<(), LedgerError> {
+        Ok(self.look(|books| {
             let entry = books.open_entry(number)?;
             if *entry.charge != *charge {
                 return Err(LedgerError::OtherCharge { number }.into());
             }
             Ok(follows(entry, at)?)
-        })
+        })?)
     }
 
     /// The entry of this number. What is new was read before.
@@ -388,26 +333,13 @@ impl Books {
 
     /// Whether a charge fits, and why not.
     fn judge(&mut self, question: &Question, budgets: &[&Budget], charge: &Charge) -> Result<(), Denied> {
-        if !budgets.iter().any(|budget| charge.iter().any(|(rung, _)| rung.unit == budget.unit)) {
-            let kind = charge.first().map_or(whit_core::Kind::User, |(rung, _)| rung.unit.kind());
-            let (dataset, units) = (question.dataset.clone(), units_of(charge));
-            return Err(LedgerError::NoBudget { dataset, units, kind }.into());
-        }
-        for budget in budgets {
-            if let Some(refusal) = self.fit(budget, charge)?.refusal {
-                return Err(Denied::Refused(refusal));
-            }
-        }
-        Ok(())
+        self.watches.judge(&question.dataset, budgets, (&self.seen.entries, self.seen.voids), charge)
     }
 
-    /// How a charge stands to one budget, after all that was read.
-    fn fit(&mut self, budget: &Budget, charge: &Charge) -> Result<Fit, LedgerError> {
-        if costs_for(&budget.unit, charge).is_empty() {
-            let (dataset, unit) = (budget.dataset.clone(), budget.unit.to_string());
-            return Err(LedgerError::Silent { dataset, unit, units: units_of(charge) });
-        }
-        Ok(fit(budget, self.watches.filter(budget, &self.seen.entries, self.seen.voids)?, charge))
+    /// Whether a charge would fit now. Nothing is written, so it may not fit any more when it is reserved.
+    pub fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied> {
+        let budgets = question.budgets_of(budgets);
+        self.look(|books| books.judge(question, &budgets, charge))
     }
 
     /// How a charge stands to every budget that applies to what this analyst asks of this data set. Nothing is written.
@@ -419,34 +351,30 @@ impl Books {
     ) -> Result<Vec<Fit>, LedgerError> {
         let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
         let looked = self.look(|books| {
-            applying.map(|budget| books.fit(budget, charge)).collect::<Result<Vec<_>, _>>().map_err(Denied::Failed)
+            let (watches, entries, voids) = (&mut books.watches, &books.seen.entries, books.seen.voids);
+            let fits = applying.map(|budget| watches.fit(budget, (entries, voids), charge));
+            fits.collect::<Result<Vec<_>, _>>().map_err(Denied::Failed)
         });
         Ok(looked?)
     }
 
-    /// Budgets are asked where they watch.
-    fn reserve(
-        &mut self,
-        question: &Question,
-        budgets: &[Budget],
-        charge: &Charge,
-        watched: bool,
-    ) -> Result<u64, Denied> {
-        let budgets: Vec<&Budget> =
-            budgets.iter().filter(|budget| budget.applies(&question.dataset, &question.analyst)).collect();
-        let values = [
-            Value::Text(question.dataset.clone()),
-            Value::Text(question.analyst.clone()),
-            Value::Text(question.text.clone()),
-            Value::Blob(meaning_hash(&question.meaning).as_bytes().to_vec()),
-            Value::Text(self.secret.fingerprint(&question.fingerprint)),
-            question.partition.clone().map_or(Value::Null, Value::Text),
-            Value::Text(write_charge(charge).map_err(LedgerError::Charge)?),
-            Value::Text(write_budgets(&budgets).map_err(LedgerError::Charge)?),
-        ];
+    /// Reserves a charge, if it fits and, unless it is to be charged again, the question is not answered yet: that is looked at where nobody else can write.
+    pub(super) fn reserve(&mut self, question: &Question, charge: &Charge, terms: Terms<'_>) -> Result<u64, Denied> {
+        let budgets = question.budgets_of(terms.budgets);
+        let given_up = terms.gives_up.then(|| everything(charge));
+        let charge = given_up.as_ref().unwrap_or(charge);
+        let kept = self.secret.fingerprint(&question.fingerprint);
+        let values = reserved_values(question, kept, charge, if terms.gives_up { &[] } else { &budgets })?;
+        let fingerprints = self.fingerprints(question).filter(|_| !terms.again);
+        let about = fingerprints.as_ref().map(|fingerprints| About::new(question, fingerprints));
         self.at(Step::BeforeReserve);
+        let judge = |books: &mut Self| {
+            if let Some((entry, _)) = about.as_ref().and_then(|about| about.answer(&books.seen.entries)) {
+                return Err(Denied::Answered { entry: entry.number });
+            }
+            if terms.gives_up { Ok(()) } else { books.judge(question, &budgets, charge) }
+        };
         // What can be read and priced beforehand is, so that others wait only for what came since. Its verdict does not count.
-        let judge = |books: &mut Self| if watched { books.judge(question, &budgets, charge) } else { Ok(()) };
         let _ = self.look(judge);
         self.begin()?;
         let reserved = self.reserve_within(judge, &values);
@@ -463,6 +391,11 @@ impl Books {
         let entry = self.seen.entries.len() as i64 + 1;
         self.append(Kind::Reserve, entry, values)?;
         Ok(entry as u64)
+    }
+
+    /// Commits the value of an open entry.
+    pub(super) fn commit(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError> {
+        self.close(number, Kind::Commit, Value::Blob(value.to_vec()), at)
     }
 
     /// Commits or voids an open entry. What is committed follows from the progress that was noted last; `at` is what its own work has noted.
@@ -607,124 +540,6 @@ impl Books {
             }
             (Err(denied), _) => Err(denied),
         }
-    }
-}
-
-/// What a question is about, as entries have it; who asks is left open.
-struct About<'a> {
-    question: &'a Question,
-    meaning: String,
-    fingerprints: &'a [String; 2],
-}
-
-impl<'a> About<'a> {
-    fn new(question: &'a Question, fingerprints: &'a [String; 2]) -> Self {
-        let meaning = hex(meaning_hash(&question.meaning).as_bytes());
-        Self { question, meaning, fingerprints }
-    }
-
-    fn is_of(&self, entry: &Entry) -> bool {
-        entry.meaning == self.meaning
-            && entry.dataset == self.question.dataset
-            && self.fingerprints.contains(&entry.fingerprint)
-            && entry.partition == self.question.partition
-    }
-}
-
-/// Whether work that knows of this checkpoint follows from the one that was noted last.
-fn follows(entry: &Entry, at: Option<&Progress>) -> Result<(), LedgerError> {
-    match &entry.progress {
-        Some(last) if at != Some(last) => Err(LedgerError::OtherCheckpoint { number: entry.number, step: last.step }),
-        None if at.is_some() => Err(LedgerError::OtherCheckpoint { number: entry.number, step: 0 }),
-        _ => Ok(()),
-    }
-}
-
-/// [`Books`], open at one question. See [`Books::booking`].
-#[derive(Debug)]
-pub struct Booking<'a> {
-    books: &'a mut Books,
-    question: Question,
-    budgets: &'a [Budget],
-    resumed: Option<u64>,
-    /// The checkpoint that was noted last, as far as this work knows.
-    at: Option<Progress>,
-    /// Whether the owner gives all privacy up, so that no budget is asked.
-    unwatched: bool,
-    entry: Option<u64>,
-    failure: Option<LedgerFailure>,
-}
-
-impl Booking<'_> {
-    /// The same for work that goes on from a checkpoint: reserving succeeds only where that is the one that was noted last.
-    #[must_use]
-    pub fn from_checkpoint(self, at: Option<Progress>) -> Self {
-        Self { at, ..self }
-    }
-
-    /// The same for a release with which the owner gives all privacy up: no budget is asked, and every rung is charged with everything, so that budgets refuse
-    /// all that comes after.
-    #[must_use]
-    pub fn without_privacy(self) -> Self {
-        Self { unwatched: true, ..self }
-    }
-
-    /// The number of the entry that was reserved last, if one was.
-    pub fn entry(&self) -> Option<u64> {
-        self.entry
-    }
-
-    /// Whether a charge would fit now. Nothing is written, so it may not fit any more when it is reserved.
-    pub fn would_fit(&mut self, charge: &Charge) -> Result<(), Refusal> {
-        self.failure = None;
-        let (question, books) = (&self.question, &mut *self.books);
-        let budgets: Vec<&Budget> =
-            self.budgets.iter().filter(|budget| budget.applies(&question.dataset, &question.analyst)).collect();
-        let judged = books.look(|books| books.judge(question, &budgets, charge));
-        judged.map_err(|denied| self.refused(denied, charge))
-    }
-
-    fn refused(&mut self, denied: Denied, charge: &Charge) -> Refusal {
-        match denied {
-            Denied::Refused(refusal) => refusal,
-            Denied::Failed(error) => {
-                let asked = if matches!(error, LedgerError::NoBudget { .. }) { "a budget" } else { "a ledger" };
-                self.failure = Some(error.into());
-                let unit = charge.first().map_or_else(|| "unit".to_owned(), |(rung, _)| rung.unit.to_string());
-                Refusal { asked: asked.to_owned(), left: "none".to_owned(), unit, available: None }
-            }
-        }
-    }
-}
-
-impl Ledger for Booking<'_> {
-    fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
-        self.failure = None;
-        let reserved = match self.resumed {
-            None if self.unwatched => {
-                let everything = charge.iter().map(|(rung, _)| (rung.clone(), Cost::Everything)).collect();
-                self.books.reserve(&self.question, &[], &everything, false)
-            }
-            None => self.books.reserve(&self.question, self.budgets, charge, true),
-            Some(number) => self.books.check_open(number, charge, self.at.as_ref()).map(|()| number),
-        };
-        let number = reserved.map_err(|denied| self.refused(denied, charge))?;
-        self.entry = Some(number);
-        Ok(Reservation::new(number))
-    }
-
-    fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError> {
-        Ok(self.books.close(reservation.number(), Kind::Commit, Value::Blob(value.to_vec()), self.at.as_ref())?)
-    }
-
-    fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
-        self.books.progress(reservation.number(), self.at.as_ref(), progress)?;
-        self.at = Some(progress.clone());
-        Ok(())
-    }
-
-    fn failure(&self) -> Option<LedgerFailure> {
-        self.failure.clone()
     }
 }
 

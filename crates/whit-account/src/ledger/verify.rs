@@ -76,7 +76,7 @@ impl Books {
         self.check_heads(&seen)?;
         self.witness.check_others(self.secret.ledger)?;
         drop(transaction);
-        let accounts = accounts(&seen, &super::report::in_force(&seen.entries));
+        let accounts = accounts(&seen.entries, &super::report::in_force(&seen.entries));
         let accounts = accounts.map_err(|error| Fault::file(format!("cannot be added up: {error}")))?;
         Ok(Verified {
             events: seen.head.events,

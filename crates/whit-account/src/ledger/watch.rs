@@ -1,8 +1,9 @@
 //! Filters that have seen every entry that counts against their budget.
 
-use super::budget::{Budget, costs_for};
+use super::budget::{Budget, Fit, costs_for, fit};
 use super::entry::Entry;
 use super::error::LedgerError;
+use super::register::Denied;
 use crate::accountant::Unsupported;
 use crate::filter::Filter;
 use whit_core::{Charge, Unit};
@@ -55,6 +56,40 @@ impl Watches {
             watch.upto += 1;
         }
         Ok(&mut watch.filter)
+    }
+
+    /// How a charge stands to one budget, after these entries, of which so many were voided.
+    pub(super) fn fit(
+        &mut self,
+        budget: &Budget,
+        (entries, voids): (&[Entry], u64),
+        charge: &Charge,
+    ) -> Result<Fit, LedgerError> {
+        if costs_for(&budget.unit, charge).is_empty() {
+            let (dataset, unit) = (budget.dataset.clone(), budget.unit.to_string());
+            return Err(LedgerError::Silent { dataset, unit, units: units_of(charge) });
+        }
+        Ok(fit(budget, self.filter(budget, entries, voids)?, charge))
+    }
+
+    /// Whether a charge fits all these budgets of a data set, and why not.
+    pub(super) fn judge(
+        &mut self,
+        dataset: &str,
+        budgets: &[&Budget],
+        entries: (&[Entry], u64),
+        charge: &Charge,
+    ) -> Result<(), Denied> {
+        if !budgets.iter().any(|budget| charge.iter().any(|(rung, _)| rung.unit == budget.unit)) {
+            let kind = charge.first().map_or(whit_core::Kind::User, |(rung, _)| rung.unit.kind());
+            return Err(LedgerError::NoBudget { dataset: dataset.to_owned(), units: units_of(charge), kind }.into());
+        }
+        for budget in budgets {
+            if let Some(refusal) = self.fit(budget, entries, charge)?.refusal {
+                return Err(Denied::Refused(refusal));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -435,7 +435,7 @@ pub(super) fn file_at(path: &Path) -> Option<(u64, u64)> {
 }
 
 /// Whether an open file is the one at this path.
-fn stands_at(open: &File, path: &Path) -> bool {
+pub(super) fn stands_at(open: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

@@ -33,7 +33,7 @@ pub mod unary;
 
 use crate::cost::Cost;
 use crate::loss::OutOfRange;
-use crate::release::{Note, Sealed};
+use crate::release::{LedgerFailure, Note, ReadError, Sealed};
 use crate::unit::Rung;
 use std::fmt;
 use whit_noise::{BadRatio, Entropy, Overflow};
@@ -43,7 +43,8 @@ use whit_noise::{BadRatio, Entropy, Overflow};
 /// The documentation of each has four headings: who are neighbours, what is claimed of them, why that is so, and which
 /// tests tried to break it.
 pub trait Mechanism {
-    /// The exact statistic.
+    /// The exact statistic; where noise is drawn between one reading and the next, what reads it. Nobody has one before its charge is reserved: see
+    /// [`release`](crate::release()).
     type Exact: ?Sized;
     /// What may leave once it is paid for.
     type Noisy;
@@ -89,9 +90,15 @@ pub enum SanitiseError {
         /// How many values the domain has.
         size: u64,
     },
-    /// What computes the exact statistic failed. The sentence is the engine's, and speaks of plans and files, never of rows.
+    /// What the mechanism was given is not what it was made for.
     #[error("{0}")]
-    Engine(String),
+    Unfit(&'static str),
+    /// What is read while the mechanism runs could not be.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The ledger did not note how far the work has come, so it ended.
+    #[error(transparent)]
+    Note(#[from] LedgerFailure),
 }
 
 impl From<Overflow> for SanitiseError {

@@ -209,7 +209,7 @@ fn two_stages_lose_what_one_does() {
     for seed in 0..20_000 {
         let release = release_reproducibly_without_privacy(
             &stages,
-            &[1, 2][..],
+            |_| Ok(&[1, 2][..]),
             &[one_label()],
             &mut Endless,
             &mut Replay::new(seed),
@@ -229,7 +229,10 @@ fn a_stage_that_learns_nothing_releases_nothing() {
     let fails = |_: &NoisyLabels| Err(LearnError::Data("no model".to_owned()));
     let stages = TwoStages::new(2, Ratio::ONE, 4, 2, fails).unwrap();
     let mut entropy = Replay::new(1);
-    assert_eq!(stages.sanitise(&[0, 1, 0, 1], &mut entropy).err(), Some(SanitiseError::Engine("no model".to_owned())));
+    assert_eq!(
+        stages.sanitise(&[0, 1, 0, 1], &mut entropy).err(),
+        Some(LearnError::Data("no model".to_owned()).into())
+    );
     let short = TwoStages::new(2, Ratio::ONE, 4, 2, |_: &NoisyLabels| Ok(vec![0.5; 2])).unwrap();
     let wrong = Some(SanitiseError::Length { given: 2, expected: 1 });
     assert_eq!(short.sanitise(&[0, 1, 0, 1], &mut entropy).err(), wrong, "a prior for one row of two");

@@ -1,7 +1,8 @@
 use super::*;
 use crate::plan::{Count, Draft};
+use whit_core::release::{CommitError, LedgerFailure};
 use whit_core::unit::Caps;
-use whit_core::{Change, Kind, Ladder, Unit};
+use whit_core::{Change, Charge, Kind, Ladder, Refusal, Unit};
 
 fn recipe(outputs: usize) -> Recipe {
     Recipe {

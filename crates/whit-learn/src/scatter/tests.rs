@@ -179,7 +179,7 @@ fn what_cannot_be_meant_is_refused() {
     assert!(scatter(2).matrix(&[1, 2]).is_err());
     let strange = Scatter::new(2, 3.0, Ratio::ONE).unwrap().start();
     let rungs = [rung(Change::AddRemove, 1)];
-    let released = release(&scatter(2), &strange, &rungs, &mut Endless, &mut whit_noise::Os);
+    let released = release(&scatter(2), |_| Ok(&strange), &rungs, &mut Endless, &mut whit_noise::Os);
     assert!(released.is_err(), "a sum that was bounded by another radius is not released");
 }
 

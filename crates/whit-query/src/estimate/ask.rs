@@ -14,16 +14,16 @@ use crate::partition::PartitionFile;
 use crate::plan::Asking;
 use crate::plan::call::Radius;
 pub use crate::plan::call::{HistogramQuestion, HittersQuestion};
-use crate::release::{Tables, fits};
+use crate::release::{Tables, unchanged};
 use crate::sanitise::short;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use whit_account::ledger::{Books, Question};
+use whit_account::desk::{Coins, Desk, Instead, Request, Served, Start};
+use whit_account::ledger::{Question, Register};
 use whit_core::declare::{Bounds, Dataset, UnitDeclaration};
-use whit_core::mechanism::SanitiseError;
-use whit_core::release::CONFIDENCE;
-use whit_core::{Accuracy, Charge, Cost, Kind, Ladder, Mechanism, Persist, Rung, Sealed};
-use whit_noise::{Entropy, Os};
+use whit_core::release::{CONFIDENCE, ReadError, Reservation, charge_of};
+use whit_core::{Charge, Kind, Ladder, Mechanism, Persist};
+use whit_noise::Os;
 
 impl From<EstimateError> for QueryError {
     fn from(error: EstimateError) -> Self {
@@ -97,7 +97,7 @@ impl<'a> Declared<'a> {
         plan: Vec<String>,
         notes: Vec<String>,
     ) -> Preview {
-        let charge: Charge = self.ladder.rungs().iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect();
+        let charge = charge_of(mechanism, self.ladder.rungs());
         Preview {
             question: sql.to_owned(),
             dataset: self.dataset.name.clone(),
@@ -118,6 +118,11 @@ impl<'a> Declared<'a> {
     }
 }
 
+/// Rows that do not fit what is counted.
+fn unread(error: EstimateError) -> ReadError {
+    QueryError::from(error).into()
+}
+
 /// A release that was made now or before.
 struct Made<T> {
     value: T,
@@ -125,56 +130,20 @@ struct Made<T> {
     statement: Statement,
 }
 
-/// A mechanism that reads its data only once it is paid for: even a reading that fails tells something. Where files are not those of the fingerprint any more
-/// when all is read, nothing is released: it would be stored as an answer about other rows.
-struct Deferred<'a, M: Mechanism>
-where
-    M::Exact: Sized,
-{
-    mechanism: &'a M,
-    exact: &'a dyn Fn() -> Result<M::Exact, QueryError>,
-}
-
-impl<M: Mechanism> Mechanism for Deferred<'_, M>
-where
-    M::Exact: Sized,
-{
-    type Exact = ();
-    type Noisy = M::Noisy;
-
-    fn cost(&self, rung: &Rung) -> Cost {
-        self.mechanism.cost(rung)
-    }
-
-    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<M::Noisy>, SanitiseError> {
-        let told = |QueryError { sentence, hint, .. }| match hint {
-            Some(hint) => SanitiseError::Engine(format!("{sentence}: {hint}")),
-            None => SanitiseError::Engine(sentence),
-        };
-        let exact = (self.exact)().map_err(told)?;
-        self.mechanism.sanitise(&exact, entropy)
-    }
-
-    fn accuracy(&self, confidence: f64) -> Accuracy {
-        self.mechanism.accuracy(confidence)
-    }
-}
-
 /// Looks a question up, or charges the ledger, reads the data and releases. Where it does not fit, the mechanism for another promise might.
 fn ask<M: Mechanism>(
     tables: &Tables,
     declared: &Declared<'_>,
-    books: &mut Books,
+    books: &mut dyn Register,
     question: Question,
     (mechanism, instead): (&M, impl Fn(Calibration) -> Result<M, EstimateError>),
-    exact: &dyn Fn() -> Result<M::Exact, QueryError>,
-    read: impl Fn(&[u8]) -> Option<M::Noisy>,
+    read: impl FnOnce(&Reservation) -> Result<M::Exact, ReadError>,
+    decode: impl Fn(&[u8]) -> Option<M::Noisy>,
 ) -> Result<Made<M::Noisy>, QueryError>
 where
     M::Exact: Sized,
     M::Noisy: Persist,
 {
-    let ledger = crate::release::of_ledger;
     let dataset = tables.warehouse().declaration().dataset(&question.dataset)?;
     let payer = &crate::source::payer(dataset, tables.warehouse().declaration()).name;
     if *payer != question.dataset {
@@ -187,30 +156,17 @@ where
         ));
     }
     let rungs = declared.ladder.rungs();
-    let charge_of =
-        |mechanism: &M| -> Charge { rungs.iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect() };
-    let charge = charge_of(mechanism);
-    let (value, entry, stored) = if let Some(stored) = books.stored(&question).map_err(ledger)? {
-        let value = read(&stored.value).ok_or_else(|| {
-            QueryError::failed(format!("entry {} of the ledger holds no answer that can be read", stored.number))
-        })?;
-        (value, Some(stored.number), true)
-    } else {
-        let budgets = tables.budgets(&question.dataset)?;
-        let mut booking = books.booking(question.clone(), &budgets);
-        // What would be refused anyway need not be read first.
-        if let Err(refusal) = booking.would_fit(&charge) {
-            let Calibration { epsilon, delta } = declared.promise;
-            let fits = fits::largest(epsilon, |epsilon| {
-                instead(Calibration { epsilon, delta }).is_ok_and(|m| booking.would_fit(&charge_of(&m)).is_ok())
-            });
-            return Err(crate::release::refused(&refusal, fits.as_deref()));
-        }
-        let deferred = Deferred { mechanism, exact };
-        let released = whit_core::release(&deferred, &(), rungs, &mut booking, &mut Os);
-        let released = released.map_err(crate::release::refusal)?;
-        (released.value, booking.entry(), false)
-    };
+    let Calibration { epsilon, delta } = declared.promise;
+    let price =
+        |epsilon: f64, _: &mut dyn Register| Some(charge_of(&instead(Calibration { epsilon, delta }).ok()?, rungs));
+    let instead = Instead::Search { epsilon, price: &price };
+    let coins = Coins::Secret(&mut Os);
+    let request = Request { question: &question, rungs, coins, start: Start::Anew, instead };
+    let decode = |bytes: &[u8]| decode(bytes).ok_or_else(|| "it is of another form".to_owned());
+    let budgets = tables.budgets(&question.dataset)?;
+    let served = Desk::new(books, &budgets).once(request, mechanism, read, decode);
+    let Served { value, entry, stored, .. } = served.map_err(crate::release::unserved)?;
+    let charge = charge_of(mechanism, rungs);
     let statement = Statement {
         dataset: question.dataset,
         question: question.text,
@@ -220,7 +176,7 @@ where
         mechanisms: Vec::new(),
         notes: Vec::new(),
         partition: question.partition,
-        entry,
+        entry: Some(entry),
         stored,
     };
     Ok(Made { value, charge, statement })
@@ -279,7 +235,7 @@ pub fn hitters(
     tables: &Tables,
     question: &HittersQuestion,
     asking: &Asking,
-    books: &mut Books,
+    books: &mut dyn Register,
     analyst: &str,
 ) -> Result<Answer, QueryError> {
     let HittersQuestion { dataset, item, .. } = question;
@@ -299,14 +255,14 @@ pub fn hitters(
     };
     let reading = declared.reading(item, &dictionary);
     reading.check(tables)?;
-    let exact = || {
+    let exact = |_: &Reservation| {
         let Gathered { tokens, .. } = reading.run(tables)?;
-        stamps.check()?;
+        unchanged(&stamps)?;
         let pairs = tokens.into_iter().map(|token| (u64::from(token.user), token.item)).collect();
-        Ok(bound.gather(pairs)?)
+        bound.gather(pairs).map_err(unread)
     };
     let instead = |promise| Hitters::for_promise(bound.clone(), declared.protected(), promise);
-    let made = ask(tables, &declared, books, asked, (&hitters, instead), &exact, NoisyVector::from_bytes)?;
+    let made = ask(tables, &declared, books, asked, (&hitters, instead), exact, NoisyVector::from_bytes)?;
     let ranking = hitters.ranking(&made.value, question.top, declared.confidence, question.gap);
     let mut statement = made.statement;
     statement.mechanisms.push(mechanism);
@@ -421,7 +377,7 @@ pub fn histogram(
     tables: &Tables,
     question: &HistogramQuestion,
     asking: &Asking,
-    books: &mut Books,
+    books: &mut dyn Register,
     analyst: &str,
 ) -> Result<Answer, QueryError> {
     let HistogramQuestion { dataset, item, .. } = question;
@@ -440,14 +396,14 @@ pub fn histogram(
     };
     let reading = Reading { weight, ..declared.reading(item, &dictionary) };
     reading.check(tables)?;
-    let exact = || {
+    let exact = |_: &Reservation| {
         let Gathered { tokens, marks } = reading.run(tables)?;
-        stamps.check()?;
-        Ok(Tokens::gather(Arc::clone(&items), tokens, marks)?)
+        unchanged(&stamps)?;
+        Tokens::gather(Arc::clone(&items), tokens, marks).map_err(unread)
     };
     let instead =
         |promise| Histogram::for_promise(mechanism.bound().clone(), question.radius, declared.protected(), promise);
-    let made = ask(tables, &declared, books, asked, (&mechanism, instead), &exact, NoisyHistogram::from_bytes)?;
+    let made = ask(tables, &declared, books, asked, (&mechanism, instead), exact, NoisyHistogram::from_bytes)?;
     let mut statement = made.statement;
     describe(&mut statement, &mechanism, &made.value, question, cap);
     statement.notes.push(intervals(question.top.is_some(), declared.confidence));

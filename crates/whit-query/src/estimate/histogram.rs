@@ -5,6 +5,7 @@ use super::noise::{Calibration, EstimateError, Noise, gaussian};
 use super::norms::{Clipping, NormBound};
 use super::tokens::{Items, Tokens};
 use super::{Moved, Touch};
+use crate::error::QueryError;
 pub use crate::plan::call::Radius;
 use std::sync::Arc;
 use whit_account::accountant::gdp;
@@ -488,9 +489,9 @@ impl Mechanism for Histogram {
     }
 
     fn sanitise(&self, exact: &Tokens, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyHistogram>, SanitiseError> {
-        let failed = |why: EstimateError| SanitiseError::Engine(why.to_string());
+        let failed = |why: EstimateError| SanitiseError::from(QueryError::from(why));
         if exact.items() != &self.bound.items {
-            return Err(SanitiseError::Engine("tokens and noise are of different dictionaries".to_owned()));
+            return Err(SanitiseError::Unfit("tokens and noise are of different dictionaries"));
         }
         let (norms, radius) = match (self.radius, &self.norms) {
             (Radius::Given(radius), _) => (None, radius / self.bound.unit),
@@ -502,9 +503,7 @@ impl Mechanism for Histogram {
                 (Some(noisy), radius)
             }
             (Radius::TwoStage { .. } | Radius::Split { .. }, None) => {
-                return Err(SanitiseError::Engine(
-                    "the radius is to be found, and nothing was made to find it".to_owned(),
-                ));
+                return Err(SanitiseError::Unfit("the radius is to be found, and nothing was made to find it"));
             }
         };
         let sums = self.bound.gather(exact, radius, |mark| !self.is_aside(mark)).map_err(failed)?;

@@ -361,9 +361,7 @@ impl Mechanism for Hitters {
 
     fn sanitise(&self, exact: &Presence, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyVector>, SanitiseError> {
         if exact.bound != self.bound {
-            return Err(SanitiseError::Engine(
-                "users were bounded in another way than the noise is made for".to_owned(),
-            ));
+            return Err(SanitiseError::Unfit("users were bounded in another way than the noise is made for"));
         }
         self.noise.add(&exact.sums, entropy).map(|noisy| Sealed::new(NoisyVector(noisy)))
     }

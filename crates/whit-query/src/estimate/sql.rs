@@ -6,14 +6,14 @@ use crate::error::QueryError;
 use crate::plan::Asking;
 use crate::plan::call::Call;
 use crate::source::Tables;
-use whit_account::ledger::Books;
+use whit_account::ledger::Register;
 
 /// Asks a call, and pays for it.
 pub(crate) fn ask(
     call: &Call,
     tables: &Tables,
     asking: &Asking,
-    books: &mut Books,
+    books: &mut dyn Register,
     analyst: &str,
 ) -> Result<Answer, QueryError> {
     match call {

@@ -3,11 +3,11 @@
 use super::Preview;
 use crate::error::{QueryError, of_ledger};
 use crate::plan::Asking;
-use crate::release::fits::largest;
 use crate::sanitise::calibrate;
 use crate::source::Tables;
 use serde::Serialize;
-use whit_account::ledger::{Books, Fit};
+use whit_account::desk::largest;
+use whit_account::ledger::{Fit, Register};
 use whit_core::declare::UnitDeclaration;
 use whit_core::{Charge, Rung, Unit};
 
@@ -49,7 +49,7 @@ impl Tables {
         sql: &str,
         preview: &Preview,
         asking: &Asking,
-        books: Option<&mut Books>,
+        books: Option<&mut dyn Register>,
         analyst: &str,
     ) -> Result<Fits, QueryError> {
         let dataset = &preview.dataset;

@@ -141,11 +141,10 @@ impl Frame {
 
     /// One tree of counts a group, all nodes one after the other.
     pub(crate) fn trees(&self, sums: &Sums, tree: &Tree) -> Result<Vec<i64>, SanitiseError> {
-        let engine = |error: QueryError| SanitiseError::Engine(error.sentence);
         let mut leaves = vec![0_i64; self.groups * tree.leaves()];
         if let Some((inner, keys)) = sums.keys.split_last() {
             let inner = inner.as_primitive::<Int64Type>();
-            let places = self.places(keys, sums.groups).map_err(engine)?;
+            let places = self.places(keys, sums.groups)?;
             for (row, place) in places.into_iter().enumerate() {
                 if let (Some(place), true) = (place, inner.is_valid(row)) {
                     leaves[place * tree.leaves() + inner.value(row) as usize] += told(sums.values[0][row]);

@@ -3,7 +3,6 @@
 //! [`Tables`] is the front door of this crate. What it releases goes through [`whit_core::release()`], like every value in whit.
 
 pub(crate) mod finish;
-pub(crate) mod fits;
 mod frame;
 pub(crate) mod imagine;
 mod interval;
@@ -23,13 +22,14 @@ use crate::plan::{Asking, Groups, Plan, meaning, outline};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::Stamps;
 use datafusion::logical_expr::LogicalPlan;
-use run::Run;
+use run::{Rows, Run};
 use serde_json::json;
 use stored::{Released, ReleasedPart};
-use whit_account::ledger::{Books, Budget, Question};
+use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Start};
+use whit_account::ledger::{Budget, Question, Register};
+use whit_core::Unit;
 use whit_core::mechanism::SanitiseError;
-use whit_core::release::{CONFIDENCE, ReleaseError};
-use whit_core::{Charge, Refusal, Unit};
+use whit_core::release::{CONFIDENCE, ReadError, ReadKind, ReleaseError, Reservation};
 use whit_noise::{Entropy, Os, Replay};
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
@@ -129,7 +129,13 @@ impl Tables {
     }
 
     /// Answers a question: charges the ledger, or finds the answer in it.
-    pub fn ask(&self, sql: &str, asking: &Asking, books: &mut Books, analyst: &str) -> Result<Answer, QueryError> {
+    pub fn ask(
+        &self,
+        sql: &str,
+        asking: &Asking,
+        books: &mut dyn Register,
+        analyst: &str,
+    ) -> Result<Answer, QueryError> {
         self.answer(sql, asking, books, analyst, None)
     }
 
@@ -138,7 +144,7 @@ impl Tables {
         &self,
         sql: &str,
         asking: &Asking,
-        books: &mut Books,
+        books: &mut dyn Register,
         seed: u64,
     ) -> Result<Answer, QueryError> {
         self.answer(sql, asking, books, "reproducible", Some(seed))
@@ -148,7 +154,7 @@ impl Tables {
         &self,
         sql: &str,
         asking: &Asking,
-        books: &mut Books,
+        books: &mut dyn Register,
         analyst: &str,
         seed: Option<u64>,
     ) -> Result<Answer, QueryError> {
@@ -166,8 +172,10 @@ impl Tables {
         let plan = self.planned(sql, &logical, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
-            let run = Run::new(self, &plan, None, confidence, 0);
-            let released = run.everything(&mut Os).map_err(|error| QueryError::failed(error.to_string()))?;
+            let run = Run::new(self, &plan, None, confidence);
+            let released = run
+                .everything(&Rows::unpaid(self, 0), &mut Os)
+                .map_err(|error| QueryError::failed(error.to_string()))?;
             let statement = Self::statement(&plan, confidence, &released);
             return self.finish(&plan, None, &released, statement);
         }
@@ -179,58 +187,29 @@ impl Tables {
         let question = Question {
             dataset: plan.dataset.clone(),
             analyst: analyst.to_owned(),
-            meaning: meaning.clone(),
+            meaning,
             text: sql.to_owned(),
             fingerprint,
             partition: self.partitions.get(&plan.dataset).cloned(),
         };
-        let stored = books.stored(&question).map_err(of_ledger)?;
-        let mut prices = None;
-        let (released, entry, again) = if let Some(stored) = stored {
-            let released: Released = serde_json::from_slice(&stored.value).map_err(|error| {
-                QueryError::failed(format!(
-                    "entry {} of the ledger holds no answer that can be read: {error}",
-                    stored.number
-                ))
-            })?;
-            (released, Some(stored.number), true)
-        } else {
-            // Which of its own a unit beyond a cap keeps follows from this, so nobody may foresee it.
+        let run = Run::new(self, &plan, Some(&calibrated), confidence);
+        let price = |epsilon: f64, _: &mut dyn Register| Some(calibrate(&plan, epsilon, delta).ok()?.charge);
+        let mut replay = Replay::new(seed.unwrap_or_default());
+        let coins = if seed.is_some() { Coins::Seeded(&mut replay) } else { Coins::Secret(&mut Os) };
+        let instead = Instead::Search { epsilon, price: &price };
+        let request = Request { question: &question, rungs: &plan.rungs, coins, start: Start::Anew, instead };
+        let read = |reservation: &Reservation| {
             let choice = seed.map_or_else(|| Os.bits(64), |seed| Replay::new(!seed).bits(64));
-            let run = Run::new(self, &plan, Some(&calibrated), confidence, choice).of_files(&stamps);
-            let budgets = self.budgets(&plan.dataset)?;
-            prices = Some(Statement::prices(&calibrated.charge, delta));
-            let mut booking = books.booking(question.clone(), &budgets);
-            let released = match seed {
-                None => whit_core::release(&run, &(), &plan.rungs, &mut booking, &mut Os),
-                Some(seed) => {
-                    let mut replay = Replay::new(seed);
-                    whit_core::release::release_reproducibly_without_privacy(
-                        &run,
-                        &(),
-                        &plan.rungs,
-                        &mut booking,
-                        &mut replay,
-                    )
-                }
-            };
-            let released = match released {
-                Ok(released) => released.value,
-                Err(ReleaseError::Refused(refusal)) => {
-                    let mut fits = |charge: &Charge| booking.would_fit(charge).is_ok();
-                    let fits = fits::largest(epsilon, |epsilon| {
-                        calibrate(&plan, epsilon, delta).is_ok_and(|calibrated| fits(&calibrated.charge))
-                    });
-                    return Err(refused(&refusal, fits.as_deref()));
-                }
-                Err(error) => return Err(refusal(error)),
-            };
-            (released, booking.entry(), false)
+            Ok(Rows::of(self, choice, Some(&stamps), reservation))
         };
+        let decode = |bytes: &[u8]| serde_json::from_slice(bytes).map_err(|error| error.to_string());
+        let budgets = self.budgets(&plan.dataset)?;
+        let served = Desk::new(books, &budgets).once(request, &run, read, decode).map_err(unserved)?;
+        let released: Released = served.value;
         let mut statement = Self::statement(&plan, confidence, &released);
-        statement.prices = prices.unwrap_or_else(|| Statement::prices(&calibrated.charge, delta));
+        statement.prices = Statement::prices(&calibrated.charge, delta);
         statement.partition = question.partition;
-        (statement.entry, statement.stored) = (entry, again);
+        (statement.entry, statement.stored) = (Some(served.entry), served.stored);
         if seed.is_some() {
             statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
         }
@@ -260,7 +239,7 @@ impl Tables {
         call: &Call,
         after: &LogicalPlan,
         asking: &Asking,
-        books: &mut Books,
+        books: &mut dyn Register,
         analyst: &str,
     ) -> Result<Answer, QueryError> {
         let Answer { columns, rows, mut statement } = estimate::sql::ask(call, self, asking, books, analyst)?;
@@ -303,7 +282,7 @@ impl Tables {
     }
 
     /// The fingerprint of all data sets that a plan reads.
-    fn fingerprint(&self, plan: &Plan, books: &mut Books) -> Result<(String, Stamps), QueryError> {
+    fn fingerprint(&self, plan: &Plan, books: &mut dyn Register) -> Result<(String, Stamps), QueryError> {
         let mut names: Vec<String> = plan.parts.iter().flat_map(|part| outline::tables_of(&part.rows)).collect();
         names.sort();
         names.dedup();
@@ -314,11 +293,11 @@ impl Tables {
     #[doc(hidden)]
     pub fn exact_for_tests(&self, sql: &str, asking: &Asking) -> Result<(Plan, Vec<ExactPart>), QueryError> {
         let plan = self.outlined(sql, &self.logical(sql)?, asking)?;
-        let run = Run::new(self, &plan, None, CONFIDENCE, 1);
+        let rows = Rows::unpaid(self, 1);
         let ranges: Vec<(f64, f64)> = Vec::new();
         let mut parts = Vec::new();
         for part in &plan.parts {
-            let (frame, measures) = run.exact(part, &ranges).map_err(|error| QueryError::failed(error.to_string()))?;
+            let (frame, measures) = rows.exact(part, &ranges).map_err(|error| QueryError::failed(error.to_string()))?;
             parts.push(ExactPart {
                 keys: frame.rows(&(0..frame.groups).collect::<Vec<_>>())?,
                 measures,
@@ -349,17 +328,17 @@ impl Tables {
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
-        let run = Run::new(self, &plan, Some(&calibrated), confidence, 1);
+        let (run, rows) = (Run::new(self, &plan, Some(&calibrated), confidence), Rows::unpaid(self, 1));
         let finds = plan.parts.iter().any(|part| !part.autos.is_empty());
         let exact = if finds {
             Vec::new()
         } else {
-            plan.parts.iter().map(|part| run.exact(part, &[])).collect::<Result<Vec<_>, _>>().map_err(failed)?
+            plan.parts.iter().map(|part| rows.exact(part, &[])).collect::<Result<Vec<_>, _>>().map_err(failed)?
         };
         let (mut runs, mut answers) = (Vec::with_capacity(times), Vec::new());
         for _ in 0..times {
             let released = if finds {
-                run.everything(&mut Os).map_err(failed)?
+                run.everything(&rows, &mut Os).map_err(failed)?
             } else {
                 let mut released = Released::default();
                 for (number, (frame, values)) in exact.iter().enumerate() {
@@ -384,22 +363,26 @@ impl Tables {
     }
 }
 
-/// A budget's "no", with what would fit instead.
-pub(crate) fn refused(refusal: &Refusal, fits: Option<&str>) -> QueryError {
-    let hint = match fits {
-        Some(fits) => format!("nothing was charged; --epsilon {fits} would fit"),
-        None => "nothing was charged; the owner of the data may raise the budget".to_owned(),
-    };
-    QueryError::refused(refusal.to_string(), Some(hint))
+/// That files are those of the fingerprint still, when all was read: what was read of another file must not be stored as an answer about this one.
+pub(crate) fn unchanged(stamps: &Stamps) -> Result<(), ReadError> {
+    stamps.check().map_err(|error| ReadError { kind: ReadKind::Changed, ..error.into() })
 }
 
 /// Why nothing was released, and what to do.
-pub(crate) fn refusal(error: ReleaseError) -> QueryError {
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(crate) fn unserved(error: DeskError) -> QueryError {
+    let (sentence, hint) = (error.to_string(), error.hint());
     match error {
-        ReleaseError::Refused(refusal) => refused(&refusal, None),
-        ReleaseError::Ledger(failure) => {
-            QueryError { fault: crate::error::Fault::Failed, sentence: failure.to_string(), hint: failure.hint.clone() }
+        DeskError::Refused { fits: Some(fits), .. } => {
+            QueryError::refused(sentence, Some(format!("nothing was charged; --epsilon {fits} would fit")))
         }
-        other => QueryError::failed(other.to_string()),
+        DeskError::Refused { fits: None, .. } => QueryError::refused(sentence, hint),
+        DeskError::Release(ReleaseError::Ledger(failure)) => {
+            QueryError { fault: crate::error::Fault::Failed, sentence: failure.to_string(), hint }
+        }
+        DeskError::Release(_) => QueryError::failed(sentence),
+        DeskError::Ledger(_) | DeskError::Void { .. } | DeskError::Unreadable { .. } => {
+            QueryError { fault: crate::error::Fault::Failed, sentence, hint }
+        }
     }
 }

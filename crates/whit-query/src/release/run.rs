@@ -1,4 +1,4 @@
-//! A question as a mechanism: rows are read after the reservation, summed within their bounds, and given noise.
+//! A question as a mechanism: rows are summed within their bounds and given noise, part by part. [`Rows`] read them, and are opened after the reservation.
 
 use super::Tables;
 use super::frame::{self, Frame};
@@ -13,10 +13,11 @@ use crate::sanitise::statistic::{Noisy, step_of};
 use crate::source::Stamps;
 use whit_core::mechanism::range::Bins;
 use whit_core::mechanism::{Mechanism, SanitiseError};
+use whit_core::release::Reservation;
 use whit_core::{Accuracy, Cost, Rung, Sealed};
 use whit_noise::Entropy;
 
-/// One question being answered: a mechanism whose exact statistic is whatever the engine finds.
+/// One question being answered: a mechanism whose exact statistic is whatever the engine finds in its [`Rows`].
 ///
 /// # Neighbours
 /// Data sets that differ in one unit of the rung. What the unit contributes is bounded as [`crate::plan::Measure`] says, part by part.
@@ -38,9 +39,6 @@ pub(super) struct Run<'a> {
     plan: &'a Plan,
     noise: Option<&'a Calibrated>,
     confidence: f64,
-    seed: u64,
-    /// What the files were when they were fingerprinted.
-    stamps: Option<&'a Stamps>,
 }
 
 /// A task of the engine that ended early. The words of a panic may hold values of a row, so only its kind is told.
@@ -80,45 +78,40 @@ fn beside(end: f64, other: f64) -> f64 {
     if end.abs() < 1e-9 * other.abs() { 0.0 } else { end }
 }
 
-fn engine(error: QueryError) -> SanitiseError {
-    SanitiseError::Engine(error.sentence)
+/// The rows of a question, open to be read: what a release makes after its reservation. Several passes go over them, since ranges that are found decide how the next one puts values on
+/// the lattice, and noise is drawn in between.
+pub(super) struct Rows<'a> {
+    tables: &'a Tables,
+    /// Which of its own a unit beyond a cap keeps follows from this, so nobody may foresee it.
+    seed: u64,
+    /// What the files were when they were fingerprinted.
+    stamps: Option<&'a Stamps>,
 }
 
-/// The same with the next step.
-fn changed(error: QueryError) -> SanitiseError {
-    let hint = error.hint.unwrap_or_default();
-    SanitiseError::Engine(format!("{}: {hint}", error.sentence))
-}
-
-impl<'a> Run<'a> {
-    pub(super) fn new(
-        tables: &'a Tables,
-        plan: &'a Plan,
-        noise: Option<&'a Calibrated>,
-        confidence: f64,
-        seed: u64,
-    ) -> Self {
-        Self { tables, plan, noise, confidence, seed, stamps: None }
+impl<'a> Rows<'a> {
+    /// Of these files only: where another comes in the place of one, nothing is released.
+    pub(super) fn of(tables: &'a Tables, seed: u64, stamps: Option<&'a Stamps>, _: &Reservation) -> Self {
+        Self { tables, seed, stamps }
     }
 
-    /// The same, of these files only: where another came in the place of one, nothing is released.
-    pub(super) fn of_files(self, stamps: &'a Stamps) -> Self {
-        Self { stamps: Some(stamps), ..self }
+    /// Without a reservation: of questions that read nothing private, and for audits and tests, which nobody else sees.
+    pub(super) fn unpaid(tables: &'a Tables, seed: u64) -> Self {
+        Self { tables, seed, stamps: None }
     }
 
-    fn sums(&self, part: &Part, pass: Pass, found: &[(f64, f64)]) -> Result<Sums, SanitiseError> {
+    fn sums(&self, part: &Part, pass: Pass, found: &[(f64, f64)]) -> Result<Sums, QueryError> {
         // On a thread of the engine's, so that whatever happens to it there comes back as words.
         let (context, part, found, seed) =
             (self.tables.warehouse.context().clone(), part.clone(), found.to_vec(), self.seed);
         let work = async move { engine::sums(&context, &part, pass, &found, seed).await };
         let done = self.tables.runtime.block_on(self.tables.runtime.spawn(work));
-        done.map_err(|error| SanitiseError::Engine(unfinished(&error)))?.map_err(engine)
+        done.map_err(|error| QueryError::failed(unfinished(&error)))?
     }
 
     /// The groups of a part and its exact measures, aligned with them.
     pub(super) fn exact(&self, part: &Part, found: &[(f64, f64)]) -> Result<(Frame, Vec<Vec<i64>>), SanitiseError> {
         let plain = self.sums(part, Pass::Plain, found)?;
-        let (frame, mut aligned) = Frame::of(part, &plain).map_err(engine)?;
+        let (frame, mut aligned) = Frame::of(part, &plain)?;
         let mut measures = Vec::new();
         let mut column = 0;
         for (i, measure) in part.measures.iter().enumerate() {
@@ -134,28 +127,33 @@ impl<'a> Run<'a> {
                 }
                 What::Distinct { .. } => {
                     let sums = self.sums(part, Pass::Inner(i), found)?;
-                    measures.extend(frame.align(&sums).map_err(engine)?);
+                    measures.extend(frame.align(&sums)?);
                 }
                 What::Tree { tree, .. } => {
                     let sums = self.sums(part, Pass::Inner(i), found)?;
-                    let tree = crate::plan::tree_of(tree, found).map_err(engine)?;
+                    let tree = crate::plan::tree_of(tree, found)?;
                     measures.push(frame.trees(&sums, &tree)?);
                 }
             }
         }
         Ok((frame, measures))
     }
+}
 
-    pub(super) fn everything(&self, entropy: &mut dyn Entropy) -> Result<Released, SanitiseError> {
+impl<'a> Run<'a> {
+    pub(super) fn new(tables: &'a Tables, plan: &'a Plan, noise: Option<&'a Calibrated>, confidence: f64) -> Self {
+        Self { tables, plan, noise, confidence }
+    }
+
+    pub(super) fn everything(&self, rows: &Rows<'_>, entropy: &mut dyn Entropy) -> Result<Released, SanitiseError> {
         let mut released = Released::default();
         for (number, part) in self.plan.parts.iter().enumerate() {
             let noise = self.noise.map(|noise| &noise.parts[number]);
             let mut found = Vec::new();
             for (i, auto) in part.autos.iter().enumerate() {
-                let noise = noise
-                    .and_then(|noise| noise.ranges.get(i))
-                    .ok_or_else(|| SanitiseError::Engine("a range without noise".to_owned()))?;
-                let sums = self.sums(part, Pass::Range(i), &[])?;
+                let noise =
+                    noise.and_then(|noise| noise.ranges.get(i)).ok_or(SanitiseError::Unfit("a range without noise"))?;
+                let sums = rows.sums(part, Pass::Range(i), &[])?;
                 let bins = Bins::default();
                 let mut counts = frame::spread(&sums, bins.len())?;
                 noise.add(&mut counts, entropy)?;
@@ -175,7 +173,7 @@ impl<'a> Run<'a> {
                 });
                 found.push((low, high));
             }
-            let (frame, values) = self.exact(part, &found)?;
+            let (frame, values) = rows.exact(part, &found)?;
             self.sanitised(number, &frame, values, &found, &mut released, entropy)?;
         }
         Ok(released)
@@ -205,7 +203,7 @@ impl<'a> Run<'a> {
                 frame::shown(keys, &counts, entropy)?
             }
         };
-        let exact = frame::exact_columns(self.tables, part, frame).map_err(engine)?;
+        let exact = frame::exact_columns(self.tables, part, frame)?;
         let noises = noise.map_or(&[][..], |noise| &noise.measures);
         let kept = part.measures.iter().zip(&values).map(|(measure, values)| match measure.what {
             What::Tree { .. } => Vec::new(),
@@ -219,7 +217,7 @@ impl<'a> Run<'a> {
                 Statistic::Exact(_) => {
                     groups.iter().map(|&g| Cell { value: exact[&i][g].clone(), low: None, high: None }).collect()
                 }
-                other => noisy.cells(other, &groups).map_err(engine)?,
+                other => noisy.cells(other, &groups)?,
             });
         }
         if let (Some(kept), Some(laws)) = (&part.kept, noise.and_then(|noise| noise.kept.as_ref())) {
@@ -231,7 +229,7 @@ impl<'a> Run<'a> {
             let unit = if part.grain == Grain::Element { "element" } else { "user" };
             released.notes.push(left_out(rows, errors, kept, unit));
         }
-        let keys = frame.rows(&groups).map_err(engine)?;
+        let keys = frame.rows(&groups)?;
         released.parts.push(ReleasedPart { keys, cells, measures: kept, found: found.to_vec() });
         for (i, law) in noises.iter().enumerate() {
             released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(step_of(part, i, found))));
@@ -244,8 +242,8 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Mechanism for Run<'_> {
-    type Exact = ();
+impl<'a> Mechanism for Run<'a> {
+    type Exact = Rows<'a>;
     type Noisy = Released;
 
     fn cost(&self, rung: &Rung) -> Cost {
@@ -253,10 +251,9 @@ impl Mechanism for Run<'_> {
         charge.map_or(Cost::Everything, |(_, cost)| cost.clone())
     }
 
-    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<Released>, SanitiseError> {
-        let released = self.everything(entropy)?;
-        // After all rows were read: what was read of another file must not be stored as an answer about this one.
-        self.stamps.map_or(Ok(()), Stamps::check).map_err(changed)?;
+    fn sanitise(&self, rows: &Rows<'a>, entropy: &mut dyn Entropy) -> Result<Sealed<Released>, SanitiseError> {
+        let released = self.everything(rows, entropy)?;
+        rows.stamps.map_or(Ok(()), super::unchanged)?;
         Ok(Sealed::new(released))
     }
 

@@ -21,7 +21,7 @@ use futures::StreamExt;
 use open::{Opened, Values, opens, soft, width_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use whit_account::ledger::Books;
+use whit_account::ledger::Register;
 use whit_core::declare::{UserKey, nearest};
 
 /// What happens to a row of which something is missing, is no number, is too large, has another length than was declared, or is none of the classes.
@@ -150,7 +150,11 @@ fn own(name: &str) -> Expr {
 impl Tables {
     /// The fingerprint of one data set, as a release of it is found again by, and what its files were then. Whoever reads rows afterwards
     /// [checks](Stamps::check) that they are of the same files, before anything of them leaves.
-    pub fn fingerprint_for_learning(&self, dataset: &str, books: &mut Books) -> Result<(String, Stamps), QueryError> {
+    pub fn fingerprint_for_learning(
+        &self,
+        dataset: &str,
+        books: &mut dyn Register,
+    ) -> Result<(String, Stamps), QueryError> {
         self.fingerprint_of(&[dataset.to_owned()], books)
     }
 
@@ -158,7 +162,7 @@ impl Tables {
     pub fn known_fingerprint_for_learning(
         &self,
         dataset: &str,
-        books: &mut Books,
+        books: &mut dyn Register,
     ) -> Result<Option<String>, QueryError> {
         self.known_fingerprint_of(&[dataset.to_owned()], books)
     }

@@ -17,7 +17,7 @@ use datafusion::common::TableReference;
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::ident;
 use serde::Serialize;
-use whit_account::ledger::Books;
+use whit_account::ledger::Register;
 use whit_core::declare::{Bounds, Keys, UserKey};
 
 /// Somebody who has the files and may see what is in them. Making one says so; what it unlocks goes to that person and to no analyst.
@@ -128,7 +128,7 @@ impl Tables {
     }
 
     /// Whether a data set is another than the ledger last saw. For the owner: it tells of rows. Nothing is noted.
-    pub fn changed_since(&self, _: &Owner, dataset: &str, books: &mut Books) -> Result<bool, QueryError> {
+    pub fn changed_since(&self, _: &Owner, dataset: &str, books: &mut dyn Register) -> Result<bool, QueryError> {
         let now = self.own_fingerprint(dataset, books)?;
         books.source_changed(dataset, &now).map_err(of_ledger)
     }

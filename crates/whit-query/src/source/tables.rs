@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tokio::runtime::Runtime;
-use whit_account::ledger::Books;
+use whit_account::ledger::Register;
 use whit_core::declare::{Declaration, ElementSource};
 
 /// Declared data sets, open for questions.
@@ -81,7 +81,7 @@ impl Tables {
     }
 
     /// The data sets that were others, when they were last asked about, than the ledger has noted, and their fingerprints. For the owner of the data and the
-    /// operator's log: nobody else should learn that. Whoever has told the owner has the ledger note it ([`Books::note_source`]); until then it is found
+    /// operator's log: nobody else should learn that. Whoever has told the owner has the ledger note it ([`Register::note_source`]); until then it is found
     /// again with each question, so that a log which cannot be written loses nothing.
     pub fn take_changed(&self) -> Vec<(String, String)> {
         let mut changed = self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -158,7 +158,11 @@ impl Tables {
 
     /// The fingerprint of these data sets, which stand in order, and what their files were then. Which of them changed is found one by one and so whatever else
     /// was joined, for the owner only: it tells of the data. The ledger notes a change after the owner was told, and not before.
-    pub(crate) fn fingerprint_of(&self, names: &[String], books: &mut Books) -> Result<(String, Stamps), QueryError> {
+    pub(crate) fn fingerprint_of(
+        &self,
+        names: &[String],
+        books: &mut dyn Register,
+    ) -> Result<(String, Stamps), QueryError> {
         let (mut whole, mut stamps) = (blake3::Hasher::new(), Stamps::default());
         for name in names {
             let (own, files) = self.warehouse.source(name)?.stamped(&mut Remembered { books: &mut *books })?;
@@ -176,7 +180,7 @@ impl Tables {
     }
 
     /// The fingerprint of one data set; nothing is noted.
-    pub(crate) fn own_fingerprint(&self, name: &str, books: &mut Books) -> Result<String, QueryError> {
+    pub(crate) fn own_fingerprint(&self, name: &str, books: &mut dyn Register) -> Result<String, QueryError> {
         self.warehouse.source(name)?.fingerprint(&mut Remembered { books })
     }
 
@@ -184,7 +188,7 @@ impl Tables {
     pub(crate) fn known_fingerprint_of(
         &self,
         names: &[String],
-        books: &mut Books,
+        books: &mut dyn Register,
     ) -> Result<Option<String>, QueryError> {
         for name in names {
             if !self.warehouse.source(name)?.is_known(&Remembered { books }) {
@@ -197,7 +201,7 @@ impl Tables {
 
 /// Hashes of files, remembered by the ledger.
 struct Remembered<'a> {
-    books: &'a mut Books,
+    books: &'a mut dyn Register,
 }
 
 impl FileHashes for Remembered<'_> {

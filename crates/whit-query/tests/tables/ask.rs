@@ -553,3 +553,44 @@ fn data_that_changed_is_told_until_it_is_noted() {
     question(4.0);
     assert!(tables.take_changed().is_empty());
 }
+
+/// Sixteen who ask the very same at once: one is charged, and all are told what it was told.
+#[test]
+fn the_same_question_asked_at_once_is_charged_once() {
+    let room = Room::new("asked_at_once");
+    room.write("visits.csv", &visits());
+    let tables = room.tables(USER);
+    let together = std::sync::Barrier::new(16);
+    for (entry, sql) in
+        [(1, "SELECT shop, COUNT(*) AS n FROM visits GROUP BY shop"), (2, "SELECT * FROM hitters('visits', 'shop')")]
+    {
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let one = || {
+                let mut books = room.books();
+                together.wait();
+                tables.ask(sql, &asking(100.0), &mut books, "tester").unwrap()
+            };
+            let all: Vec<_> = (0..16).map(|_| scope.spawn(one)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert_eq!(answers.iter().filter(|answer| !answer.statement.stored).count(), 1, "{sql}");
+        for answer in &answers {
+            assert_eq!((&answer.rows, answer.statement.entry), (&answers[0].rows, Some(entry)), "{sql}");
+        }
+    }
+    assert_eq!(room.books().verify().unwrap().entries, 2);
+}
+
+/// A ledger that is no file serves questions as well: nothing asks for more than the trait.
+#[test]
+fn a_ledger_in_memory_answers_questions_too() {
+    let room = Room::new("in_memory");
+    room.write("visits.csv", &visits());
+    let (tables, mut ledger) = (room.tables(USER), whit_account::ledger::Memory::new());
+    let sql = "SELECT COUNT(*) FROM visits";
+    let first = tables.ask(sql, &asking(1.0), &mut ledger, "tester").unwrap();
+    let again = tables.ask(sql, &asking(1.0), &mut ledger, "tester").unwrap();
+    assert!(!first.statement.stored && again.statement.stored);
+    assert_eq!((&first.rows, first.statement.entry), (&again.rows, again.statement.entry));
+    assert_eq!(ledger.entries().len(), 1);
+}

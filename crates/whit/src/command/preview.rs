@@ -6,6 +6,7 @@ use super::{Error, write_json};
 use crate::number::{Wrong, brief, brief_down, brief_up};
 use crate::table::{Side, Table};
 use std::io::Write;
+use whit::account::ledger::Register;
 use whit::query::explain::{self, Within};
 use whit::query::plan::Asking;
 
@@ -70,7 +71,13 @@ impl Preview {
             Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: about })?,
         };
         let mut books = Asked::books_if_any(&tables)?;
-        let fits = tables.fits(&sql, &preview, &asking, books.as_mut(), self.asked.analyst())?;
+        let fits = tables.fits(
+            &sql,
+            &preview,
+            &asking,
+            books.as_mut().map(|books| books as &mut dyn Register),
+            self.asked.analyst(),
+        )?;
         if self.json {
             return write_json(&View { preview: &preview, fits: &fits }, out);
         }

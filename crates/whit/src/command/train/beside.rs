@@ -3,11 +3,12 @@
 use super::of_ledger;
 use super::spec::asked;
 use crate::command::Error;
-use crate::number::brief_down;
-use whit::account::ledger::{Booking, Books, Budget, CurrencyName, Question, State, Which};
+use std::borrow::Borrow;
+use whit::account::desk::{self, Coins, Desk, DeskError, Instead, Request, Served, Start};
+use whit::account::ledger::{Budget, CurrencyName, Question, Register};
 use whit::core::mechanism::SanitiseError;
 use whit::core::release::{
-    CommitError, LedgerFailure, ReleaseError, Reservation, release_reproducibly_without_privacy,
+    CommitError, LedgerFailure, ReadError, ReleaseError, Reservation, release_reproducibly_without_privacy,
 };
 use whit::core::{Accuracy, Charge, Cost, Ladder, Ledger, Mechanism, Persist, Refusal, Rung, Sealed};
 use whit::learn::{LearnError, Noise};
@@ -39,10 +40,8 @@ pub(super) fn together(charges: impl IntoIterator<Item = Charge>) -> Charge {
 }
 
 /// What a release costs where neither it nor a reservation for it is there yet.
-pub(super) fn unpaid(charge: Charge, question: &Question, books: &mut Books) -> Result<Charge, Error> {
-    let stored = books.stored(question).map_err(of_ledger)?.is_some();
-    let paid = stored || books.open_reservation(question).map_err(of_ledger)?.is_some();
-    Ok(if paid { Charge::new() } else { charge })
+pub(super) fn unpaid(charge: Charge, question: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
+    desk::unpaid(books, charge, question).map_err(of_ledger)
 }
 
 /// The budgets that watch over a training, unless its owner gives all privacy up.
@@ -52,10 +51,21 @@ pub(super) struct Budgets {
 }
 
 impl Budgets {
-    /// A ledger for one release.
-    pub(super) fn booking<'a>(&'a self, books: &'a mut Books, question: Question) -> Booking<'a> {
-        let booking = books.booking(question, &self.list);
-        if self.given_up { booking.without_privacy() } else { booking }
+    /// Where a release is asked for.
+    pub(super) fn desk<'a>(&'a self, books: &'a mut dyn Register) -> Desk<'a> {
+        let desk = Desk::new(books, &self.list);
+        if self.given_up { desk.without_privacy() } else { desk }
+    }
+
+    /// Why nothing was served, and what to do about it.
+    pub(super) fn unserved(&self, error: DeskError, hint: &str) -> Error {
+        match error {
+            DeskError::Refused { refusal, fits } => refused(&refusal, &self.list, fits.as_deref()),
+            DeskError::Ledger(error) => of_ledger(error),
+            DeskError::Release(ReleaseError::Ledger(failure)) => broken(&failure),
+            DeskError::Void { entry } => Error::Failed(voided(entry, AGAIN)),
+            other => Error::Failed(format!("{other}\n  hint: {hint}")),
+        }
     }
 }
 
@@ -63,31 +73,13 @@ impl Budgets {
 pub(super) fn check(
     charge: &Charge,
     question: &Question,
-    books: &mut Books,
+    books: &mut dyn Register,
     budgets: &Budgets,
-    at: impl Fn(f64, &mut Books) -> Option<Charge>,
+    at: impl Fn(f64, &mut dyn Register) -> Option<Charge>,
 ) -> Result<(), Error> {
-    if budgets.given_up {
-        return Ok(());
-    }
-    let refusal = {
-        let mut booking = budgets.booking(books, question.clone());
-        let Err(refusal) = booking.would_fit(charge) else { return Ok(()) };
-        if let Some(failure) = booking.failure() {
-            return Err(broken(&failure));
-        }
-        refusal
-    };
-    let mut fits = |text: &String| {
-        let Ok(epsilon) = text.parse::<f64>() else { return false };
-        let Some(charge) = at(epsilon, &mut *books) else { return false };
-        budgets.booking(&mut *books, question.clone()).would_fit(&charge).is_ok()
-    };
-    // What is left of a budget is about what would fit; to plan a training takes a while, so few are tried.
-    let near = refusal.available.filter(|near| *near > 0.0);
-    let shares = near.into_iter().flat_map(|near| [1.0, 0.97, 0.9, 0.7, 0.5].map(|share| share * near));
-    let fitting = shares.map(brief_down).find(|text| fits(text));
-    Err(refused(&refusal, &budgets.list, fitting.as_deref()))
+    // To plan a training takes a while, so few are tried.
+    let fits = budgets.desk(books).fits(question, charge, Instead::Shares { price: &at });
+    fits.map_err(|error| budgets.unserved(error, AGAIN))
 }
 
 /// What a charge comes to with this noise: everything, where it can be drawn again.
@@ -98,10 +90,10 @@ pub(super) fn exposed(charge: Charge, noise: Noise) -> Charge {
     charge.into_iter().map(|(rung, _)| (rung, Cost::Everything)).collect()
 }
 
-/// What a mechanism does with rows, which it reads itself.
-pub(super) type Work<'a, N> = dyn Fn(&mut dyn Entropy) -> Result<Sealed<N>, SanitiseError> + 'a;
+/// What a mechanism does with what was read.
+pub(super) type Work<'a, E, N> = dyn Fn(&E, &mut dyn Entropy) -> Result<Sealed<N>, SanitiseError> + 'a;
 
-/// A mechanism that reads its rows when it runs, and so after its charge is reserved.
+/// A mechanism at a price that was known before it was made: it may need rows to be made of, and noise that can be drawn again makes it cost everything.
 ///
 /// # Neighbours
 /// Data sets that differ in one unit of a rung of the charge.
@@ -110,28 +102,27 @@ pub(super) type Work<'a, N> = dyn Fn(&mut dyn Entropy) -> Result<Sealed<N>, Sani
 /// What its charge says of that rung, and everything at a rung that it does not speak of.
 ///
 /// # Why
-/// It is another mechanism, which `work` runs on rows that it reads: the charge is that mechanism's own cost, rung by rung ([`charge`]), or what telling labels
-/// costs, of which no row is read to know it. Nothing of a row is read before [`Mechanism::sanitise`] is called, which a release does after its reservation, and nothing
-/// in a row makes it fail.
+/// It is another mechanism, which `work` runs on what was read: the charge is that mechanism's own cost, rung by rung ([`charge`]), or what telling labels
+/// costs, of which no row is read to know it. Nothing in a row makes it fail.
 ///
 /// # Tried by
 /// `rows_are_read_after_the_reservation_and_never_without_one`, `parameters_come_with_intervals_that_are_promised_with_the_steps`,
 /// `noise_on_labels_is_compared_with_noise_on_gradients`.
-struct Late<'a, N> {
+struct AtPrice<'a, E, N> {
     charge: Charge,
-    work: Box<Work<'a, N>>,
+    work: Box<Work<'a, E, N>>,
 }
 
-impl<N> Mechanism for Late<'_, N> {
-    type Exact = ();
+impl<E, N> Mechanism for AtPrice<'_, E, N> {
+    type Exact = E;
     type Noisy = N;
 
     fn cost(&self, rung: &Rung) -> Cost {
         self.charge.iter().find(|(known, _)| known == rung).map_or(Cost::Everything, |(_, cost)| cost.clone())
     }
 
-    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<N>, SanitiseError> {
-        (self.work)(entropy)
+    fn sanitise(&self, exact: &E, entropy: &mut dyn Entropy) -> Result<Sealed<N>, SanitiseError> {
+        (self.work)(exact, entropy)
     }
 
     fn accuracy(&self, confidence: f64) -> Accuracy {
@@ -139,72 +130,46 @@ impl<N> Mechanism for Late<'_, N> {
     }
 }
 
-/// What went wrong with rows that were read, as a mechanism says it.
-pub(super) fn unread(error: &LearnError) -> SanitiseError {
-    SanitiseError::Engine(format!("{error}; {}", error.hint()))
-}
-
-/// What a mechanism releases of rows that `exact` reads, at the mechanism's own price.
+/// What a mechanism releases of rows that `exact` reads, at the mechanism's own price; `decode` reads what is stored.
 pub(super) fn release_of<M: Mechanism<Exact: Sized, Noisy: Persist>>(
     mechanism: &M,
-    exact: impl Fn() -> Result<M::Exact, LearnError>,
+    (exact, decode): (impl Fn() -> Result<M::Exact, LearnError>, impl Fn(&[u8]) -> Result<M::Noisy, String>),
     ladder: &Ladder,
-    question: Question,
+    question: &Question,
     noise: Noise,
-    books: (&mut Books, &Budgets),
-) -> Result<M::Noisy, Error> {
-    let work = |entropy: &mut dyn Entropy| {
-        let exact = exact().map_err(|error| unread(&error))?;
-        mechanism.sanitise(&exact, entropy)
-    };
-    release(charge(mechanism, ladder), Box::new(work), question, noise, books)
+    books: (&mut dyn Register, &Budgets),
+) -> Result<Served<M::Noisy>, Error> {
+    let work = |exact: &M::Exact, entropy: &mut dyn Entropy| mechanism.sanitise(exact, entropy);
+    let read = |_: &Reservation| Ok(exact()?);
+    release((charge(mechanism, ladder), Box::new(work)), (read, decode), question, noise, books)
 }
 
-/// Reserves, reads and sanitises, and commits. Where that was interrupted before, the reservation is still open and nothing of it was seen, so it goes on under
+/// Finds it in the ledger, or reserves, reads, sanitises and commits. Where that was interrupted before, the reservation is still open and nothing of it was seen, so it goes on under
 /// the same.
-pub(super) fn release<N: Persist>(
-    charge: Charge,
-    work: Box<Work<'_, N>>,
-    question: Question,
+pub(super) fn release<X, E: Borrow<X>, N: Persist>(
+    (charge, work): (Charge, Box<Work<'_, X, N>>),
+    (read, decode): (impl FnOnce(&Reservation) -> Result<E, ReadError>, impl Fn(&[u8]) -> Result<N, String>),
+    question: &Question,
     noise: Noise,
-    (books, budgets): (&mut Books, &Budgets),
-) -> Result<N, Error> {
+    (books, budgets): (&mut dyn Register, &Budgets),
+) -> Result<Served<N>, Error> {
     let rungs: Vec<Rung> = charge.iter().map(|(rung, _)| rung.clone()).collect();
-    let late = Late { charge: exposed(charge, noise), work };
-    let reserved = books.open_reservation(&question).map_err(of_ledger)?;
-    let mut booking = match reserved {
-        Some(entry) => books.resume(question, &budgets.list, entry.number),
-        None => budgets.booking(books, question),
-    };
-    let released = match noise {
-        Noise::Secret { .. } => whit::release(&late, &(), &rungs, &mut booking, &mut Os),
-        Noise::Replay { .. } | Noise::Off => {
-            release_reproducibly_without_privacy(&late, &(), &rungs, &mut booking, &mut seeded(noise))
-        }
-    };
-    let entry = booking.entry();
-    match released {
-        Ok(released) => Ok(released.value),
-        Err(_) if is_void(entry, books) => Err(Error::Failed(voided(entry, AGAIN))),
-        Err(error) => Err(failed(error, &budgets.list)),
-    }
+    let mechanism = AtPrice { charge: exposed(charge, noise), work };
+    let mut replay = seeded(noise);
+    let coins = if noise.protects() { Coins::Secret(&mut Os) } else { Coins::Seeded(&mut replay) };
+    let request = Request { question, rungs: &rungs, coins, start: Start::Open, instead: Instead::Nothing };
+    let served = budgets.desk(books).once(request, &mechanism, read, decode);
+    let hint = "while the data is as it was, the same command goes on with it, and pays no second time";
+    served.map_err(|error| budgets.unserved(error, hint))
 }
 
 /// What to do about an entry that was made void.
 pub(super) const AGAIN: &str = "the same command begins anew, with a charge of its own";
 
-/// Whether an entry was made void: its work may still have been under way.
-pub(super) fn is_void(entry: Option<u64>, books: &Books) -> bool {
-    // Where that cannot be told, it is not said.
-    let entries = entry.map_or_else(Vec::new, |_| books.entries(&Which::default()).unwrap_or_default());
-    entries.iter().any(|found| Some(found.number) == entry && matches!(found.state, State::Void { .. }))
-}
-
 /// What is said of work whose entry was made void.
-pub(super) fn voided(entry: Option<u64>, hint: &str) -> String {
-    let number = entry.map_or_else(String::new, |number| format!(" {number}"));
+pub(super) fn voided(entry: u64, hint: &str) -> String {
     format!(
-        "entry{number} of the ledger was made void while this run was under way: it ended, nothing of it is released, and nothing of it is spent\n  hint: {hint}"
+        "entry {entry} of the ledger was made void while this run was under way: it ended, nothing of it is released, and nothing of it is spent\n  hint: {hint}"
     )
 }
 
@@ -224,8 +189,8 @@ pub(super) fn try_out<M: Mechanism<Noisy: Persist>>(
     noise: Noise,
 ) -> Result<M::Noisy, Error> {
     let (rungs, mut coins) = (ladder.rungs().to_vec(), seeded(noise));
-    let released = release_reproducibly_without_privacy(mechanism, exact, &rungs, &mut Unbooked, &mut coins);
-    Ok(released.map_err(|error| failed(error, &[]))?.value)
+    let released = release_reproducibly_without_privacy(mechanism, |_| Ok(exact), &rungs, &mut Unbooked, &mut coins);
+    Ok(released.map_err(|error| Error::Failed(error.to_string()))?.value)
 }
 
 /// A ledger that keeps no books: for experiments, whose noise comes again and protects nobody.
@@ -245,16 +210,6 @@ fn seeded(noise: Noise) -> Replay {
     match noise {
         Noise::Replay { seed } => Replay::new(seed ^ 0xd1_4e),
         Noise::Secret { .. } | Noise::Off => Replay::new(0xd1_4e),
-    }
-}
-
-fn failed(error: ReleaseError, budgets: &[Budget]) -> Error {
-    match error {
-        ReleaseError::Refused(refusal) => refused(&refusal, budgets, None),
-        ReleaseError::Ledger(failure) => broken(&failure),
-        other => Error::Failed(format!(
-            "{other}\n  hint: while the data is as it was, the same command goes on with it, and pays no second time"
-        )),
     }
 }
 
@@ -281,45 +236,15 @@ pub(super) fn refused(refusal: &Refusal, budgets: &[Budget], fits: Option<&str>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
     use whit::core::{Change, Unit};
 
-    /// A ledger that says yes or no, and shows that it was asked.
-    struct Asked<'a> {
-        yes: bool,
-        reserved: &'a Cell<bool>,
-    }
-
-    impl Ledger for Asked<'_> {
-        fn reserve(&mut self, _: &Charge) -> Result<Reservation, Refusal> {
-            self.reserved.set(self.yes);
-            let [asked, left, unit] = ["ε = 1", "ε = 0", "event"].map(str::to_owned);
-            if self.yes { Ok(Reservation::new(1)) } else { Err(Refusal { asked, left, unit, available: None }) }
-        }
-
-        fn commit(&mut self, _: Reservation, _: &[u8]) -> Result<(), CommitError> {
-            Ok(())
-        }
-    }
-
     #[test]
-    fn rows_are_read_after_the_reservation_and_never_without_one() {
+    fn a_mechanism_at_a_price_costs_that_and_everything_where_nobody_spoke_of_it() {
         let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false };
         let cost = Cost::Gaussian { noise: 2.0 };
-        for yes in [true, false] {
-            let (reserved, read) = (Cell::new(false), Cell::new(false));
-            let work = |_: &mut dyn Entropy| {
-                assert!(reserved.get(), "rows are read before anything is reserved");
-                read.set(true);
-                Ok::<_, SanitiseError>(Sealed::new(7_i64))
-            };
-            let late = Late { charge: vec![(rung.clone(), cost.clone())], work: Box::new(work) };
-            assert_eq!(late.cost(&rung), cost);
-            assert_eq!(late.cost(&Rung { holds: 2, ..rung.clone() }), Cost::Everything, "of which nobody spoke");
-            let (mut ledger, mut coins) = (Asked { yes, reserved: &reserved }, Replay::new(1));
-            let rungs = [rung.clone()];
-            let released = release_reproducibly_without_privacy(&late, &(), &rungs, &mut ledger, &mut coins);
-            assert_eq!((released.is_ok(), read.get()), (yes, yes));
-        }
+        let work = |exact: &i64, _: &mut dyn Entropy| Ok(Sealed::new(*exact));
+        let priced = AtPrice { charge: vec![(rung.clone(), cost.clone())], work: Box::new(work) };
+        assert_eq!(priced.cost(&rung), cost);
+        assert_eq!(priced.cost(&Rung { holds: 2, ..rung }), Cost::Everything, "of which nobody spoke");
     }
 }

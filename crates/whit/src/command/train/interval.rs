@@ -1,16 +1,16 @@
 //! Intervals around the parameters of a generalised linear model: two matrices are released at the parameters that were learned, after the last step, with a
 //! charge of their own that was promised before the first.
 
+use super::beside;
 use super::beside::Budgets;
 use super::reader::Reader;
 use super::spec::{self, Around, Spec, asked};
-use super::{beside, of_ledger};
 use crate::command::Error;
 use crate::number::{brief, percent};
 use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::Write;
-use whit::account::ledger::{Books, Question};
+use whit::account::ledger::{Question, Register};
 use whit::core::{Charge, Kind, Ladder};
 use whit::learn::loss::Loss;
 use whit::learn::model::Named;
@@ -179,7 +179,12 @@ impl Intervals {
     }
 
     /// What they cost where they are not paid yet.
-    pub(super) fn unpaid(&self, ladder: &Ladder, training: &Question, books: &mut Books) -> Result<Charge, Error> {
+    pub(super) fn unpaid(
+        &self,
+        ladder: &Ladder,
+        training: &Question,
+        books: &mut dyn Register,
+    ) -> Result<Charge, Error> {
         beside::unpaid(self.charge(ladder), &self.question(training), books)
     }
 
@@ -207,18 +212,14 @@ impl Intervals {
         reader: &Reader<'_>,
         trained: &Trained,
         training: &Question,
-        (books, budgets): (&mut Books, &Budgets),
+        (books, budgets): (&mut dyn Register, &Budgets),
     ) -> Result<Estimates, Error> {
         let (question, plan) = (self.question(training), reader.planned.steps());
-        let stored = books.stored(&question).map_err(of_ledger)?;
-        let again = stored.is_some();
-        let released = if let Some(stored) = stored {
-            Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
-        } else {
-            let sums = || reader.with(|learner| learner.sandwich(&self.sandwich, trained.theta()));
-            let noise = reader.planned.noise;
-            beside::release_of(&self.sandwich, sums, plan.ladder(), question, noise, (books, budgets))?
-        };
+        let sums = || reader.with(|learner| learner.sandwich(&self.sandwich, trained.theta()));
+        let decode = |bytes: &[u8]| Scatter::read(bytes).map_err(|error| error.to_string());
+        let (ladder, noise) = (plan.ladder(), reader.planned.noise);
+        let served = beside::release_of(&self.sandwich, (sums, decode), ladder, &question, noise, (books, budgets))?;
+        let (released, again) = (served.value, served.stored);
         let moments = self.sandwich.moments(&released, self.units);
         let shortened = moments.as_ref().ok().map(|of| [of.shortened, of.shortened_noise]);
         let found = moments.and_then(|moments| self.found(plan, trained, &moments));

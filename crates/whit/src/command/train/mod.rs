@@ -38,9 +38,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use trial::{Score, Trial, network};
 use watch::Watcher;
-use whit::account::ledger::{Books, Question};
+use whit::account::desk::{DeskError, Start};
+use whit::account::ledger::{Books, Question, Register};
 use whit::core::Charge;
-use whit::core::release::ReleaseError;
 use whit::learn::checkpoint::{Place, with_ending, write_at_once};
 use whit::learn::release::{self, Keeping, Task};
 use whit::learn::train::keep_memory;
@@ -132,7 +132,7 @@ fn keep(tables: &Tables, memory: Option<u64>) -> Keep {
 }
 
 /// What the same training would cost at another ε, as far as it is not paid; nothing where it says its noise, or cannot be planned so.
-fn cost_at(reader: &Reader<'_>, epsilon: f64, question: &Question, books: &mut Books) -> Option<Charge> {
+fn cost_at(reader: &Reader<'_>, epsilon: f64, question: &Question, books: &mut dyn Register) -> Option<Charge> {
     let Reader { spec, tables, planned, .. } = *reader;
     let mut spec = spec.clone();
     spec.privacy.epsilon = spec.privacy.epsilon.map(|_| epsilon);
@@ -328,7 +328,7 @@ impl Train {
         &self,
         (reader, mut card): (&Reader<'_>, Card),
         question: &Question,
-        books: &mut Books,
+        books: &mut dyn Register,
         (place, run): (&Place, &str),
         (owner, progress): (Option<Owner>, &Progress),
     ) -> Result<Done, Error> {
@@ -348,7 +348,7 @@ impl Train {
         let (resumed, taken) = (begin.entry.is_some(), begin.taken());
         if !resumed {
             let all = planned.unpaid(question, books)?;
-            let at = |epsilon: f64, books: &mut Books| cost_at(reader, epsilon, question, books);
+            let at = |epsilon: f64, books: &mut dyn Register| cost_at(reader, epsilon, question, books);
             beside::check(&all, question, books, &budgets, at)?;
         }
         progress.start("learning");
@@ -381,10 +381,7 @@ impl Train {
             Ok(learner)
         };
         let task = Task { plan: planned.steps().clone(), card, recipe: planned.recipe.clone(), make: Box::new(make) };
-        let mut booking = match begin.entry {
-            None => budgets.booking(books, question.clone()),
-            Some(entry) => books.resume(question.clone(), &budgets.list, entry).from_checkpoint(begin.at),
-        };
+        let start = begin.entry.map_or(Start::Anew, |entry| Start::Under { entry, at: begin.at });
         let (from, every) = (begin.from, spec.output.checkpoint_every);
         let keeping = Keeping { run: run.to_owned(), place, every, from, unnoted: begin.unnoted };
         let mut see = |learner: &_, seen: &_| {
@@ -392,20 +389,22 @@ impl Train {
             Ok(())
         };
         let run = Run::new(task, keeping, &mut see).map_err(LearnError::from)?;
-        let released = release::train(&run, &mut booking);
-        let entry = booking.entry();
+        let served = release::train_once(&run, question, start, &mut budgets.desk(books));
         if let Some(learner) = run.into_learner() {
             reader.put(learner);
         }
-        let trained = released.map_err(|error| match error {
-            ReleaseError::Refused(refusal) => beside::refused(&refusal, &budgets.list, None),
-            ReleaseError::Ledger(failure) => beside::broken(&failure),
-            _ if beside::is_void(entry, books) => ended(entry, place),
-            other => Error::Failed(format!(
-                "{other}\n  hint: while the data is as it was, the same command goes on from the last checkpoint, and pays no second time"
-            )),
+        let hint =
+            "while the data is as it was, the same command goes on from the last checkpoint, and pays no second time";
+        let served = served.map_err(|error| match error {
+            DeskError::Void { entry } => ended(entry, place),
+            other => budgets.unserved(other, hint),
         })?;
-        Ok(Done { trained, again: false, resumed_from: resumed.then_some(taken), points: watcher.points })
+        Ok(Done {
+            trained: served.value,
+            again: served.stored,
+            resumed_from: resumed.then_some(taken),
+            points: watcher.points,
+        })
     }
 
     /// Draws the loss over the steps.
@@ -427,7 +426,7 @@ impl Train {
 }
 
 /// A run whose entry was made void by somebody. Its checkpoints belong to nothing any more, so they go.
-fn ended(entry: Option<u64>, place: &Place) -> Error {
+fn ended(entry: u64, place: &Place) -> Error {
     let _ = std::fs::remove_file(curve_of(place)); // there is none where none was asked for
     let hint = match place.clear() {
         Ok(()) => beside::AGAIN.to_owned(),

@@ -11,7 +11,7 @@ use super::respond::Answers;
 use super::slope;
 use super::spec::{self, Moves, Spec, asked};
 use crate::command::Error;
-use whit::account::ledger::{Books, Question};
+use whit::account::ledger::{Question, Register};
 use whit::core::declare::{Dataset, UnitDeclaration, UserKey};
 use whit::core::{Charge, Draw, Kind, Sampling};
 use whit::learn::loss::{Loss, Targets};
@@ -85,7 +85,7 @@ impl Planned {
     }
 
     /// What steps and releases beside them cost together, as far as it is not paid: what must fit before any is charged.
-    pub(super) fn unpaid(&self, training: &Question, books: &mut Books) -> Result<Charge, Error> {
+    pub(super) fn unpaid(&self, training: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
         let (plan, promise) = (self.steps(), &self.promise);
         let mut charges = Vec::new();
         if let Some(directions) = &promise.directions {

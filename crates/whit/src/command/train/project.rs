@@ -7,7 +7,7 @@ use super::reader::Reader;
 use super::spec::{Spec, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
-use whit::account::ledger::{Books, Question};
+use whit::account::ledger::{Question, Register};
 use whit::core::{Charge, Kind, Ladder};
 use whit::learn::model::Network;
 use whit::learn::pca::{Gap, Principal};
@@ -73,7 +73,12 @@ impl Directions {
     }
 
     /// What they cost where they are not paid yet.
-    pub(super) fn unpaid(&self, ladder: &Ladder, training: &Question, books: &mut Books) -> Result<Charge, Error> {
+    pub(super) fn unpaid(
+        &self,
+        ladder: &Ladder,
+        training: &Question,
+        books: &mut dyn Register,
+    ) -> Result<Charge, Error> {
         beside::unpaid(self.charge(ladder), &self.question(training), books)
     }
 
@@ -87,20 +92,17 @@ impl Directions {
         reader: &Reader<'_>,
         training: &Question,
         resumed: bool,
-        (books, budgets): (&mut Books, &Budgets),
+        (books, budgets): (&mut dyn Register, &Budgets),
     ) -> Result<(Projection, Gap), Error> {
         let question = self.question(training);
-        let stored = books.stored(&question).map_err(of_ledger)?;
-        let triangle = if let Some(stored) = stored {
-            Scatter::read(&stored.value).map_err(|error| Error::Failed(error.to_string()))?
-        } else if resumed {
+        if resumed && books.stored(&question).map_err(of_ledger)?.is_none() {
             return Err(beside::gone("directions"));
-        } else {
-            let (ladder, noise) = (reader.planned.steps().ladder(), reader.planned.noise);
-            let sum = || reader.with(|learner| learner.second_moments(&self.scatter));
-            beside::release_of(&self.scatter, sum, ladder, question, noise, (books, budgets))?
-        };
-        self.found(&triangle)
+        }
+        let (ladder, noise) = (reader.planned.steps().ladder(), reader.planned.noise);
+        let sum = || reader.with(|learner| learner.second_moments(&self.scatter));
+        let decode = |bytes: &[u8]| Scatter::read(bytes).map_err(|error| error.to_string());
+        let served = beside::release_of(&self.scatter, (sum, decode), ladder, &question, noise, (books, budgets))?;
+        self.found(&served.value)
     }
 
     /// What they are found from. As private as the rows.

@@ -5,8 +5,10 @@ use super::reader::Reader;
 use super::spec::{Classes, Spec, Way, asked};
 use super::{beside, of_ledger};
 use crate::command::Error;
+use std::cell::OnceCell;
 use std::fmt::Write as _;
-use whit::account::ledger::{Books, Question};
+use whit::account::ledger::{Question, Register};
+use whit::core::release::Reservation;
 use whit::core::{Charge, Kind, Ladder, Mechanism};
 use whit::learn::Noise;
 use whit::learn::label::NoisyLabels;
@@ -89,7 +91,7 @@ impl Answers {
     }
 
     /// What they cost where they are not paid yet.
-    pub(super) fn unpaid(&self, training: &Question, books: &mut Books) -> Result<Charge, Error> {
+    pub(super) fn unpaid(&self, training: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
         beside::unpaid(self.charge(), &self.question(training), books)
     }
 
@@ -120,24 +122,29 @@ impl Answers {
         reader: &Reader<'_>,
         training: &Question,
         resumed: bool,
-        (books, budgets): (&mut Books, &Budgets),
+        (books, budgets): (&mut dyn Register, &Budgets),
     ) -> Result<NoisyLabels, Error> {
         let question = self.question(training);
-        if let Some(stored) = books.stored(&question).map_err(of_ledger)? {
-            return NoisyLabels::read(&stored.value)
-                .ok_or_else(|| Error::Failed(format!("entry {} of the ledger holds no labels", stored.number)));
-        }
-        if resumed {
+        if resumed && books.stored(&question).map_err(of_ledger)?.is_none() {
             return Err(beside::gone("labels"));
         }
-        let work = |entropy: &mut dyn Entropy| {
-            let told = reader.with(|learner| {
-                let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
-                Ok(mechanism.sanitise(&labels[..], entropy))
-            });
-            told.map_err(|error| beside::unread(&error))?
+        let work = |learner: &Learner<Network>, entropy: &mut dyn Entropy| {
+            let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
+            mechanism.sanitise(&labels[..], entropy)
         };
-        beside::release(self.charge(), Box::new(work), question, reader.planned.noise, (books, budgets))
+        // Given back afterwards, so that rows are read once.
+        let held = OnceCell::new();
+        let read = |_: &Reservation| {
+            let learner = reader.take()?;
+            Ok(held.get_or_init(|| learner))
+        };
+        let decode = |bytes: &[u8]| NoisyLabels::read(bytes).ok_or_else(|| "it holds no labels".to_owned());
+        let (charge, noise) = (self.charge(), reader.planned.noise);
+        let served = beside::release((charge, Box::new(work)), (read, decode), &question, noise, (books, budgets));
+        if let Some(learner) = held.into_inner() {
+            reader.put(learner);
+        }
+        Ok(served?.value)
     }
 
     /// The labels with coins that come again, charged to nobody: for experiments.

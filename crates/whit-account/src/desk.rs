@@ -1,0 +1,324 @@
+//! The release desk: the whole way of one release, from the question to the value, for every kind of work.
+//!
+//! ```text
+//! stored? → fits? → reserve → read → sanitise → commit → value
+//! ```
+//!
+//! [`Desk::once`] walks it. What is stored is told again and costs nothing; what does not fit is refused, with the largest ε that was tried and would; rows are read after the
+//! reservation is durable and never without one; whatever fails after that leaves the charge spent.
+
+use crate::ledger::{Booking, Budget, Denied, LedgerError, Question, Register, Stored, Terms};
+use std::borrow::Borrow;
+use whit_core::declare::QueryDefaults;
+use whit_core::release::Persist;
+use whit_core::release::{ReadError, ReleaseError, Reservation, charge_of, release_reproducibly_without_privacy};
+use whit_core::{Charge, Mechanism, Progress, Refusal, Rung, release};
+use whit_noise::{Replay, Secret};
+
+/// Where noise comes from.
+pub enum Coins<'a> {
+    /// From where nobody can foresee it.
+    Secret(&'a mut dyn Secret),
+    /// From a seed: it comes again, and protects nobody. The release says so.
+    Seeded(&'a mut Replay),
+}
+
+/// Under which reservation the work is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// Under a new one. A reservation that an earlier try left open stays spent: why it ended may have told something.
+    Anew,
+    /// Under one of the same question and analyst that is open, if there is one. For work of which nothing can have been seen when it ends early, and in which nothing
+    /// that is in a row makes it fail.
+    Open,
+    /// Under this entry, from this checkpoint, which must be the one that the ledger noted last.
+    Under {
+        /// The entry.
+        entry: u64,
+        /// The checkpoint.
+        at: Option<Progress>,
+    },
+}
+
+/// How else a promise might be made that does not fit.
+#[derive(Clone, Copy)]
+pub enum Instead<'a> {
+    /// Nobody can say.
+    Nothing,
+    /// What it would cost at another ε, where that can be had: the largest below the one that was refused is looked for.
+    Search {
+        /// The ε that was refused.
+        epsilon: f64,
+        /// The charge at another ε.
+        price: &'a Price<'a>,
+    },
+    /// The same where one such price takes a while: a few shares of what is left are tried.
+    Shares {
+        /// The charge at another ε.
+        price: &'a Price<'a>,
+    },
+}
+
+/// What the same would cost at another ε, as far as it is not paid yet; nothing where it cannot be had so.
+pub type Price<'a> = dyn Fn(f64, &mut dyn Register) -> Option<Charge> + 'a;
+
+/// What is asked for: a question, who pays, and how.
+pub struct Request<'a> {
+    /// The question.
+    pub question: &'a Question,
+    /// The units that pay, the protected one first.
+    pub rungs: &'a [Rung],
+    /// Where noise comes from.
+    pub coins: Coins<'a>,
+    /// Under which reservation.
+    pub start: Start,
+    /// What to say where it does not fit.
+    pub instead: Instead<'a>,
+}
+
+/// A value that left, now or before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Served<T> {
+    /// What was released.
+    pub value: T,
+    /// What it was charged with, rung by rung.
+    pub charge: Charge,
+    /// Its entry in the ledger.
+    pub entry: u64,
+    /// Whether it was there already, and cost nothing more.
+    pub stored: bool,
+}
+
+/// Why nothing was served.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum DeskError {
+    /// A budget said no; nothing was read and nothing was charged.
+    #[error("{refusal}")]
+    Refused {
+        /// Its "no".
+        refusal: Refusal,
+        /// The ε, as it is written, that was tried and would fit.
+        fits: Option<String>,
+    },
+    /// The ledger could not be asked; nothing was read and nothing was charged.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The entry was made void while the work was under way: nothing of it is released, and nothing of it is spent.
+    #[error(
+        "entry {entry} of the ledger was made void while this run was under way: it ended, nothing of it is released, and nothing of it is spent"
+    )]
+    Void {
+        /// The entry.
+        entry: u64,
+    },
+    /// What the ledger has stored cannot be read.
+    #[error("entry {entry} of the ledger holds no answer that can be read: {why}")]
+    Unreadable {
+        /// The entry.
+        entry: u64,
+        /// Why.
+        why: String,
+    },
+    /// Reading, sanitising or committing failed: where a charge was reserved, it stays spent.
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
+}
+
+impl DeskError {
+    /// The next step, where somebody knows one.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused { fits: Some(fits), .. } => Some(format!("nothing was charged; ε = {fits} would fit")),
+            Self::Refused { fits: None, .. } => {
+                Some("nothing was charged; the owner of the data may raise the budget".to_owned())
+            }
+            Self::Ledger(error) => error.hint(),
+            Self::Void { .. } => Some("ask anew, with a charge of its own".to_owned()),
+            Self::Unreadable { .. } => None,
+            Self::Release(error) => error.hint().map(str::to_owned),
+        }
+    }
+}
+
+/// A ledger and the budgets that watch over what is released by it.
+pub struct Desk<'a> {
+    ledger: &'a mut dyn Register,
+    budgets: &'a [Budget],
+    gives_up: bool,
+}
+
+impl<'a> Desk<'a> {
+    /// A desk at this ledger.
+    pub fn new(ledger: &'a mut dyn Register, budgets: &'a [Budget]) -> Self {
+        Self { ledger, budgets, gives_up: false }
+    }
+
+    /// The same for an owner who gives all privacy up: no budget is asked, and every rung is charged with everything.
+    #[must_use]
+    pub fn without_privacy(self) -> Self {
+        Self { gives_up: true, ..self }
+    }
+
+    /// Serves a question once: from the ledger where it was answered before, else by reserving, reading, sanitising and committing. `decode` reads what is stored.
+    ///
+    /// Of several who ask the very same at once, one works and the others wait for it and are answered from the ledger: nothing that is answered is charged again.
+    ///
+    /// # Why
+    /// Who begins [anew](Start::Anew) first takes a [turn](Register::turn), which goes with the process that has it. And the ledger looks once more whether the question is
+    /// answered where it reserves, in the transaction in which nobody else can write. A reservation that is open, and whose worker is gone, is not gone on with: it may have
+    /// ended because of what was drawn.
+    pub fn once<M: Mechanism<Noisy: Persist>, E: Borrow<M::Exact>>(
+        &mut self,
+        request: Request<'_>,
+        mechanism: &M,
+        read: impl FnOnce(&Reservation) -> Result<E, ReadError>,
+        decode: impl Fn(&[u8]) -> Result<M::Noisy, String>,
+    ) -> Result<Served<M::Noisy>, DeskError> {
+        let Request { question, rungs, coins, start, instead } = request;
+        // Dropped when all is done: until then others who ask the same wait.
+        let _turn = (start == Start::Anew).then(|| self.ledger.turn(question));
+        if let Some(stored) = self.ledger.stored(question)? {
+            return served(stored, decode);
+        }
+        let charge = charge_of(mechanism, rungs);
+        let open = match start {
+            Start::Anew => None,
+            Start::Open => self.ledger.open_reservation(question)?.map(|entry| (entry.number, entry.progress)),
+            Start::Under { entry, at } => Some((entry, at)),
+        };
+        let (entry, at) = match open {
+            Some(open) => open,
+            None if rungs.is_empty() => return Err(ReleaseError::NoRung.into()),
+            None => {
+                let terms = Terms { budgets: self.budgets, gives_up: self.gives_up, again: false };
+                match self.ledger.reserve_for(question, &charge, terms) {
+                    Ok(entry) => (entry, None),
+                    Err(Denied::Refused(refusal)) => return Err(self.refused(refusal, question, instead)),
+                    Err(Denied::Failed(error)) => return Err(error.into()),
+                    Err(Denied::Answered { entry }) => {
+                        // Somebody else was faster, where turns are not to be had.
+                        let stored = self.ledger.stored(question)?;
+                        let gone = || LedgerError::Closed { number: entry, state: "committed" };
+                        return served(stored.ok_or_else(gone)?, decode);
+                    }
+                }
+            }
+        };
+        let booking = Booking::new(self.ledger, question.clone(), self.budgets).under(entry).from_checkpoint(at);
+        let mut booking = if self.gives_up { booking.without_privacy() } else { booking };
+        let released = match coins {
+            Coins::Secret(coins) => release(mechanism, read, rungs, &mut booking, coins),
+            Coins::Seeded(coins) => release_reproducibly_without_privacy(mechanism, read, rungs, &mut booking, coins),
+        };
+        match released {
+            Ok(released) => Ok(Served { value: released.value, charge: released.charge, entry, stored: false }),
+            Err(error) => self.ended(error, entry, question, decode),
+        }
+    }
+
+    /// What is said of work that ended early. Where somebody else has committed under the same entry, that is its value: ours was never opened.
+    fn ended<T>(
+        &self,
+        error: ReleaseError,
+        entry: u64,
+        question: &Question,
+        decode: impl Fn(&[u8]) -> Result<T, String>,
+    ) -> Result<Served<T>, DeskError> {
+        // Where that cannot be told, it is not said.
+        if self.ledger.is_void(entry).unwrap_or(false) {
+            return Err(DeskError::Void { entry });
+        }
+        let stored = || self.ledger.stored(question).ok().flatten().filter(|stored| stored.number == entry);
+        match error {
+            ReleaseError::Commit(_) if stored().is_some() => {
+                stored().map_or(Err(error.into()), |stored| served(stored, decode))
+            }
+            error => Err(error.into()),
+        }
+    }
+
+    /// Whether all of a charge fits now, or why not. Nothing is written: for work of several releases, which must fit together before the first.
+    pub fn fits(&mut self, question: &Question, charge: &Charge, instead: Instead<'_>) -> Result<(), DeskError> {
+        if self.gives_up {
+            return Ok(());
+        }
+        match self.ledger.would_fit(question, self.budgets, charge) {
+            Ok(()) => Ok(()),
+            Err(Denied::Refused(refusal)) => Err(self.refused(refusal, question, instead)),
+            Err(denied) => Err(LedgerError::from(denied).into()),
+        }
+    }
+
+    /// What is not paid yet of a charge: nothing where the question is answered, or a reservation for it is open.
+    pub fn unpaid(&mut self, charge: Charge, question: &Question) -> Result<Charge, LedgerError> {
+        unpaid(self.ledger, charge, question)
+    }
+
+    /// A "no" with the ε that would fit, which was tried.
+    fn refused(&mut self, refusal: Refusal, question: &Question, instead: Instead<'_>) -> DeskError {
+        let mut fits = |price: &Price<'_>, epsilon: f64| {
+            let Some(charge) = price(epsilon, &mut *self.ledger) else { return false };
+            self.ledger.would_fit(question, self.budgets, &charge).is_ok()
+        };
+        let fits = match instead {
+            Instead::Nothing => None,
+            Instead::Search { epsilon, price } => largest(epsilon, |epsilon| fits(price, epsilon)),
+            Instead::Shares { price } => {
+                let near = refusal.available.filter(|near| *near > 0.0);
+                let shares = near.into_iter().flat_map(|near| [1.0, 0.97, 0.9, 0.7, 0.5].map(|share| share * near));
+                let told = |text: &String| text.parse().is_ok_and(|epsilon| fits(price, epsilon));
+                shares.map(|epsilon| trimmed(written_down(epsilon, 0.0))).find(told)
+            }
+        };
+        DeskError::Refused { refusal, fits }
+    }
+}
+
+/// What is not paid yet of a charge: nothing where the question is answered, or a reservation for it is open.
+pub fn unpaid(ledger: &mut dyn Register, charge: Charge, question: &Question) -> Result<Charge, LedgerError> {
+    let paid = ledger.stored(question)?.is_some() || ledger.open_reservation(question)?.is_some();
+    Ok(if paid { Charge::new() } else { charge })
+}
+
+fn served<T>(stored: Stored, decode: impl Fn(&[u8]) -> Result<T, String>) -> Result<Served<T>, DeskError> {
+    let Stored { number: entry, charge, value, .. } = stored;
+    let value = decode(&value).map_err(|why| DeskError::Unreadable { entry, why })?;
+    Ok(Served { value, charge, entry, stored: true })
+}
+
+/// The least ε that can be asked for.
+const LEAST_EPSILON: f64 = *QueryDefaults::EPSILON.start();
+
+/// The largest ε below the one that was refused with which the same would fit now, as it is written: that very text was tried.
+pub fn largest(refused: f64, mut fits: impl FnMut(f64) -> bool) -> Option<String> {
+    // Below this nobody can ask: see `--epsilon`.
+    let (mut low, mut high) = ((refused * 1e-4).max(LEAST_EPSILON), refused);
+    if low >= high || !fits(low) {
+        return None;
+    }
+    while high / low > 1.000_1 {
+        let middle = (low * high).sqrt();
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    // What is rounded down fits if more did, and that is looked at all the same.
+    let told = [0.0, 1.0, 2.0, 10.0]
+        .into_iter()
+        .map(|steps| written_down(low, steps))
+        .find(|told| told.parse().is_ok_and(|told| told >= LEAST_EPSILON && fits(told)))?;
+    Some(trimmed(told))
+}
+
+/// A positive number with four digits, rounded down, less so many steps of the last.
+fn written_down(number: f64, steps: f64) -> String {
+    let digits = (3 - number.log10().floor() as i32).clamp(0, 15) as usize;
+    let scale = 10_f64.powi(digits as i32);
+    format!("{:.digits$}", ((number * scale).floor() - steps) / scale)
+}
+
+fn trimmed(text: String) -> String {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

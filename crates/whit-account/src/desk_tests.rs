@@ -1,0 +1,182 @@
+use super::*;
+use crate::ledger::{Memory, State, Which};
+use std::cell::{Cell, RefCell};
+use whit_core::mechanism::{Accuracy, SanitiseError};
+use whit_core::{Change, Cost, Epsilon, Sealed, Unit};
+use whit_noise::{Entropy, Os};
+
+fn pure(epsilon: f64) -> Cost {
+    Cost::Pure { epsilon: Epsilon::new(epsilon).unwrap() }
+}
+
+fn user() -> Rung {
+    Rung { unit: Unit::user("id", Change::Replace), holds: 1, disjoint: false }
+}
+
+fn budgets() -> [Budget; 1] {
+    [Budget::new("visits", user().unit, 1.0, 0.0)]
+}
+
+fn question(meaning: &str) -> Question {
+    Question {
+        dataset: "visits".to_owned(),
+        analyst: "alice".to_owned(),
+        meaning: meaning.to_owned(),
+        text: format!("SELECT {meaning}"),
+        fingerprint: "blake3:1".to_owned(),
+        partition: None,
+    }
+}
+
+/// Adds one, at a price, and writes down that it did; or fails.
+struct Plus<'a> {
+    epsilon: f64,
+    fails: bool,
+    events: &'a RefCell<Vec<&'static str>>,
+}
+
+impl Mechanism for Plus<'_> {
+    type Exact = u64;
+    type Noisy = u64;
+
+    fn cost(&self, _: &Rung) -> Cost {
+        pure(self.epsilon)
+    }
+
+    fn sanitise(&self, exact: &u64, _: &mut dyn Entropy) -> Result<Sealed<u64>, SanitiseError> {
+        self.events.borrow_mut().push("sanitise");
+        if self.fails { Err(SanitiseError::Overflow) } else { Ok(Sealed::new(exact + 1)) }
+    }
+
+    fn accuracy(&self, confidence: f64) -> Accuracy {
+        Accuracy { within: 1.0, confidence }
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<u64, String> {
+    bytes.try_into().map(u64::from_le_bytes).map_err(|_| "it has no 8 bytes".to_owned())
+}
+
+/// A memory that writes down when it reserves.
+struct Room<'a> {
+    ledger: Memory,
+    events: &'a RefCell<Vec<&'static str>>,
+}
+
+impl Room<'_> {
+    fn ask(
+        &mut self,
+        epsilon: f64,
+        fails: bool,
+        start: Start,
+        read: Result<u64, ReadError>,
+    ) -> Result<Served<u64>, DeskError> {
+        let plus = Plus { epsilon, fails, events: self.events };
+        let (budgets, rungs, events) = (budgets(), [user()], self.events);
+        let price = |epsilon: f64, _: &mut dyn Register| Some(vec![(user(), pure(epsilon))]);
+        let question = question(&format!("{epsilon}"));
+        let request = Request {
+            question: &question,
+            rungs: &rungs,
+            coins: Coins::Secret(&mut Os),
+            start,
+            instead: Instead::Search { epsilon, price: &price },
+        };
+        let before = self.ledger.entries().to_vec();
+        let fresh = Cell::new(false);
+        let read = |reservation: &Reservation| {
+            fresh.set(reservation.number() as usize > before.len());
+            events.borrow_mut().push("read");
+            read
+        };
+        let served = Desk::new(&mut self.ledger, &budgets).once(request, &plus, read, decode);
+        if fresh.get() {
+            assert_eq!(self.ledger.entries().len(), before.len() + 1, "it was shown a reservation that is none");
+        }
+        served
+    }
+
+    fn states(&self) -> Vec<&'static str> {
+        self.ledger.entries().iter().map(|entry| entry.state.word()).collect()
+    }
+}
+
+#[test]
+fn rows_are_read_after_the_reservation_and_never_without_one() {
+    let events = RefCell::new(Vec::new());
+    let mut room = Room { ledger: Memory::new(), events: &events };
+    let first = room.ask(0.6, false, Start::Anew, Ok(41)).unwrap();
+    assert_eq!((first.value, first.entry, first.stored), (42, 1, false));
+    assert_eq!(events.take(), ["read", "sanitise"]);
+    // What is stored costs nothing, and reads nothing.
+    let again = room.ask(0.6, false, Start::Anew, Ok(99)).unwrap();
+    assert_eq!((again.value, again.entry, again.stored), (42, 1, true));
+    assert_eq!(again.charge, first.charge);
+    // A question that is refused reads nothing, and says what would fit: that was tried.
+    let DeskError::Refused { refusal, fits } = room.ask(0.5, false, Start::Anew, Ok(41)).unwrap_err() else { panic!() };
+    assert_eq!(refusal.left, "ε = 0.4");
+    assert_eq!(fits.as_deref(), Some("0.3999"));
+    assert!(events.take().is_empty() && room.states() == ["committed"]);
+}
+
+#[test]
+fn a_read_that_fails_leaves_the_charge_spent_and_says_so() {
+    let events = RefCell::new(Vec::new());
+    let mut room = Room { ledger: Memory::new(), events: &events };
+    let gone = ReadError::changed("`visits.csv` changed while it was read", "ask again");
+    let error = room.ask(0.3, false, Start::Anew, Err(gone.clone())).unwrap_err();
+    assert_eq!(error, DeskError::Release(ReleaseError::Read(gone)));
+    assert!(error.to_string().ends_with("(its charge was reserved before and stays spent)"), "{error}");
+    assert_eq!((events.take(), room.states()), (vec!["read"], vec!["reserved"]));
+    // Asked anew it is charged anew; only work of which nothing was seen goes on under what was reserved.
+    assert!(matches!(room.ask(0.3, true, Start::Anew, Ok(1)), Err(DeskError::Release(ReleaseError::Sanitise(_)))));
+    assert_eq!(room.states(), ["reserved", "reserved"]);
+    let served = room.ask(0.3, false, Start::Open, Ok(1)).unwrap();
+    assert_eq!((served.entry, room.states()), (1, vec!["committed", "reserved"]));
+}
+
+#[test]
+fn work_goes_on_under_its_entry_or_not_at_all() {
+    let events = RefCell::new(Vec::new());
+    let mut room = Room { ledger: Memory::new(), events: &events };
+    let _ = room.ask(0.3, true, Start::Anew, Ok(1)).unwrap_err();
+    let elsewhere = Some(Progress { step: 3, checkpoint: "c".to_owned() });
+    events.take();
+    let error = room.ask(0.3, false, Start::Under { entry: 1, at: elsewhere }, Ok(1)).unwrap_err();
+    assert!(matches!(error, DeskError::Release(ReleaseError::Ledger(_))), "{error}");
+    // What another question was charged does not pay for this one.
+    assert!(room.ask(0.2, false, Start::Under { entry: 1, at: None }, Ok(1)).is_err());
+    assert!(events.take().is_empty(), "nothing is read for it");
+    room.ledger.void(1, "nothing was drawn").unwrap();
+    let void = room.ask(0.3, false, Start::Under { entry: 1, at: None }, Ok(1)).unwrap_err();
+    assert_eq!(void, DeskError::Void { entry: 1 });
+}
+
+#[test]
+fn who_gives_all_privacy_up_is_asked_for_no_budget_and_pays_with_everything() {
+    let events = RefCell::new(Vec::new());
+    let (mut ledger, rungs) = (Memory::new(), [user()]);
+    let plus = Plus { epsilon: 7.0, fails: false, events: &events };
+    let mut replay = Replay::new(1);
+    let question = question("all");
+    let request =
+        |coins| Request { question: &question, rungs: &rungs, coins, start: Start::Anew, instead: Instead::Nothing };
+    let read = |_: &Reservation| Ok(1_u64);
+    let budgets = budgets();
+    let refused = Desk::new(&mut ledger, &budgets).once(request(Coins::Seeded(&mut replay)), &plus, read, decode);
+    assert!(matches!(refused, Err(DeskError::Refused { fits: None, .. })));
+    let mut replay = Replay::new(1);
+    let desk = Desk::new(&mut ledger, &budgets).without_privacy();
+    let served = { desk }.once(request(Coins::Seeded(&mut replay)), &plus, read, decode).unwrap();
+    assert_eq!((served.value, served.stored), (2, false));
+    let entry = &Register::entries(&ledger, &Which::default()).unwrap()[0];
+    assert!(matches!(entry.state, State::Committed { .. }) && entry.charge[0].1 == Cost::Everything);
+}
+
+#[test]
+fn the_epsilon_that_is_told_was_tried() {
+    let told = largest(2.0, |epsilon| epsilon <= 0.123_46).unwrap();
+    assert_eq!(told, "0.1234");
+    assert_eq!(largest(2.0, |_| false), None);
+    assert_eq!(written_down(1234.5, 0.0), "1234");
+}

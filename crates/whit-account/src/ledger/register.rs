@@ -1,0 +1,295 @@
+//! What every ledger can do: keep the charges of releases, find what was released, and tell of both.
+
+use super::booking::Booking;
+use super::budget::{Budget, Fit};
+use super::chain::{Fault, Head};
+use super::entry::{Decision, Entry};
+use super::error::LedgerError;
+use super::export::{ExportError, write_csv};
+use super::question::{Question, Stored};
+use super::report::{Account, Moment, Reaccounted, Statement, Which, in_force};
+use super::sqlite::Books;
+use super::verify::Verified;
+use super::witness::{private_file, stands_at};
+use crate::accountant::Name;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use whit_core::{Charge, Progress, Refusal};
+
+/// Why there is no reservation.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Denied {
+    /// A budget said no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The question is answered already, so there is nothing to pay for.
+    #[error("entry {entry} answers this question already")]
+    Answered {
+        /// By this entry.
+        entry: u64,
+    },
+    /// The ledger could not be asked.
+    #[error(transparent)]
+    Failed(#[from] LedgerError),
+}
+
+impl From<Denied> for LedgerError {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Failed(error) => error,
+            Denied::Refused(refusal) => Self::Charge(refusal.to_string()),
+            Denied::Answered { entry } => Self::Closed { number: entry, state: "committed" },
+        }
+    }
+}
+
+/// On which terms a charge is reserved.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// The budgets of which those apply that watch over the question.
+    pub budgets: &'a [Budget],
+    /// Whether the owner gives all privacy up: no budget is asked, and every rung is charged with everything.
+    pub gives_up: bool,
+    /// Whether it is charged also where the question is answered already.
+    pub again: bool,
+}
+
+/// While it is there, nobody else is at work on the very same question: see [`Register::turn`].
+#[derive(Debug, Default)]
+#[must_use = "who drops a turn lets the next one in"]
+pub struct Turn(Option<(File, PathBuf)>);
+
+impl Turn {
+    /// A turn that a file of this name stands for.
+    pub(super) fn at(path: PathBuf) -> Self {
+        /// So often the file may be another one when it is locked, because somebody let go of it.
+        const TRIES: usize = 10_000;
+        for _ in 0..TRIES {
+            let Ok(file) = private_file().write(true).truncate(false).open(&path) else { break };
+            if file.lock().is_err() {
+                break;
+            }
+            // Whoever had it removed it before letting go, and others may be at a new one by now.
+            if stands_at(&file, &path) {
+                return Self(Some((file, path)));
+            }
+        }
+        Self::default()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some((file, path)) = self.0.take() {
+            let _ = std::fs::remove_file(path); // one that stays is taken up by whoever asks next
+            drop(file);
+        }
+    }
+}
+
+/// A ledger as a whole: [`Books`] are one in SQLite, [`Memory`](super::Memory) is one that ends with the process.
+///
+/// A release writes to a [`Ledger`](whit_core::Ledger), which knows of one question only: a [`Booking`] is that, of any register. What it promises, all keep: what is
+/// reserved is durable, as far as the ledger is, before anything is drawn; no two reservations spend the same ε; one entry is committed once.
+pub trait Register {
+    /// Waits until nobody else is at work on the very same question. A ledger that only one can write to has nobody to wait for.
+    fn turn(&mut self, question: &Question) -> Turn {
+        let _ = question;
+        Turn::default()
+    }
+
+    /// What was released before to the same question about the same data, by whomever it was asked.
+    fn stored(&self, question: &Question) -> Result<Option<Stored>, LedgerError>;
+
+    /// The entry of the same question, by the same analyst, that was reserved and of which nothing has come yet.
+    fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError>;
+
+    /// Whether a charge would fit now. Nothing is written.
+    fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied>;
+
+    /// How a charge stands to every budget that applies to what this analyst asks of this data set. Nothing is written.
+    fn fits(&mut self, asked: (&str, &str), budgets: &[Budget], charge: &Charge) -> Result<Vec<Fit>, LedgerError>;
+
+    /// Sets a charge aside, durably, and gives the number of its entry. Whether it fits and, where the terms say so, whether the question is answered by now is
+    /// decided where nobody else can write.
+    fn reserve_for(&mut self, question: &Question, charge: &Charge, terms: Terms<'_>) -> Result<u64, Denied>;
+
+    /// Whether an entry is open, charged with exactly this, and stands at this checkpoint.
+    fn check_open(&mut self, number: u64, charge: &Charge, at: Option<&Progress>) -> Result<(), LedgerError>;
+
+    /// Notes how far the work of an open entry has come, after what was noted last.
+    fn note_progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError>;
+
+    /// How far the work of an entry had come when that was last noted.
+    fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError>;
+
+    /// Notes what came of an open entry, whose work stands at this checkpoint.
+    fn commit_entry(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError>;
+
+    /// Takes back a reservation of which nothing came, for a reason that is kept.
+    fn void(&mut self, number: u64, reason: &str) -> Result<(), LedgerError>;
+
+    /// The entries, in order.
+    fn entries(&self, which: &Which) -> Result<Vec<Entry>, LedgerError>;
+
+    /// What the owner decided about the ledger as a whole, in order.
+    fn decisions(&self) -> Result<Vec<Decision>, LedgerError>;
+
+    /// How far the chain goes: a short text to keep elsewhere.
+    fn head(&self) -> Result<Head, LedgerError>;
+
+    /// Recomputes every hash and every total.
+    fn verify(&self) -> Result<Verified, Fault>;
+
+    /// The same, and that the chain leads through a head that was kept elsewhere.
+    fn verify_after(&self, kept: &Head) -> Result<Verified, Fault>;
+
+    /// Writes the ledger as lines of JSON, from which one can be [built again](Books::import).
+    fn export(&self, out: &mut dyn Write) -> Result<(), ExportError>;
+
+    /// Notes the fingerprint of one data set, and tells whether it was another when it was last noted. For the owner of the data only.
+    fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError>;
+
+    /// Whether a data set had another fingerprint when it was last noted. Nothing is noted now.
+    fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError>;
+
+    /// Notes the hash of a source file, so that it need not be read again while its size and time stay the same.
+    fn remember_file(&mut self, path: &str, size: u64, modified: i64, hash: &str) -> Result<(), LedgerError>;
+
+    /// The hash that was noted for a file of this size and time.
+    fn recall_file(&self, path: &str, size: u64, modified: i64) -> Result<Option<String>, LedgerError>;
+
+    /// Whether an entry was made void.
+    fn is_void(&self, number: u64) -> Result<bool, LedgerError> {
+        let entries = self.entries(&Which::default())?;
+        Ok(entries.iter().any(|entry| entry.number == number && !entry.counts()))
+    }
+
+    /// Writes one line for each rung of each entry: for spreadsheets.
+    fn export_csv(&self, out: &mut dyn Write) -> Result<(), ExportError> {
+        write_csv(&self.entries(&Which::default())?, out)
+    }
+
+    /// The budgets that were in force last, for each data set, unit and analyst.
+    fn budgets(&self) -> Result<Vec<Budget>, LedgerError> {
+        Ok(in_force(&self.entries(&Which::default())?))
+    }
+
+    /// What was spent, and what is left of these budgets. Rungs without a budget are told too.
+    fn statement(&self, budgets: &[Budget]) -> Result<Statement, LedgerError> {
+        Statement::of(&self.entries(&Which::default())?, budgets)
+    }
+
+    /// What was spent of one budget, and what is left.
+    fn spent(&self, budget: &Budget) -> Result<Account, LedgerError> {
+        Account::of(&self.entries(&Which::default())?, budget)
+    }
+
+    /// ε over time: one moment for every entry that was charged to the budget, and one for every one that was voided.
+    fn history(&self, budget: &Budget) -> Result<Vec<Moment>, LedgerError> {
+        Moment::all(&self.entries(&Which::default())?, budget)
+    }
+
+    /// What another accountant makes of everything that was charged: see [`Books::reaccount`].
+    fn reaccount(&self, name: Name, budgets: &[Budget]) -> Result<Vec<Reaccounted>, LedgerError> {
+        Reaccounted::all(&self.entries(&Which::default())?, name, budgets)
+    }
+}
+
+impl<'r> dyn Register + 'r {
+    /// A ledger for one release: the question and the budgets that watch over it.
+    pub fn booking<'a>(&'a mut self, question: Question, budgets: &'a [Budget]) -> Booking<'a>
+    where
+        'r: 'a,
+    {
+        Booking::new(self, question, budgets)
+    }
+}
+
+/// In the words of the methods of its own, which say more.
+impl Register for Books {
+    fn turn(&mut self, question: &Question) -> Turn {
+        Self::turn(self, question)
+    }
+
+    fn stored(&self, question: &Question) -> Result<Option<Stored>, LedgerError> {
+        self.stored(question)
+    }
+
+    fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
+        self.open_reservation(question)
+    }
+
+    fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied> {
+        self.would_fit(question, budgets, charge)
+    }
+
+    fn fits(&mut self, asked: (&str, &str), budgets: &[Budget], charge: &Charge) -> Result<Vec<Fit>, LedgerError> {
+        self.fits(asked, budgets, charge)
+    }
+
+    fn reserve_for(&mut self, question: &Question, charge: &Charge, terms: Terms<'_>) -> Result<u64, Denied> {
+        self.reserve(question, charge, terms)
+    }
+
+    fn check_open(&mut self, number: u64, charge: &Charge, at: Option<&Progress>) -> Result<(), LedgerError> {
+        self.check_open(number, charge, at)
+    }
+
+    fn note_progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
+        self.progress(number, after, next)
+    }
+
+    fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
+        self.progress_of(number)
+    }
+
+    fn commit_entry(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError> {
+        self.commit(number, at, value)
+    }
+
+    fn void(&mut self, number: u64, reason: &str) -> Result<(), LedgerError> {
+        self.void(number, reason)
+    }
+
+    fn entries(&self, which: &Which) -> Result<Vec<Entry>, LedgerError> {
+        self.entries(which)
+    }
+
+    fn decisions(&self) -> Result<Vec<Decision>, LedgerError> {
+        self.decisions()
+    }
+
+    fn head(&self) -> Result<Head, LedgerError> {
+        self.head()
+    }
+
+    fn verify(&self) -> Result<Verified, Fault> {
+        self.verify()
+    }
+
+    fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
+        self.verify_after(kept)
+    }
+
+    fn export(&self, out: &mut dyn Write) -> Result<(), ExportError> {
+        self.export(out)
+    }
+
+    fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
+        self.note_source(dataset, fingerprint)
+    }
+
+    fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
+        self.source_changed(dataset, fingerprint)
+    }
+
+    fn remember_file(&mut self, path: &str, size: u64, modified: i64, hash: &str) -> Result<(), LedgerError> {
+        self.remember_file(path, size, modified, hash)
+    }
+
+    fn recall_file(&self, path: &str, size: u64, modified: i64) -> Result<Option<String>, LedgerError> {
+        self.recall_file(path, size, modified)
+    }
+}
