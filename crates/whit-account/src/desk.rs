@@ -210,30 +210,17 @@ impl<'a> Desk<'a> {
             Coins::Secret(coins) => release(mechanism, read, rungs, &mut booking, coins),
             Coins::Seeded(coins) => release_reproducibly_without_privacy(mechanism, read, rungs, &mut booking, coins),
         };
+        let beaten = booking.beaten();
         match released {
             Ok(released) => Ok(Served { value: released.value, charge: released.charge, entry, stored: false }),
-            Err(error) => self.ended(error, entry, question, decode),
-        }
-    }
-
-    /// What is said of work that ended early. Where somebody else has committed under the same entry, that is its value: ours was never opened.
-    fn ended<T>(
-        &self,
-        error: ReleaseError,
-        entry: u64,
-        question: &Question,
-        decode: impl Fn(&[u8]) -> Result<T, String>,
-    ) -> Result<Served<T>, DeskError> {
-        // Where that cannot be told, it is not said.
-        if self.ledger.is_void(entry).unwrap_or(false) {
-            return Err(DeskError::Void { entry });
-        }
-        let stored = || self.ledger.stored(question).ok().flatten().filter(|stored| stored.number == entry);
-        match error {
-            ReleaseError::Commit(_) if stored().is_some() => {
-                stored().map_or(Err(error.into()), |stored| served(stored, decode))
-            }
-            error => Err(error.into()),
+            // Somebody else went on under the same entry, and theirs is its value: ours was never opened.
+            Err(error) if beaten => match self.ledger.stored(question)? {
+                Some(stored) => served(stored, decode),
+                None => Err(error.into()),
+            },
+            // Where that cannot be told, it is not said.
+            Err(_) if self.ledger.is_void(entry).unwrap_or(false) => Err(DeskError::Void { entry }),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ledger::{Memory, State, Which};
+use crate::ledger::{Books, Memory, State, Which};
 use std::cell::{Cell, RefCell};
 use whit_core::mechanism::{Accuracy, SanitiseError};
 use whit_core::{Change, Cost, Epsilon, Sealed, Unit};
@@ -179,4 +179,33 @@ fn the_epsilon_that_is_told_was_tried() {
     assert_eq!(told, "0.1234");
     assert_eq!(largest(2.0, |_| false), None);
     assert_eq!(written_down(1234.5, 0.0), "1234");
+}
+
+/// Two go on under one entry: one commits, and the other is told the same, though it had drawn its own.
+#[test]
+fn of_two_under_one_entry_both_are_told_what_was_committed_first() {
+    let folder = std::env::temp_dir().join(format!("whit-desk-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder); // it may not be there
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("whit.ledger");
+    let (events, rungs, budgets, question) = (RefCell::new(Vec::new()), [user()], budgets(), question("both"));
+    let plus = Plus { epsilon: 0.5, fails: false, events: &events };
+    let ask = |value: u64, meanwhile: &dyn Fn()| {
+        let mut books = Books::open(&path).unwrap();
+        let (coins, start, instead) = (Coins::Secret(&mut Os), Start::Open, Instead::Nothing);
+        let request = Request { question: &question, rungs: &rungs, coins, start, instead };
+        let read = |_: &Reservation| {
+            meanwhile();
+            Ok(value)
+        };
+        Desk::new(&mut books, &budgets).once(request, &plus, read, decode).unwrap()
+    };
+    let nothing = || {};
+    let slow = ask(10, &|| {
+        let quick = ask(20, &nothing);
+        assert_eq!((quick.value, quick.entry, quick.stored), (21, 1, false));
+    });
+    assert_eq!((slow.value, slow.entry, slow.stored), (21, 1, true));
+    assert_eq!(Books::open(&path).unwrap().verify().unwrap().entries, 1);
+    std::fs::remove_dir_all(&folder).unwrap();
 }

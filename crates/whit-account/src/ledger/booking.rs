@@ -20,6 +20,8 @@ pub struct Booking<'a> {
     /// Whether the owner gives all privacy up, so that no budget is asked.
     gives_up: bool,
     entry: Option<u64>,
+    /// Whether somebody else committed under the same entry first.
+    beaten: bool,
     failure: Option<LedgerFailure>,
 }
 
@@ -33,7 +35,17 @@ impl<'a> Booking<'a> {
     /// For one release: the question and the budgets that watch over it. It is charged whether or not the question is answered already: [`Desk`](crate::desk::Desk)
     /// looks first.
     pub fn new(register: &'a mut dyn Register, question: Question, budgets: &'a [Budget]) -> Self {
-        Self { register, question, budgets, under: None, at: None, gives_up: false, entry: None, failure: None }
+        Self {
+            register,
+            question,
+            budgets,
+            under: None,
+            at: None,
+            gives_up: false,
+            entry: None,
+            beaten: false,
+            failure: None,
+        }
     }
 
     /// The same under an entry that was reserved before: see [`Books::resume`](super::Books::resume).
@@ -58,6 +70,11 @@ impl<'a> Booking<'a> {
     /// The number of the entry that was reserved last, if one was.
     pub fn entry(&self) -> Option<u64> {
         self.entry
+    }
+
+    /// Whether the commit failed because somebody else had committed under the same entry: that is its value then, and ours was never opened.
+    pub fn beaten(&self) -> bool {
+        self.beaten
     }
 
     /// Whether a charge would fit now. Nothing is written, so it may not fit any more when it is reserved.
@@ -98,7 +115,9 @@ impl Ledger for Booking<'_> {
     }
 
     fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError> {
-        Ok(self.register.commit_entry(reservation.number(), self.at.as_ref(), value)?)
+        let committed = self.register.commit_entry(reservation.number(), self.at.as_ref(), value);
+        self.beaten = matches!(committed, Err(LedgerError::Closed { state: "committed", .. }));
+        Ok(committed?)
     }
 
     fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {

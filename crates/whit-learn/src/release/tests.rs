@@ -1,8 +1,12 @@
 use super::*;
+use crate::bound::Seen;
+use crate::checkpoint::{Place, Standing};
 use crate::plan::{Count, Draft};
-use whit_core::release::{CommitError, LedgerFailure};
+use crate::train::Learner;
+use whit_core::release::{CommitError, LedgerFailure, ReleaseError, Reservation};
 use whit_core::unit::Caps;
-use whit_core::{Change, Charge, Kind, Ladder, Refusal, Unit};
+use whit_core::{Change, Charge, Cost, Kind, Ladder, Ledger, Progress, Refusal, Unit};
+use whit_noise::Os;
 
 fn recipe(outputs: usize) -> Recipe {
     Recipe {

@@ -6,6 +6,7 @@ use crate::source::Tuning;
 use crate::source::scratch::Scratch;
 use datafusion::arrow::array::{Float64Array, Int64Array, StringArray};
 use std::path::PathBuf;
+use whit_account::ledger::Books;
 
 /// 300 users; user u has words w0 to w(u mod 10), word i as often as i + 1 rows, each of u mod 5 seconds.
 fn talk(scratch: &Scratch) {
