@@ -10,7 +10,7 @@ pub use run::{Begun, Keeping, Make, Run, Task, Watch, run_hash, train, train_onc
 use crate::error::LearnError;
 use crate::loss::Loss;
 use crate::model::Named;
-use crate::plan::{COARSE, Clipping, Noise, Plan};
+use crate::plan::{COARSE, Clipping, Plan};
 use crate::projection::{Projecting, Projection};
 use burn::module::Module;
 use serde::{Deserialize, Serialize};

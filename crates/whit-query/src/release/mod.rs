@@ -9,7 +9,6 @@ mod interval;
 mod run;
 mod stored;
 
-pub(crate) use crate::error::of_ledger;
 pub use crate::source::Tables;
 
 use crate::answer::{Answer, Statement, Value};

@@ -22,7 +22,7 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::evaluate::words::{bare, renamed, said, unqualified};
+pub(crate) use crate::evaluate::words::{bare, renamed, said};
 pub(crate) use group::aggregate_call;
 
 use super::range::{self, Range};
