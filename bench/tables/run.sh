@@ -19,7 +19,7 @@ root="$(cd ../.. && pwd)"
 release="${CARGO_TARGET_DIR:-$root/target}/release"
 if [ -f "$root/crates/whit-query/examples/race.rs" ]; then
     echo "building whit in release" >&2
-    (cd "$root" && cargo build --release --quiet -p whit -p whit-query --bins --example race)
+    (cd "$root" && cargo build --release --quiet -p whit-cli -p whit-query --bins --example race)
     echo "race against the plain engine: about five minutes" >&2
     mkdir "$results/race"
     cp race.toml "$results/race/whit.toml"

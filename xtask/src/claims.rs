@@ -29,7 +29,9 @@ impl Claim {
 pub(crate) fn collect(root: &Path) -> Result<Vec<Claim>, String> {
     let mut claims = Vec::new();
     let crates = root.join("crates");
-    for folder in ["whit-noise", "whit-core", "whit-account", "whit-query", "whit-learn", "whit"] {
+    for folder in
+        ["whit-noise", "whit-core", "whit-account", "whit-query", "whit-learn", "whit-view", "whit", "whit-cli"]
+    {
         for file in sources(&crates.join(folder).join("src"))? {
             let name = file.strip_prefix(&crates).unwrap_or(&file).to_string_lossy().into_owned();
             claims.extend(read(&name, &text(&file)?));

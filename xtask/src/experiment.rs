@@ -98,7 +98,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     prepare.args(asked.prepare());
     finish(prepare, "preparing data")?;
     let mut whit = cargo();
-    whit.args(["run", "--release", "--quiet", "--package", "whit", "--bin", "whit", "--"]).args(asked.whit());
+    whit.args(["run", "--release", "--quiet", "--package", "whit-cli", "--bin", "whit", "--"]).args(asked.whit());
     finish(whit, "the experiment")
 }
 

@@ -239,7 +239,7 @@ fn attack(rest: &[String]) -> Result<(), String> {
 
 fn demo(rest: &[String]) -> Result<(), String> {
     let mut command = cargo();
-    command.args(["run", "--release", "--quiet", "--package", "whit", "--", "demo"]).args(rest);
+    command.args(["run", "--release", "--quiet", "--package", "whit-cli", "--", "demo"]).args(rest);
     finish(command, "the demo")
 }
 

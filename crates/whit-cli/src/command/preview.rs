@@ -1,0 +1,172 @@
+//! `whit preview`: what a question would cost, and how wrong it would be.
+
+use super::asked::Asked;
+use super::query::{Limits, question};
+use super::{Error, write_json};
+use crate::number::Wrong;
+use std::io::Write;
+use whit::account::ledger::Register;
+use whit::query::explain::{self, Within};
+use whit::query::plan::Asking;
+use whit_view::number::{brief, brief_down, brief_up};
+use whit_view::table::{Side, Table};
+
+/// See what a question would cost and how wrong it would be; nothing is charged.
+///
+/// Nothing private is read either: prices and errors follow from the declaration and the question.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  whit preview \"SELECT shop, COUNT(*) FROM visits GROUP BY shop\" --epsilon 0.5
+  whit preview \"SELECT COUNT(*) FROM visits\" --within 200
+  whit preview \"SELECT COUNT(*) FROM visits\" --within 5% --about 20000")]
+pub(super) struct Preview {
+    /// The question; `-` reads it from standard input.
+    sql: String,
+    /// Find the smallest ε with which every value is off by no more than this: a number, or a percentage of --about.
+    #[arg(long, value_name = "ERROR", value_parser = goal)]
+    within: Option<Goal>,
+    /// About so many rows in a group, on which the errors of averages, spreads and quantiles depend and of which a percentage is; 1000
+    /// without it. It is yours to say: looking it up would cost.
+    #[arg(long, value_name = "ROWS", value_parser = rows)]
+    about: Option<f64>,
+    /// Print JSON for programs instead of tables for people.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// How close an answer should be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Goal {
+    Absolute(f64),
+    Share(f64),
+}
+
+fn goal(text: &str) -> Result<Goal, Wrong> {
+    let wrong = Wrong { range: "a number above 0, or a percentage", hint: "write 200, or 5%" };
+    let text = text.trim();
+    let parse = |number: &str| number.trim().parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite()).ok_or(wrong);
+    match text.strip_suffix('%') {
+        Some(percent) => Ok(Goal::Share(parse(percent)? / 100.0)),
+        None => Ok(Goal::Absolute(parse(text)?)),
+    }
+}
+
+fn rows(text: &str) -> Result<f64, Wrong> {
+    let wrong = Wrong { range: "a number of rows, at least 1", hint: "write 20000" };
+    text.trim().parse().ok().filter(|rows: &f64| *rows >= 1.0 && *rows <= 1e15).ok_or(wrong)
+}
+
+impl Preview {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let sql = question(&self.sql)?;
+        let tables = self.asked.tables()?;
+        let asking = self.limits.with(Asking { about: self.about, ..self.asked.asking() });
+        let about = self.about.unwrap_or(explain::ABOUT);
+        let preview = match self.within {
+            None => tables.preview(&sql, &asking)?,
+            Some(Goal::Absolute(error)) => tables.within(&sql, &asking, Within::Absolute(error))?,
+            Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: about })?,
+        };
+        let mut books = Asked::books_if_any(&tables)?;
+        let fits = tables.fits(
+            &sql,
+            &preview,
+            &asking,
+            books.as_mut().map(|books| books as &mut dyn Register),
+            self.asked.analyst(),
+        )?;
+        if self.json {
+            return write_json(&View { preview: &preview, fits: &fits }, out);
+        }
+        write(&preview, out)?;
+        write_fits(&fits, out)
+    }
+}
+
+/// A preview for programs.
+#[derive(serde::Serialize)]
+struct View<'a> {
+    #[serde(flatten)]
+    preview: &'a explain::Preview,
+    #[serde(flatten)]
+    fits: &'a explain::Fits,
+}
+
+/// Which budgets a question fits, for people.
+pub(super) fn write_fits(fits: &explain::Fits, out: &mut dyn Write) -> Result<(), Error> {
+    if fits.budgets.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let columns = [("budget", Side::Left), ("for", Side::Left), ("ε left", Side::Right), ("it fits", Side::Left)];
+    let mut table = Table::new(columns);
+    for budget in &fits.budgets {
+        table.row([
+            format!("{}, ε = {} at δ = {}", budget.unit, brief(budget.epsilon), brief(budget.delta)),
+            budget.analyst.clone().unwrap_or_else(|| "all".to_owned()),
+            brief_down(budget.left),
+            if budget.fits { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    table.write(out)?;
+    if let Some(refusal) = fits.budgets.iter().find_map(|budget| budget.refusal.as_ref()) {
+        writeln!(out, "It would be refused: {refusal}.")?;
+        if let Some(epsilon) = &fits.epsilon_that_fits {
+            writeln!(out, "With --epsilon {epsilon} it would fit.")?;
+        }
+    }
+    Ok(())
+}
+
+/// The preview for people.
+pub(super) fn write(preview: &explain::Preview, out: &mut dyn Write) -> Result<(), Error> {
+    for line in &preview.plan {
+        writeln!(out, "{line}")?;
+    }
+    if !preview.errors.is_empty() {
+        writeln!(out)?;
+        let mut table = Table::new([("column", Side::Left), ("off by", Side::Left)]);
+        for error in &preview.errors {
+            let told = match error.within {
+                Some(within) => {
+                    let words = if error.words.is_empty() { String::new() } else { format!(", {}", error.words) };
+                    format!("± {} at {} %{words}", brief_up(within), preview.confidence * 100.0)
+                }
+                None => error.words.clone(),
+            };
+            table.row([error.name.clone(), told]);
+        }
+        table.write(out)?;
+    }
+    writeln!(out)?;
+    if preview.prices.is_empty() {
+        writeln!(out, "It reads nothing private and costs nothing.")?;
+    } else {
+        let mut table = Table::new([("it would cost", Side::Left), ("ε", Side::Right), ("δ", Side::Right)]);
+        for price in &preview.prices {
+            table.row([price.unit.clone(), brief_up(price.epsilon), format!("{:e}", price.delta)]);
+        }
+        table.write(out)?;
+        writeln!(out, "Nothing was charged. Ask it with `whit query`.")?;
+    }
+    for note in &preview.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_a_number_or_a_percentage() {
+        assert_eq!(goal("200"), Ok(Goal::Absolute(200.0)));
+        assert_eq!(goal(" 5 %"), Ok(Goal::Share(0.05)));
+        assert!(goal("0").is_err() && goal("-3%").is_err() && goal("few").is_err());
+    }
+}

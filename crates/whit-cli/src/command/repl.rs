@@ -1,0 +1,328 @@
+//! `whit shell`: one question after the other.
+
+use super::asked::{Asked, Open};
+use super::query::Limits;
+use super::{Error, preview};
+use crate::output::{OutputOptions, write_answer};
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::Validator;
+use rustyline::{Context, Editor, Helper};
+use std::io::{BufRead, IsTerminal, Write};
+use whit::query::plan::Asking;
+use whit_view::table::{Side, Table};
+
+/// Ask and preview, one question after the other, with history and completion.
+///
+/// A question ends with a semicolon, and costs what --epsilon says, what is declared for questions, or what `\epsilon 0.5` said last.
+#[derive(clap::Args)]
+pub(super) struct Shell {
+    #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
+    asked: Asked,
+    /// Go on after a question that is refused or fails, where questions come from a file or a pipe.
+    #[arg(long)]
+    keep_going: bool,
+}
+
+const HELP: &str = "\
+  SELECT …;           ask, and pay ε
+  \\preview SELECT …;  see what it would cost; nothing is charged
+  \\epsilon 0.5        what a question may cost from now on
+  \\tables             the data sets and their columns
+  \\budget             what was spent and what is left
+  \\help, \\quit";
+
+/// The session's own words and those of the data sets, for completion.
+struct Words {
+    words: Vec<String>,
+}
+
+impl Helper for Words {}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+
+impl Highlighter for Words {}
+
+impl Validator for Words {}
+
+const SQL: [&str; 24] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "LIMIT",
+    "JOIN",
+    "ON",
+    "AND",
+    "OR",
+    "NOT",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "COUNT",
+    "SUM",
+    "AVG",
+    "MEDIAN",
+    "APPROX_PERCENTILE_CONT",
+    "STDDEV",
+    "DISTINCT",
+];
+
+impl Words {
+    fn starting(&self, line: &str, at: usize) -> (usize, Vec<String>) {
+        let start = line[..at].rfind(|c: char| !(c.is_alphanumeric() || c == '_' || c == '\\')).map_or(0, |i| i + 1);
+        let typed = line[start..at].to_lowercase();
+        if typed.is_empty() {
+            return (start, Vec::new());
+        }
+        let mut found: Vec<String> =
+            self.words.iter().filter(|word| word.to_lowercase().starts_with(&typed)).cloned().collect();
+        found.sort();
+        found.dedup();
+        (start, found)
+    }
+}
+
+impl Completer for Words {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let (start, found) = self.starting(line, at);
+        Ok((start, found.into_iter().map(|word| Pair { display: word.clone(), replacement: word }).collect()))
+    }
+}
+
+impl Shell {
+    pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        let open = self.asked.open()?;
+        let asking = self.limits.with(self.asked.asking());
+        let mut session = Session { open, asking };
+        if std::io::stdin().is_terminal() {
+            session.at_terminal(out, talk)
+        } else {
+            session.piped(self.keep_going, out, talk)
+        }
+    }
+}
+
+struct Session {
+    open: Open,
+    asking: Asking,
+}
+
+/// What a line asks for.
+#[derive(Debug, PartialEq)]
+enum Order<'a> {
+    Ask(&'a str),
+    Preview(&'a str),
+    Epsilon(&'a str),
+    Tables,
+    Budget,
+    Help,
+    Quit,
+    Unknown(&'a str),
+}
+
+/// Reads one complete entry; nothing while a question has not come to its semicolon.
+fn order(entry: &str) -> Option<Order<'_>> {
+    let entry = entry.trim();
+    if let Some(command) = entry.strip_prefix('\\') {
+        let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        return match word.trim_end_matches(';') {
+            "preview" => rest.trim().strip_suffix(';').map(|sql| Order::Preview(sql.trim())),
+            "epsilon" => Some(Order::Epsilon(rest.trim().trim_end_matches(';'))),
+            "tables" | "d" => Some(Order::Tables),
+            "budget" => Some(Order::Budget),
+            "help" | "h" | "?" => Some(Order::Help),
+            "quit" | "q" | "exit" => Some(Order::Quit),
+            _ => Some(Order::Unknown(entry)),
+        };
+    }
+    match entry {
+        "quit" | "exit" => Some(Order::Quit),
+        "help" => Some(Order::Help),
+        _ => entry.strip_suffix(';').map(|sql| Order::Ask(sql.trim())),
+    }
+}
+
+impl Session {
+    fn words(&self) -> Words {
+        let mut words: Vec<String> = SQL.iter().map(|&word| word.to_owned()).collect();
+        words.extend(["\\preview", "\\epsilon", "\\tables", "\\budget", "\\help", "\\quit"].map(str::to_owned));
+        for source in self.open.tables.warehouse().sources() {
+            words.push(source.dataset.name.clone());
+            words.extend(source.schema.fields().iter().map(|field| field.name().clone()));
+        }
+        Words { words }
+    }
+
+    fn at_terminal(&mut self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        let failed = |error: ReadlineError| Error::Failed(format!("the terminal could not be read: {error}"));
+        let mut editor: Editor<Words, DefaultHistory> = Editor::new().map_err(failed)?;
+        editor.set_helper(Some(self.words()));
+        let history = self.open.tables.warehouse().folder().join(".whit_history");
+        let _ = editor.load_history(&history); // there is none the first time
+        writeln!(out, "whit shell: questions end with a semicolon; \\help shows what else there is.")?;
+        let mut entry = String::new();
+        loop {
+            out.flush()?;
+            match editor.readline(if entry.is_empty() { "whit> " } else { "    > " }) {
+                Ok(line) => {
+                    entry.push_str(&line);
+                    entry.push('\n');
+                }
+                Err(ReadlineError::Interrupted) => {
+                    entry.clear();
+                    continue;
+                }
+                Err(ReadlineError::Eof) => break,
+                Err(error) => return Err(failed(error)),
+            }
+            if entry.trim().is_empty() {
+                entry.clear();
+                continue;
+            }
+            let Some(order) = order(&entry) else { continue };
+            let _ = editor.add_history_entry(entry.trim());
+            if order == Order::Quit {
+                break;
+            }
+            self.obey(&order, out, talk)?;
+            entry.clear();
+        }
+        let _ = editor.save_history(&history); // a folder that cannot be written to costs the history only
+        Ok(())
+    }
+
+    /// The same where a program types: the first fault ends it, unless it is to go on.
+    fn piped(&mut self, keep_going: bool, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        let mut entry = String::new();
+        for line in std::io::stdin().lock().lines() {
+            entry.push_str(&line.map_err(|error| Error::Failed(format!("standard input could not be read: {error}")))?);
+            entry.push('\n');
+            match order(&entry) {
+                None => continue,
+                Some(Order::Quit) => return Ok(()),
+                Some(order) if keep_going => self.obey(&order, out, talk)?,
+                Some(order) => self.try_obey(&order, out, talk)?,
+            }
+            entry.clear();
+        }
+        if entry.trim().is_empty() {
+            return Ok(());
+        }
+        Err(Error::Asked {
+            sentence: "the last question has no end".to_owned(),
+            hint: "end it with a semicolon".to_owned(),
+        })
+    }
+
+    fn obey(&mut self, order: &Order<'_>, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        match self.try_obey(order, out, talk) {
+            Err(Error::Output(error)) => Err(Error::Output(error)),
+            Err(error) => Ok(error.tell(talk)?),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn try_obey(&mut self, order: &Order<'_>, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        match order {
+            Order::Ask(sql) => {
+                let answer = self.open.tables.ask(sql, &self.asking, &mut self.open.books, &self.open.analyst);
+                self.open.log_change();
+                write_answer(&answer?, &OutputOptions::default(), out, talk)
+            }
+            Order::Preview(sql) => {
+                let (tables, books) = (&self.open.tables, &mut self.open.books);
+                let preview = tables.preview(sql, &self.asking)?;
+                preview::write(&preview, out)?;
+                let fits = tables.fits(sql, &preview, &self.asking, Some(books), &self.open.analyst)?;
+                preview::write_fits(&fits, out)
+            }
+            Order::Epsilon(text) => {
+                let wrong = |_| Error::Asked {
+                    sentence: format!("ε is `{text}`, and it must be a number above 0"),
+                    hint: "write \\epsilon 0.5".to_owned(),
+                };
+                let epsilon = crate::number::positive_epsilon(text).map_err(wrong)?;
+                self.asking.epsilon = Some(epsilon);
+                Ok(writeln!(out, "From now on a question costs ε = {epsilon}.")?)
+            }
+            Order::Tables => self.write_tables(out),
+            Order::Budget => self.write_budget(out),
+            Order::Help => Ok(writeln!(out, "{HELP}")?),
+            Order::Quit => Ok(()),
+            Order::Unknown(entry) => Err(Error::Asked {
+                sentence: format!("`{}` is no order", entry.trim()),
+                hint: "\\help shows what there is".to_owned(),
+            }),
+        }
+    }
+
+    fn write_tables(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let mut table = Table::new([("table", Side::Left), ("column", Side::Left), ("type", Side::Left)]);
+        for source in self.open.tables.warehouse().sources() {
+            for field in source.schema.fields() {
+                table.row([source.dataset.name.clone(), field.name().clone(), field.data_type().to_string()]);
+            }
+        }
+        Ok(table.write(out)?)
+    }
+
+    fn write_budget(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let failed = |error: whit::account::ledger::LedgerError| Error::Failed(error.to_string());
+        let mut table = Table::new([
+            ("data set", Side::Left),
+            ("unit", Side::Left),
+            ("budget ε", Side::Right),
+            ("left ε", Side::Right),
+        ]);
+        for name in self.open.tables.warehouse().declaration().datasets.keys() {
+            for budget in self.open.tables.budgets(name)? {
+                let account = self.open.books.spent(&budget).map_err(failed)?;
+                table.row([
+                    name.clone(),
+                    budget.unit.to_string(),
+                    format!("{}", budget.epsilon),
+                    account.left.map_or_else(|| "–".to_owned(), whit_view::number::brief_down),
+                ]);
+            }
+        }
+        Ok(table.write(out)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_ends_with_its_semicolon_and_orders_with_their_line() {
+        assert_eq!(order("SELECT 1\n"), None);
+        assert_eq!(order("SELECT 1;\n"), Some(Order::Ask("SELECT 1")));
+        assert_eq!(order("\\preview SELECT 1\n"), None);
+        assert_eq!(order("\\preview SELECT\n1;"), Some(Order::Preview("SELECT\n1")));
+        assert_eq!(order("\\epsilon 0.5"), Some(Order::Epsilon("0.5")));
+        assert_eq!(order("\\quit\n"), Some(Order::Quit));
+        assert_eq!(order("\\nonsense"), Some(Order::Unknown("\\nonsense")));
+    }
+
+    #[test]
+    fn words_are_completed_whatever_their_case() {
+        let words = Words { words: vec!["visits".into(), "seconds".into(), "SELECT".into()] };
+        assert_eq!(words.starting("sel", 3), (0, vec!["SELECT".to_owned()]));
+        assert_eq!(words.starting("SELECT se", 9), (7, vec!["SELECT".to_owned(), "seconds".to_owned()]));
+        assert_eq!(words.starting("SELECT ", 7), (7, vec![]));
+    }
+}
