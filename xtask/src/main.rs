@@ -1,6 +1,7 @@
 //! The front desk: `cargo xtask check`, `test`, `bench`, `attack`, `demo`, `experiment`, `claims`, `weight`. It needs nothing but cargo.
 
 mod claims;
+mod cycles;
 mod experiment;
 mod long;
 mod public;
@@ -16,8 +17,8 @@ use std::time::Instant;
 const USAGE: &str = "\
 cargo xtask <task>
 
-  check       formatting, lints, the documentation and its claims, long files, public items that nobody names; licences where
-              cargo-deny is installed; [--quick]: only what needs no build
+  check       who uses whom, formatting, lints, the documentation and its claims, long files, public items that nobody names;
+              licences where cargo-deny is installed; [--quick]: only what needs no build
   test        every test of the workspace, those in the documentation included
   bench       races against other libraries, in one run (bench/run.sh)
   attack      [--config FILE] [--laps N]: what an analyst could try against a declaration, on rows that are made up
@@ -89,6 +90,8 @@ fn check(rest: &[String]) -> Result<(), String> {
         [word] if word == "--quick" => true,
         _ => return Err("`check` knows `--quick` and nothing else".into()),
     };
+    eprintln!("── who uses whom");
+    cycles::check(&root())?;
     let mut format = cargo();
     format.args(["fmt", "--all", "--", "--check"]);
     finish(format, "formatting (repair it with `cargo fmt --all`)")?;

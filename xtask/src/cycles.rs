@@ -1,0 +1,430 @@
+//! Data walks one way: of the modules at the top of a crate, no two use one another, nor more of them in a circle.
+//!
+//! A module uses another where one of its files names it, in a `use` or in a path: `crate::plan`, `super::super::plan`, or a name that the crate's root
+//! takes from there. Tests are left out: they stand above everything. What calls a method on somebody else's type names nobody, and is not seen.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Uses that close a circle and are still there: crate, who uses, who is used, and what it would take. This list only becomes shorter: one that is gone, or that
+/// closes no circle any more, has to leave it.
+const KNOWN: &[(&str, &str, &str, &str)] = &[
+    ("whit", "output", "command", "how an output fails and who may read it belong to whoever writes it"),
+    ("whit-core", "release", "mechanism", "a seal is opened beside where it is made, and a mechanism seals"),
+    ("whit-learn", "bound", "model", "the tape belongs to layers, and what is found with it to whoever bounds"),
+    ("whit-learn", "plan", "source", "what a cut moves belongs to the plan that counts it"),
+    ("whit-learn", "scatter", "source", "the same"),
+    ("whit-query", "release", "estimate", "who answers a question is to be chosen above both desks"),
+];
+
+/// Fails on the first circle of each crate, and on what is listed as known and is not there.
+pub(crate) fn check(root: &Path) -> Result<(), String> {
+    let crates = root.join("crates");
+    let mut names: Vec<String> = std::fs::read_dir(&crates)
+        .map_err(|error| format!("{} cannot be read: {error}", crates.display()))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| crates.join(name).join("src").is_dir())
+        .collect();
+    names.sort();
+    let mut wrong = String::new();
+    for name in &names {
+        let mut files = Vec::new();
+        read(&crates.join(name).join("src"), "", &mut files)?;
+        let known: Vec<(&str, &str)> = KNOWN.iter().filter(|own| own.0 == name).map(|own| (own.1, own.2)).collect();
+        for fault in faults(&uses(&files), &known) {
+            let _ = write!(wrong, "\n{name}: {fault}"); // writing to a text never fails
+        }
+    }
+    for (name, from, to, _) in KNOWN.iter().filter(|own| !names.iter().any(|name| name == own.0)) {
+        let _ = write!(wrong, "\nthere is no crate `{name}`, so `{from}` uses no `{to}` in it: take that off the list");
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(format!("modules use one another in a circle:{wrong}")) }
+}
+
+/// All Rust files below a folder, by their paths from `src` on.
+fn read(folder: &Path, prefix: &str, files: &mut Vec<(String, String)>) -> Result<(), String> {
+    let wrong = |error: std::io::Error| format!("{} cannot be read: {error}", folder.display());
+    let mut entries = std::fs::read_dir(folder).map_err(wrong)?.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = entry.path();
+        if path.is_dir() {
+            read(&path, &format!("{prefix}{name}/"), files)?;
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            let text = std::fs::read_to_string(&path).map_err(wrong)?;
+            files.push((format!("{prefix}{name}"), text));
+        }
+    }
+    Ok(())
+}
+
+/// Who uses whom, and in which lines.
+type Uses = BTreeMap<(String, String), Vec<String>>;
+
+/// The uses of one crate, of which these are the files.
+fn uses(files: &[(String, String)]) -> Uses {
+    let plain: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), without_words(text))).collect();
+    let mut tests = BTreeSet::new();
+    let mut rest = Vec::new();
+    for (path, text) in &plain {
+        let original = files.iter().find(|(own, _)| own == path).map_or("", |(_, text)| text.as_str());
+        rest.push((*path, without_tests(path, text, original, &mut tests)));
+    }
+    let is_test =
+        |path: &str| tests.iter().any(|test| path == format!("{test}.rs") || path.starts_with(&format!("{test}/")));
+    let modules: BTreeSet<&str> = rest.iter().filter_map(|(path, _)| top(path)).collect();
+    let mut told = BTreeMap::new();
+    for (_, text) in rest.iter().filter(|(path, _)| matches!(*path, "lib.rs" | "main.rs")) {
+        for (_, segments) in paths_of(text) {
+            let from = segments.iter().find(|segment| *segment != "crate" && *segment != "self");
+            if let (Some(from), Some(last)) = (from.filter(|from| modules.contains(from.as_str())), segments.last()) {
+                told.insert(last.clone(), from.clone());
+            }
+        }
+    }
+    let mut uses = Uses::new();
+    for (path, text) in rest.iter().filter(|(path, _)| !is_test(path)) {
+        let Some(own) = top(path) else { continue };
+        let depth = path.trim_end_matches("/mod.rs").split('/').count();
+        for (line, segments) in paths_of(text) {
+            let supers = segments.iter().take_while(|segment| *segment == "super").count();
+            let named = match segments.first().map(String::as_str) {
+                Some("crate") => segments.get(1),
+                Some("super") if supers >= depth => segments.get(supers),
+                _ => None,
+            };
+            let Some(named) = named else { continue };
+            let used = if modules.contains(named.as_str()) { Some(named) } else { told.get(named) };
+            if let Some(used) = used.filter(|used| *used != own) {
+                let place = format!("{path}:{line}");
+                let places = uses.entry((own.to_owned(), used.clone())).or_default();
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+    }
+    uses
+}
+
+/// The module at the top of the crate that a file belongs to; none for the root itself and for programs beside it.
+fn top(path: &str) -> Option<&str> {
+    let first = path.split('/').next()?;
+    let name = first.strip_suffix(".rs").unwrap_or(first);
+    (!matches!(name, "lib" | "main" | "bin")).then_some(name)
+}
+
+/// What is wrong with who uses whom: a circle among what is not known, and what is known and closes none.
+fn faults(uses: &Uses, known: &[(&str, &str)]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let is_known = |from: &str, to: &str| known.contains(&(from, to));
+    let new: BTreeMap<&str, BTreeSet<&str>> = neighbours(uses, &|from, to| !is_known(from, to));
+    let shortest = new.keys().filter_map(|start| way(&new, start, start)).min_by_key(Vec::len);
+    if let Some(circle) = shortest {
+        let mut told = circle.join(" → ");
+        for pair in circle.windows(2) {
+            let places = uses.get(&(pair[0].to_owned(), pair[1].to_owned())).map_or(&[][..], Vec::as_slice);
+            let more = if places.len() > 3 { format!(" and {} more", places.len() - 3) } else { String::new() };
+            let first = places.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+            let _ = write!(told, "\n  `{}` uses `{}` in {first}{more}", pair[0], pair[1]);
+        }
+        faults.push(told);
+    }
+    let all = neighbours(uses, &|_, _| true);
+    for (from, to) in known {
+        if !uses.contains_key(&((*from).to_owned(), (*to).to_owned())) {
+            faults.push(format!("`{from}` uses `{to}` no more: take that off the list of known circles"));
+        } else if way(&all, to, from).is_none() {
+            faults.push(format!("that `{from}` uses `{to}` closes no circle any more: take it off the list"));
+        }
+    }
+    faults
+}
+
+fn neighbours<'a>(uses: &'a Uses, keep: &dyn Fn(&str, &str) -> bool) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
+    let mut neighbours: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (from, to) in uses.keys().filter(|(from, to)| keep(from, to)) {
+        neighbours.entry(from).or_default().insert(to);
+    }
+    neighbours
+}
+
+/// The shortest way from one module to another, of at least one step.
+fn way<'a>(neighbours: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &str, to: &str) -> Option<Vec<&'a str>> {
+    let start = neighbours.get_key_value(from).map(|(start, _)| *start)?;
+    let mut queue = VecDeque::from([vec![start]]);
+    let mut met = BTreeSet::new();
+    while let Some(way) = queue.pop_front() {
+        for next in way.last().and_then(|last| neighbours.get(last)).into_iter().flatten() {
+            let longer: Vec<&str> = way.iter().copied().chain([*next]).collect();
+            if *next == to {
+                return Some(longer);
+            }
+            if met.insert(*next) {
+                queue.push_back(longer);
+            }
+        }
+    }
+    None
+}
+
+/// The same text with comments and the insides of texts as spaces, so that only code is left, in the same lines.
+fn without_words(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let mut plain = String::with_capacity(text.len());
+    let blank = |c: char| if c == '\n' { '\n' } else { ' ' };
+    let mut i = 0;
+    while i < chars.len() {
+        let (c, next) = (chars[i], chars.get(i + 1).copied().unwrap_or(' '));
+        let of_name = i > 0 && (chars[i - 1].is_alphanumeric() || chars[i - 1] == '_');
+        let end = match (c, next) {
+            ('/', '/') => i + chars[i..].iter().take_while(|c| **c != '\n').count(),
+            ('/', '*') => {
+                let (mut depth, mut at) = (1, i + 2);
+                while at < chars.len() && depth > 0 {
+                    match (chars[at], chars.get(at + 1)) {
+                        ('/', Some('*')) => (depth, at) = (depth + 1, at + 2),
+                        ('*', Some('/')) => (depth, at) = (depth - 1, at + 2),
+                        _ => at += 1,
+                    }
+                }
+                at
+            }
+            ('r', '"' | '#') if !of_name || chars[i - 1] == 'b' => {
+                let hashes = chars[i + 1..].iter().take_while(|c| **c == '#').count();
+                if chars.get(i + 1 + hashes) == Some(&'"') {
+                    let mut at = i + 2 + hashes;
+                    while at < chars.len()
+                        && !(chars[at] == '"'
+                            && chars[at + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes)
+                    {
+                        at += 1;
+                    }
+                    at + 1 + hashes
+                } else {
+                    i
+                }
+            }
+            ('"', _) => {
+                let mut at = i + 1;
+                while at < chars.len() && chars[at] != '"' {
+                    at += if chars[at] == '\\' { 2 } else { 1 };
+                }
+                at + 1
+            }
+            // A letter in quotes, and not a lifetime.
+            ('\'', '\\') => i + 3 + chars[(i + 3).min(chars.len())..].iter().take_while(|c| **c != '\'').count() + 1,
+            ('\'', _) if chars.get(i + 2) == Some(&'\'') => i + 3,
+            _ => i,
+        };
+        let end = end.min(chars.len());
+        if end > i {
+            plain.extend(chars[i..end].iter().map(|&c| blank(c)));
+            i = end;
+        } else {
+            plain.push(c);
+            i += 1;
+        }
+    }
+    plain
+}
+
+/// The same code without what is there for tests only. Files that are tests as a whole are told by their paths without `.rs`.
+fn without_tests(path: &str, plain: &str, original: &str, tests: &mut BTreeSet<String>) -> String {
+    const MARKS: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test,"];
+    let folder = match path.rsplit_once('/') {
+        Some((folder, "mod.rs")) => format!("{folder}/"),
+        _ if matches!(path, "lib.rs" | "main.rs") => String::new(),
+        _ => format!("{}/", path.trim_end_matches(".rs")),
+    };
+    let mut rest = plain.to_owned();
+    while let Some((start, mark)) = MARKS.iter().filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min() {
+        let after = &rest[start + mark..];
+        let length = after.find([';', '{']).map_or(after.len(), |stop| {
+            let item = &after[..stop];
+            if after[stop..].starts_with(';') {
+                let name = item.split("mod ").nth(1).map(str::trim).unwrap_or_default();
+                // A path stands in quotes, so it is read where these were not made spaces.
+                let line = rest[..start].matches('\n').count();
+                let mut said = original.lines().skip(line).take(item.matches('\n').count() + 1);
+                let beside = said.find_map(|line| line.split("path = \"").nth(1)?.split(".rs\"").next());
+                if !name.is_empty() {
+                    tests.insert(format!("{folder}{name}"));
+                }
+                if let Some(beside) = beside {
+                    let here = path.rsplit_once('/').map_or(String::new(), |(here, _)| format!("{here}/"));
+                    tests.insert(format!("{here}{beside}"));
+                }
+                return stop + 1;
+            }
+            let mut depth = 0;
+            let end = after[stop..].char_indices().find(|(_, c)| {
+                depth += match c {
+                    '{' => 1,
+                    '}' => -1,
+                    _ => 0,
+                };
+                depth == 0
+            });
+            // What ends in a list, as `use a::{b, c};` does, ends with what follows it.
+            end.map_or(after.len(), |(end, _)| stop + end + 1)
+        });
+        let end = start + mark + length;
+        let blank: String = rest[start..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+        rest.replace_range(start..end, &blank);
+    }
+    rest
+}
+
+/// All paths in some code, with their lines; `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn paths_of(code: &str) -> Vec<(usize, Vec<String>)> {
+    let chars: Vec<char> = code.chars().collect();
+    let (mut paths, mut line, mut i) = (Vec::new(), 1, 0);
+    while i < chars.len() {
+        let c = chars[i];
+        if c.is_alphabetic() || c == '_' {
+            i = path_at(&chars, i, line, &[], &mut paths, &mut line);
+        } else {
+            line += usize::from(c == '\n');
+            i += 1;
+        }
+    }
+    paths
+}
+
+/// Reads one path, with those that it opens in braces, and tells where it ends.
+fn path_at(
+    chars: &[char],
+    mut i: usize,
+    first: usize,
+    before: &[String],
+    paths: &mut Vec<(usize, Vec<String>)>,
+    line: &mut usize,
+) -> usize {
+    let mut segments = before.to_vec();
+    let spaces = |mut i: usize, line: &mut usize| {
+        while chars.get(i).is_some_and(|c| c.is_whitespace()) {
+            *line += usize::from(chars[i] == '\n');
+            i += 1;
+        }
+        i
+    };
+    loop {
+        let name: String = chars[i..].iter().take_while(|c| c.is_alphanumeric() || **c == '_').collect();
+        i += name.chars().count();
+        segments.push(name);
+        if !(chars.get(i) == Some(&':') && chars.get(i + 1) == Some(&':')) {
+            break;
+        }
+        i = spaces(i + 2, line);
+        match chars.get(i) {
+            Some('{') => {
+                i += 1;
+                while i < chars.len() && chars[i] != '}' {
+                    i = spaces(i, line);
+                    match chars.get(i) {
+                        Some(c) if c.is_alphabetic() || *c == '_' => {
+                            let own = *line;
+                            i = path_at(chars, i, own, &segments, paths, line);
+                        }
+                        Some('}') | None => {}
+                        Some(_) => i += 1,
+                    }
+                }
+                return i + 1;
+            }
+            Some(c) if c.is_alphabetic() || *c == '_' => {}
+            _ => break,
+        }
+    }
+    if segments.len() > 1 {
+        paths.push((first, segments));
+    }
+    i
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made_up(files: &[(&str, &str)]) -> Uses {
+        uses(&files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect::<Vec<_>>())
+    }
+
+    fn pairs(uses: &Uses) -> Vec<String> {
+        uses.iter().map(|((from, to), places)| format!("{from} → {to}: {}", places.join(", "))).collect()
+    }
+
+    #[test]
+    fn a_circle_is_named_with_the_lines_that_make_it() {
+        let uses = made_up(&[
+            ("lib.rs", "mod plan; mod bound; mod engine; pub use plan::Part;"),
+            ("plan/mod.rs", "mod track;\nuse crate::bound::Shape;"),
+            ("plan/track.rs", "fn f() { super::super::bound::g() }"),
+            ("bound.rs", "use std::fmt;\nfn g() {\n    crate::engine::run()\n}"),
+            ("engine.rs", "use crate::{error::Wrong, plan::{self, Part}};"),
+            ("error.rs", ""),
+        ]);
+        let told = [
+            "bound → engine: bound.rs:3",
+            "engine → error: engine.rs:1",
+            "engine → plan: engine.rs:1",
+            "plan → bound: plan/mod.rs:2, plan/track.rs:1",
+        ];
+        assert_eq!(pairs(&uses), told);
+        let faults = faults(&uses, &[]);
+        assert_eq!(faults.len(), 1);
+        for word in
+            ["bound → engine → plan → bound", "`engine` uses `plan` in engine.rs:1", "plan/mod.rs:2, plan/track.rs:1"]
+        {
+            assert!(faults[0].contains(word), "{word}: {}", faults[0]);
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_root_takes_from_a_module_is_that_modules() {
+        let uses = made_up(&[
+            ("lib.rs", "mod a;\nmod b;\npub use a::{Answer, deep::Other};"),
+            ("a.rs", "use crate::b::B;"),
+            ("b/mod.rs", "use crate::Answer;\npub(in crate::b) fn f(_: super::Other) {}"),
+        ]);
+        assert_eq!(pairs(&uses), ["a → b: a.rs:1", "b → a: b/mod.rs:1, b/mod.rs:2"]);
+    }
+
+    #[test]
+    fn tests_comments_and_texts_use_nobody() {
+        let uses = made_up(&[
+            ("lib.rs", "mod a;\nmod b;\n#[cfg(test)]\nmod trial;"),
+            (
+                "a/mod.rs",
+                "//! See [`b`](crate::b).\n/* crate::b /* crate::b */ crate::b */\n#[cfg(test)]\nmod sweep;\n#[cfg(test)]\n#[path = \"many_tests.rs\"]\nmod tests;\nconst S: &str = \"crate::b \\\" crate::b\";\nconst R: &str = r#\"crate::b \" crate::b\"#;\nfn f<'a>(c: &'a char) -> bool { *c == '\"' || *c == '\\'' }\n#[cfg(test)]\nfn only() { let _ = crate::b::g(); }\n#[cfg(all(test, unix))]\nmod inside {\n    use crate::b;\n    fn f() { if true { crate::b::g() } }\n}\nuse crate::c;",
+            ),
+            ("a/sweep.rs", "use crate::b;"),
+            ("a/many_tests.rs", "use crate::b;"),
+            ("trial.rs", "use crate::a;"),
+            ("b.rs", "use crate::a::f;"),
+            ("c.rs", ""),
+        ]);
+        assert_eq!(pairs(&uses), ["a → c: a/mod.rs:18", "b → a: b.rs:1"]);
+        assert!(faults(&uses, &[]).is_empty());
+    }
+
+    #[test]
+    fn what_is_known_passes_until_it_is_gone() {
+        let circle = [("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")];
+        assert!(faults(&made_up(&circle), &[("b", "a")]).is_empty());
+        let gone = made_up(&[circle[0], circle[1], ("b.rs", "")]);
+        assert!(faults(&gone, &[("b", "a")])[0].contains("no more: take that off the list"));
+        let straight = made_up(&[circle[0], ("a.rs", ""), circle[2]]);
+        assert!(faults(&straight, &[("b", "a")])[0].contains("closes no circle any more"));
+    }
+
+    /// The house itself. `cargo xtask check` does the same.
+    #[test]
+    fn no_crate_of_ours_has_a_circle() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        assert_eq!(check(root), Ok(()));
+    }
+}
