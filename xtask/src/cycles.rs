@@ -12,9 +12,6 @@ use std::path::Path;
 const KNOWN: &[(&str, &str, &str, &str)] = &[
     ("whit", "output", "command", "how an output fails and who may read it belong to whoever writes it"),
     ("whit-core", "release", "mechanism", "a seal is opened beside where it is made, and a mechanism seals"),
-    ("whit-learn", "bound", "model", "the tape belongs to layers, and what is found with it to whoever bounds"),
-    ("whit-learn", "plan", "source", "what a cut moves belongs to the plan that counts it"),
-    ("whit-learn", "scatter", "source", "the same"),
     ("whit-query", "release", "estimate", "who answers a question is to be chosen above both desks"),
 ];
 

@@ -1,9 +1,8 @@
 //! Models: by name, or of your own.
 
-use crate::bound::Tape;
 use crate::error::LearnError;
 use crate::kernel::Window;
-use crate::layer::{Activation, Convolution, Linear, Pool, dropout};
+use crate::layer::{Activation, Convolution, Linear, Pool, Tape, dropout};
 use crate::tensor;
 use burn::module::Module;
 use burn::tensor::Tensor;

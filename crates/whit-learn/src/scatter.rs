@@ -1,6 +1,6 @@
 //! Sums of outer products `Σ x·xᵀ`, with noise: what covariances, Hessians and principal components are made from.
 
-use crate::source::moves;
+use crate::plan::moves;
 use whit_core::mechanism::additive::Law;
 use whit_core::mechanism::{BadParameter, SanitiseError};
 use whit_core::{Accuracy, Change, Cost, Ladder, Mechanism, Rung, Sealed};

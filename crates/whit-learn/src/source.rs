@@ -2,7 +2,6 @@
 
 mod cut;
 
-pub(crate) use cut::moves;
 pub use cut::{Cut, Places};
 
 use crate::error::LearnError;

@@ -5,24 +5,24 @@ mod clip;
 mod clipped;
 mod norm;
 mod sum;
-mod tape;
 mod total;
+mod unbounded;
 mod windows;
 
+pub use crate::layer::Tape;
 pub use bags::Bags;
 pub use clipped::ClippedSum;
 pub(crate) use clipped::Step;
-pub use tape::Tape;
 pub(crate) use total::Total;
 
 use crate::error::LearnError;
+use crate::layer::Felt;
 use crate::loss::{Loss, Share, Targets};
 use crate::model::{Inputs, Model};
 use crate::params::Layout;
 use crate::plan::{Clip, Clipping};
 use crate::tensor;
 use norm::Lengths;
-use tape::Felt;
 use whit_noise::Replay;
 
 /// Rows, in bags, with what they weigh.

@@ -6,8 +6,8 @@
 //! needs it again.
 
 use super::bags::Bags;
-use super::tape::{Felt, Felts};
 use super::windows::Windows;
+use crate::layer::{Felt, Felts};
 use crate::matrix::{Into, Matrix, product};
 use rayon::prelude::*;
 

@@ -10,9 +10,9 @@
 
 use super::bags::Bags;
 use super::norm::Lengths;
-use super::tape::{Felt, Felts};
 use super::total::Part;
 use super::windows::Windows;
+use crate::layer::{Felt, Felts};
 use crate::matrix::{Matrix, wide_product};
 
 /// Fewer rows than this are not worth a product of their own.

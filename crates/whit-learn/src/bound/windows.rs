@@ -8,9 +8,9 @@
 use super::bags::Bags;
 use super::norm::{Formed, Lengths, squared_up};
 use super::sum::add_formed;
-use super::tape::Felt;
 use super::total::Part;
 use crate::kernel::{Grid, Patches};
+use crate::layer::Felt;
 use crate::matrix::{Into, Matrix, product};
 use rayon::prelude::*;
 use std::ops::Range;

@@ -1,5 +1,5 @@
+use super::Tape;
 use super::uniform;
-use crate::bound::Tape;
 use crate::error::LearnError;
 use crate::kernel::Window;
 use burn::module::{Module, Param};

@@ -1,5 +1,5 @@
+use super::Tape;
 use super::uniform;
-use crate::bound::Tape;
 use crate::error::LearnError;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;

@@ -1,5 +1,5 @@
+use super::Tape;
 use super::{filled, uniform};
-use crate::bound::Tape;
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use whit_noise::Entropy;

@@ -5,12 +5,15 @@ mod embedding;
 mod linear;
 mod norm;
 mod shape;
+mod tape;
 
 pub use convolution::Convolution;
 pub use embedding::Embedding;
 pub use linear::Linear;
 pub use norm::{GroupNorm, LayerNorm, batch_norm};
 pub use shape::{Activation, Pool, dropout};
+pub use tape::Tape;
+pub(crate) use tape::{Felt, Felts};
 
 use crate::tensor;
 use burn::module::Param;

@@ -1,5 +1,5 @@
+use super::Tape;
 use super::filled;
-use crate::bound::Tape;
 use crate::error::LearnError;
 use crate::kernel;
 use burn::module::{Module, Param};

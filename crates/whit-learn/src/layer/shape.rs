@@ -1,4 +1,4 @@
-use crate::bound::Tape;
+use super::Tape;
 use crate::error::LearnError;
 use crate::kernel::{self, Window};
 use crate::tensor;

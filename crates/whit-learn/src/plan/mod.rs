@@ -7,15 +7,16 @@ mod clip;
 #[cfg(test)]
 mod errata;
 mod error;
+mod moves;
 #[cfg(test)]
 mod tests;
 mod way;
 
 pub use clip::{Clip, Clipping};
 pub use error::PlanError;
+pub(crate) use moves::moves;
 pub use way::{Noise, Padding, Way};
 
-use crate::source::moves;
 use std::fmt;
 use whit_account::accountant::pair::dominating;
 use whit_account::calibrate::{self, CalibrateError, Target};

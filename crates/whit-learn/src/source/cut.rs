@@ -2,7 +2,7 @@
 
 use super::Rows;
 use std::collections::BTreeMap;
-use whit_core::{Change, Kind, Ladder, Rung};
+use whit_core::{Kind, Ladder};
 
 /// The caps that rows are cut to.
 ///
@@ -52,19 +52,6 @@ pub enum Places {
     Units(u64),
     /// So many users, each with all its units.
     Users(u64),
-}
-
-/// How many protected units of a rung move at once, each of them how, after a cut: `held` of them, as the rung says, save that a row which is a unit of its own
-/// may make room for another of its user, or push one out: see [`Cut`]. Without coarser rungs nothing is cut.
-pub(crate) fn moves(ladder: &Ladder, rung: &Rung, held: u64) -> (Change, u64) {
-    let change = rung.unit.change();
-    if rung.unit.kind() != Kind::Event || ladder.rungs().len() == 1 {
-        return (change, held);
-    }
-    match change {
-        Change::AddRemove => (Change::Replace, held),
-        Change::Replace => (Change::Replace, held.saturating_add(1)),
-    }
 }
 
 /// A hash of numbers, under a key.
@@ -234,8 +221,8 @@ mod tests {
     use super::*;
     use crate::loss::Targets;
     use crate::store::Store;
-    use whit_core::Unit;
     use whit_core::unit::Caps;
+    use whit_core::{Change, Unit};
     use whit_noise::{Replay, below};
 
     /// A row: user, element, content.
