@@ -236,11 +236,6 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// What is not paid yet of a charge: nothing where the question is answered, or a reservation for it is open.
-    pub fn unpaid(&mut self, charge: Charge, question: &Question) -> Result<Charge, LedgerError> {
-        unpaid(self.ledger, charge, question)
-    }
-
     /// A "no" with the ε that would fit, which was tried.
     fn refused(&mut self, refusal: Refusal, question: &Question, instead: Instead<'_>) -> DeskError {
         let mut fits = |price: &Price<'_>, epsilon: f64| {

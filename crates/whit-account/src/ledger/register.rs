@@ -1,5 +1,6 @@
 //! What every ledger can do: keep the charges of releases, find what was released, and tell of both.
 
+#[cfg(doc)]
 use super::booking::Booking;
 use super::budget::{Budget, Fit};
 use super::chain::{Fault, Head};
@@ -194,16 +195,6 @@ pub trait Register {
     /// What another accountant makes of everything that was charged: see [`Books::reaccount`].
     fn reaccount(&self, name: Name, budgets: &[Budget]) -> Result<Vec<Reaccounted>, LedgerError> {
         Reaccounted::all(&self.entries(&Which::default())?, name, budgets)
-    }
-}
-
-impl<'r> dyn Register + 'r {
-    /// A ledger for one release: the question and the budgets that watch over it.
-    pub fn booking<'a>(&'a mut self, question: Question, budgets: &'a [Budget]) -> Booking<'a>
-    where
-        'r: 'a,
-    {
-        Booking::new(self, question, budgets)
     }
 }
 

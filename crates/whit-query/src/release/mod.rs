@@ -368,7 +368,6 @@ pub(crate) fn unchanged(stamps: &Stamps) -> Result<(), ReadError> {
 }
 
 /// Why nothing was released, and what to do.
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(crate) fn unserved(error: DeskError) -> QueryError {
     let (sentence, hint) = (error.to_string(), error.hint());
     match error {
