@@ -1,6 +1,7 @@
 //! A file is one idea. Past 600 lines it is usually two, or it says beside its name why it is not.
 
 use crate::claims::{sources, text};
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// The most lines of a file that gives no reason.
@@ -50,7 +51,10 @@ pub(crate) fn complain(found: &[Long]) -> Result<(), String> {
     if found.is_empty() {
         return Ok(());
     }
-    let list: String = found.iter().map(|long| format!("\n  {:>5}  {}", long.lines, long.file)).collect();
+    let list = found.iter().fold(String::new(), |mut list, long| {
+        let _ = write!(list, "\n  {:>5}  {}", long.lines, long.file);
+        list
+    });
     Err(format!(
         "{} files have more than {MOST} lines and do not say why: make two of each, or write `//! Long: …` among its first {TOP} lines{list}",
         found.len()

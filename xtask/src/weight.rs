@@ -107,7 +107,7 @@ fn recorded(file: &Path, what: &str, aim: f64, option: &str) -> String {
         return format!("{what}: not measured yet; `cargo xtask weight {option}`");
     };
     let age = std::fs::metadata(file).and_then(|found| found.modified()).ok();
-    let age = age.and_then(|then| SystemTime::now().duration_since(then).ok()).unwrap_or_default();
+    let age = age.and_then(|then| then.elapsed().ok()).unwrap_or_default();
     let told = if aim >= 600.0 { format!("{:.1} min", seconds / 60.0) } else { format!("{seconds:.1} s") };
     let limit = if aim >= 600.0 { format!("{:.0} min", aim / 60.0) } else { format!("{aim:.0} s") };
     format!("{} (measured {} hours ago)", beside(what, &told, seconds <= aim, &limit), age.as_secs() / 3600)
@@ -153,9 +153,8 @@ fn change_one_line(root: &Path, folder: &Path, command: &str) -> Result<(), Stri
         build
     };
     crate::finish(build(), "a build of the command, to begin with")?;
-    let stamp = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    // A static that must be kept: a line that the compiler would drop changes nothing.
-    let line = format!("#[used]\nstatic WEIGHED: u64 = {stamp};\n");
+    // A static that must be kept, and another one each time: a line that the compiler would drop changes nothing.
+    let line = format!("#[used]\nstatic WEIGHED: u32 = {};\n", std::process::id());
     let fail = |error: std::io::Error| format!("`{}` could not be written: {error}", file.display());
     std::fs::write(&file, format!("{source}\n{line}")).map_err(fail)?;
     let start = Instant::now();
@@ -251,7 +250,10 @@ fn code_in(archive: &[u8]) -> u64 {
         let long =
             name.strip_prefix('/').and_then(|from| from.parse::<usize>().ok()).and_then(|from| names.get(from..));
         let long = long.map(|rest| rest.split(|&byte| byte == b'/').next().unwrap_or_default());
-        let is_object = long.map_or_else(|| name.trim_end_matches('/').ends_with(".o"), |name| name.ends_with(b".o"));
+        let is_object = long.map_or_else(
+            || Path::new(name.trim_end_matches('/')).extension().is_some_and(|kind| kind == "o"),
+            |name| name.ends_with(b".o"),
+        );
         sum += if is_object { length as u64 } else { 0 };
         at += 60 + length + length % 2;
     }
