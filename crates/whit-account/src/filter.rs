@@ -158,7 +158,7 @@ impl Filter {
     }
 
     /// A filter that keeps `aside` of δ for the δ that approximate runs bring along.
-    pub fn with_aside(epsilon: f64, delta: f64, aside: f64, currency: Currency) -> Result<Self, Unsupported> {
+    pub(crate) fn with_aside(epsilon: f64, delta: f64, aside: f64, currency: Currency) -> Result<Self, Unsupported> {
         let range = |name, value, ok: bool, range| if ok { Ok(()) } else { Err(OutOfRange { name, value, range }) };
         range("ε", epsilon, epsilon >= 0.0, "at least 0")?;
         range("δ", delta, (0.0..1.0).contains(&delta), "at least 0 and below 1")?;

@@ -91,7 +91,7 @@ fn fraction(x: f64) -> f64 {
 }
 
 /// The Mills ratio m(x) = Q(x)/φ(x). Infinite below about −38.
-pub fn mills(x: f64) -> f64 {
+pub(crate) fn mills(x: f64) -> f64 {
     if x >= FAR { 1.0 / (x + fraction(x)) } else { upper_tail(x) * (0.5 * x * x).exp() * ROOT_TWO_PI }
 }
 
@@ -118,7 +118,7 @@ pub fn gap(y: f64, h: f64) -> f64 {
 }
 
 /// ln [`gap`]: does not underflow.
-pub fn ln_gap(y: f64, h: f64) -> f64 {
+pub(crate) fn ln_gap(y: f64, h: f64) -> f64 {
     if y >= FAR { -0.5 * y * y - LN_ROOT_TWO_PI + far_mills_gap(y, h).ln() } else { near_gap(y, h).ln() }
 }
 
@@ -179,7 +179,7 @@ fn upper_quantile_below_half(p: f64) -> f64 {
 ///
 /// Newton's method on ln Q, which is concave and falls; from √(−2 ln 2p), which is to the right of the root because
 /// Q(x) ≤ ½·exp(−x²/2), each step stays to the right, so it converges from everywhere.
-pub fn upper_quantile_ln(ln_p: f64) -> f64 {
+pub(crate) fn upper_quantile_ln(ln_p: f64) -> f64 {
     if ln_p == f64::NEG_INFINITY {
         return f64::INFINITY;
     }
@@ -226,7 +226,7 @@ pub fn gaussian_delta(epsilon: f64, mu: f64) -> f64 {
 }
 
 /// ln of [`gaussian_delta`].
-pub fn ln_gaussian_delta(epsilon: f64, mu: f64) -> f64 {
+pub(crate) fn ln_gaussian_delta(epsilon: f64, mu: f64) -> f64 {
     if mu == 0.0 || epsilon == f64::INFINITY {
         f64::NEG_INFINITY
     } else if mu == f64::INFINITY {

@@ -56,7 +56,7 @@ impl Ball {
 
     /// The difference.
     #[must_use]
-    pub fn minus(&self, other: &Self) -> Self {
+    pub(crate) fn minus(&self, other: &Self) -> Self {
         Self { mid: &self.mid - &other.mid, radius: &self.radius + &other.radius, precision: self.precision }
     }
 
@@ -81,7 +81,7 @@ impl Ball {
 
     /// Times a power of two.
     #[must_use]
-    pub fn doubled(&self, times: usize) -> Self {
+    pub(crate) fn doubled(&self, times: usize) -> Self {
         Self { mid: &self.mid << times, radius: &self.radius << times, precision: self.precision }
     }
 
@@ -90,7 +90,7 @@ impl Ball {
     /// # Panics
     /// When it does.
     #[must_use]
-    pub fn divided_by(&self, other: &Self) -> Self {
+    pub(crate) fn divided_by(&self, other: &Self) -> Self {
         let smallest = abs(&other.mid) - &other.radius;
         assert!(smallest > IBig::ZERO, "a divisor that may be zero");
         let mid = (&self.mid << self.precision) / &other.mid;
@@ -161,7 +161,7 @@ fn bit_length(value: &IBig) -> usize {
 ///
 /// # Panics
 /// When the fraction is not in (0, 1].
-pub fn minus_ln(numerator: &IBig, denominator: &IBig, precision: usize) -> Ball {
+pub(crate) fn minus_ln(numerator: &IBig, denominator: &IBig, precision: usize) -> Ball {
     assert!(*numerator > IBig::ZERO && numerator <= denominator, "a logarithm outside (0, 1]");
     let mut doublings = bit_length(denominator) - bit_length(numerator);
     if numerator << doublings > *denominator {

@@ -1,4 +1,4 @@
-//! Rényi divergences of every kind of run, as upper bounds: closed forms here, [`quadrature`](super::quadrature) for mixtures.
+//! Rényi divergences of every kind of run, as upper bounds: closed forms here, `quadrature` for mixtures.
 
 use super::Unsupported;
 use super::basic::pure_epsilon_up;
@@ -47,7 +47,7 @@ pub fn pure(alpha: f64, epsilon: f64) -> f64 {
 ///
 /// With losses in [−t, ε−t] the moment is at most e^{−αt}(1 + (e^t−1)·K), K = (e^{αε}−1)/(e^ε−1), by convexity; it is
 /// largest at e^t = α(K−1)/((α−1)K).
-pub fn bounded_range(alpha: f64, epsilon: f64) -> f64 {
+pub(crate) fn bounded_range(alpha: f64, epsilon: f64) -> f64 {
     if epsilon == 0.0 || alpha == f64::INFINITY {
         return epsilon;
     }
@@ -191,7 +191,7 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
 
 /// D_α of one run of a leaf, an upper bound; for `Approximate` of the part that is left when its δ is set aside.
 /// At infinite order the pure ε, or infinity.
-pub fn run_divergence_up(leaf: &Cost, alpha: f64) -> Result<f64, Unsupported> {
+pub(crate) fn run_divergence_up(leaf: &Cost, alpha: f64) -> Result<f64, Unsupported> {
     Ok(match leaf {
         Cost::Nothing => 0.0,
         Cost::Everything => f64::INFINITY,

@@ -21,7 +21,7 @@ pub mod divergence;
 pub mod gdp;
 pub mod pair;
 pub mod pld;
-pub mod quadrature;
+pub(crate) mod quadrature;
 pub mod renyi;
 pub mod zcdp;
 

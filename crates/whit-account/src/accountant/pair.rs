@@ -372,7 +372,7 @@ pub(crate) fn binomial(trials: u64, q: f64) -> (Vec<(f64, f64)>, f64) {
 }
 
 /// The smallest ε at which one step is (ε, δ)-differentially private, rounded up by a hair; infinite where δ = 0.
-pub fn step_epsilon_up(pair: &Dominating, rate: f64, sigma: f64, delta: f64) -> f64 {
+pub(crate) fn step_epsilon_up(pair: &Dominating, rate: f64, sigma: f64, delta: f64) -> f64 {
     let aim = delta * (1.0 - 1e-10);
     if rate <= 0.0 || step_delta(pair, rate, sigma, 0.0) <= aim {
         return 0.0;

@@ -12,7 +12,7 @@ use super::pair::ln_add;
 use crate::normal::integral_nodes;
 
 /// By how much, relatively, a numerical exp((α−1)D) − 1 is raised before it counts as an upper bound.
-pub const INFLATION: f64 = 1e-9;
+pub(crate) const INFLATION: f64 = 1e-9;
 
 /// D from ln(exp((α−1)D) − 1), rounded up.
 pub(super) fn from_ln_excess(ln_excess: f64, alpha: f64) -> f64 {

@@ -38,7 +38,7 @@ pub fn cks_epsilon(alpha: f64, divergence: f64, delta: f64) -> f64 {
 }
 
 /// ln δ at ε from the divergence at one order, by the same conversion read the other way.
-pub fn cks_ln_delta(alpha: f64, divergence: f64, epsilon: f64) -> f64 {
+pub(crate) fn cks_ln_delta(alpha: f64, divergence: f64, epsilon: f64) -> f64 {
     let less = (-1.0 / alpha).ln_1p();
     let size = (alpha - 1.0) * (divergence + epsilon - less) + alpha.ln();
     (alpha - 1.0) * (divergence - epsilon + less) - alpha.ln() + 2.0 * f64::EPSILON * size

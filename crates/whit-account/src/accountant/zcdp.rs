@@ -79,7 +79,7 @@ pub fn tight_epsilon(rho: f64, delta: f64) -> f64 {
 }
 
 /// The smallest δ that the same conversion proves at ε.
-pub fn tight_delta(rho: f64, epsilon: f64) -> f64 {
+pub(crate) fn tight_delta(rho: f64, epsilon: f64) -> f64 {
     if rho == 0.0 || epsilon == f64::INFINITY {
         return 0.0;
     }
@@ -91,7 +91,7 @@ pub fn tight_delta(rho: f64, epsilon: f64) -> f64 {
 }
 
 /// The largest ρ whose tight conversion at δ is at most ε, rounded down by a hair: the budget of a filter.
-pub fn rho_down(epsilon: f64, delta: f64) -> f64 {
+pub(crate) fn rho_down(epsilon: f64, delta: f64) -> f64 {
     if delta >= 1.0 || epsilon == f64::INFINITY {
         return f64::INFINITY;
     }
