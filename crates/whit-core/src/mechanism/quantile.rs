@@ -306,6 +306,15 @@ impl Tree {
         variance + top.map(|(node, spread)| weight(node, first, &weights).powi(2) * spread).sum::<f64>()
     }
 
+    /// How many leaves lie before each place where two topmost nodes meet, and before the last and the next of these, or the ends; none where topmost
+    /// nodes are leaves.
+    fn meetings(&self) -> impl Iterator<Item = [usize; 3]> {
+        let (below, leaves) = (self.sizes.len() - 1, self.leaves());
+        let width = self.branching.saturating_pow(below as u32);
+        let nodes = if below == 0 { 1 } else { self.sizes[0] };
+        (1..nodes).map(move |node| [(node - 1) * width, node * width, ((node + 1) * width).min(leaves)])
+    }
+
     /// The value at which so many leaves, or parts of one, lie below.
     fn value(&self, leaves: f64) -> f64 {
         let share = leaves / self.leaves() as f64;
@@ -376,6 +385,21 @@ impl Ranks<'_> {
             if (ends || starts) && self.flat(start, size) {
                 may_end[start] |= ends;
                 may_start[last] |= starts;
+            }
+        }
+        // Where topmost nodes meet, a rank has far less noise than beside it, and holds its neighbours: one that is clearly too high speaks against all
+        // that start there or later. A second test, so each end has half of its chance to be wrong; and one only: in a gap all of them say the same,
+        // so a meeting is heard where ranks rise clearly from the last and to the next.
+        let surer = deviations((1.0 - confidence) / 4.0);
+        for [before, end, after] in self.tree.meetings() {
+            let (away, slack) = (self.below[end] - q * total, self.slack(surer, end, q));
+            let rises = |from: usize, to: usize| self.rising[to] - self.rising[from] > 2.0 * slack;
+            if rises(before, end) && rises(end, after) {
+                if away > slack {
+                    may_start[end..].fill(false);
+                } else if away < -slack {
+                    may_end[..=end].fill(false);
+                }
             }
         }
         let may_hold = |leaf: &usize| may_start[*leaf] && may_end[*leaf + 1];

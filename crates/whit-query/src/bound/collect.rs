@@ -7,7 +7,7 @@
 use super::choice::{mix, share_of};
 use super::hash::Role;
 use super::number::Numbering;
-use super::{Inner, Outcome, Rules, Sums};
+use super::{Inner, Outcome, PARTS, Rules, Sums};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Int64Type, Schema};
@@ -340,10 +340,11 @@ impl Collector {
         }
     }
 
-    /// How many rows each group of one unit counts for: at most so many in one, and at most so many in all.
+    /// How many rows each group of one unit counts for, in [`PARTS`] of one: at most so many in one, and at most so many in all. (For trees in whole
+    /// rows, since their weights are shared out later.)
     ///
     /// Above the latter each group gets its share, rounded so that the sum of all is kept (systematic sampling from a
-    /// point that the unit's hash says). The order in which that is done is that of the hashes of the groups, so that nobody else has a part in it.
+    /// point that the unit's hash says). In whole rows that would be chance of the size of a row for each unit, which no interval knows of. The order in which that is done is that of the hashes of the groups, so that nobody else has a part in it.
     fn weigh(&self, own: u64, unit: std::ops::Range<usize>, scratch: &mut Scratch) {
         let Scratch { leaves, weights, order, .. } = scratch;
         weights.clear();
@@ -355,8 +356,12 @@ impl Collector {
         let count = |family: &[Leaf]| family.iter().map(|leaf| u64::from(leaf.end - leaf.start)).sum::<u64>().min(most);
         weights.extend(families().map(count));
         let together: u64 = weights.iter().sum();
-        if together <= in_all || self.rules.inner != Inner::None {
-            return; // a tree's weights need no rounding, so they are shared out there
+        if self.rules.inner != Inner::None {
+            return;
+        }
+        weights.iter_mut().for_each(|weight| *weight = weight.saturating_mul(PARTS)); // no user has 2^53 rows
+        if together <= in_all {
+            return;
         }
         order.clear();
         order.extend(families().map(|family| self.of_group(own, &family[0])).zip(0..));
@@ -370,7 +375,7 @@ impl Collector {
         let (together, in_all) = (u128::from(together), u128::from(in_all));
         let mut point = u128::from(share_of(mix(of_unit, 1), together as u64));
         for &(_, family) in &*order {
-            let next = point + u128::from(weights[family]) * in_all;
+            let next = point + u128::from(weights[family]) * in_all; // parts of rows, times rows over rows
             weights[family] = (next / together - point / together) as u64;
             point = next;
         }
@@ -381,7 +386,8 @@ impl Collector {
         let Scratch { leaves, weights, order, .. } = scratch;
         let together: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
         if let Some([_, most]) = self.rules.told {
-            self.kept[1] += together.min(u128::from(most)) as i128;
+            let parts = if self.rules.inner == Inner::None { u128::from(PARTS) } else { 1 };
+            self.kept[1] += (together / parts).min(u128::from(most)) as i128;
         }
         for (family, weight) in leaves[unit]
             .chunk_by(|a, b| a.group == b.group)
@@ -396,11 +402,11 @@ impl Collector {
                 Inner::None => {
                     let leaf = family[0];
                     let count = u64::from(leaf.end - leaf.start);
-                    let weight = weight.copied().unwrap_or(count);
+                    let all = count.saturating_mul(PARTS);
+                    let weight = weight.copied().unwrap_or(all);
                     // Where rows count for less, all sums of a unit are scaled alike; what is left is rounded up or down by chance, so that it is
                     // right on average. Each row lies in a range, so the sum lies in as many of it as the weight says.
-                    let scaled =
-                        (weight < count).then(|| i128::from(share_of(mix(self.of_group(own, &leaf), 2), count)));
+                    let scaled = (weight < all).then(|| i128::from(share_of(mix(self.of_group(own, &leaf), 2), all)));
                     for (number, addend) in self.rules.addends.iter().enumerate() {
                         let mut total: i64 = match addend.column {
                             None => count as i64,
@@ -413,7 +419,14 @@ impl Collector {
                         total = total.saturating_mul(addend.each); // rows in parts of one: never so many
                         if let Some(point) = scaled {
                             let whole = i128::from(total) * i128::from(weight) + point;
-                            total = whole.div_euclid(i128::from(count)) as i64;
+                            let rounded = whole.div_euclid(i128::from(all));
+                            // Not beyond what so many rows may add, also where rounded up: else all groups together would have more than all rows.
+                            let rows = i128::from(self.rules.rows_per_group) * i128::from(PARTS);
+                            let within = |of_cap: i64| i128::from(of_cap) * i128::from(weight) / rows; // towards zero
+                            let limited = self.rules.rows_per_group < u64::MAX;
+                            let (least, most) = (addend.low.min(0), addend.high.max(0));
+                            let rounded = if limited { rounded.clamp(within(least), within(most)) } else { rounded };
+                            total = rounded as i64;
                         }
                         // A missing value adds nothing, also where the least that a value can be is above zero.
                         let total = total.clamp(addend.low.min(0), addend.high.max(0));

@@ -139,7 +139,7 @@ fn weights_of_one_unit_never_add_up_to_more_than_its_rows() {
     }
 }
 
-/// Each group gets its share, up or down by less than one row, and together they are exactly as many as may be.
+/// Each group gets its share, up or down by less than one part of a row, and together they are exactly as many as may be.
 #[test]
 fn groups_of_one_unit_share_the_rows_that_it_may_have_in_all() {
     for (counts, in_all) in [(vec![3_u64, 4, 5], 5_u64), (vec![1, 1], 5), (vec![1000, 1, 1], 7), (vec![2, 2, 2, 1], 3)]
@@ -147,16 +147,18 @@ fn groups_of_one_unit_share_the_rows_that_it_may_have_in_all() {
         let own = |(key, &count): (usize, &u64)| std::iter::repeat_n((1, 0, key as i64, 0, Some(1)), count as usize);
         let rows: Vec<Row> = counts.iter().enumerate().flat_map(own).collect();
         let mut limited = rules(BY_USER);
-        limited.addends = vec![Addend { column: None, each: 1, low: 0, high: 1 << 20 }];
+        let parts = PARTS as i64;
+        limited.addends = vec![Addend { column: None, each: parts, low: 0, high: parts << 20 }];
         limited.rows_in_all = in_all;
         let sums = collect(&limited, &[&rows]);
         let (all, found) = (counts.iter().sum::<u64>(), table(&sums));
         let share = in_all.min(all) as f64 / all as f64;
         for (key, &count) in counts.iter().enumerate() {
             let weight = found[&vec![key as i64]][0];
-            assert!((weight as f64 - share * count as f64).abs() < 1.0, "{counts:?}: {weight} of {count}");
+            let expected = share * (count * PARTS) as f64;
+            assert!((weight as f64 - expected).abs() < 1.0, "{counts:?}: {weight} of {count}");
         }
-        assert_eq!(found.values().map(|values| values[0]).sum::<i64>(), in_all.min(all) as i64, "{counts:?}");
+        assert_eq!(found.values().map(|values| values[0]).sum::<i64>(), in_all.min(all) as i64 * parts, "{counts:?}");
         assert_eq!(sums.kept, [i128::from(all.min(50)), i128::from(in_all.min(all))], "{counts:?}");
     }
 }
@@ -386,7 +388,8 @@ proptest! {
         let mut limited = rules(if inner == 0 { BY_USER } else { WITHIN });
         (limited.rows_per_group, limited.rows_in_all) = (most, in_all);
         limited.inner = [Inner::None, Inner::Weights { each: 1 << 10 }, Inner::Distinct { most }][usize::from(inner)];
-        limited.addends = vec![Addend { column: None, each: 1, low: 0, high: most as i64 }];
+        let each = if inner == 2 { 1 } else { PARTS as i64 };
+        limited.addends = vec![Addend { column: None, each, low: 0, high: most as i64 * each }];
         for user in 0..6 {
             let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();
             let mut counts = BTreeMap::<i64, BTreeMap<i64, i64>>::new();
@@ -397,7 +400,6 @@ proptest! {
             for (key, values) in table(&collect(&limited, &[&own])) {
                 *kept.entry(key[0]).or_default() += values[0];
             }
-            let each = if inner == 1 { 1 << 10 } else { 1 };
             let (most, in_all) = (most as i64 * each, in_all as i64 * each);
             let full: i64 = counts
                 .values()

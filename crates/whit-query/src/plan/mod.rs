@@ -175,7 +175,7 @@ pub struct Auto {
 }
 
 /// The weight that one unit divides among the bins or leaves it has rows in, times the rows it may have.
-pub(crate) const WEIGHT: i64 = 1 << 10;
+pub(crate) const WEIGHT: i64 = crate::bound::PARTS as i64;
 
 /// What is summed over the rows of a unit, clamped, and then over units.
 #[derive(Debug, Clone)]

@@ -194,16 +194,19 @@ pub(super) fn is_noisy(expr: &Expr, input: &LogicalPlan, part: &Table<'_>) -> bo
 }
 
 /// The ends of a cell's interval, beside the value as a column of this type shows it: whole where that is, and around
-/// it in any case. A whole truth stays inside, since rounding keeps the order of numbers.
+/// it in any case. They are rounded outwards: where rows count for less, a count is a fraction.
 fn shown_ends(shown: &Value, cell: &Cell, kind: &DataType) -> (Option<f64>, Option<f64>) {
-    let whole = |end: f64| if kind.is_integer() { within_type(end, kind) } else { end };
+    // A hair for what only arithmetic has put beside a whole number.
+    let hair = |end: f64| 1e-9 * end.abs().max(1.0);
+    let down = |end: f64| if kind.is_integer() { within_type((end + hair(end)).floor(), kind) } else { end };
+    let up = |end: f64| if kind.is_integer() { within_type((end - hair(end)).ceil(), kind) } else { end };
     let at = match shown {
         Value::Int(value) => Some(*value as f64),
         Value::Float(value) => Some(*value).filter(|value| value.is_finite()),
         Value::Null | Value::Bool(_) | Value::Text(_) => None,
     };
-    let low = cell.low.map(whole).map(|end| at.map_or(end, |at| end.min(at)));
-    let high = cell.high.map(whole).map(|end| at.map_or(end, |at| end.max(at)));
+    let low = cell.low.map(down).map(|end| at.map_or(end, |at| end.min(at)));
+    let high = cell.high.map(up).map(|end| at.map_or(end, |at| end.max(at)));
     (low, high)
 }
 

@@ -44,7 +44,10 @@ impl Draft<'_> {
     pub(super) fn count(&mut self, value: Option<Expr>, asked: &Asked<'_>, name: String) -> Result<usize, QueryError> {
         let rows =
             i64::try_from(self.rows()?).map_err(|_| asked.refused("the cap on rows does not fit into 63 bits"))?;
-        if let Some(value) = value.clone().filter(|_| rows < 1 << 40)
+        // Of rows that share what counts in all groups, each counts for a part; and so do those with a value, among rows that count for less.
+        let in_parts =
+            if self.may_share()? { Some(value.clone().unwrap_or_else(|| lit(1_i64))) } else { value.clone() };
+        if let Some(value) = in_parts.filter(|_| rows < 1 << 40)
             && self.may_scale()?
         {
             let (moved, high) = (self.of_rows(0, WEIGHT)?, rows * WEIGHT);

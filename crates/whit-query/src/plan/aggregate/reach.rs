@@ -32,7 +32,8 @@ impl Draft<'_> {
     pub(super) fn rows_declared(&self) -> Option<u64> {
         match self.grain {
             Grain::Row => self.private.copies,
-            Grain::Element => self.private.caps.of_element,
+            // An element has no more rows than its user.
+            Grain::Element => [self.private.caps.of_element, self.private.caps.of_user].into_iter().flatten().min(),
             Grain::User => self.private.caps.of_user,
         }
     }
@@ -52,6 +53,12 @@ impl Draft<'_> {
         }
         let least = self.rows()?.min(self.rows_in_all().unwrap_or(u64::MAX));
         Ok(self.structural().is_none_or(|most| most > least))
+    }
+
+    /// Whether the rows that count in all groups of a unit may be fewer than those that count in each, so that groups share them.
+    pub(super) fn may_share(&self) -> Result<bool, QueryError> {
+        let (rows, in_all) = (self.rows()?, self.rows_in_all().unwrap_or(u64::MAX));
+        Ok(self.groups_per_unit > 1 && in_all < self.groups_per_unit.saturating_mul(rows) && self.may_scale()?)
     }
 
     /// How many rows of one unit in one group count.

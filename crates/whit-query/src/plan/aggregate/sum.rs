@@ -67,8 +67,9 @@ impl Summed {
     pub(super) fn sum(&self, shape: Shape, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<usize, QueryError> {
         let (place, low, high) = match self.range {
             Range::Known { low, high } => {
-                // Where rows may come to count for less, means and variances are fractions, so a finer lattice than that of the values is needed.
-                let whole = self.integers && (shape == Shape::Plain || !self.scaled);
+                // Where rows may come to count for less, sums are fractions, so a finer lattice than that of the values is needed: each unit is
+                // rounded by chance, and what that comes to grows with their number.
+                let whole = self.integers && !self.scaled;
                 let quantise = Quantise::of(low, high, shape, whole)?;
                 let (low, high) = (quantise.low(), quantise.high());
                 (Place::Known(quantise), low, high)

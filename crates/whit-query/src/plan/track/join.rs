@@ -193,6 +193,8 @@ fn with_public(
     private.copies = private.copies.and_then(|copies| copies.checked_mul(most));
     private.rows_of_user = private.rows_of_user.and_then(|rows| rows.checked_mul(most));
     private.rows_of_element = private.rows_of_element.and_then(|rows| rows.checked_mul(most));
+    // What is declared is about rows of the source: who is within a cap there is not cut here.
+    private.caps = private.caps.times(most);
     let adopt = |tag: &Tag| Tag {
         public: tag.public && public,
         known: own_known && most <= 1 && filtered.is_none(),

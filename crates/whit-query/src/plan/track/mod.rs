@@ -135,6 +135,12 @@ impl Caps {
         }
     }
 
+    /// Where each row may become so many.
+    fn times(self, most: u64) -> Self {
+        let of = |cap: Option<u64>| cap.and_then(|cap| cap.checked_mul(most));
+        Self { of_user: of(self.of_user), of_element: of(self.of_element), in_group: of(self.in_group) }
+    }
+
     /// Of two relations together, in whichever order: each row of one with each of the other, or the rows of both.
     fn with(self, other: Self, both: fn(u64, u64) -> Option<u64>) -> Self {
         let of = |a: Option<u64>, b: Option<u64>| a.zip(b).and_then(|(a, b)| both(a, b));
