@@ -68,6 +68,7 @@ fn by_hand(rows: &[&Row], measure: &Measure, grain: Grain) -> Option<i64> {
         What::Rows(None) => rows.len() as i64,
         What::Rows(Some(_)) if of_x => xs.len() as i64,
         What::Rows(Some(_)) => ns.len() as i64,
+        What::Parts(_) if name.contains('*') => WEIGHT * rows.len() as i64,
         What::Parts(_) => WEIGHT * if of_x { xs.len() } else { ns.len() } as i64,
         What::Users => rows.iter().filter_map(|row| row.user).collect::<BTreeSet<_>>().len() as i64,
         What::Distinct { .. } if name.contains("user_id") => {
@@ -85,14 +86,13 @@ fn by_hand(rows: &[&Row], measure: &Measure, grain: Grain) -> Option<i64> {
             (true, None) => xs.iter().map(|&x| steps(x, 27)).sum(),
             (true, Some("centred sum")) => xs.iter().map(|&x| steps(x - 2.0, 27)).sum(),
             (true, Some(_)) => xs.iter().map(|&x| steps((x - 2.0) * (x - 2.0), 25)).sum(),
-            (false, None) => ns.iter().sum(),
-            (false, Some(moment)) => {
+            (false, moment) => {
                 // Where rows of one unit may come to count for less, the lattice is finer than that of whole numbers.
                 let fine = i64::from(grain != Grain::Row);
-                if moment == "centred sum" {
-                    ns.iter().map(|&n| (n - 5) << (27 * fine)).sum()
-                } else {
-                    ns.iter().map(|&n| ((n - 5) * (n - 5)) << (25 * fine)).sum()
+                match moment {
+                    None => ns.iter().map(|&n| n << (26 * fine)).sum(),
+                    Some("centred sum") => ns.iter().map(|&n| (n - 5) << (27 * fine)).sum(),
+                    Some(_) => ns.iter().map(|&n| ((n - 5) * (n - 5)) << (25 * fine)).sum(),
                 }
             }
         },

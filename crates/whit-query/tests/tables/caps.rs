@@ -5,7 +5,7 @@ use crate::room::{Room, ask, asking};
 use crate::small::{Dice, Row, any_rows, write, write_public};
 use std::collections::BTreeMap;
 use whit_core::Sensitivity;
-use whit_query::plan::{Asking, Plan, Statistic};
+use whit_query::plan::{Asking, Measure, Plan, Statistic, What};
 use whit_query::release::ExactPart;
 use whit_query::{Tables, Value};
 
@@ -29,9 +29,19 @@ fn exact(tables: &Tables, sql: &str) -> (Plan, Vec<ExactPart>) {
     tables.exact_for_tests(sql, &Asking::default()).unwrap_or_else(|error| panic!("{sql}: {error:?}"))
 }
 
+/// In how many parts a measure counts rows.
+fn parts_of(measure: &Measure) -> f64 {
+    if matches!(measure.what, What::Parts(_)) { 1024.0 } else { 1.0 }
+}
+
+/// How far one unit moves the first rung of each measure, in rows or steps.
 fn moved(tables: &Tables, sql: &str, asking: &Asking) -> Vec<Sensitivity> {
     let plan = tables.plan(sql, asking).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-    plan.parts[0].measures.iter().map(|measure| measure.moved[0]).collect()
+    let of = |measure: &Measure| {
+        let (Sensitivity { l1, l2 }, parts) = (measure.moved[0], parts_of(measure));
+        Sensitivity { l1: l1 / parts, l2: l2 / parts }
+    };
+    plan.parts[0].measures.iter().map(of).collect()
 }
 
 /// 1,000 users on each of 20 days, of which five count: 250 are left on each day. Were the choice the day's alone, it would be 1,000 on five days and
@@ -42,13 +52,14 @@ fn a_cap_on_groups_leaves_each_group_its_share() {
     let rows: Vec<Row> = (0..20_000).map(|i| row(i / 20, i % 20, 1)).collect();
     write(&room, "t.parquet", &rows);
     let tables = room.tables(&declare("unit.caps = { groups = 5, rows_per_user = 40 }", &twenty_days()));
-    let (_, parts) =
+    let (plan, parts) =
         exact(&tables, "SELECT day, COUNT(*), COUNT(DISTINCT user_id), COUNT(DISTINCT n) FROM t GROUP BY day");
     let tolerance = 1000.0 * ((2.0e9_f64 * 40.0).ln() / 2000.0).sqrt();
     for day in 0..20 {
         // Rows and users; how many different values there are stands between them.
-        for counts in [&parts[0].measures[0], &parts[0].measures[2]] {
-            assert!((counts[day] as f64 - 250.0).abs() < tolerance, "day {day}: {counts:?}");
+        for i in [0, 2] {
+            let counts = parts[0].measures[i][day] as f64 / parts_of(&plan.parts[0].measures[i]);
+            assert!((counts - 250.0).abs() < tolerance, "day {day}: {counts}");
         }
     }
     assert_eq!(parts[0].presence.iter().sum::<i64>(), 5000);
@@ -105,7 +116,8 @@ fn means_and_variances_are_those_of_the_rows_also_above_the_cap() {
             }
             Statistic::Sum(sum) => {
                 let expected = mean * own.values().map(|values| values.len().min(5) as f64).sum::<f64>();
-                assert!((of(sum) - expected).abs() < 2000.0, "{} and {expected}", of(sum));
+                let found = of(sum) * step(*sum, 1000.0);
+                assert!((found - expected).abs() < 0.01, "{found} and {expected}");
             }
             other => panic!("{other:?}"),
         }
@@ -177,7 +189,10 @@ fn noise_is_as_small_as_the_declaration_allows() {
     let room = Room::new("caps_noise");
     write(&room, "t.parquet", &[]);
     let near = |found: Sensitivity, l1: f64, l2: f64, what: &str| {
-        assert!((found.l1 - l1).abs() < 1e-9 && (found.l2 - l2).abs() < 1e-9, "{what}: {found:?}, not {l1} and {l2}");
+        assert!(
+            (found.l1 / l1 - 1.0).abs() < 1e-9 && (found.l2 / l2 - 1.0).abs() < 1e-9,
+            "{what}: {found:?}, not {l1} and {l2}"
+        );
     };
     let count = "SELECT day, COUNT(*) FROM t GROUP BY day";
     let none = Asking::default();
@@ -207,7 +222,9 @@ fn noise_is_as_small_as_the_declaration_allows() {
     // And less still where rows in all are capped.
     let tables = room.tables(&declare("unit.caps = { rows_per_user = 2 }", week));
     near(moved(&tables, count, &one_each)[0], 4.0, 2.0, "2 rows on 7 days");
-    near(moved(&tables, "SELECT day, SUM(n) FROM t GROUP BY day", &one_each)[0], 40.0, 20.0, "a sum");
+    // On a lattice of 2^-26, on which ten has 29 bits.
+    let steps = 2_f64.powi(26);
+    near(moved(&tables, "SELECT day, SUM(n) FROM t GROUP BY day", &one_each)[0], 40.0 * steps, 20.0 * steps, "a sum");
     // A user in so many elements is in so many groups, where groups follow from elements.
     let tables = room
         .tables(&declare("unit.element = \"day\"\nunit.caps = { elements_per_user = 4, rows_per_element = 1 }", ""));
@@ -439,7 +456,7 @@ fn sums_and_counts_of_rows_that_count_for_less_hold_the_truth() {
     room.write("t.csv", &text);
     let declared = |protect: &str, caps: &str| {
         format!(
-            "[dataset.t]\nsource = \"t.csv\"\nunit.user = \"user_id\"\nunit.protect = \"{protect}\"\nunit.change = \"add-remove\"\nunit.caps = {{ {caps} }}\n\
+            "[dataset.t]\nsource = \"t.csv\"\nbudget.user = {{ epsilon = 5000.0, delta = 1e-5 }}\nunit.user = \"user_id\"\nunit.protect = \"{protect}\"\nunit.change = \"add-remove\"\nunit.caps = {{ {caps} }}\n\
              columns.user_id = \"int\"\ncolumns.g = {{ type = \"text\", keys = [\"a\", \"b\", \"c\"] }}\ncolumns.n = {{ type = \"int\", bounds = [0, 1] }}\n"
         )
     };
