@@ -141,7 +141,7 @@ fn is_number(kind: &DataType) -> bool {
 /// Whether every number of one type is one of the other. A cast that may not succeed is no harmless step: the optimiser compares `CAST(x AS TINYINT) > 50` as
 /// `x > 50`, which is another question where x does not fit.
 fn is_wider(from: &DataType, to: &DataType) -> bool {
-    use DataType::{Boolean, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    use DataType::{Boolean, Decimal128, Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let bits = |kind: &DataType| match kind {
         Boolean => Some(1),
         Int8 | UInt8 => Some(8),
@@ -155,6 +155,8 @@ fn is_wider(from: &DataType, to: &DataType) -> bool {
             let kept_sign = from.is_signed_integer() == to.is_signed_integer() || to.is_signed_integer();
             to_bits > from_bits && kept_sign
         }
+        // Every whole number has at most 20 digits: so are signed and unsigned ones compared.
+        (Some(_), None) if matches!(to, Decimal128(digits, 0) if *digits >= 20) => true,
         (Some(from_bits), None) => *to == Float64 && from_bits <= 32 || *to == Float32 && from_bits <= 16,
         _ => *from == Float32 && *to == Float64,
     }

@@ -232,3 +232,19 @@ fn a_plan_that_mixes_users_is_not_taken_for_one_that_does_not() {
         assert!(of(sql).is_err_and(|told| told.contains(why)), "{sql}");
     }
 }
+
+/// Whole numbers with and without a sign are compared as decimals, which keeps users apart.
+#[test]
+fn users_of_different_types_are_joined_and_run() {
+    let (scratch, _) = tables("track_types");
+    let ids = Arc::new(datafusion::arrow::array::UInt64Array::from(vec![1, 2]));
+    scratch.parquet("people.parquet", vec![("id", ids.clone()), ("age", ids)]);
+    let whole =
+        CONFIG.replace("unit.protect = 'element'", "unit.protect = 'user'").replace("budget.element", "budget.user");
+    let config = scratch.write("whit.toml", whole);
+    let tables = Tables::open(&config, Tuning { memory: None, threads: Some(1) }).unwrap();
+    let asking = crate::plan::Asking { rows: Some(3), ..Default::default() };
+    let sql = "SELECT COUNT(*) FROM visits JOIN people ON visits.id = people.id";
+    let plan = tables.plan(sql, &asking);
+    assert_eq!(plan.map(|plan| plan.parts.len()), Ok(1)); // tried on made-up rows, too
+}
