@@ -13,7 +13,6 @@ use whit::core::release::{
 use whit::core::{Accuracy, Charge, Cost, Ladder, Ledger, Mechanism, Persist, Refusal, Rung, Sealed};
 use whit::learn::{LearnError, Noise};
 use whit::noise::{Entropy, Os, Ratio, Replay};
-use whit_view::number::brief_down;
 
 /// Noise as a file says it, as an exact fraction.
 pub(super) fn noise(key: &str, noise: f64) -> Result<Ratio, Error> {
