@@ -1,7 +1,7 @@
 use super::*;
 use crate::bound::Seen;
 use crate::checkpoint::{Place, Standing};
-use crate::plan::{Count, Draft};
+use crate::plan::{Count, Draft, Noise, PlanError};
 use crate::train::Learner;
 use whit_core::release::{CommitError, LedgerFailure, ReleaseError, Reservation};
 use whit_core::unit::Caps;
