@@ -7,6 +7,7 @@
 pub mod bound;
 pub mod cost;
 pub mod declare;
+pub mod digits;
 pub mod lattice;
 pub mod loss;
 pub mod mechanism;

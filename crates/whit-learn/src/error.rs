@@ -59,6 +59,14 @@ pub enum LearnError {
     /// A place that another process has.
     #[error("another process is training with `{}`", .0.display())]
     Busy(PathBuf),
+    /// A run that whoever watches it stopped between two steps, where it can go on.
+    #[error("the run was stopped after step {taken} of {steps}")]
+    Stopped {
+        /// How many steps were taken.
+        taken: u64,
+        /// Of how many.
+        steps: u64,
+    },
     /// A ledger that did not note how far a run has come.
     #[error(transparent)]
     Ledger(LedgerFailure),
@@ -95,6 +103,7 @@ impl From<LearnError> for ReadError {
             | LearnError::Damaged { .. }
             | LearnError::OtherRun(_)
             | LearnError::Busy(_)
+            | LearnError::Stopped { .. }
             | LearnError::Ledger(_)
             | LearnError::Sanitise(_) => ReadKind::Failed,
         };
@@ -142,6 +151,7 @@ impl LearnError {
             Self::Busy(_) => {
                 "wait until it is done, or give this training another output.model; to void its entry would end it".to_owned()
             }
+            Self::Stopped { .. } => "the same training goes on from there, and pays no second time".to_owned(),
             Self::Ledger(failure) => {
                 failure.hint.clone().unwrap_or_else(|| "nothing more of this run was kept".to_owned())
             }

@@ -1,12 +1,14 @@
 //! Differential privacy that asks first what one whit is: one event, one element, one feature, one label, one user.
 //!
-//! This crate is the front door. It names the parts, and the `whit` command stands on it:
+//! This crate is the front door, and the `whit` command stands on it. A [`Session`] holds declaration, data, ledger and analyst, and does all that can be asked:
+//! previews, questions, trainings, and what the ledger says of them. What it does not do goes by the parts:
 //!
 //! - [`noise`]: random bits, and samplers that are exact to the last bit;
 //! - [`core`]: units and ladders, bounds, the language of costs, every mechanism, and the release of a value;
 //! - [`account`]: accountants, from costs to loss, and back to the noise that keeps a promise;
 //! - [`query`]: private statistics over tables, asked in SQL;
 //! - [`learn`]: models that protect a unit, step by step;
+//! - [`train`]: trainings from their files to a model with its card;
 //! - [`explain`]: what an adversary gains from a release, in numbers that hold.
 //!
 //! # A count that hides any one user
@@ -54,12 +56,18 @@
 //! # Ok::<(), whit::account::Unsupported>(())
 //! ```
 
+pub mod error;
 pub mod explain;
+pub mod session;
+pub mod train;
 
 /// The README's own example, as it is printed there.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+pub use error::Error;
+pub use session::Session;
 
 pub use whit_account as account;
 pub use whit_core as core;

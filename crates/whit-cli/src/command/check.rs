@@ -1,6 +1,5 @@
 //! `whit check`: what a `whit.toml` amounts to, before anything is asked.
 
-use super::asked::Asked;
 use super::{Error, write_json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,6 +7,7 @@ use whit::core::declare::Declaration;
 use whit::query::Tables;
 use whit::query::source::owner::{Owner, OwnerView};
 use whit::query::source::{DatasetView, Tuning, Warehouse, runtime};
+use whit::session::{Options, Session};
 use whit_view::number::grouped;
 use whit_view::table::{Side, Table};
 
@@ -64,13 +64,8 @@ impl Check {
     ) -> Result<(), Error> {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let tables = Tables::of(declaration, folder, Tuning::default())?;
-        // Checking makes no ledger; one that is known and gone is told.
-        let mut books = Asked::books_if_any(&tables)?;
-        let owner = Owner::who_may_see_every_row();
-        let views = tables.survey_for(&owner, |name| match &mut books {
-            Some(books) => tables.changed_since(&owner, name, books).map(Some),
-            None => Ok(None),
-        })?;
+        let mut session = Session::of(tables, Options::default());
+        let views = session.survey(Owner::who_may_see_every_row())?;
         writeln!(talk, "for the owner of the data only: these numbers are exact")?;
         if self.json {
             return write_json(&serde_json::json!({ "datasets": views }), out);
@@ -170,14 +165,14 @@ fn write_for_owner(view: &OwnerView, out: &mut dyn Write) -> Result<(), Error> {
 
 /// Reads a declaration, and says in which folder it stands.
 pub(super) fn declared(file: &Path) -> Result<(Declaration, PathBuf), Error> {
-    let text = std::fs::read_to_string(file).map_err(|error| Error::Asked {
-        sentence: format!("`{}` cannot be read: {error}", file.display()),
-        hint: "name the declaration, or let `whit init PATH` draft one from your data".to_owned(),
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Error::asked(
+            format!("`{}` cannot be read: {error}", file.display()),
+            "name the declaration, or let `whit init PATH` draft one from your data",
+        )
     })?;
-    let declaration = Declaration::parse(&text).map_err(|error| Error::Asked {
-        sentence: format!("{}, {error}", file.display()),
-        hint: error.hint().to_owned(),
-    })?;
+    let declaration = Declaration::parse(&text)
+        .map_err(|error| Error::asked(format!("{}, {error}", file.display()), error.hint().to_owned()))?;
     Ok((declaration, file.parent().map(Path::to_owned).unwrap_or_default()))
 }
 

@@ -7,8 +7,8 @@ use crate::number::{self, Wrong};
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
 use std::path::PathBuf;
+use whit::query::estimate::HistogramQuestion;
 use whit::query::estimate::histogram::Radius;
-use whit::query::estimate::{HistogramQuestion, ask};
 
 /// Add up how much of each item users have, in the clusters of a partition.
 ///
@@ -84,8 +84,8 @@ impl Histogram {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let progress = self.output.progress();
         progress.start("opening the data");
-        let mut open = self.asked.open()?;
-        self.output.check(&open.tables)?;
+        let mut session = self.asked.session()?;
+        self.output.check(&session)?;
         let (part, quantile) = (self.radius_share, self.radius_quantile);
         let question = HistogramQuestion {
             dataset: self.dataset.clone(),
@@ -102,9 +102,8 @@ impl Histogram {
             shares: self.shares,
         };
         progress.start("adding up");
-        let answer = ask::histogram(&open.tables, &question, &self.asked.asking(), &mut open.books, &open.analyst);
+        let answer = session.histogram(&question, &self.asked.asking());
         progress.finish();
-        open.log_change();
         write_answer(&answer?, &self.output, out, talk)
     }
 }

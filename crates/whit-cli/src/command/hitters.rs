@@ -6,7 +6,7 @@ use crate::number::{self, Wrong};
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
 use std::path::Path;
-use whit::query::estimate::{HittersQuestion, ItemList, ask};
+use whit::query::estimate::{HittersQuestion, ItemList};
 
 /// Count how many users have each item, and rank the items.
 ///
@@ -50,8 +50,8 @@ impl Hitters {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let progress = self.output.progress();
         progress.start("opening the data");
-        let mut open = self.asked.open()?;
-        self.output.check(&open.tables)?;
+        let mut session = self.asked.session()?;
+        self.output.check(&session)?;
         let question = HittersQuestion {
             dataset: self.dataset.clone(),
             item: self.item.clone(),
@@ -61,9 +61,8 @@ impl Hitters {
             gap: self.gap,
         };
         progress.start("counting users");
-        let answer = ask::hitters(&open.tables, &question, &self.asked.asking(), &mut open.books, &open.analyst);
+        let answer = session.hitters(&question, &self.asked.asking());
         progress.finish();
-        open.log_change();
         write_answer(&answer?, &self.output, out, talk)
     }
 }

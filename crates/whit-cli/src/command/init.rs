@@ -31,13 +31,13 @@ impl Init {
         let name = self.name()?;
         let seen = runtime(None)?.block_on(inspect(&Owner::who_may_see_every_row(), &self.path))?;
         if self.output.exists() && !self.force {
-            return Err(Error::Asked {
-                sentence: format!("`{}` is there already", self.output.display()),
-                hint: "write somewhere else with --output, or over it with --force".to_owned(),
-            });
+            return Err(Error::asked(
+                format!("`{}` is there already", self.output.display()),
+                "write somewhere else with --output, or over it with --force",
+            ));
         }
         let draft = seen.draft(&name, &self.source());
-        let data = inputs(None).may_replace(Input::Declaration).and(Input::Data, &self.path);
+        let data = inputs().may_replace(Input::Declaration).and(Input::Data, &self.path);
         let written = write_for(Readers::Everybody, &data, self.output.clone(), &draft, talk)?;
         if seen.looked {
             writeln!(talk, "  {} files have no types: values were looked at to draft some; confirm each", seen.format)?;
@@ -68,12 +68,12 @@ impl Init {
             if plain == *name {
                 return Ok(plain);
             }
-            return Err(Error::Asked {
-                sentence: format!(
+            return Err(Error::asked(
+                format!(
                     "--name is {name:?}, but it must be lower-case letters, digits and underscores, since SQL asks for it so"
                 ),
-                hint: format!("take --name {plain}"),
-            });
+                format!("take --name {plain}"),
+            ));
         }
         // The last part of the path that is no pattern, without its extension.
         let mut parts = self.path.components().filter_map(|part| match part {

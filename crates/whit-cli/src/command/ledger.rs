@@ -10,8 +10,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use view::{AccountView, FaultView, ReaccountView, ShowView, VerifyView};
 use whit::Name;
-use whit::account::ledger::{Books, ExportError, Fault, Head, LedgerError, Opening, Which};
+use whit::account::ledger::{Books, ExportError, Fault, Head, LedgerError, Which};
 use whit::core::declare::Declaration;
+use whit::session::heads;
 use whit_view::number::{brief, brief_down, brief_up};
 use whit_view::table::{Side, Table};
 
@@ -146,10 +147,7 @@ impl Place {
         let declared = match std::fs::read_to_string("whit.toml") {
             Ok(text) => {
                 Declaration::parse(&text)
-                    .map_err(|error| Error::Asked {
-                        sentence: format!("whit.toml: {error}"),
-                        hint: error.hint().to_owned(),
-                    })?
+                    .map_err(|error| Error::asked(format!("whit.toml: {error}"), error.hint()))?
                     .ledger
             }
             Err(_) => None, // there need be none to look at a ledger
@@ -158,38 +156,13 @@ impl Place {
     }
 
     fn open(&self) -> Result<Books, Error> {
-        Ok(Books::open_existing(&self.path()?, &opening())?)
+        Ok(Books::open_existing(&self.path()?, &heads())?)
     }
-}
-
-/// How every command opens a ledger: its head is also kept in the folder that `WHIT_STATE` names, or else where programs of this user keep their state. An empty
-/// `WHIT_STATE` says that it is not; one that is no absolute path is refused when the ledger is opened.
-pub(super) fn opening() -> Opening {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let state = if let Some(named) = folder("WHIT_STATE") {
-        Some(named).filter(|named| !named.as_os_str().is_empty())
-    } else {
-        let state = folder("XDG_STATE_HOME").filter(|state| state.is_absolute());
-        let home = || folder("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state"));
-        state.or_else(home).map(|state| state.join("whit"))
-    };
-    Opening { witness: state, ..Opening::default() }
 }
 
 impl From<LedgerError> for Error {
     fn from(error: LedgerError) -> Self {
-        let (sentence, hint) = (error.to_string(), error.hint().unwrap_or_default());
-        match error {
-            LedgerError::Missing(_)
-            | LedgerError::NotALedger { .. }
-            | LedgerError::Link { .. }
-            | LedgerError::Relative(_)
-            | LedgerError::NoEntry { .. }
-            | LedgerError::Closed { .. }
-            | LedgerError::NoReason => Self::Asked { sentence, hint },
-            _ if hint.is_empty() => Self::Failed(sentence),
-            _ => Self::Failed(format!("{sentence}\n  hint: {hint}")),
-        }
+        Self::Whit(error.into())
     }
 }
 
@@ -358,7 +331,7 @@ impl Verify {
     fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let path = self.place.path()?;
         // What cannot even be opened is told as what was found, where it can be something that was changed.
-        let opened = match Books::open_existing(&path, &opening()) {
+        let opened = match Books::open_existing(&path, &heads()) {
             Err(error) if is_elsewhere(&error) => return Err(error.into()),
             opened => opened,
         };
@@ -390,7 +363,7 @@ impl Verify {
                 )?;
                 Ok(())
             }
-            Err(fault) if !fault.is_damage() => Err(Error::Failed(format!(
+            Err(fault) if !fault.is_damage() => Err(Error::failed(format!(
                 "{}: {fault}\n  hint: nothing is known to be wrong with it; see to it that its files can be read, and ask again",
                 path.display()
             ))),
@@ -398,7 +371,7 @@ impl Verify {
                 if self.json {
                     write_json(&FaultView::of(&fault), out)?;
                 }
-                Err(Error::Failed(format!(
+                Err(Error::failed(format!(
                     "{}: {fault}\n  hint: nothing after this can be trusted; put the files back as they were, from a backup",
                     path.display()
                 )))
@@ -462,13 +435,13 @@ impl Export {
 
 impl Decide {
     fn accept(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = Books::accept(&self.place.path()?, &opening(), &self.reason)?;
+        let books = Books::accept(&self.place.path()?, &heads(), &self.reason)?;
         let events = books.verify().map_err(LedgerError::Changed)?.events;
         Ok(writeln!(talk, "{}: taken as it stands, with {events} events", books.path().display())?)
     }
 
     fn reset(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = Books::reset(&self.place.path()?, &opening(), &self.reason)?;
+        let books = Books::reset(&self.place.path()?, &heads(), &self.reason)?;
         Ok(writeln!(talk, "{}: begun anew; nothing is spent", books.path().display())?)
     }
 }

@@ -24,9 +24,10 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use whit::error::Kind;
 use whit::learn::checkpoint::write_privately;
+use whit::query::QueryError;
 use whit::query::source::Inputs;
-use whit::query::{Fault, QueryError, Tables};
 
 /// Differential privacy that asks first what one whit is.
 ///
@@ -83,63 +84,57 @@ enum Command {
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The question cannot be meant, or cannot be answered: exit code 2.
-    #[error("{sentence}")]
-    Asked {
-        /// What is wrong: the option, its value and the range.
-        sentence: String,
-        /// The next step.
-        hint: String,
-    },
-    /// A budget said no: exit code 3.
+    /// The library's own: exit code 2 where it was asked wrongly, 3 where a budget said no, 1 where something outside went wrong.
     #[error("{0}")]
-    Refused(String),
-    /// Something outside went wrong: exit code 1.
-    #[error("{0}")]
-    Failed(String),
+    Whit(#[from] whit::Error),
     /// The reader of our output went away or its disk is full: exit code 1, or 0 where the reader simply had enough.
     #[error("the output could not be written: {0}")]
     Output(#[from] io::Error),
 }
 
 impl Error {
+    /// What cannot be meant, and how to ask instead.
+    pub(crate) fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Whit(whit::Error::asked(sentence, hint))
+    }
+
+    /// Something outside went wrong.
+    pub(crate) fn failed(sentence: impl Into<String>) -> Self {
+        Self::Whit(whit::Error::failed(sentence))
+    }
+
     /// A file that cannot be written.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        Self::Failed(format!("`{}` could not be written: {error}", path.display()))
+        Self::Whit(whit::Error::file(path, error))
     }
 
     fn code(&self) -> u8 {
         match self {
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            Self::Failed(_) | Self::Output(_) => 1,
-            Self::Asked { .. } => 2,
-            Self::Refused(_) => 3,
+            Self::Output(_) => 1,
+            Self::Whit(error) => match error.kind {
+                Kind::Failed => 1,
+                Kind::Asked => 2,
+                Kind::Refused => 3,
+            },
         }
     }
 
     fn tell(&self, talk: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Self::Asked { sentence, hint } => writeln!(talk, "error: {sentence}\n  hint: {hint}"),
-            Self::Refused(_) | Self::Failed(_) | Self::Output(_) => writeln!(talk, "error: {self}"),
+            Self::Output(_) => writeln!(talk, "error: {self}"),
+            Self::Whit(error) if error.kind == Kind::Asked && error.hint.is_none() => {
+                writeln!(talk, "error: {error}\n  hint: see `whit help`")
+            }
+            Self::Whit(error) => writeln!(talk, "error: {}", error.words()),
         }
     }
 }
 
 impl From<QueryError> for Error {
     fn from(error: QueryError) -> Self {
-        let QueryError { fault, sentence, hint } = error;
-        let told = |sentence: String, hint: Option<String>| match hint {
-            Some(hint) => format!("{sentence}\n  hint: {hint}"),
-            None => sentence,
-        };
-        match (fault, hint) {
-            (Fault::Asked, hint) => {
-                Self::Asked { sentence, hint: hint.unwrap_or_else(|| "see `whit help`".to_owned()) }
-            }
-            (Fault::Refused, hint) => Self::Refused(told(sentence, hint)),
-            (Fault::Failed, hint) => Self::Failed(told(sentence, hint)),
-        }
+        Self::Whit(error.into())
     }
 }
 
@@ -176,7 +171,7 @@ impl Command {
     fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         // Whatever the clock tells, a ledger can be looked at.
         if !matches!(self, Self::Account(_) | Self::Ledger(_) | Self::Completions(_) | Self::Man(_)) {
-            asked::check_clock()?;
+            whit::session::check_clock()?;
         }
         match self {
             Self::Init(init) => init.run(talk),
@@ -212,10 +207,7 @@ fn sentence_of(error: &clap::Error) -> Option<Error> {
     };
     let option = text(ContextKind::InvalidArg)?.split_whitespace().next()?;
     let value = text(ContextKind::InvalidValue)?;
-    Some(Error::Asked {
-        sentence: format!("{option} is {value}, but it must be {}", wrong.range),
-        hint: wrong.hint.into(),
-    })
+    Some(Error::asked(format!("{option} is {value}, but it must be {}", wrong.range), wrong.hint))
 }
 
 /// Writes what a program reads: indented JSON and a newline.
@@ -224,13 +216,11 @@ pub(crate) fn write_json(view: &impl Serialize, out: &mut dyn Write) -> Result<(
     Ok(writeln!(out)?)
 }
 
-/// What no output may replace: what open data sets were declared with, and the heads of ledgers that are kept elsewhere. Whatever is charged for asks it
-/// first; [`write_file`] asks it again.
-pub(crate) fn inputs(tables: Option<&Tables>) -> Inputs {
-    let inputs = tables.map_or_else(Inputs::default, Inputs::of);
-    match ledger::opening().witness {
-        Some(folder) => inputs.and_heads_in(&folder),
-        None => inputs,
+/// What no output may replace wherever it goes: the heads of ledgers that are kept elsewhere. Whatever is charged for asks its session first, which knows of data sets too.
+pub(crate) fn inputs() -> Inputs {
+    match whit::session::heads().witness {
+        Some(folder) => Inputs::default().and_heads_in(&folder),
+        None => Inputs::default(),
     }
 }
 
@@ -245,7 +235,7 @@ pub(crate) enum Readers {
 
 /// Writes a file for everybody, with the folders that lead to it, and says so.
 pub(crate) fn write_file(path: PathBuf, content: impl AsRef<[u8]>, talk: &mut dyn Write) -> Result<PathBuf, Error> {
-    write_for(Readers::Everybody, &inputs(None), path, content, talk)
+    write_for(Readers::Everybody, &inputs(), path, content, talk)
 }
 
 /// The same for these readers, and where it replaces none of these files.
@@ -302,8 +292,8 @@ mod tests {
     fn exit_codes_tell_what_happened() {
         let pipe = Error::Output(io::Error::from(io::ErrorKind::BrokenPipe));
         let full = Error::Output(io::Error::from(io::ErrorKind::StorageFull));
-        let asked = Error::Asked { sentence: String::new(), hint: String::new() };
-        let codes = [pipe, Error::Failed(String::new()), full, asked, Error::Refused(String::new())].map(|e| e.code());
+        let refused = Error::from(whit::Error::refused("", ""));
+        let codes = [pipe, Error::failed(""), full, Error::asked("", ""), refused].map(|e| e.code());
         assert_eq!(codes, [0, 1, 1, 2, 3]);
     }
 }

@@ -157,7 +157,7 @@ const QUANTILES: [(f64, &str); 6] = [
 impl Partition {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         if let Some((saved, read)) = self.saved() {
-            let inputs = inputs(None).may_replace(Input::Partition);
+            let inputs = inputs().may_replace(Input::Partition);
             let inputs = read.into_iter().fold(inputs, |inputs, path| inputs.and(Input::Data, path));
             inputs.check(&saved.output)?;
         }
@@ -237,9 +237,11 @@ impl Dictionary {
         let mut pairs = Vec::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let pair = line.rsplit_once('\t').or_else(|| line.rsplit_once(','));
-            let (value, element) = pair.ok_or_else(|| Error::Asked {
-                sentence: format!("line {} of `{}` has no tab and no comma", number + 1, self.list.display()),
-                hint: "write a value, a tab and its element on each line".to_owned(),
+            let (value, element) = pair.ok_or_else(|| {
+                Error::asked(
+                    format!("line {} of `{}` has no tab and no comma", number + 1, self.list.display()),
+                    "write a value, a tab and its element on each line",
+                )
             })?;
             pairs.push((value.trim(), element.trim()));
         }
@@ -249,10 +251,8 @@ impl Dictionary {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|error| Error::Asked {
-        sentence: format!("`{}` cannot be read: {error}", path.display()),
-        hint: "name a text file".to_owned(),
-    })
+    std::fs::read_to_string(path)
+        .map_err(|error| Error::asked(format!("`{}` cannot be read: {error}", path.display()), "name a text file"))
 }
 
 impl Kmeans {
@@ -279,10 +279,7 @@ impl Kmeans {
             kmeans::Progress::Iteration { number, .. } => progress.set((u64::from(number) + 1) * 100, whole * 100),
         });
         progress.finish();
-        let found = found.map_err(|why| Error::Asked {
-            sentence: why.to_string(),
-            hint: "see `whit help partition kmeans`".to_owned(),
-        })?;
+        let found = found.map_err(|why| Error::asked(why.to_string(), "see `whit help partition kmeans`"))?;
         if repeated > 0 {
             writeln!(talk, "note: {repeated} items stand there twice; the first of each was taken")?;
         }

@@ -5,9 +5,9 @@ use super::query::{Limits, question};
 use super::{Error, write_json};
 use crate::number::Wrong;
 use std::io::Write;
-use whit::account::ledger::Register;
 use whit::query::explain::{self, Within};
 use whit::query::plan::Asking;
+use whit::session::Foreseen;
 use whit_view::number::{brief, brief_down, brief_up};
 use whit_view::table::{Side, Table};
 
@@ -63,22 +63,14 @@ fn rows(text: &str) -> Result<f64, Wrong> {
 impl Preview {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
         let sql = question(&self.sql)?;
-        let tables = self.asked.tables()?;
+        let mut session = self.asked.session()?;
         let asking = self.limits.with(Asking { about: self.about, ..self.asked.asking() });
         let about = self.about.unwrap_or(explain::ABOUT);
-        let preview = match self.within {
-            None => tables.preview(&sql, &asking)?,
-            Some(Goal::Absolute(error)) => tables.within(&sql, &asking, Within::Absolute(error))?,
-            Some(Goal::Share(share)) => tables.within(&sql, &asking, Within::Relative { share, of: about })?,
+        let Foreseen { preview, fits } = match self.within {
+            None => session.preview(&sql, &asking)?,
+            Some(Goal::Absolute(error)) => session.within(&sql, &asking, Within::Absolute(error))?,
+            Some(Goal::Share(share)) => session.within(&sql, &asking, Within::Relative { share, of: about })?,
         };
-        let mut books = Asked::books_if_any(&tables)?;
-        let fits = tables.fits(
-            &sql,
-            &preview,
-            &asking,
-            books.as_mut().map(|books| books as &mut dyn Register),
-            self.asked.analyst(),
-        )?;
         if self.json {
             return write_json(&View { preview: &preview, fits: &fits }, out);
         }

@@ -52,7 +52,7 @@ pub(super) fn question(sql: &str) -> Result<String, Error> {
     }
     let mut text = String::new();
     let read = std::io::stdin().read_to_string(&mut text);
-    read.map_err(|error| Error::Failed(format!("the question could not be read from standard input: {error}")))?;
+    read.map_err(|error| Error::failed(format!("the question could not be read from standard input: {error}")))?;
     Ok(text)
 }
 
@@ -61,12 +61,11 @@ impl Query {
         let sql = question(&self.sql)?;
         let progress = self.output.progress();
         progress.start("opening the data");
-        let mut open = self.asked.open()?;
-        self.output.check(&open.tables)?;
+        let mut session = self.asked.session()?;
+        self.output.check(&session)?;
         progress.start("asking");
-        let answer = open.tables.ask(&sql, &self.limits.with(self.asked.asking()), &mut open.books, &open.analyst);
+        let answer = session.ask(&sql, &self.limits.with(self.asked.asking()));
         progress.finish();
-        open.log_change();
         write_answer(&answer?, &self.output, out, talk)
     }
 }

@@ -1,6 +1,6 @@
 //! `whit shell`: one question after the other.
 
-use super::asked::{Asked, Open};
+use super::asked::Asked;
 use super::query::Limits;
 use super::{Error, preview};
 use crate::output::{OutputOptions, write_answer};
@@ -13,6 +13,7 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Editor, Helper};
 use std::io::{BufRead, IsTerminal, Write};
 use whit::query::plan::Asking;
+use whit::session::{Foreseen, Session};
 use whit_view::table::{Side, Table};
 
 /// Ask and preview, one question after the other, with history and completion.
@@ -105,19 +106,20 @@ impl Completer for Words {
 
 impl Shell {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let open = self.asked.open()?;
-        let asking = self.limits.with(self.asked.asking());
-        let mut session = Session { open, asking };
+        let mut session = self.asked.session()?;
+        session.books()?; // a ledger that does not do is said before the first question
+        let mut talking = Talking { session, asking: self.limits.with(self.asked.asking()) };
         if std::io::stdin().is_terminal() {
-            session.at_terminal(out, talk)
+            talking.at_terminal(out, talk)
         } else {
-            session.piped(self.keep_going, out, talk)
+            talking.piped(self.keep_going, out, talk)
         }
     }
 }
 
-struct Session {
-    open: Open,
+/// A session, and what a question may cost in it.
+struct Talking {
+    session: Session,
     asking: Asking,
 }
 
@@ -156,11 +158,11 @@ fn order(entry: &str) -> Option<Order<'_>> {
     }
 }
 
-impl Session {
+impl Talking {
     fn words(&self) -> Words {
         let mut words: Vec<String> = SQL.iter().map(|&word| word.to_owned()).collect();
         words.extend(["\\preview", "\\epsilon", "\\tables", "\\budget", "\\help", "\\quit"].map(str::to_owned));
-        for source in self.open.tables.warehouse().sources() {
+        for source in self.session.tables().warehouse().sources() {
             words.push(source.dataset.name.clone());
             words.extend(source.schema.fields().iter().map(|field| field.name().clone()));
         }
@@ -168,10 +170,10 @@ impl Session {
     }
 
     fn at_terminal(&mut self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let failed = |error: ReadlineError| Error::Failed(format!("the terminal could not be read: {error}"));
+        let failed = |error: ReadlineError| Error::failed(format!("the terminal could not be read: {error}"));
         let mut editor: Editor<Words, DefaultHistory> = Editor::new().map_err(failed)?;
         editor.set_helper(Some(self.words()));
-        let history = self.open.tables.warehouse().folder().join(".whit_history");
+        let history = self.session.tables().warehouse().folder().join(".whit_history");
         let _ = editor.load_history(&history); // there is none the first time
         writeln!(out, "whit shell: questions end with a semicolon; \\help shows what else there is.")?;
         let mut entry = String::new();
@@ -209,7 +211,7 @@ impl Session {
     fn piped(&mut self, keep_going: bool, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let mut entry = String::new();
         for line in std::io::stdin().lock().lines() {
-            entry.push_str(&line.map_err(|error| Error::Failed(format!("standard input could not be read: {error}")))?);
+            entry.push_str(&line.map_err(|error| Error::failed(format!("standard input could not be read: {error}")))?);
             entry.push('\n');
             match order(&entry) {
                 None => continue,
@@ -222,10 +224,7 @@ impl Session {
         if entry.trim().is_empty() {
             return Ok(());
         }
-        Err(Error::Asked {
-            sentence: "the last question has no end".to_owned(),
-            hint: "end it with a semicolon".to_owned(),
-        })
+        Err(Error::asked("the last question has no end", "end it with a semicolon"))
     }
 
     fn obey(&mut self, order: &Order<'_>, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
@@ -239,22 +238,17 @@ impl Session {
     fn try_obey(&mut self, order: &Order<'_>, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         match order {
             Order::Ask(sql) => {
-                let answer = self.open.tables.ask(sql, &self.asking, &mut self.open.books, &self.open.analyst);
-                self.open.log_change();
-                write_answer(&answer?, &OutputOptions::default(), out, talk)
+                let answer = self.session.ask(sql, &self.asking)?;
+                write_answer(&answer, &OutputOptions::default(), out, talk)
             }
             Order::Preview(sql) => {
-                let (tables, books) = (&self.open.tables, &mut self.open.books);
-                let preview = tables.preview(sql, &self.asking)?;
+                let Foreseen { preview, fits } = self.session.preview(sql, &self.asking)?;
                 preview::write(&preview, out)?;
-                let fits = tables.fits(sql, &preview, &self.asking, Some(books), &self.open.analyst)?;
                 preview::write_fits(&fits, out)
             }
             Order::Epsilon(text) => {
-                let wrong = |_| Error::Asked {
-                    sentence: format!("ε is `{text}`, and it must be a number above 0"),
-                    hint: "write \\epsilon 0.5".to_owned(),
-                };
+                let wrong =
+                    |_| Error::asked(format!("ε is `{text}`, and it must be a number above 0"), "write \\epsilon 0.5");
                 let epsilon = crate::number::positive_epsilon(text).map_err(wrong)?;
                 self.asking.epsilon = Some(epsilon);
                 Ok(writeln!(out, "From now on a question costs ε = {epsilon}.")?)
@@ -263,16 +257,15 @@ impl Session {
             Order::Budget => self.write_budget(out),
             Order::Help => Ok(writeln!(out, "{HELP}")?),
             Order::Quit => Ok(()),
-            Order::Unknown(entry) => Err(Error::Asked {
-                sentence: format!("`{}` is no order", entry.trim()),
-                hint: "\\help shows what there is".to_owned(),
-            }),
+            Order::Unknown(entry) => {
+                Err(Error::asked(format!("`{}` is no order", entry.trim()), "\\help shows what there is"))
+            }
         }
     }
 
     fn write_tables(&self, out: &mut dyn Write) -> Result<(), Error> {
         let mut table = Table::new([("table", Side::Left), ("column", Side::Left), ("type", Side::Left)]);
-        for source in self.open.tables.warehouse().sources() {
+        for source in self.session.tables().warehouse().sources() {
             for field in source.schema.fields() {
                 table.row([source.dataset.name.clone(), field.name().clone(), field.data_type().to_string()]);
             }
@@ -280,24 +273,20 @@ impl Session {
         Ok(table.write(out)?)
     }
 
-    fn write_budget(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let failed = |error: whit::account::ledger::LedgerError| Error::Failed(error.to_string());
+    fn write_budget(&mut self, out: &mut dyn Write) -> Result<(), Error> {
         let mut table = Table::new([
             ("data set", Side::Left),
             ("unit", Side::Left),
             ("budget ε", Side::Right),
             ("left ε", Side::Right),
         ]);
-        for name in self.open.tables.warehouse().declaration().datasets.keys() {
-            for budget in self.open.tables.budgets(name)? {
-                let account = self.open.books.spent(&budget).map_err(failed)?;
-                table.row([
-                    name.clone(),
-                    budget.unit.to_string(),
-                    format!("{}", budget.epsilon),
-                    account.left.map_or_else(|| "–".to_owned(), whit_view::number::brief_down),
-                ]);
-            }
+        for account in self.session.accounts()? {
+            table.row([
+                account.dataset.clone(),
+                account.unit.to_string(),
+                account.budget.map_or_else(|| "–".to_owned(), |budget| format!("{}", budget.epsilon)),
+                account.left.map_or_else(|| "–".to_owned(), whit_view::number::brief_down),
+            ]);
         }
         Ok(table.write(out)?)
     }

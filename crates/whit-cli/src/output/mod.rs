@@ -14,7 +14,8 @@ use crate::command::{Error, Readers, inputs, write_for, write_json};
 use crate::number::Wrong;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use whit::query::{Answer, Tables, export};
+use whit::Session;
+use whit::query::{Answer, export};
 use whit_view::text::Cut;
 use whit_view::{csv, page, picture, raster, text};
 
@@ -45,8 +46,8 @@ impl OutputOptions {
     }
 
     /// Refuses files that no output may replace. It is asked before anything is charged.
-    pub(crate) fn check(&self, tables: &Tables) -> Result<(), Error> {
-        let inputs = inputs(Some(tables));
+    pub(crate) fn check(&self, session: &Session) -> Result<(), Error> {
+        let inputs = session.inputs();
         let mut files = self.parquet.iter().map(PathBuf::as_path).chain(self.plot.iter().map(Drawing::path));
         Ok(files.try_for_each(|file| inputs.check(file))?)
     }
@@ -114,13 +115,13 @@ impl Drawing {
         page: impl FnOnce() -> String,
         talk: &mut dyn Write,
     ) -> Result<(), Error> {
-        let (inputs, path) = (inputs(None), self.path.clone());
+        let (inputs, path) = (inputs(), self.path.clone());
         match self.kind {
             Kind::Svg => write_for(readers, &inputs, path, svg, talk)?,
             Kind::Html => write_for(readers, &inputs, path, page(), talk)?,
             Kind::Png => {
                 let png = raster::png(svg)
-                    .map_err(|why| Error::Failed(format!("`{}` could not be drawn: {why}", self.path.display())))?;
+                    .map_err(|why| Error::failed(format!("`{}` could not be drawn: {why}", self.path.display())))?;
                 let unknown = raster::unknown_letters(svg);
                 if !unknown.is_empty() {
                     writeln!(talk, "note: the built-in font has no {unknown}; an .svg or .html shows these letters")?;
@@ -145,7 +146,7 @@ pub(crate) fn write_answer(
         csv::write(answer, out)?;
         text::write_statement(answer, talk)?;
     } else if let Some(path) = &options.parquet {
-        export::write_parquet(answer, path).map_err(|why| Error::Failed(format!("{why}{}", again(answer))))?;
+        export::write_parquet(answer, path).map_err(|why| Error::failed(format!("{why}{}", again(answer))))?;
         writeln!(talk, "wrote {}", path.display())?;
         text::write_statement(answer, talk)?;
     } else {
@@ -155,7 +156,7 @@ pub(crate) fn write_answer(
     for drawing in &options.plot {
         let picture = picture::of(answer);
         if picture.is_none() && drawing.kind != Kind::Html {
-            return Err(Error::Failed(format!(
+            return Err(Error::failed(format!(
                 "`{}` was not drawn: the answer has no number to draw{}",
                 drawing.path.display(),
                 again(answer)

@@ -15,7 +15,7 @@ use whit_core::release::{Note, ReadError, ReleaseError, Reservation, release_rep
 use whit_core::{Accuracy, Cost, Ledger, Progress, Rung, Sealed};
 use whit_noise::{Entropy, Os, Replay};
 
-/// Whoever watches a run: what it sees is as private as the rows.
+/// Whoever watches a run: what it sees is as private as the rows. [`LearnError::Stopped`] ends it after a checkpoint, from which it can go on.
 pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> + 'a;
 
 /// One training, from where it stands to the last step: a mechanism whose noise is drawn step by step.
@@ -161,9 +161,18 @@ impl<'a, M: Model> Run<'a, M> {
         while learner.taken() < steps {
             let seen = learner.step()?;
             // Before the checkpoint, so that nothing is left unseen of what is not done again.
-            (self.watch.borrow_mut())(learner, &seen)?;
-            if learner.taken() == steps || learner.taken().is_multiple_of(self.keeping.every.max(1)) {
+            let watched = (self.watch.borrow_mut())(learner, &seen);
+            let last = learner.taken() == steps;
+            let stopped = match watched {
+                Err(stopped @ LearnError::Stopped { .. }) => Some(stopped).filter(|_| !last),
+                other => other.map(|()| None)?,
+            };
+            // Where it is stopped it goes on from later: no step is taken twice.
+            if last || stopped.is_some() || learner.taken().is_multiple_of(self.keeping.every.max(1)) {
                 stands = self.checkpoint((learner, entry), Some(&stands), note)?;
+            }
+            if let Some(stopped) = stopped {
+                return Err(stopped);
             }
         }
         let shapes = shapes_of(learner.layout());

@@ -127,10 +127,7 @@ impl Explain {
         let cost = Cost::Sampled(self.relation.step(noise, self.rate)?).repeat(self.steps);
         if self.delta == 0.0 {
             let wrong = number::delta("0").expect_err("0 is not greater than 0");
-            return Err(Error::Asked {
-                sentence: format!("--delta is 0, but it must be {}", wrong.range),
-                hint: wrong.hint.into(),
-            });
+            return Err(Error::asked(format!("--delta is 0, but it must be {}", wrong.range), wrong.hint));
         }
         let fail = |why| unsupported(&why, accountant);
         let upper = epsilon(&cost, self.delta, accountant).map_err(fail)?.upper;

@@ -148,15 +148,12 @@ impl Relation {
             (DrawWord::Unit, _) => Draw::Unit,
             (DrawWord::User, Some(elements)) => Draw::User { elements },
             (DrawWord::User, None) => {
-                return Err(Error::Asked {
-                    sentence: "--draw is user, but --elements-per-user is missing: a user's other elements are drawn \
-                               with the same coin and give the draw away"
-                        .into(),
-                    hint:
-                        "add --elements-per-user K with the cap that you enforce, or draw (user, element) pairs with \
-                           --draw unit"
-                            .into(),
-                });
+                return Err(Error::asked(
+                    "--draw is user, but --elements-per-user is missing: a user's other elements are drawn \
+                               with the same coin and give the draw away",
+                    "add --elements-per-user K with the cap that you enforce, or draw (user, element) pairs with \
+                           --draw unit",
+                ));
             }
         };
         let sampling = match self.sampling {
@@ -164,13 +161,13 @@ impl Relation {
             SamplingWord::Fixed => Sampling::Fixed,
         };
         if let (Change::AddRemove, Some(difference)) = (change, self.difference) {
-            return Err(Error::Asked {
-                sentence: format!(
+            return Err(Error::asked(
+                format!(
                     "--difference is {difference}, but it must be left out unless --change is replace: a unit that is \
                      added or removed has no second contribution to differ from"
                 ),
-                hint: "drop --difference, or ask with --change replace".into(),
-            });
+                "drop --difference, or ask with --change replace",
+            ));
         }
         Ok(Sampled { noise, rate, sampling, draw, change, difference: self.difference.unwrap_or(2.0), holds: 1 })
     }
@@ -330,5 +327,5 @@ pub(super) fn unsupported(why: &Unsupported, accountant: Name) -> Error {
         Unsupported::Drawing { .. } => (format!("--sampling is fixed, but {why}"), "ask with --sampling poisson"),
         Unsupported::OutOfRange(_) => (why.to_string(), "`whit account epsilon --help` says what each option means"),
     };
-    Error::Asked { sentence, hint: hint.into() }
+    Error::asked(sentence, hint)
 }

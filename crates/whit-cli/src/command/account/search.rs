@@ -214,13 +214,13 @@ impl FoundView {
 fn sentence(why: &CalibrateError, accountant: AccountantWord) -> Error {
     match why {
         CalibrateError::Unsupported(why) => unsupported(why, accountant.into()),
-        CalibrateError::Unreachable { epsilon, .. } => Error::Asked {
-            sentence: format!("--epsilon is {epsilon}, but {why}"),
-            hint: "allow a larger --epsilon or --delta, or ask for less: fewer steps, a lower rate, more noise".into(),
-        },
-        CalibrateError::Unlimited { .. } => Error::Asked {
-            sentence: format!("--rate is 0, but it must be greater than 0 for this question: {why}"),
-            hint: "give the probability with which a unit is drawn in one step".into(),
-        },
+        CalibrateError::Unreachable { epsilon, .. } => Error::asked(
+            format!("--epsilon is {epsilon}, but {why}"),
+            "allow a larger --epsilon or --delta, or ask for less: fewer steps, a lower rate, more noise",
+        ),
+        CalibrateError::Unlimited { .. } => Error::asked(
+            format!("--rate is 0, but it must be greater than 0 for this question: {why}"),
+            "give the probability with which a unit is drawn in one step",
+        ),
     }
 }

@@ -154,7 +154,7 @@ impl Figures {
         let refusal = match main.tables.ask(TOO_MUCH, &beyond, &mut main.books, ANALYST) {
             Err(error) if error.fault == Fault::Refused => error.sentence,
             Err(error) => return Err(error.into()),
-            Ok(_) => return Err(Error::Failed("a question beyond the budget was answered".to_owned())),
+            Ok(_) => return Err(Error::failed("a question beyond the budget was answered".to_owned())),
         };
         let asked = (3.0 * epsilon).to_string();
         let refused = scene(&["whit", "query", TOO_MUCH, "--epsilon", &asked, "--config", &config], 3)?;
@@ -190,7 +190,7 @@ fn scene(words: &[&str], expected: u8) -> Result<Scene, Error> {
     out.extend(talk);
     let said = String::from_utf8_lossy(&out).into_owned();
     if code != ExitCode::from(expected) {
-        return Err(Error::Failed(format!("`{command}` did not do what the demo is to show: {said}")));
+        return Err(Error::failed(format!("`{command}` did not do what the demo is to show: {said}")));
     }
     Ok(Scene { command, said })
 }

@@ -54,10 +54,10 @@ impl Room {
         // What lies there from an earlier demonstration is laid out anew; what somebody declared by hand is not touched.
         let declared = std::fs::read_to_string(folder.join("whit.toml")).is_ok_and(|text| !text.starts_with(FIRST));
         if declared {
-            return Err(Error::Asked {
-                sentence: format!("`{}` has a whit.toml that is none of a demonstration", folder.display()),
-                hint: "name another folder with --out; nothing was written".to_owned(),
-            });
+            return Err(Error::asked(
+                format!("`{}` has a whit.toml that is none of a demonstration", folder.display()),
+                "name another folder with --out; nothing was written",
+            ));
         }
         std::fs::create_dir_all(folder).map_err(|error| Error::file(folder, &error))?;
         put("msweb_visits.parquet", VISITS)?;

@@ -1,10 +1,10 @@
 //! What came out of an experiment: tables and pictures for people, all runs for programs.
 
-use super::design::{Design, Measured, Varied};
 use crate::command::{Error, write_json};
 use serde::Serialize;
 use std::io::Write;
 use whit::learn::release::RungLoss;
+use whit::train::experiment::{Found, Measured, Outcome, Varied};
 use whit_view::measure::{Measure, Shown, column};
 use whit_view::number::{brief, brief_up};
 use whit_view::page::Report;
@@ -17,31 +17,21 @@ const REACH: f64 = 1.64;
 const PROTECTS: &str = "For data that is public or whose owner only looks: noise came from seeds, scores were not sanitised and nothing was charged. \
                         These figures and models protect nobody; ε is what the same training would promise with secret noise.";
 
-/// What one training led to.
-#[derive(Debug, Clone)]
-pub(super) struct Outcome {
-    pub(super) panel: Option<usize>,
-    pub(super) arm: usize,
-    pub(super) value: Option<usize>,
-    pub(super) seed: u64,
-    pub(super) score: f64,
-    pub(super) seconds: f64,
-    pub(super) steps: u64,
-    /// Standard deviation over the clip norm; 0 where there is none.
-    pub(super) noise: f64,
-    pub(super) delta: f64,
-    /// What it would lose each rung; nothing is said of what is not private.
-    pub(super) lost: Vec<RungLoss>,
+/// What was found, as it is shown.
+pub(super) struct Figures<'a>(&'a Found);
+
+impl<'a> Figures<'a> {
+    pub(super) fn of(found: &'a Found) -> Self {
+        Self(found)
+    }
 }
 
-/// All of them.
-pub(super) struct Found<'a> {
-    pub(super) design: &'a Design,
-    /// The places of the arms that were run.
-    pub(super) arms: &'a [usize],
-    pub(super) seeds: u64,
-    pub(super) outcomes: Vec<Outcome>,
-    pub(super) seconds: f64,
+impl std::ops::Deref for Figures<'_> {
+    type Target = Found;
+
+    fn deref(&self) -> &Found {
+        self.0
+    }
 }
 
 /// A mean over seeds.
@@ -138,7 +128,7 @@ fn places(values: Option<&Varied>) -> Vec<Option<usize>> {
     values.map_or_else(|| vec![None], |values| (0..values.values.len()).map(Some).collect())
 }
 
-impl Found<'_> {
+impl Figures<'_> {
     fn across(&self) -> Option<&Varied> {
         self.design.across.as_ref()
     }
@@ -250,7 +240,7 @@ impl Found<'_> {
         let (across, panels) = (self.across(), self.panels());
         let mut cells = Vec::new();
         for panel in places(panels) {
-            for &arm in self.arms {
+            for &arm in &self.arms {
                 let values = if self.design.is_level(arm) { vec![None] } else { places(across) };
                 cells.extend(values.into_iter().filter_map(|value| {
                     let mean = self.mean(panel, arm, value)?;

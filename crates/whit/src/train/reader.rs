@@ -1,20 +1,22 @@
 //! The rows of a run, read when something that is paid for needs them, and not before.
 
-use super::prepare::{self, Planned};
+use super::prepare::Planned;
+use super::rows;
 use super::spec::Spec;
-use crate::command::Error;
+use crate::Error;
+use crate::error::Kind;
 use std::cell::RefCell;
-use whit::learn::model::Network;
-use whit::learn::train::Learner;
-use whit::learn::{Keep, LearnError};
-use whit::query::Tables;
-use whit::query::source::Stamps;
+use whit_learn::model::Network;
+use whit_learn::train::Learner;
+use whit_learn::{Keep, LearnError};
+use whit_query::Tables;
+use whit_query::source::Stamps;
 
 /// Makes a learner of the rows the first time that somebody asks. All who ask are mechanisms, which run after their charge is reserved.
-pub(super) struct Reader<'a> {
-    pub(super) spec: &'a Spec,
-    pub(super) tables: &'a Tables,
-    pub(super) planned: &'a Planned,
+pub(crate) struct Reader<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) tables: &'a Tables,
+    pub(crate) planned: &'a Planned,
     keep: Keep,
     /// What the files were when the question was fingerprinted.
     stamps: Stamps,
@@ -22,7 +24,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         spec: &'a Spec,
         tables: &'a Tables,
         planned: &'a Planned,
@@ -32,30 +34,30 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes the learner; reads the rows where none is there.
-    pub(super) fn take(&self) -> Result<Learner<Network>, LearnError> {
+    pub(crate) fn take(&self) -> Result<Learner<Network>, LearnError> {
         if let Some(learner) = self.learner.take() {
             return Ok(learner);
         }
-        self.read().map_err(|error| match error {
-            Error::Asked { sentence, hint } => LearnError::file(sentence, hint),
-            other => LearnError::file(other.to_string(), "nothing of the rows was released"),
+        self.read().map_err(|error| match (error.kind, &error.hint) {
+            (Kind::Asked, Some(hint)) => LearnError::file(error.to_string(), hint),
+            _ => LearnError::file(error.words(), "nothing of the rows was released"),
         })
     }
 
     fn read(&self) -> Result<Learner<Network>, Error> {
-        let read = prepare::read(self.spec, self.tables, self.keep.clone())?;
+        let read = rows::read(self.spec, self.tables, self.keep.clone())?;
         // Rows of other files than those of the fingerprint would be learned from in their name: no step is taken then.
         self.stamps.check()?;
         self.planned.learner(read)
     }
 
     /// Gives it back, for whoever asks next.
-    pub(super) fn put(&self, learner: Learner<Network>) {
+    pub(crate) fn put(&self, learner: Learner<Network>) {
         self.learner.replace(Some(learner));
     }
 
     /// Looks at the learner.
-    pub(super) fn with<T>(
+    pub(crate) fn with<T>(
         &self,
         look: impl FnOnce(&Learner<Network>) -> Result<T, LearnError>,
     ) -> Result<T, LearnError> {
@@ -69,9 +71,10 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::prepare;
     use std::fmt::Write as _;
-    use whit::account::ledger::Books;
-    use whit::query::source::Tuning;
+    use whit_account::ledger::Books;
+    use whit_query::source::Tuning;
 
     const DECLARED: &str = "[dataset.visits]\nsource = 'visits.csv'\nunit.protect = 'event'\n\
         columns.x = 'float'\ncolumns.y = 'int'\nbudget.event = { epsilon = 3.0, delta = 1e-6 }\n";

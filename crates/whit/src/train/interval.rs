@@ -5,23 +5,20 @@ use super::beside;
 use super::beside::Budgets;
 use super::reader::Reader;
 use super::spec::{self, Around, Spec, asked};
-use crate::command::Error;
+use crate::Error;
 use serde::Serialize;
-use std::io::Write;
-use whit::account::ledger::{Question, Register};
-use whit::core::{Charge, Kind, Ladder};
-use whit::learn::loss::Loss;
-use whit::learn::model::Named;
-use whit::learn::optimise::{Rule, Schedule, Weights};
-use whit::learn::scatter::Scatter;
-use whit::learn::statistics::{self, Moments, Run, Sandwich, Spread};
-use whit::learn::{Plan, Trained};
-use whit_view::number::{brief, percent};
-use whit_view::table::{Side, Table};
+use whit_account::ledger::{Question, Register};
+use whit_core::{Charge, Kind, Ladder};
+use whit_learn::loss::Loss;
+use whit_learn::model::Named;
+use whit_learn::optimise::{Rule, Schedule, Weights};
+use whit_learn::scatter::Scatter;
+use whit_learn::statistics::{self, Moments, Run, Sandwich, Spread};
+use whit_learn::{Plan, Trained};
 
 /// What is released, and of which run.
 #[derive(Clone)]
-pub(super) struct Intervals {
+pub(crate) struct Intervals {
     sandwich: Sandwich,
     asked: Around,
     /// How many units there are, as was declared.
@@ -39,16 +36,23 @@ pub(super) struct Intervals {
 
 /// One parameter and how sure one may be of it.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Estimate {
-    parameter: String,
-    value: f64,
-    low: f64,
-    high: f64,
+pub struct Estimate {
+    /// Its name: the column that it belongs to.
+    pub parameter: String,
+    /// What was learned.
+    pub value: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
     /// The standard error, and what of it comes from where: shares add up in squares.
-    standard_error: f64,
-    from_data: f64,
-    from_sampling: f64,
-    from_noise: f64,
+    pub standard_error: f64,
+    /// What comes from there being other data.
+    pub from_data: f64,
+    /// What comes from drawing units.
+    pub from_sampling: f64,
+    /// What comes from the noise.
+    pub from_noise: f64,
 }
 
 /// What an interval is about, whether the clip bites or not.
@@ -56,18 +60,20 @@ const ABOUT: &str = "the point where the mean clipped gradient vanishes";
 
 /// What was found.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Estimates {
-    confidence: f64,
+pub struct Estimates {
+    /// The probability with which each interval holds.
+    pub confidence: f64,
     /// What the intervals are of.
-    about: &'static str,
-    parameters: Vec<Estimate>,
+    pub about: &'static str,
+    /// One by one; none where none could be had, and then a note says why.
+    pub parameters: Vec<Estimate>,
     /// The share of units that the clip or the curvature's bound shortened, as it was released, and the deviation of its noise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    shortened: Option<[f64; 2]>,
+    pub shortened: Option<[f64; 2]>,
     /// Whether they were read from the ledger and cost nothing this time.
-    pub(super) stored: bool,
+    pub stored: bool,
     /// What whoever reads them should know.
-    notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 fn cannot(error: &statistics::Error) -> Error {
@@ -141,7 +147,7 @@ fn check(spec: &Spec, kind: Kind) -> Result<(Schedule, u64), Error> {
 
 impl Intervals {
     /// For rows of columns of these widths, as a training file reads them, and the units of a ladder.
-    pub(super) fn new(
+    pub(crate) fn new(
         asked_for: &Around,
         spec: &Spec,
         ladder: &Ladder,
@@ -174,12 +180,12 @@ impl Intervals {
     }
 
     /// What they cost, rung by rung.
-    pub(super) fn charge(&self, ladder: &Ladder) -> Charge {
+    pub(crate) fn charge(&self, ladder: &Ladder) -> Charge {
         beside::charge(&self.sandwich, ladder)
     }
 
     /// What they cost where they are not paid yet.
-    pub(super) fn unpaid(
+    pub(crate) fn unpaid(
         &self,
         ladder: &Ladder,
         training: &Question,
@@ -189,12 +195,12 @@ impl Intervals {
     }
 
     /// What is meant, as a part of what a training means.
-    pub(super) fn meaning(&self) -> &str {
+    pub(crate) fn meaning(&self) -> &str {
         &self.meaning
     }
 
     /// What is released, in words.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let Around { curvature, noise, .. } = self.asked;
         format!(
             "curvature of at most {curvature} squared a unit and gradients, at the parameters that were learned, with noise of {noise} squared bounds, and how many units were beyond these"
@@ -207,7 +213,7 @@ impl Intervals {
     }
 
     /// The intervals, from the ledger where their matrices were released before, else released now.
-    pub(super) fn release(
+    pub(crate) fn release(
         &self,
         reader: &Reader<'_>,
         trained: &Trained,
@@ -297,44 +303,5 @@ impl Intervals {
             from_noise: error.noise,
         });
         Ok(self.estimates(parameters.collect(), notes))
-    }
-}
-
-impl Estimates {
-    /// A table for people.
-    pub(super) fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
-        if self.parameters.is_empty() {
-            for note in &self.notes {
-                writeln!(out, "{note}")?;
-            }
-            return Ok(());
-        }
-        let range = format!("{} interval", percent(self.confidence));
-        let mut table = Table::new([
-            ("parameter", Side::Left),
-            ("estimate", Side::Right),
-            (&range, Side::Right),
-            ("± data", Side::Right),
-            ("± sampling", Side::Right),
-            ("± noise", Side::Right),
-        ]);
-        for estimate in &self.parameters {
-            let Estimate { parameter, value, low, high, from_data, from_sampling, from_noise, .. } = estimate;
-            let within = format!("{} … {}", brief(*low), brief(*high));
-            let shares = [from_data, from_sampling, from_noise].map(|share| brief(*share));
-            let [data, sampling, noise] = shares;
-            table.row([parameter.clone(), brief(*value), within, data, sampling, noise]);
-        }
-        table.write(out)?;
-        writeln!(out, "± is a standard error; those of a row add up in squares. Intervals hold one by one.")?;
-        writeln!(out, "They are of {}.", self.about)?;
-        if let Some([share, noise]) = self.shortened {
-            let (share, within) = (percent(share.max(0.0)), percent(2.0 * noise));
-            writeln!(out, "Shortened by the clip or the curvature's bound: {share} of units, ± {within}.")?;
-        }
-        for note in &self.notes {
-            writeln!(out, "note: {note}")?;
-        }
-        Ok(())
     }
 }

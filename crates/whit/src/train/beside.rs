@@ -1,21 +1,21 @@
 //! Releases beside the steps of a training: each has an entry of its own in the ledger, and what all of them cost must fit before any is charged.
 
-use super::of_ledger;
 use super::spec::asked;
-use crate::command::Error;
+use crate::Error;
+use crate::error::of_ledger;
 use std::borrow::Borrow;
-use whit::account::desk::{self, Coins, Desk, DeskError, Instead, Request, Served, Start};
-use whit::account::ledger::{Budget, CurrencyName, Question, Register};
-use whit::core::mechanism::SanitiseError;
-use whit::core::release::{
+use whit_account::desk::{self, Coins, Desk, DeskError, Instead, Request, Served, Start};
+use whit_account::ledger::{Budget, CurrencyName, Question, Register};
+use whit_core::mechanism::SanitiseError;
+use whit_core::release::{
     CommitError, LedgerFailure, ReadError, ReleaseError, Reservation, release_reproducibly_without_privacy,
 };
-use whit::core::{Accuracy, Charge, Cost, Ladder, Ledger, Mechanism, Persist, Refusal, Rung, Sealed};
-use whit::learn::{LearnError, Noise};
-use whit::noise::{Entropy, Os, Ratio, Replay};
+use whit_core::{Accuracy, Charge, Cost, Ladder, Ledger, Mechanism, Persist, Refusal, Rung, Sealed};
+use whit_learn::{LearnError, Noise};
+use whit_noise::{Entropy, Os, Ratio, Replay};
 
 /// Noise as a file says it, as an exact fraction.
-pub(super) fn noise(key: &str, noise: f64) -> Result<Ratio, Error> {
+pub(crate) fn noise(key: &str, noise: f64) -> Result<Ratio, Error> {
     Ratio::from_f64_down(noise)
         .ok()
         .filter(|noise| !noise.is_zero())
@@ -23,12 +23,12 @@ pub(super) fn noise(key: &str, noise: f64) -> Result<Ratio, Error> {
 }
 
 /// What a release costs, rung by rung.
-pub(super) fn charge(mechanism: &impl Mechanism, ladder: &Ladder) -> Charge {
+pub(crate) fn charge(mechanism: &impl Mechanism, ladder: &Ladder) -> Charge {
     ladder.rungs().iter().map(|rung| (rung.clone(), mechanism.cost(rung))).collect()
 }
 
 /// What several releases cost together, rung by rung.
-pub(super) fn together(charges: impl IntoIterator<Item = Charge>) -> Charge {
+pub(crate) fn together(charges: impl IntoIterator<Item = Charge>) -> Charge {
     let mut all = Charge::new();
     for (rung, cost) in charges.into_iter().flatten() {
         match all.iter_mut().find(|(known, _)| *known == rung) {
@@ -40,37 +40,37 @@ pub(super) fn together(charges: impl IntoIterator<Item = Charge>) -> Charge {
 }
 
 /// What a release costs where neither it nor a reservation for it is there yet.
-pub(super) fn unpaid(charge: Charge, question: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
+pub(crate) fn unpaid(charge: Charge, question: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
     desk::unpaid(books, charge, question).map_err(of_ledger)
 }
 
 /// The budgets that watch over a training, unless its owner gives all privacy up.
-pub(super) struct Budgets {
-    pub(super) list: Vec<Budget>,
-    pub(super) given_up: bool,
+pub(crate) struct Budgets {
+    pub(crate) list: Vec<Budget>,
+    pub(crate) given_up: bool,
 }
 
 impl Budgets {
     /// Where a release is asked for.
-    pub(super) fn desk<'a>(&'a self, books: &'a mut dyn Register) -> Desk<'a> {
+    pub(crate) fn desk<'a>(&'a self, books: &'a mut dyn Register) -> Desk<'a> {
         let desk = Desk::new(books, &self.list);
         if self.given_up { desk.without_privacy() } else { desk }
     }
 
     /// Why nothing was served, and what to do about it.
-    pub(super) fn unserved(&self, error: DeskError, hint: &str) -> Error {
+    pub(crate) fn unserved(&self, error: DeskError, hint: &str) -> Error {
         match error {
             DeskError::Refused { refusal, fits } => refused(&refusal, &self.list, fits.as_deref()),
             DeskError::Ledger(error) => of_ledger(error),
             DeskError::Release(ReleaseError::Ledger(failure)) => broken(&failure),
-            DeskError::Void { entry } => Error::Failed(voided(entry, AGAIN)),
-            other => Error::Failed(format!("{other}\n  hint: {hint}")),
+            DeskError::Void { entry } => voided(entry, AGAIN),
+            other => Error::failed(other.to_string()).with_hint(hint),
         }
     }
 }
 
 /// Whether all of a charge fits, or why not. Nothing is written. `at` says what the same would cost at another ε, so that one which is told was tried.
-pub(super) fn check(
+pub(crate) fn check(
     charge: &Charge,
     question: &Question,
     books: &mut dyn Register,
@@ -83,7 +83,7 @@ pub(super) fn check(
 }
 
 /// What a charge comes to with this noise: everything, where it can be drawn again.
-pub(super) fn exposed(charge: Charge, noise: Noise) -> Charge {
+pub(crate) fn exposed(charge: Charge, noise: Noise) -> Charge {
     if noise.protects() {
         return charge;
     }
@@ -91,7 +91,7 @@ pub(super) fn exposed(charge: Charge, noise: Noise) -> Charge {
 }
 
 /// What a mechanism does with what was read.
-pub(super) type Work<'a, E, N> = dyn Fn(&E, &mut dyn Entropy) -> Result<Sealed<N>, SanitiseError> + 'a;
+pub(crate) type Work<'a, E, N> = dyn Fn(&E, &mut dyn Entropy) -> Result<Sealed<N>, SanitiseError> + 'a;
 
 /// A mechanism at a price that was known before it was made: it may need rows to be made of, and noise that can be drawn again makes it cost everything.
 ///
@@ -131,7 +131,7 @@ impl<E, N> Mechanism for AtPrice<'_, E, N> {
 }
 
 /// What a mechanism releases of rows that `exact` reads, at the mechanism's own price; `decode` reads what is stored.
-pub(super) fn release_of<M: Mechanism<Exact: Sized, Noisy: Persist>>(
+pub(crate) fn release_of<M: Mechanism<Exact: Sized, Noisy: Persist>>(
     mechanism: &M,
     (exact, decode): (impl Fn() -> Result<M::Exact, LearnError>, impl Fn(&[u8]) -> Result<M::Noisy, String>),
     ladder: &Ladder,
@@ -146,7 +146,7 @@ pub(super) fn release_of<M: Mechanism<Exact: Sized, Noisy: Persist>>(
 
 /// Finds it in the ledger, or reserves, reads, sanitises and commits. Where that was interrupted before, the reservation is still open and nothing of it was seen, so it goes on under
 /// the same.
-pub(super) fn release<X, E: Borrow<X>, N: Persist>(
+pub(crate) fn release<X, E: Borrow<X>, N: Persist>(
     (charge, work): (Charge, Box<Work<'_, X, N>>),
     (read, decode): (impl FnOnce(&Reservation) -> Result<E, ReadError>, impl Fn(&[u8]) -> Result<N, String>),
     question: &Question,
@@ -164,17 +164,18 @@ pub(super) fn release<X, E: Borrow<X>, N: Persist>(
 }
 
 /// What to do about an entry that was made void.
-pub(super) const AGAIN: &str = "the same command begins anew, with a charge of its own";
+pub(crate) const AGAIN: &str = "the same command begins anew, with a charge of its own";
 
 /// What is said of work whose entry was made void.
-pub(super) fn voided(entry: u64, hint: &str) -> String {
-    format!(
-        "entry {entry} of the ledger was made void while this run was under way: it ended, nothing of it is released, and nothing of it is spent\n  hint: {hint}"
-    )
+pub(crate) fn voided(entry: u64, hint: &str) -> Error {
+    Error::failed(format!(
+        "entry {entry} of the ledger was made void while this run was under way: it ended, nothing of it is released, and nothing of it is spent"
+    ))
+    .with_hint(hint)
 }
 
 /// What an interrupted run was begun with, and the ledger does not have.
-pub(super) fn gone(what: &str) -> Error {
+pub(crate) fn gone(what: &str) -> Error {
     asked(
         format!("the {what} that this run was begun with are not in the ledger any more"),
         "remove its checkpoint and void its entry, to begin anew",
@@ -182,7 +183,7 @@ pub(super) fn gone(what: &str) -> Error {
 }
 
 /// The same with noise that comes again, charged to nobody: for experiments.
-pub(super) fn try_out<M: Mechanism<Noisy: Persist>>(
+pub(crate) fn try_out<M: Mechanism<Noisy: Persist>>(
     mechanism: &M,
     exact: &M::Exact,
     ladder: &Ladder,
@@ -190,7 +191,7 @@ pub(super) fn try_out<M: Mechanism<Noisy: Persist>>(
 ) -> Result<M::Noisy, Error> {
     let (rungs, mut coins) = (ladder.rungs().to_vec(), seeded(noise));
     let released = release_reproducibly_without_privacy(mechanism, |_| Ok(exact), &rungs, &mut Unbooked, &mut coins);
-    Ok(released.map_err(|error| Error::Failed(error.to_string()))?.value)
+    Ok(released.map_err(|error| Error::failed(error.to_string()))?.value)
 }
 
 /// A ledger that keeps no books: for experiments, whose noise comes again and protects nobody.
@@ -214,13 +215,12 @@ fn seeded(noise: Noise) -> Replay {
 }
 
 /// A ledger that could not be asked, with what to do about it.
-pub(super) fn broken(failure: &LedgerFailure) -> Error {
-    let hint = failure.hint.clone().map_or_else(String::new, |hint| format!("\n  hint: {hint}"));
-    Error::Failed(format!("{failure}{hint}"))
+pub(crate) fn broken(failure: &LedgerFailure) -> Error {
+    Error { hint: failure.hint.clone(), ..Error::failed(failure.to_string()) }
 }
 
 /// A refusal, with the ε that was tried and would fit, and what might help.
-pub(super) fn refused(refusal: &Refusal, budgets: &[Budget], fits: Option<&str>) -> Error {
+pub(crate) fn refused(refusal: &Refusal, budgets: &[Budget], fits: Option<&str>) -> Error {
     let fits = fits.map_or_else(String::new, |fits| format!("; privacy.epsilon = {fits} would fit"));
     let plain = budgets.iter().any(|budget| budget.delta > 0.0 && budget.currency != CurrencyName::Renyi);
     let better = if plain {
@@ -228,15 +228,14 @@ pub(super) fn refused(refusal: &Refusal, budgets: &[Budget], fits: Option<&str>)
     } else {
         ""
     };
-    Error::Refused(format!(
-        "{refusal}\n  hint: nothing was charged for it{fits}{better}; `whit ledger` shows what was spent"
-    ))
+    let hint = format!("nothing was charged for it{fits}{better}; `whit ledger` shows what was spent");
+    Error::refused(refusal.to_string(), hint)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit::core::{Change, Unit};
+    use whit_core::{Change, Unit};
 
     #[test]
     fn a_mechanism_at_a_price_costs_that_and_everything_where_nobody_spoke_of_it() {

@@ -2,26 +2,26 @@
 //!
 //! How long that part may be follows from features, which are public where a label is the unit. All of them are read for it, whenever such a training is planned, and no label.
 
-use super::prepare::{gather, reading, recipe};
+use super::rows::{gather, reading, recipe};
 use super::spec::{self, Spec};
-use crate::command::Error;
+use crate::Error;
 use std::borrow::Cow;
-use whit::core::Kind;
-use whit::learn::loss::{Loss, Targets};
-use whit::learn::model::Named;
-use whit::learn::train::label_slopes;
-use whit::learn::{Keep, Owners, Recipe, Rows};
-use whit::noise::Replay;
-use whit::query::source::learn::{Misfits, Reading};
-use whit::query::{QueryError, Tables};
-use whit_view::number::{brief, percent};
+use whit_core::Kind;
+use whit_core::digits::{brief, percent};
+use whit_learn::loss::{Loss, Targets};
+use whit_learn::model::Named;
+use whit_learn::train::label_slopes;
+use whit_learn::{Keep, Owners, Recipe, Rows};
+use whit_noise::Replay;
+use whit_query::source::learn::{Misfits, Reading};
+use whit_query::{QueryError, Tables};
 
 /// So many units are looked at for a note.
 const LOOKED_AT: usize = 1024;
 
 /// The training with a clip norm where a label is the unit, a linear model tells classes apart and none is given: the longest that a label's part can be. Where one is given,
 /// whoever trains is told how much it shortens. The file was checked before, so that rows are chosen by public columns.
-pub(super) fn clipped<'a>(
+pub(crate) fn clipped<'a>(
     spec: &'a Spec,
     tables: &Tables,
     keep: &Keep,
@@ -57,7 +57,7 @@ pub(super) fn clipped<'a>(
 }
 
 /// All that the norm and the note depend on besides the data, as text: trainings that agree in it have the same.
-pub(super) fn decided_by(spec: &Spec) -> Result<String, Error> {
+pub(crate) fn decided_by(spec: &Spec) -> Result<String, Error> {
     let Spec { dataset, learned, privacy, .. } = spec;
     Ok(format!("{:?} {dataset:?} {learned:?} {:?} {:?}", recipe(spec)?, privacy.clip, privacy.way))
 }

@@ -1,25 +1,26 @@
 //! Labels that are told by randomised response before the first step: a release of its own, and the only one that costs anything.
 
+use super::beside;
 use super::beside::Budgets;
 use super::reader::Reader;
 use super::spec::{Classes, Spec, Way, asked};
-use super::{beside, of_ledger};
-use crate::command::Error;
+use crate::Error;
+use crate::error::of_ledger;
 use std::cell::OnceCell;
 use std::fmt::Write as _;
-use whit::account::ledger::{Question, Register};
-use whit::core::release::Reservation;
-use whit::core::{Charge, Kind, Ladder, Mechanism};
-use whit::learn::Noise;
-use whit::learn::label::NoisyLabels;
-use whit::learn::model::Network;
-use whit::learn::train::{Learner, Telling};
-use whit::noise::{Entropy, Ratio};
-use whit::query::source::learn::InView;
+use whit_account::ledger::{Question, Register};
+use whit_core::release::Reservation;
+use whit_core::{Charge, Kind, Ladder, Mechanism};
+use whit_learn::Noise;
+use whit_learn::label::NoisyLabels;
+use whit_learn::model::Network;
+use whit_learn::train::{Learner, Telling};
+use whit_noise::{Entropy, Ratio};
+use whit_query::source::learn::InView;
 
 /// How labels are told, and what that costs.
 #[derive(Clone)]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     telling: Telling,
     charge: Charge,
     /// What is meant, in a canonical text.
@@ -30,7 +31,7 @@ pub(super) struct Answers {
 
 impl Answers {
     /// Of the labels of rows whose number and owners are public, where a training file asks for it.
-    pub(super) fn new(spec: &Spec, ladder: &Ladder, shown: Option<&InView>) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(spec: &Spec, ladder: &Ladder, shown: Option<&InView>) -> Result<Option<Self>, Error> {
         let Some(first) = spec.privacy.way.and_then(Way::first) else { return Ok(None) };
         let kind = ladder.protected().unit.kind();
         if kind != Kind::Label {
@@ -86,22 +87,22 @@ impl Answers {
     }
 
     /// What they cost, rung by rung.
-    pub(super) fn charge(&self) -> Charge {
+    pub(crate) fn charge(&self) -> Charge {
         self.charge.clone()
     }
 
     /// What they cost where they are not paid yet.
-    pub(super) fn unpaid(&self, training: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
+    pub(crate) fn unpaid(&self, training: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
         beside::unpaid(self.charge(), &self.question(training), books)
     }
 
     /// What is meant, as a part of what a training means.
-    pub(super) fn meaning(&self) -> &str {
+    pub(crate) fn meaning(&self) -> &str {
         &self.meaning
     }
 
     /// How they are told, in words.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let Telling { epsilon, classes, first } = &self.telling;
         let epsilon = epsilon.to_f64();
         let how = if *first < 1.0 {
@@ -117,7 +118,7 @@ impl Answers {
     }
 
     /// The labels, from the ledger where they were told before, else told now. A run that goes on (`resumed`) has told them.
-    pub(super) fn release(
+    pub(crate) fn release(
         &self,
         reader: &Reader<'_>,
         training: &Question,
@@ -148,7 +149,7 @@ impl Answers {
     }
 
     /// The labels with coins that come again, charged to nobody: for experiments.
-    pub(super) fn try_out(&self, learner: &Learner<Network>, noise: Noise) -> Result<NoisyLabels, Error> {
+    pub(crate) fn try_out(&self, learner: &Learner<Network>, noise: Noise) -> Result<NoisyLabels, Error> {
         let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
         beside::try_out(&mechanism, &labels[..], learner.plan().ladder(), noise)
     }

@@ -2,63 +2,42 @@
 //!
 //! [`plan`] reads nothing that is private: all that can be wrong with a training is found there, before anything is charged, and follows from the training file,
 //! the declaration and schemas, and where a label or features are the unit from columns that are public under it: how many rows there are and whose, and for labels
-//! how long rows of features are. [`read`] and [`Planned::learner`] come after the charge, and nothing that is in a row can make them fail.
+//! how long rows of features are. [`Planned::learner`] comes after the charge, and nothing that is in a row can make it fail.
 
 use super::beside;
 use super::interval::Intervals;
 use super::project::Directions;
 use super::respond::Answers;
+use super::rows::{Read, declared, in_view, learning, nothing, recipe, rows_per_unit, unprotected};
 use super::slope;
 use super::spec::{self, Moves, Spec, asked};
-use crate::command::Error;
-use whit::account::ledger::{Question, Register};
-use whit::core::declare::{Dataset, UnitDeclaration, UserKey};
-use whit::core::{Charge, Draw, Kind, Sampling};
-use whit::learn::loss::{Loss, Targets};
-use whit::learn::model::{Named, Network};
-use whit::learn::optimise::{Average, Optimiser};
-use whit::learn::params::Layout;
-use whit::learn::plan::check_scale;
-use whit::learn::source::{Cut, Places};
-use whit::learn::store::Builder;
-use whit::learn::train::{Learner, Padding, Parts, Tuning, Way};
-use whit::learn::{
-    Card, Clip, Clipping, Count, Draft, Drawn, Keep, LearnError, Noise, Owners, Plan, Recipe, Rows, Store,
-};
-use whit::noise::{Entropy, Os, Ratio, Replay};
-use whit::query::source::learn::{Block, Checked, Fits, InView, Misfits, Numbers, Reading, Target};
-use whit::query::{Fault, QueryError, Tables};
-
-impl From<LearnError> for Error {
-    fn from(error: LearnError) -> Self {
-        let hint = error.hint();
-        match error {
-            LearnError::File { .. }
-            | LearnError::Damaged { .. }
-            | LearnError::OtherRun(_)
-            | LearnError::Busy(_)
-            | LearnError::Ledger(_)
-            | LearnError::Sanitise(_)
-            | LearnError::NotANumber(_) => Self::Failed(format!("{error}\n  hint: {hint}")),
-            LearnError::Store(ref why) if why.is_of_the_disk() => Self::Failed(format!("{error}\n  hint: {hint}")),
-            other => Self::Asked { sentence: other.to_string(), hint },
-        }
-    }
-}
+use crate::Error;
+use whit_account::ledger::{Question, Register};
+use whit_core::declare::{Dataset, UserKey};
+use whit_core::{Charge, Draw, Kind, Sampling};
+use whit_learn::model::{Named, Network};
+use whit_learn::optimise::{Average, Optimiser};
+use whit_learn::params::Layout;
+use whit_learn::source::{Cut, Places};
+use whit_learn::train::{Learner, Padding, Parts, Tuning, Way};
+use whit_learn::{Card, Clip, Clipping, Count, Draft, Drawn, Keep, LearnError, Noise, Plan, Recipe};
+use whit_noise::{Entropy, Os, Ratio, Replay};
+use whit_query::Tables;
+use whit_query::source::learn::{Checked, InView};
 
 /// What gradients are clipped at where nothing has to be bounded: none is that long.
-pub(super) const UNCLIPPED: f64 = 1e4;
+pub(crate) const UNCLIPPED: f64 = 1e4;
 
 /// All that is known of a run before a private row is read.
-pub(super) struct Planned {
-    pub(super) promise: Promise,
-    pub(super) recipe: Recipe,
-    pub(super) noise: Noise,
-    pub(super) delta: f64,
+pub(crate) struct Planned {
+    pub(crate) promise: Promise,
+    pub(crate) recipe: Recipe,
+    pub(crate) noise: Noise,
+    pub(crate) delta: f64,
     /// What is meant, in a canonical text.
-    pub(super) meaning: String,
+    pub(crate) meaning: String,
     /// What whoever trains should know.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// The model, where it starts.
     model: Network,
     parameters: usize,
@@ -72,12 +51,12 @@ pub(super) struct Planned {
 
 impl Planned {
     /// What is promised for the steps.
-    pub(super) fn steps(&self) -> &Plan {
+    pub(crate) fn steps(&self) -> &Plan {
         &self.plan
     }
 
     /// What the model will say of itself.
-    pub(super) fn card(&self) -> Result<Card, Error> {
+    pub(crate) fn card(&self) -> Result<Card, Error> {
         let card = Card::of(self.steps(), self.delta, &self.recipe, self.parameters)
             .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
         let labels = self.promise.answers.as_ref().map(Answers::words);
@@ -85,7 +64,7 @@ impl Planned {
     }
 
     /// What steps and releases beside them cost together, as far as it is not paid: what must fit before any is charged.
-    pub(super) fn unpaid(&self, training: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
+    pub(crate) fn unpaid(&self, training: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
         let (plan, promise) = (self.steps(), &self.promise);
         let mut charges = Vec::new();
         if let Some(directions) = &promise.directions {
@@ -102,7 +81,7 @@ impl Planned {
     }
 
     /// A learner that stands at its start, of rows that were read. They are cut to the caps, whoever has more.
-    pub(super) fn learner(&self, read: Read) -> Result<Learner<Network>, Error> {
+    pub(crate) fn learner(&self, read: Read) -> Result<Learner<Network>, Error> {
         let plan = self.steps().clone();
         let places = plan.places().map(|places| match plan.draw() {
             Draw::Unit => Places::Units(places),
@@ -127,142 +106,6 @@ impl Planned {
         };
         Ok(Learner::new(parts)?)
     }
-}
-
-/// What is read of a data set for a recipe, to try a model on or to tell its target. Rows that do not fit are left out.
-pub(super) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, told: bool) -> Reading<'a> {
-    let fits = match recipe.loss {
-        Loss::Logistic => Fits::ZeroOrOne,
-        Loss::Poisson => Fits::NotNegative,
-        Loss::Squared | Loss::Softmax | Loss::Huber { .. } => Fits::Any,
-    };
-    let target = Target { column: &recipe.target, classes: recipe.classes.as_deref(), fits };
-    Reading {
-        dataset: &recipe.dataset,
-        features: &recipe.features,
-        widths: &recipe.widths,
-        bits: recipe.bits,
-        scaled: (recipe.scale, recipe.offset),
-        target: told.then_some(target),
-        filter,
-        users: false,
-        elements: false,
-        contents: false,
-        misfits: Misfits::LeftOut,
-    }
-}
-
-/// The same, to learn from: with whose rows they are, as far as the unit asks.
-fn learning<'a>(recipe: &'a Recipe, spec: &'a Spec, unit: &UnitDeclaration) -> Reading<'a> {
-    let kind = unit.protect;
-    let in_view = in_view(kind);
-    Reading {
-        users: true,
-        // Of rows that are units of their own, where an element holds so many of them only.
-        elements: kind == Kind::Element || kind == Kind::Event && unit.caps().rows_per_element.is_some(),
-        contents: kind == Kind::Event || !in_view && rows_per_unit(unit).is_some(),
-        misfits: if in_view { Misfits::Zero } else { Misfits::LeftOut },
-        ..reading(recipe, spec.learned.as_deref(), true)
-    }
-}
-
-/// Whether rows stay in view, so that how many there are, and whose, is public.
-fn in_view(kind: Kind) -> bool {
-    match kind {
-        Kind::Feature | Kind::Label => true,
-        Kind::Event | Kind::Element | Kind::User => false,
-    }
-}
-
-/// The most rows of one protected unit.
-fn rows_per_unit(unit: &UnitDeclaration) -> Option<u64> {
-    match unit.protect {
-        Kind::Element => unit.caps().rows_per_element,
-        Kind::User => unit.caps.rows_per_user,
-        Kind::Event | Kind::Feature | Kind::Label => None,
-    }
-}
-
-/// Reads rows, of which the features go where they may lie, scaled as the recipe has it.
-pub(super) fn gather(
-    tables: &Tables,
-    recipe: &Recipe,
-    reading: &Reading<'_>,
-    keep: &Keep,
-) -> Result<(Store, Numbers), Error> {
-    let width = tables.check_learning(reading)?.widths.iter().sum();
-    let made = Builder::new(width, keep.clone()).map_err(LearnError::from)?;
-    let mut store = made.scaled(recipe.scale, recipe.offset);
-    let mut take = |block: Block<'_>| match block {
-        Block::Bytes(values) => store.push_bytes(values),
-        Block::Floats(values) => store.push_floats(values),
-    };
-    let mut sink = |_: usize, block: Block<'_>| {
-        take(block).map_err(|error| {
-            let fault = if error.is_of_the_disk() { Fault::Failed } else { Fault::Asked };
-            QueryError { fault, sentence: error.to_string(), hint: Some(error.hint().to_owned()) }
-        })
-    };
-    let numbers = tables.rows_for_learning(reading, &mut sink)?;
-    Ok((store.finish(), numbers))
-}
-
-/// What rows are measured against. Those that do not fit were left out, or are the first class.
-pub(super) fn targets(recipe: &Recipe, values: Vec<f32>) -> Targets {
-    match recipe.loss {
-        Loss::Softmax => Targets::Classes {
-            labels: values.iter().map(|&value| value as u32).collect(),
-            classes: recipe.classes.as_ref().map_or(0, Vec::len) as u32,
-        },
-        _ => Targets::Numbers { values, width: 1 },
-    }
-}
-
-/// What a training file says of rows and model, before any row is read.
-pub(super) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
-    let classes = spec.classes.as_ref().map(spec::Classes::names);
-    let many = classes.as_ref().map(Vec::len);
-    if many.is_some_and(|many| many < 2) {
-        return Err(asked("there are fewer than 2 classes", "leave `classes` out to tell a number"));
-    }
-    let loss = spec.loss.unwrap_or(match many {
-        None => Loss::Squared,
-        Some(2) => Loss::Logistic,
-        Some(_) => Loss::Softmax,
-    });
-    let outputs = match (loss, many) {
-        (Loss::Softmax, None) => {
-            return Err(asked("softmax tells classes apart, and none are named", "write classes = 10"));
-        }
-        (Loss::Softmax, Some(many)) => many,
-        (Loss::Logistic, Some(many)) if many > 2 => {
-            return Err(asked(
-                format!("logistic tells 2 classes apart, and there are {many}"),
-                "write loss = \"softmax\"",
-            ));
-        }
-        _ => 1,
-    };
-    let mut widths = spec.widths.clone();
-    if let (Named::Convolutional { image, .. }, [only]) = (&spec.model, &spec.features[..]) {
-        widths.entry(only.clone()).or_insert_with(|| image.iter().product());
-    }
-    check_scale(spec.scale, spec.offset).map_err(|error| asked(error.to_string(), error.hint()))?;
-    Ok(Recipe {
-        dataset: spec.dataset.clone(),
-        features: spec.features.clone(),
-        widths,
-        bits: spec.features_as == spec::Opened::Bits,
-        scale: spec.scale,
-        offset: spec.offset,
-        target: spec.target.clone(),
-        classes,
-        model: spec.model.clone(),
-        loss,
-        projection: spec.projection.clone(),
-        inputs: 0,
-        outputs,
-    })
 }
 
 /// How many layers have parameters.
@@ -370,19 +213,6 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
     }
 }
 
-/// Rows brought together by unit, all that there are.
-fn rows_of(unit: &UnitDeclaration, features: Store, numbers: &Numbers, targets: Targets) -> Result<Rows, Error> {
-    let kind = unit.protect;
-    // The features or labels of one user's rows move together.
-    let together = if unit.user.is_some() && in_view(kind) { Kind::User } else { kind };
-    let owners = Owners { users: numbers.users.as_deref(), elements: numbers.elements.as_deref() };
-    Ok(Rows::new(features, targets, together, owners)?)
-}
-
-fn unprotected(dataset: &str) -> Error {
-    asked(format!("`{dataset}` is public, so there is nothing to protect"), "declare its unit in whit.toml")
-}
-
 /// How many units there are: as was declared, or, where rows stay in view, as many as there are.
 fn units_of(spec: &Spec, dataset: &Dataset, kind: Kind, shown: Option<&InView>) -> Result<Count, Error> {
     match (spec.privacy.units, shown) {
@@ -454,7 +284,7 @@ fn promised(
     };
     let planned = match (privacy.epsilon, privacy.noise) {
         _ if answers.is_some() => draft.after_labels(answers.as_ref().map_or_else(Charge::new, Answers::charge)),
-        (Some(epsilon), None) => draft.for_target(whit::account::calibrate::Target { epsilon, delta }),
+        (Some(epsilon), None) => draft.for_target(whit_account::calibrate::Target { epsilon, delta }),
         (None, Some(noise)) => draft.with_noise(noise),
         _ => {
             return Err(asked(
@@ -513,40 +343,17 @@ fn check_columns(spec: &Spec, dataset: &Dataset, kind: Kind, mut private: Vec<St
     )])
 }
 
-/// Rows as a run needs them, before they are cut. Runs that read the same may share them.
-#[derive(Clone)]
-pub(super) struct Read {
-    rows: Rows,
-    /// A hash of each, where some may have to be chosen.
-    contents: Option<Vec<u64>>,
-    /// Where further rows may lie.
-    rest: Keep,
-}
-
-impl Read {
-    /// Where further rows may lie.
-    pub(super) fn rest(&self) -> Keep {
-        self.rest.clone()
-    }
-}
-
 /// What is promised, and what is released before the steps and after them.
 #[derive(Clone)]
-pub(super) struct Promise {
-    pub(super) plan: Plan,
-    pub(super) directions: Option<Directions>,
-    pub(super) answers: Option<Answers>,
-    pub(super) intervals: Option<Intervals>,
-}
-
-fn declared<'a>(spec: &Spec, tables: &'a Tables) -> Result<(&'a Dataset, &'a UnitDeclaration), Error> {
-    let dataset = tables.warehouse().declaration().dataset(&spec.dataset).map_err(whit::query::QueryError::from)?;
-    let unit = dataset.unit.as_ref().ok_or_else(|| unprotected(&dataset.name))?;
-    Ok((dataset, unit))
+pub(crate) struct Promise {
+    pub(crate) plan: Plan,
+    pub(crate) directions: Option<Directions>,
+    pub(crate) answers: Option<Answers>,
+    pub(crate) intervals: Option<Intervals>,
 }
 
 /// How many numbers a row has in each column, and what whoever trains should know; or why what is to be read cannot be.
-pub(super) fn widths_of(spec: &Spec, tables: &Tables) -> Result<(Vec<usize>, Vec<String>), Error> {
+pub(crate) fn widths_of(spec: &Spec, tables: &Tables) -> Result<(Vec<usize>, Vec<String>), Error> {
     let (dataset, unit) = declared(spec, tables)?;
     let recipe = recipe(spec)?;
     let Checked { private, widths } = tables.check_learning(&learning(&recipe, spec, unit))?;
@@ -556,12 +363,12 @@ pub(super) fn widths_of(spec: &Spec, tables: &Tables) -> Result<(Vec<usize>, Vec
 }
 
 /// Whether what is to be read can be; returns what whoever trains should know. Reads no row.
-pub(super) fn check(spec: &Spec, tables: &Tables) -> Result<Vec<String>, Error> {
+pub(crate) fn check(spec: &Spec, tables: &Tables) -> Result<Vec<String>, Error> {
     Ok(widths_of(spec, tables)?.1)
 }
 
 /// How many rows there are and whose, where that is public and somebody has to know: it reads public columns alone, and none where `privacy.units` says enough.
-pub(super) fn shown(spec: &Spec, tables: &Tables) -> Result<Option<InView>, Error> {
+pub(crate) fn shown(spec: &Spec, tables: &Tables) -> Result<Option<InView>, Error> {
     let (_, unit) = declared(spec, tables)?;
     let told = spec.privacy.way.is_some_and(spec::Way::tells);
     if !in_view(unit.protect) || spec.privacy.units.is_some() && !told {
@@ -572,14 +379,14 @@ pub(super) fn shown(spec: &Spec, tables: &Tables) -> Result<Option<InView>, Erro
 }
 
 /// What is promised. Reads no row; what is public of them was [`shown`].
-pub(super) fn promise(spec: &Spec, tables: &Tables, shown: Option<&InView>) -> Result<Promise, Error> {
+pub(crate) fn promise(spec: &Spec, tables: &Tables, shown: Option<&InView>) -> Result<Promise, Error> {
     let (dataset, _) = declared(spec, tables)?;
     let (widths, _) = widths_of(spec, tables)?;
     promised(spec, dataset, &widths, shown, delta_of(spec, dataset)?)
 }
 
 /// Plans a run, with secret noise or what the file says instead. Nothing private is read; public features lie where rows may, for as long as it takes.
-pub(super) fn plan(spec: &Spec, tables: &Tables, keep: &Keep) -> Result<Planned, Error> {
+pub(crate) fn plan(spec: &Spec, tables: &Tables, keep: &Keep) -> Result<Planned, Error> {
     let (dataset, unit) = declared(spec, tables)?;
     // Its questions are paid for there, and a user has one budget.
     if let Some(UserKey::Through { other_table, .. }) = &unit.user {
@@ -605,7 +412,7 @@ pub(super) fn plan(spec: &Spec, tables: &Tables, keep: &Keep) -> Result<Planned,
 }
 
 /// All else that a run needs, of what is promised.
-pub(super) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise: Noise) -> Result<Planned, Error> {
+pub(crate) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise: Noise) -> Result<Planned, Error> {
     let (dataset, unit) = declared(spec, tables)?;
     let delta = delta_of(spec, dataset)?;
     let (widths, _) = widths_of(spec, tables)?;
@@ -626,7 +433,7 @@ pub(super) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise
     let weights = spec.optimiser.average;
     let average = weights.map(|weights| Average::new(weights, parameters)).transpose().map_err(LearnError::from)?;
     let moves = Moves { rule: &rule, schedule: &schedule, radius, average: weights };
-    let text = |value: serde_json::Result<String>| value.map_err(|why| Error::Failed(why.to_string()));
+    let text = |value: serde_json::Result<String>| value.map_err(|why| Error::failed(why.to_string()));
     let told = promise.answers.as_ref().map_or("", Answers::meaning);
     let around = promise.intervals.as_ref().map_or("", Intervals::meaning);
     let rows_per_unit = rows_per_unit(unit);
@@ -655,23 +462,4 @@ pub(super) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise
     };
     planned.learner(nothing(&planned.recipe, unit)?)?;
     Ok(planned)
-}
-
-/// No rows, as a run would read them.
-fn nothing(recipe: &Recipe, unit: &UnitDeclaration) -> Result<Read, Error> {
-    let numbers = Numbers { users: Some(Vec::new()), elements: Some(Vec::new()), ..Numbers::default() };
-    let features = Store::of(Vec::new(), recipe.inputs).map_err(LearnError::from)?;
-    let rows = rows_of(unit, features, &numbers, targets(recipe, Vec::new()))?;
-    Ok(Read { rows, contents: None, rest: Keep::default() })
-}
-
-/// Reads the rows: after the charge, or for whoever owns them.
-pub(super) fn read(spec: &Spec, tables: &Tables, keep: Keep) -> Result<Read, Error> {
-    let (_, unit) = declared(spec, tables)?;
-    let recipe = recipe(spec)?;
-    let (features, mut numbers) = gather(tables, &recipe, &learning(&recipe, spec, unit), &keep)?;
-    let targets = targets(&recipe, std::mem::take(&mut numbers.targets));
-    let rows = rows_of(unit, features, &numbers, targets)?;
-    let rest = Keep { memory: keep.memory.saturating_sub(rows.memory()), ..keep };
-    Ok(Read { rows, contents: numbers.contents, rest })
 }

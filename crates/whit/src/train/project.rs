@@ -2,22 +2,23 @@
 //!
 //! The ledger keeps what was released, so whoever goes on with an interrupted run, or tries another model on the same directions, pays no second time.
 
+use super::beside;
 use super::beside::Budgets;
 use super::reader::Reader;
 use super::spec::{Spec, asked};
-use super::{beside, of_ledger};
-use crate::command::Error;
-use whit::account::ledger::{Question, Register};
-use whit::core::{Charge, Kind, Ladder};
-use whit::learn::model::Network;
-use whit::learn::pca::{Gap, Principal};
-use whit::learn::scatter::{self, Scatter, Sum};
-use whit::learn::train::Learner;
-use whit::learn::{Noise, Projecting, Projection};
+use crate::Error;
+use crate::error::of_ledger;
+use whit_account::ledger::{Question, Register};
+use whit_core::{Charge, Kind, Ladder};
+use whit_learn::model::Network;
+use whit_learn::pca::{Gap, Principal};
+use whit_learn::scatter::{self, Scatter, Sum};
+use whit_learn::train::Learner;
+use whit_learn::{Noise, Projecting, Projection};
 
 /// What is released, and how many of its directions are kept.
 #[derive(Clone)]
-pub(super) struct Directions {
+pub(crate) struct Directions {
     scatter: Scatter,
     components: usize,
     /// What is meant, in a canonical text.
@@ -32,7 +33,7 @@ fn cannot(error: &scatter::Error) -> Error {
 
 impl Directions {
     /// Of rows of so many numbers, as a training file reads them, for the units of a ladder.
-    pub(super) fn new(asked_for: &Projecting, spec: &Spec, ladder: &Ladder, width: usize) -> Result<Self, Error> {
+    pub(crate) fn new(asked_for: &Projecting, spec: &Spec, ladder: &Ladder, width: usize) -> Result<Self, Error> {
         let Projecting { components, radius, noise } = asked_for;
         let kind = ladder.protected().unit.kind();
         match kind {
@@ -68,12 +69,12 @@ impl Directions {
     }
 
     /// What they cost, rung by rung.
-    pub(super) fn charge(&self, ladder: &Ladder) -> Charge {
+    pub(crate) fn charge(&self, ladder: &Ladder) -> Charge {
         beside::charge(&self.scatter, ladder)
     }
 
     /// What they cost where they are not paid yet.
-    pub(super) fn unpaid(
+    pub(crate) fn unpaid(
         &self,
         ladder: &Ladder,
         training: &Question,
@@ -87,7 +88,7 @@ impl Directions {
     }
 
     /// The directions, from the ledger where they were released before, else released now. A run that goes on (`resumed`) has released them.
-    pub(super) fn release(
+    pub(crate) fn release(
         &self,
         reader: &Reader<'_>,
         training: &Question,
@@ -106,12 +107,12 @@ impl Directions {
     }
 
     /// What they are found from. As private as the rows.
-    pub(super) fn sum(&self, learner: &Learner<Network>) -> Result<Sum, Error> {
+    pub(crate) fn sum(&self, learner: &Learner<Network>) -> Result<Sum, Error> {
         Ok(learner.second_moments(&self.scatter)?)
     }
 
     /// The directions with noise that comes again, charged to nobody: for experiments.
-    pub(super) fn try_out(&self, sum: &Sum, learner: &Learner<Network>, noise: Noise) -> Result<Projection, Error> {
+    pub(crate) fn try_out(&self, sum: &Sum, learner: &Learner<Network>, noise: Noise) -> Result<Projection, Error> {
         Ok(self.found(&beside::try_out(&self.scatter, sum, learner.plan().ladder(), noise)?)?.0)
     }
 

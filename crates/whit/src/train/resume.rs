@@ -1,34 +1,34 @@
 //! Where a run begins: anew, or where the ledger says that it stands.
 
 use super::spec::asked;
-use crate::command::Error;
-use whit::account::ledger::Entry;
-use whit::core::Progress;
-use whit::learn::LearnError;
-use whit::learn::checkpoint::{Place, Standing};
+use crate::Error;
+use whit_account::ledger::Entry;
+use whit_core::Progress;
+use whit_learn::LearnError;
+use whit_learn::checkpoint::{Place, Standing};
 
 /// How a run begins.
-pub(super) struct Begin {
+pub(crate) struct Begin {
     /// The entry that it goes on under; nothing where one is to be reserved.
-    pub(super) entry: Option<u64>,
+    pub(crate) entry: Option<u64>,
     /// What the ledger noted last.
-    pub(super) at: Option<Progress>,
+    pub(crate) at: Option<Progress>,
     /// The checkpoint to go on from; the start where there is none.
-    pub(super) from: Option<Standing>,
+    pub(crate) from: Option<Standing>,
     /// Whether that one was written and is not noted yet.
-    pub(super) unnoted: bool,
+    pub(crate) unnoted: bool,
 }
 
 impl Begin {
     const NEW: Self = Self { entry: None, at: None, from: None, unnoted: false };
 
     /// How many steps were taken.
-    pub(super) fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         self.from.as_ref().map_or(0, |from| from.checkpoint.taken)
     }
 
     /// Finds where to begin, from the open entry of the same training and the checkpoints of this place. Whatever does not follow from what the ledger noted last is refused.
-    pub(super) fn find(place: &Place, run: &str, open: Option<&Entry>) -> Result<Self, Error> {
+    pub(crate) fn find(place: &Place, run: &str, open: Option<&Entry>) -> Result<Self, Error> {
         let last = place.find(run).map_err(|error| unfit(error, open))?;
         let next = place.find_next(run);
         let path = place.path().display();
@@ -105,7 +105,7 @@ fn unfit(error: LearnError, open: Option<&Entry>) -> Error {
             at.step
         ),
     };
-    Error::Failed(format!("{error}\n  hint: {hint}"))
+    Error::failed(error.to_string()).with_hint(hint)
 }
 
 /// Whether an entry has the name of its run in its text, as entries had before the ledger noted checkpoints.

@@ -1,35 +1,36 @@
 //! How well a model does on rows that its owner chose. What comes out is as private as the rows.
 
 use super::owner::Owner;
-use super::prepare::{gather, reading, targets};
-use crate::command::Error;
+use super::rows::{gather, reading, targets};
+use crate::Error;
 use serde::Serialize;
-use whit::learn::loss::Targets;
-use whit::learn::model::Network;
-use whit::learn::train::{Tuning, evaluate, predict};
-use whit::learn::{Keep, Projection, Recipe, Store, Trained};
-use whit::noise::Os;
-use whit::query::Tables;
+use whit_learn::loss::Targets;
+use whit_learn::model::Network;
+use whit_learn::train::{Tuning, evaluate, predict};
+use whit_learn::{Keep, Projection, Recipe, Store, Trained};
+use whit_noise::Os;
+use whit_query::Tables;
 
 /// Rows to try a model on.
-pub(super) struct Trial {
+pub(crate) struct Trial {
     features: Store,
     targets: Targets,
 }
 
 /// How a model does.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Score {
-    pub(super) rows: usize,
+pub struct Score {
+    /// How many rows it was tried on.
+    pub rows: usize,
     /// The mean loss.
-    pub(super) loss: f64,
+    pub loss: f64,
     /// The share that is told right, for classes.
-    pub(super) accuracy: Option<f64>,
+    pub accuracy: Option<f64>,
 }
 
 impl Trial {
     /// Reads the rows. They are for the owner's eyes, and so is all that comes of them.
-    pub(super) fn read(
+    pub(crate) fn read(
         _: Owner,
         tables: &Tables,
         recipe: &Recipe,
@@ -44,7 +45,7 @@ impl Trial {
         Ok(Self { features, targets: targets(recipe, numbers.targets) })
     }
 
-    pub(super) fn score(
+    pub(crate) fn score(
         &self,
         recipe: &Recipe,
         model: &Network,
@@ -57,7 +58,7 @@ impl Trial {
 }
 
 /// Whether rows are as wide as the model's input.
-pub(super) fn fits(recipe: &Recipe, width: usize) -> Result<(), Error> {
+pub(crate) fn fits(recipe: &Recipe, width: usize) -> Result<(), Error> {
     if width == recipe.inputs {
         return Ok(());
     }
@@ -68,7 +69,7 @@ pub(super) fn fits(recipe: &Recipe, width: usize) -> Result<(), Error> {
 }
 
 /// The model of a file, ready to be used.
-pub(super) fn network(trained: &Trained) -> Result<Network, Error> {
+pub(crate) fn network(trained: &Trained) -> Result<Network, Error> {
     let recipe = &trained.recipe;
     Ok(trained.fill(recipe.model.build(recipe.read(), recipe.outputs, &mut Os)?)?)
 }

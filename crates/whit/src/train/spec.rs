@@ -1,60 +1,60 @@
 //! What a training file says.
 
-use crate::command::Error;
+use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whit::core::declare::nearest;
-use whit::learn::Projecting;
-use whit::learn::loss::Loss;
-use whit::learn::model::Named;
-use whit::learn::optimise::{Rule, Schedule, Weights};
+use whit_core::declare::nearest;
+use whit_learn::Projecting;
+use whit_learn::loss::Loss;
+use whit_learn::model::Named;
+use whit_learn::optimise::{Rule, Schedule, Weights};
 
 /// A training file, as it is written.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Spec {
+pub(crate) struct Spec {
     /// The data set, of the `whit.toml` beside it.
-    pub(super) dataset: String,
+    pub(crate) dataset: String,
     /// The columns that the model reads.
-    pub(super) features: Vec<String>,
+    pub(crate) features: Vec<String>,
     /// How many numbers a row has in columns of lists or bytes whose type does not say so.
     #[serde(default)]
-    pub(super) widths: BTreeMap<String, usize>,
+    pub(crate) widths: BTreeMap<String, usize>,
     /// How columns of bytes are opened up.
     #[serde(default)]
-    pub(super) features_as: Opened,
+    pub(crate) features_as: Opened,
     /// Every number is multiplied with this,
     #[serde(default = "one")]
-    pub(super) scale: f32,
+    pub(crate) scale: f32,
     /// and this is added.
     #[serde(default)]
-    pub(super) offset: f32,
+    pub(crate) offset: f32,
     /// What is to be told.
-    pub(super) target: String,
+    pub(crate) target: String,
     /// How many classes there are, or their names; a number is told without.
-    pub(super) classes: Option<Classes>,
+    pub(crate) classes: Option<Classes>,
     /// Which rows are learned from.
     #[serde(rename = "where")]
-    pub(super) learned: Option<String>,
+    pub(crate) learned: Option<String>,
     /// Which rows the model is tried on.
-    pub(super) evaluate_where: Option<String>,
+    pub(crate) evaluate_where: Option<String>,
     /// Rows are projected on their private principal directions first.
-    pub(super) projection: Option<Projecting>,
+    pub(crate) projection: Option<Projecting>,
     #[serde(default = "linear")]
-    pub(super) model: Named,
-    pub(super) loss: Option<Loss>,
-    pub(super) privacy: Privacy,
+    pub(crate) model: Named,
+    pub(crate) loss: Option<Loss>,
+    pub(crate) privacy: Privacy,
     /// Intervals are told around the parameters.
-    pub(super) intervals: Option<Around>,
+    pub(crate) intervals: Option<Around>,
     #[serde(default)]
-    pub(super) optimiser: Optimising,
-    pub(super) output: Output,
+    pub(crate) optimiser: Optimising,
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Opened {
+pub(crate) enum Opened {
     #[default]
     Bytes,
     Bits,
@@ -62,14 +62,14 @@ pub(super) enum Opened {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "classes are a number of them, or a list of their names")]
-pub(super) enum Classes {
+pub(crate) enum Classes {
     Number(u32),
     Names(Vec<String>),
 }
 
 impl Classes {
     /// Their names; numbers from 0 where none are given.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         match self {
             Self::Number(number) => (0..*number).map(|class| class.to_string()).collect(),
             Self::Names(names) => names.clone(),
@@ -80,41 +80,41 @@ impl Classes {
 /// What is promised.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Privacy {
+pub(crate) struct Privacy {
     /// The ε that the protected unit may lose; or else the noise.
-    pub(super) epsilon: Option<f64>,
+    pub(crate) epsilon: Option<f64>,
     /// The δ at which ε holds; the least of the budgets where absent.
-    pub(super) delta: Option<f64>,
+    pub(crate) delta: Option<f64>,
     /// Standard deviation of the noise, over the clip norm; instead of ε.
-    pub(super) noise: Option<f64>,
+    pub(crate) noise: Option<f64>,
     /// The largest norm of what one unit adds to a step; nothing where labels are told before.
-    pub(super) clip: Option<f64>,
+    pub(crate) clip: Option<f64>,
     #[serde(default)]
-    pub(super) clipping: Clipped,
+    pub(crate) clipping: Clipped,
     /// How many units a step has, on average.
-    pub(super) batch: Option<u64>,
+    pub(crate) batch: Option<u64>,
     /// The probability of being drawn, such as "1/100"; instead of the batch.
-    pub(super) rate: Option<String>,
+    pub(crate) rate: Option<String>,
     /// About how many units there are, as somebody knows without looking.
-    pub(super) units: Option<u64>,
+    pub(crate) units: Option<u64>,
     /// How many users there are: for whole users in batches of fixed size.
-    pub(super) users: Option<u64>,
-    pub(super) steps: u64,
+    pub(crate) users: Option<u64>,
+    pub(crate) steps: u64,
     #[serde(default)]
-    pub(super) draw: Drawn,
+    pub(crate) draw: Drawn,
     #[serde(default)]
-    pub(super) sampling: Sampled,
-    pub(super) way: Option<Way>,
+    pub(crate) sampling: Sampled,
+    pub(crate) way: Option<Way>,
     /// What stands in the place of private features.
-    pub(super) padding: Option<Padding>,
+    pub(crate) padding: Option<Padding>,
     /// How much the public part counts, beside 1 for the private one.
     #[serde(default = "whole")]
-    pub(super) public: f64,
+    pub(crate) public: f64,
 }
 
 impl Privacy {
     /// The clip norm.
-    pub(super) fn clip(&self) -> Result<f64, Error> {
+    pub(crate) fn clip(&self) -> Result<f64, Error> {
         self.clip.ok_or_else(|| {
             asked("privacy.clip is missing: the largest norm of what one unit adds to a step", "write clip = 1.0")
         })
@@ -123,7 +123,7 @@ impl Privacy {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Clipped {
+pub(crate) enum Clipped {
     #[default]
     Flat,
     PerLayer,
@@ -132,7 +132,7 @@ pub(super) enum Clipped {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Drawn {
+pub(crate) enum Drawn {
     #[default]
     Units,
     Users,
@@ -140,7 +140,7 @@ pub(super) enum Drawn {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Sampled {
+pub(crate) enum Sampled {
     #[default]
     Poisson,
     Fixed,
@@ -148,7 +148,7 @@ pub(super) enum Sampled {
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Way {
+pub(crate) enum Way {
     Mean,
     Truncated,
     Sum,
@@ -166,7 +166,7 @@ pub(super) enum Way {
 
 impl Way {
     /// The share of rows whose labels are told without a prior, where labels are told before the first step.
-    pub(super) fn first(self) -> Option<f64> {
+    pub(crate) fn first(self) -> Option<f64> {
         match self {
             Self::Response => Some(1.0),
             Self::TwoStages { first } => Some(first),
@@ -175,14 +175,14 @@ impl Way {
     }
 
     /// Whether labels are told before the first step.
-    pub(super) fn tells(self) -> bool {
+    pub(crate) fn tells(self) -> bool {
         self.first().is_some()
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Padding {
+pub(crate) enum Padding {
     Mean(Vec<f32>),
     Gaussian { mean: Vec<f32>, deviation: Vec<f32> },
 }
@@ -190,21 +190,21 @@ pub(super) enum Padding {
 /// What is released to tell how sure one may be of parameters.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Around {
+pub(crate) struct Around {
     /// How often intervals cover what they are about.
     #[serde(default = "usual")]
-    pub(super) confidence: f64,
+    pub(crate) confidence: f64,
     /// What a unit adds to the curvature is shortened to this, squared: the length of a row, with 1 for the constant, times the root of the largest
     /// second derivative of the loss.
-    pub(super) curvature: f64,
+    pub(crate) curvature: f64,
     /// Standard deviation of the noise of both matrices, over the squared bounds.
-    pub(super) noise: f64,
+    pub(crate) noise: f64,
 }
 
 /// How θ moves.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Optimising {
+pub(crate) struct Optimising {
     #[serde(default)]
     rule: Ruled,
     momentum: Option<f64>,
@@ -212,8 +212,8 @@ pub(super) struct Optimising {
     /// The size of every step; or else a schedule.
     size: Option<f64>,
     schedule: Option<Schedule>,
-    pub(super) radius: Option<f64>,
-    pub(super) average: Option<Weights>,
+    pub(crate) radius: Option<f64>,
+    pub(crate) average: Option<Weights>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -226,7 +226,7 @@ enum Ruled {
 
 impl Optimising {
     /// The rule for gradients whose noise has this deviation.
-    pub(super) fn rule(&self, noise: f64) -> Result<Rule, Error> {
+    pub(crate) fn rule(&self, noise: f64) -> Result<Rule, Error> {
         let by = self.decay.unwrap_or(0.0);
         match self.rule {
             Ruled::Descent => Ok(Rule::Descent { momentum: self.momentum.unwrap_or(0.0), decay: by }),
@@ -242,7 +242,7 @@ impl Optimising {
         }
     }
 
-    pub(super) fn schedule(&self) -> Result<Schedule, Error> {
+    pub(crate) fn schedule(&self) -> Result<Schedule, Error> {
         match (self.size, self.schedule) {
             (Some(size), None) => Ok(Schedule::Constant { size }),
             (None, Some(schedule)) => Ok(schedule),
@@ -260,14 +260,14 @@ impl Optimising {
 /// Where things go.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Output {
+pub(crate) struct Output {
     /// The file of the model, relative to the training file.
-    pub(super) model: PathBuf,
+    pub(crate) model: PathBuf,
     /// A checkpoint is written after so many steps each.
     #[serde(default = "often")]
-    pub(super) checkpoint_every: u64,
+    pub(crate) checkpoint_every: u64,
     /// Noise that comes again with this seed: for tests and demonstrations. It protects nobody, and costs everything.
-    pub(super) seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 }
 
 fn one() -> f32 {
@@ -290,22 +290,22 @@ fn linear() -> Named {
     Named::Linear { bias: true }
 }
 
-pub(super) fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Error {
-    Error::Asked { sentence: sentence.into(), hint: hint.into() }
+pub(crate) fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Error {
+    Error::asked(sentence, hint)
 }
 
 /// A rule, a schedule and weights as one text, for the meaning of a run.
 #[derive(Serialize)]
-pub(super) struct Moves<'a> {
-    pub(super) rule: &'a Rule,
-    pub(super) schedule: &'a Schedule,
-    pub(super) radius: Option<f64>,
-    pub(super) average: Option<Weights>,
+pub(crate) struct Moves<'a> {
+    pub(crate) rule: &'a Rule,
+    pub(crate) schedule: &'a Schedule,
+    pub(crate) radius: Option<f64>,
+    pub(crate) average: Option<Weights>,
 }
 
 impl Spec {
     /// Reads a training file.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|why| {
             asked(format!("`{}` cannot be read: {why}", path.display()), "docs/learning.md has one to begin with")
         })?;
@@ -317,22 +317,25 @@ impl Spec {
     }
 
     /// Takes what several files said together.
-    pub(super) fn of_table(table: toml::Table) -> Result<Self, Error> {
+    pub(crate) fn of_table(table: toml::Table) -> Result<Self, Error> {
         table.try_into().map_err(|error: toml::de::Error| misread("", &error))
     }
 
     /// A file that the training file names.
-    pub(super) fn beside(training: &Path, path: &Path) -> PathBuf {
+    pub(crate) fn beside(training: &Path, path: &Path) -> PathBuf {
         training.parent().unwrap_or(Path::new("")).join(path)
     }
 }
 
 /// What is wrong with a text, and where.
-pub(super) fn misread(text: &str, error: &toml::de::Error) -> Error {
+pub(crate) fn misread(text: &str, error: &toml::de::Error) -> Error {
     let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    let place = line.map_or_else(String::new, |line| format!("line {line}: "));
     let message = error.message();
-    asked(format!("{place}{}", message.lines().next().unwrap_or(message)), hint(message))
+    let wrong = asked(message.lines().next().unwrap_or(message), hint(message));
+    match line {
+        Some(line) => wrong.at(format!("line {line}")),
+        None => wrong,
+    }
 }
 
 /// The nearest of what was expected, where the reader lists it in backticks.
@@ -369,10 +372,8 @@ mod tests {
     "#;
 
     fn said(text: &str) -> (String, String) {
-        match Spec::parse(text).unwrap_err() {
-            Error::Asked { sentence, hint } => (sentence, hint),
-            other => (other.to_string(), String::new()),
-        }
+        let error = Spec::parse(text).unwrap_err();
+        (error.to_string(), error.hint.unwrap_or_default())
     }
 
     #[test]

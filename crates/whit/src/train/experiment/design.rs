@@ -1,12 +1,12 @@
 //! What an experiment file says, and the training files that come of it.
 
-use super::super::prepare::UNCLIPPED;
-use super::super::spec::{Spec, asked, misread};
-use crate::command::Error;
+use crate::Error;
+use crate::train::prepare::UNCLIPPED;
+use crate::train::spec::{Spec, asked, misread};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
-use whit::core::declare::nearest;
+use whit_core::declare::nearest;
 
 /// The noise that a plan names where none is drawn: the least that it may.
 const UNHEARD: f64 = 1e-9;
@@ -14,30 +14,30 @@ const UNHEARD: f64 = 1e-9;
 /// An experiment, as its file has it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Design {
+pub struct Design {
     /// The headline.
-    pub(super) title: String,
+    pub title: String,
     /// What models are compared by.
     #[serde(default)]
-    pub(super) measure: Measured,
+    pub measure: Measured,
     /// How often each training is repeated.
     #[serde(default = "once")]
-    pub(super) seeds: u64,
+    pub seeds: u64,
     /// What is varied from row to row of a table.
-    pub(super) across: Option<Varied>,
+    pub across: Option<Varied>,
     /// What is varied from table to table.
-    pub(super) panels: Option<Varied>,
+    pub panels: Option<Varied>,
     /// The parameters that a distance is measured from, beside the declaration.
-    pub(super) truth: Option<String>,
+    pub truth: Option<String>,
     /// What is compared.
     #[serde(rename = "arm", default)]
-    pub(super) arms: Vec<Arm>,
+    pub arms: Vec<Arm>,
 }
 
 /// What models are compared by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Measured {
+pub enum Measured {
     /// The share of rows that is told right.
     #[default]
     Accuracy,
@@ -50,27 +50,28 @@ pub(super) enum Measured {
 /// A key of the training files, and the values that it takes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Varied {
+pub struct Varied {
     /// With points between the tables that lead there.
-    pub(super) key: Option<String>,
-    pub(super) values: Vec<Value>,
+    pub key: Option<String>,
+    /// The values.
+    pub values: Vec<Value>,
     /// What people call it.
     name: Option<String>,
 }
 
 impl Varied {
     /// What people call it.
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.name.as_deref().or(self.key.as_deref()).unwrap_or("panel")
     }
 
     /// A value as people write it.
-    pub(super) fn word(&self, place: usize) -> String {
+    pub fn word(&self, place: usize) -> String {
         self.values.get(place).map(word).unwrap_or_default()
     }
 
     /// The values as numbers, where all of them are.
-    pub(super) fn numbers(&self) -> Option<Vec<f64>> {
+    pub fn numbers(&self) -> Option<Vec<f64>> {
         let number = |value: &Value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
         self.values.iter().map(number).collect()
     }
@@ -79,8 +80,9 @@ impl Varied {
 /// One of those that are compared.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Arm {
-    pub(super) name: String,
+pub struct Arm {
+    /// Its name.
+    pub name: String,
     /// Its training file, beside the experiment file.
     file: PathBuf,
     /// What differs from that file.
@@ -88,17 +90,17 @@ pub(super) struct Arm {
     set: Table,
     /// Whether there is noise, and contributions are clipped.
     #[serde(default = "yes")]
-    pub(super) private: bool,
+    pub private: bool,
 }
 
 /// One training.
 #[derive(Debug, Clone)]
-pub(super) struct Job {
-    pub(super) panel: Option<usize>,
-    pub(super) arm: usize,
-    pub(super) value: Option<usize>,
-    pub(super) seed: u64,
-    pub(super) spec: Spec,
+pub(crate) struct Job {
+    pub(crate) panel: Option<usize>,
+    pub(crate) arm: usize,
+    pub(crate) value: Option<usize>,
+    pub(crate) seed: u64,
+    pub(crate) spec: Spec,
 }
 
 fn once() -> u64 {
@@ -118,13 +120,8 @@ fn word(value: &Value) -> String {
 }
 
 /// An error with the name of the arm that it is about.
-pub(super) fn of_arm(arm: &str, error: Error) -> Error {
-    let named = |sentence: String| format!("arm `{arm}`: {sentence}");
-    match error {
-        Error::Asked { sentence, hint } => Error::Asked { sentence: named(sentence), hint },
-        Error::Failed(sentence) => Error::Failed(named(sentence)),
-        other => other,
-    }
+pub(crate) fn of_arm(arm: &str, error: Error) -> Error {
+    error.at(format!("arm `{arm}`"))
 }
 
 fn text_of(path: &Path) -> Result<String, Error> {
@@ -135,15 +132,12 @@ fn text_of(path: &Path) -> Result<String, Error> {
 
 /// The error of a file, with its name.
 fn in_file(path: &Path, error: Error) -> Error {
-    match error {
-        Error::Asked { sentence, hint } => asked(format!("`{}`: {sentence}", path.display()), hint),
-        other => other,
-    }
+    error.at(format!("`{}`", path.display()))
 }
 
 impl Design {
     /// Reads an experiment file.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let text = text_of(path)?;
         Self::parse(&text).map_err(|error| in_file(path, error))
     }
@@ -187,7 +181,7 @@ impl Design {
     }
 
     /// The places of arms that were asked for by name; all where none are.
-    pub(super) fn chosen(&self, names: &[String]) -> Result<Vec<usize>, Error> {
+    pub(crate) fn chosen(&self, names: &[String]) -> Result<Vec<usize>, Error> {
         for name in names {
             if !self.arms.iter().any(|arm| arm.name == *name) {
                 let known = || self.arms.iter().map(|arm| arm.name.as_str());
@@ -203,18 +197,18 @@ impl Design {
     }
 
     /// Whether an arm is the same whatever is varied from row to row: one without noise has no ε.
-    pub(super) fn is_level(&self, arm: usize) -> bool {
+    pub fn is_level(&self, arm: usize) -> bool {
         let epsilon = self.across.as_ref().is_some_and(|across| across.key.as_deref() == Some("privacy.epsilon"));
         self.across.is_none() || (epsilon && !self.arms[arm].private)
     }
 
     /// The name of a place between the tables, for a truth or a title.
-    pub(super) fn panel(&self, panel: Option<usize>) -> Option<String> {
+    pub(crate) fn panel(&self, panel: Option<usize>) -> Option<String> {
         self.panels.as_ref().zip(panel).map(|(panels, panel)| panels.word(panel))
     }
 
     /// All trainings of some arms.
-    pub(super) fn jobs(&self, folder: &Path, arms: &[usize], seeds: u64) -> Result<Vec<Job>, Error> {
+    pub(crate) fn jobs(&self, folder: &Path, arms: &[usize], seeds: u64) -> Result<Vec<Job>, Error> {
         let places = |values: &Option<Varied>| match values {
             None => vec![None],
             Some(values) => (0..values.values.len()).map(Some).collect::<Vec<_>>(),
@@ -326,7 +320,7 @@ fn product(text: &str) -> Option<Value> {
 }
 
 /// A text with `{panel}` and `{seed}` filled in.
-pub(super) fn filled(text: &str, panel: Option<&str>, seed: u64) -> Result<String, Error> {
+pub(crate) fn filled(text: &str, panel: Option<&str>, seed: u64) -> Result<String, Error> {
     let text = text.replace("{seed}", &seed.to_string());
     match panel {
         Some(panel) => Ok(text.replace("{panel}", panel)),
@@ -378,10 +372,8 @@ mod tests {
     }
 
     fn said<T>(result: Result<T, Error>) -> (String, String) {
-        match result.err().expect("an error") {
-            Error::Asked { sentence, hint } => (sentence, hint),
-            other => (other.to_string(), String::new()),
-        }
+        let error = result.err().expect("an error");
+        (error.to_string(), error.hint.unwrap_or_default())
     }
 
     #[test]

@@ -1,0 +1,335 @@
+//! Declaration, data, ledger and analyst in one hand: all that can be asked, and paid for.
+
+use crate::Error;
+use crate::error::{Kind, of_ledger};
+use crate::train::experiment::{self, Found};
+use crate::train::{
+    self, Evaluated, Evaluation, Outcome, Prediction, Predictions, Prospect, Request as TrainRequest, Watch,
+};
+use std::path::{Path, PathBuf};
+use whit_account::ledger::{Account, Books, Entry, LedgerError, Opening, OperatorLog, Register, Verified, Which};
+use whit_query::estimate::{HistogramQuestion, HittersQuestion, ask};
+use whit_query::explain::{Fits, Preview, Within};
+use whit_query::plan::Asking;
+use whit_query::source::owner::{Owner, OwnerView};
+use whit_query::source::{Inputs, Tuning};
+use whit_query::{Answer, Tables};
+
+/// How a session is opened.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Who asks, for budgets of single analysts.
+    pub analyst: String,
+    /// How many threads work, and in how much memory.
+    pub tuning: Tuning,
+    /// How the ledger is opened.
+    pub ledger: Opening,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { analyst: "anyone".to_owned(), tuning: Tuning::default(), ledger: heads() }
+    }
+}
+
+/// How a ledger is opened where nothing else is said: its head is also kept in the folder that `WHIT_STATE` names, or else where programs of this user keep their state. An empty
+/// `WHIT_STATE` says that it is not; one that is no absolute path is refused when the ledger is opened.
+pub fn heads() -> Opening {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let state = if let Some(named) = folder("WHIT_STATE") {
+        Some(named).filter(|named| !named.as_os_str().is_empty())
+    } else {
+        let state = folder("XDG_STATE_HOME").filter(|state| state.is_absolute());
+        let home = || folder("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state"));
+        state.or_else(home).map(|state| state.join("whit"))
+    };
+    Opening { witness: state, ..Opening::default() }
+}
+
+/// Where the ledger of data sets is.
+pub(crate) fn ledger_of(tables: &Tables) -> PathBuf {
+    let warehouse = tables.warehouse();
+    warehouse.folder().join(warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger"))
+}
+
+/// What a question would cost, how wrong it would be, and whether it fits.
+#[derive(Debug, Clone)]
+pub struct Foreseen {
+    /// Prices and errors, which follow from declaration and question.
+    pub preview: Preview,
+    /// Which budgets it fits.
+    pub fits: Fits,
+}
+
+/// Data sets that were declared, the ledger beside them, and who asks.
+///
+/// The ledger is opened, and made where there is none, by the first thing that is paid for. What only looks makes none.
+///
+/// ```
+/// use whit::query::plan::Asking;
+/// use whit::session::{Options, Session};
+/// # let folder = std::env::temp_dir().join(format!("whit-session-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let at = |name: &str| folder.join(name);
+/// # let visits: String = (0..300).map(|i| format!("u{},{}\n", i % 100, i % 7)).collect();
+/// # std::fs::write(at("visits.csv"), format!("user,page\n{visits}"))?;
+/// std::fs::write(
+///     at("whit.toml"),
+///     "[dataset.visits]
+///      source = 'visits.csv'
+///      unit.user = 'user'
+///      unit.protect = 'user'
+///      unit.caps.rows_per_user = 3
+///      columns.user = 'text'
+///      columns.page = 'int'
+///      budget.user = { epsilon = 1.0 }",
+/// )?;
+/// let nowhere_else = whit::account::ledger::Opening::default(); // where its head would be kept too
+/// let options = Options { ledger: nowhere_else, ..Options::default() };
+/// let mut session = Session::open(&at("whit.toml"), options)?;
+/// let question = "SELECT COUNT(*) FROM visits";
+/// let asking = Asking { epsilon: Some(0.8), delta: Some(0.0), ..Asking::default() };
+///
+/// let foreseen = session.preview(question, &asking)?; // charges nothing
+/// assert!(foreseen.preview.prices[0].epsilon <= 0.8);
+/// let answer = session.ask(question, &asking)?; // such as 303 ± 15
+/// assert_eq!(session.ask(question, &asking)?.rows, answer.rows); // the same again is free
+///
+/// let other = session.ask("SELECT COUNT(*) FROM visits WHERE page = 1", &asking);
+/// assert_eq!(other.unwrap_err().kind, whit::error::Kind::Refused);
+/// assert_eq!(session.history()?.len(), 1);
+/// session.verify()?;
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Session {
+    tables: Tables,
+    opening: Opening,
+    books: Option<Books>,
+    analyst: String,
+}
+
+impl Session {
+    /// Opens the data sets that a file declares.
+    pub fn open(config: &Path, options: Options) -> Result<Self, Error> {
+        check_clock()?;
+        Ok(Self::of(Tables::open(config, options.tuning)?, options))
+    }
+
+    /// The same with data sets that are open.
+    pub fn of(tables: Tables, options: Options) -> Self {
+        Self { tables, opening: options.ledger, books: None, analyst: options.analyst }
+    }
+
+    /// The data sets.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// Who asks.
+    pub fn analyst(&self) -> &str {
+        &self.analyst
+    }
+
+    /// What no output may replace: what the data sets were declared with, the ledger, and heads that are kept elsewhere.
+    pub fn inputs(&self) -> Inputs {
+        let inputs = Inputs::of(&self.tables);
+        match &self.opening.witness {
+            Some(folder) => inputs.and_heads_in(folder),
+            None => inputs,
+        }
+    }
+
+    /// The ledger, opened where it is not yet, and made where there is none.
+    pub fn books(&mut self) -> Result<&mut Books, Error> {
+        Ok(self.parts()?.1)
+    }
+
+    /// Data sets and ledger.
+    pub(crate) fn parts(&mut self) -> Result<(&Tables, &mut Books), Error> {
+        let books = match self.books.take() {
+            Some(books) => books,
+            None => Books::open_as(&ledger_of(&self.tables), &self.opening).map_err(of_ledger)?,
+        };
+        Ok((&self.tables, self.books.insert(books)))
+    }
+
+    /// The ledger where there is one: to look makes none.
+    pub fn books_if_any(&mut self) -> Result<Option<&mut Books>, Error> {
+        if self.books.is_none() {
+            self.books = match Books::open_existing(&ledger_of(&self.tables), &self.opening) {
+                Ok(books) => Some(books),
+                Err(LedgerError::Missing(_)) => None,
+                Err(error) => return Err(of_ledger(error)),
+            };
+        }
+        Ok(self.books.as_mut())
+    }
+
+    /// What a question in SQL would cost, and how wrong it would be. Nothing is charged and nothing private is read.
+    pub fn preview(&mut self, sql: &str, asking: &Asking) -> Result<Foreseen, Error> {
+        let preview = self.tables.preview(sql, asking)?;
+        self.foreseen(sql, asking, preview)
+    }
+
+    /// The same with the smallest ε at which every value is off by no more than this.
+    pub fn within(&mut self, sql: &str, asking: &Asking, within: Within) -> Result<Foreseen, Error> {
+        let preview = self.tables.within(sql, asking, within)?;
+        self.foreseen(sql, asking, preview)
+    }
+
+    fn foreseen(&mut self, sql: &str, asking: &Asking, preview: Preview) -> Result<Foreseen, Error> {
+        self.books_if_any()?;
+        let books = self.books.as_mut().map(|books| books as &mut dyn Register);
+        let fits = self.tables.fits(sql, &preview, asking, books, &self.analyst)?;
+        Ok(Foreseen { preview, fits })
+    }
+
+    /// Asks a question in SQL, and pays for it. The same again, in whatever words, is answered from the ledger and costs nothing.
+    pub fn ask(&mut self, sql: &str, asking: &Asking) -> Result<Answer, Error> {
+        self.paid(|tables, books, analyst| tables.ask(sql, asking, books, analyst))
+    }
+
+    /// Counts how many users have each item, and ranks the items.
+    pub fn hitters(&mut self, question: &HittersQuestion, asking: &Asking) -> Result<Answer, Error> {
+        self.paid(|tables, books, analyst| ask::hitters(tables, question, asking, books, analyst))
+    }
+
+    /// Adds up how much of each item users have, in the clusters of a partition.
+    pub fn histogram(&mut self, question: &HistogramQuestion, asking: &Asking) -> Result<Answer, Error> {
+        self.paid(|tables, books, analyst| ask::histogram(tables, question, asking, books, analyst))
+    }
+
+    fn paid(
+        &mut self,
+        ask: impl FnOnce(&Tables, &mut dyn Register, &str) -> Result<Answer, whit_query::QueryError>,
+    ) -> Result<Answer, Error> {
+        let analyst = self.analyst.clone();
+        let (tables, books) = self.parts()?;
+        let answer = ask(tables, books, &analyst);
+        self.log_change();
+        Ok(answer?)
+    }
+
+    /// What a training would promise and whether it fits. Nothing is charged, and nothing private is read.
+    pub fn preview_training(&mut self, request: &TrainRequest<'_>, watch: &mut dyn Watch) -> Result<Prospect, Error> {
+        train::preview(self, request, watch)
+    }
+
+    /// Learns a model, and pays for it once. One that was interrupted goes on under the same reservation; the same again is answered from the ledger.
+    pub fn train(&mut self, request: &TrainRequest<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
+        train::train(self, request, watch)
+    }
+
+    /// Tries a model on rows that its owner chose. What comes out is not sanitised, and nothing is charged for it.
+    pub fn evaluate(&self, asked_for: &Evaluation<'_>) -> Result<Evaluated, Error> {
+        train::evaluate(&self.tables, asked_for)
+    }
+
+    /// Lets a model tell the target of rows. Where these are private, that is for their owner.
+    pub fn predict(&self, asked_for: &Prediction<'_>) -> Result<Predictions, Error> {
+        train::predict(&self.tables, self.inputs(), asked_for)
+    }
+
+    /// Compares trainings over values and seeds, for the owner. Nothing is charged, no ledger is opened, and nobody is protected.
+    pub fn experiment(&self, request: &experiment::Request<'_>, watch: &mut dyn Watch) -> Result<Found, Error> {
+        experiment::run(&self.tables, &self.inputs(), request, watch)
+    }
+
+    /// What was charged, in its order; nothing where there is no ledger yet.
+    pub fn history(&mut self) -> Result<Vec<Entry>, Error> {
+        match self.books_if_any()? {
+            Some(books) => Ok(books.entries(&Which::default())?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// What was spent of each declared budget, and what is left of it.
+    pub fn accounts(&mut self) -> Result<Vec<Account>, Error> {
+        let (tables, books) = self.parts()?;
+        let mut accounts = Vec::new();
+        for name in tables.warehouse().declaration().datasets.keys() {
+            for budget in tables.budgets(name)? {
+                accounts.push(books.spent(&budget).map_err(of_ledger)?);
+            }
+        }
+        Ok(accounts)
+    }
+
+    /// What the owner of the data may see of it: every number is exact, and nothing is charged. No ledger is made; one that is known and gone is told.
+    pub fn survey(&mut self, owner: Owner) -> Result<Vec<OwnerView>, Error> {
+        self.books_if_any()?;
+        let (tables, books) = (&self.tables, &mut self.books);
+        Ok(tables.survey_for(&owner, |name| match books {
+            Some(books) => tables.changed_since(&owner, name, books).map(Some),
+            None => Ok(None),
+        })?)
+    }
+
+    /// Recomputes every hash and every total of the ledger, or says what was changed.
+    pub fn verify(&mut self) -> Result<Verified, Error> {
+        self.existing()?.verify().map_err(|fault| Error::failed(fault.to_string()))
+    }
+
+    /// Takes back a reservation of which nothing came. The reason is kept.
+    pub fn void(&mut self, entry: u64, reason: &str) -> Result<(), Error> {
+        Ok(self.existing()?.void(entry, reason)?)
+    }
+
+    fn existing(&mut self) -> Result<&mut Books, Error> {
+        let missing = LedgerError::Missing(ledger_of(&self.tables));
+        self.books_if_any()?.ok_or_else(|| Error { kind: Kind::Asked, ..of_ledger(missing) })
+    }
+
+    /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks is told, nor whether the log could be written. Where it could
+    /// not, the ledger notes nothing either, and the next question tries again.
+    pub(crate) fn log_change(&mut self) {
+        let Some(books) = &mut self.books else { return };
+        let log = OperatorLog::beside(books.path());
+        for (dataset, fingerprint) in self.tables.take_changed() {
+            let told = log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));
+            if told.is_ok() {
+                let _ = books.note_source(&dataset, &fingerprint); // what is not noted is told once more
+            }
+        }
+    }
+}
+
+/// That the clock tells a time that the engine can, which panics otherwise.
+#[expect(clippy::disallowed_methods, reason = "what is no time is refused; no mechanism and no accountant reads it")]
+pub fn check_clock() -> Result<(), Error> {
+    check_time(std::time::SystemTime::now())
+}
+
+fn check_time(now: std::time::SystemTime) -> Result<(), Error> {
+    /// The last second of the year 9999.
+    const LAST: u64 = 253_402_300_799;
+    match now.duration_since(std::time::UNIX_EPOCH) {
+        Ok(since) if since.as_secs() <= LAST => Ok(()),
+        _ => Err(Error::failed("the clock of this machine tells a time before 1970 or after 9999")
+            .with_hint("set it, and ask again")),
+    }
+}
+
+/// Milliseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "a log has a clock; no mechanism and no accountant reads it")]
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    #[test]
+    fn a_clock_that_nobody_can_tell_is_refused_in_words() {
+        let first_of_10000 = Duration::from_hours(70_389_528);
+        assert!(check_time(UNIX_EPOCH).is_ok() && check_clock().is_ok());
+        for never in [UNIX_EPOCH - Duration::from_secs(1), UNIX_EPOCH + first_of_10000] {
+            let error = check_time(never).unwrap_err();
+            assert!(error.to_string().starts_with("the clock of this machine tells"), "{error}");
+        }
+    }
+}

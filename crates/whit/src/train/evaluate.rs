@@ -1,0 +1,88 @@
+//! How well a model does on rows that its owner chose.
+
+use super::owner::{self, Owner};
+use super::spec::asked;
+use super::trial::{Score, Trial, network};
+use super::{Training, keep, rows};
+use crate::Error;
+use std::path::{Path, PathBuf};
+use whit_learn::{Recipe, Trained};
+use whit_query::Tables;
+
+/// A model that is to be tried.
+#[derive(Debug, Clone)]
+pub struct Evaluation<'a> {
+    /// The training that made it.
+    pub training: &'a Training,
+    /// Its file, where it is not the one that the training names.
+    pub model: Option<PathBuf>,
+    /// Scores are not sanitised: they are for the owner.
+    pub owner: Option<Owner>,
+    /// The memory that rows may take.
+    pub memory: Option<u64>,
+}
+
+/// How a model did. Nothing of it was sanitised.
+#[derive(Debug, Clone)]
+pub struct Evaluated {
+    /// The file of the model.
+    pub model: PathBuf,
+    /// How it did.
+    pub score: Score,
+    /// What whoever reads it should know.
+    pub notes: Vec<String>,
+}
+
+/// Reads the file of a model. One that says no checksum is read, and that is noted.
+pub(crate) fn load(path: &Path, notes: &mut Vec<String>) -> Result<Trained, Error> {
+    let name = path.display();
+    let bytes = std::fs::read(path)
+        .map_err(|why| asked(format!("the model `{name}` cannot be read: {why}"), "`whit train` writes one"))?;
+    let again = "the training that made it writes it again, from the ledger and at no cost: `whit train`";
+    let (trained, checked) =
+        Trained::of_file_checked(&bytes).map_err(|error| asked(format!("`{name}`: {error}"), again))?;
+    if !checked {
+        notes
+            .push(format!("`{name}` is of an earlier version, without a checksum: whether it is as it was is unknown"));
+    }
+    Ok(trained)
+}
+
+pub(crate) fn evaluate(tables: &Tables, asked_for: &Evaluation<'_>) -> Result<Evaluated, Error> {
+    let owner = owner::needed(asked_for.owner, "how well a model does")?;
+    let spec = &asked_for.training.spec;
+    let path = asked_for.model.clone().unwrap_or_else(|| asked_for.training.model());
+    let mut notes = Vec::new();
+    let trained = load(&path, &mut notes)?;
+    let mut recipe = rows::recipe(spec)?;
+    recipe.inputs = trained.recipe.inputs;
+    if recipe != trained.recipe {
+        return Err(asked(
+            format!("`{}` was made by another training file: {}", path.display(), differs(&recipe, &trained.recipe)),
+            "train again, or name its own training file",
+        ));
+    }
+    let chosen = spec.evaluate_where.as_deref();
+    let trial = Trial::read(owner, tables, &trained.recipe, chosen, &keep(tables, asked_for.memory))?;
+    let score = trial.score(&trained.recipe, &network(&trained)?, trained.projection.as_ref())?;
+    Ok(Evaluated { model: path, score, notes })
+}
+
+/// Which part of two recipes differs.
+fn differs(asked_for: &Recipe, own: &Recipe) -> &'static str {
+    [
+        (asked_for.dataset != own.dataset, "the data set differs"),
+        (asked_for.features != own.features, "the features differ"),
+        (asked_for.widths != own.widths, "`widths` differ"),
+        (asked_for.bits != own.bits, "`features_as` differs"),
+        ((asked_for.scale, asked_for.offset) != (own.scale, own.offset), "the scale differs"),
+        (asked_for.target != own.target, "the target differs"),
+        (asked_for.classes != own.classes, "the classes differ"),
+        (asked_for.loss != own.loss, "the loss differs"),
+        (asked_for.projection != own.projection, "the projection differs"),
+        (asked_for.model != own.model, "the model differs"),
+    ]
+    .into_iter()
+    .find_map(|(differs, what)| differs.then_some(what))
+    .unwrap_or("something differs")
+}

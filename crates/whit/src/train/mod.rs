@@ -1,0 +1,94 @@
+//! Models: learned and paid for once, tried, compared, and asked about rows.
+//!
+//! A [`Training`] is a file that says what is learned and what is promised. [`Session::train`](crate::Session::train) plans it, which reads nothing private, checks that all
+//! of its releases fit the budgets, reserves, reads rows, takes the steps with a checkpoint now and then, releases the model, and writes it with its card. Whoever
+//! [`Watch`]es is told how far it has come and may stop it between two steps.
+
+mod beside;
+mod curve;
+mod evaluate;
+pub mod experiment;
+mod interval;
+mod owner;
+mod predict;
+mod prepare;
+mod project;
+mod reader;
+mod respond;
+mod resume;
+mod rows;
+mod run;
+mod slope;
+mod spec;
+mod trial;
+mod watch;
+
+pub use evaluate::{Evaluated, Evaluation};
+pub use interval::{Estimate, Estimates};
+pub use predict::{Predicted, Prediction, Predictions};
+pub use run::{Learned, Outcome, Prospect, Request};
+pub use trial::Score;
+pub use watch::{Step, Watch};
+pub use whit_query::source::owner::Owner;
+
+pub(crate) use evaluate::evaluate;
+pub(crate) use predict::predict;
+pub(crate) use run::{preview, train};
+
+use crate::Error;
+use crate::session::ledger_of;
+use spec::Spec;
+use std::path::{Path, PathBuf};
+use whit_learn::Keep;
+use whit_query::Tables;
+
+/// A training file, as it was read.
+#[derive(Debug, Clone)]
+pub struct Training {
+    path: PathBuf,
+    pub(crate) spec: Spec,
+}
+
+impl Training {
+    /// Reads a training file.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Self { path: path.to_owned(), spec: Spec::open(path)? })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The declaration that is meant where no other is named: the `whit.toml` beside it.
+    pub fn config(&self) -> PathBuf {
+        Spec::beside(&self.path, Path::new("whit.toml"))
+    }
+
+    /// Where the model is written.
+    pub fn model(&self) -> PathBuf {
+        Spec::beside(&self.path, &self.spec.output.model)
+    }
+
+    /// The data set that is learned from.
+    pub fn dataset(&self) -> &str {
+        &self.spec.dataset
+    }
+
+    /// The column that is to be told.
+    pub fn target(&self) -> &str {
+        &self.spec.target
+    }
+
+    /// The rows that a model is tried on, as a condition in SQL.
+    pub fn evaluate_where(&self) -> Option<&str> {
+        self.spec.evaluate_where.as_deref()
+    }
+}
+
+/// Where rows lie. The folder of the ledger is on a disk that its owner chose, while `/tmp` may be in memory.
+pub(crate) fn keep(tables: &Tables, memory: Option<u64>) -> Keep {
+    let chosen = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let beside = || ledger_of(tables).parent().unwrap_or(Path::new(".")).to_owned();
+    Keep { memory: memory.unwrap_or_else(|| Keep::default().memory), folder: chosen.unwrap_or_else(beside) }
+}

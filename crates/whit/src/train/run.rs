@@ -1,0 +1,399 @@
+//! The whole way of a training: plan, check budgets, reserve, read, step, keep, release, and write the model with its card.
+
+use super::beside::{self, Budgets};
+use super::curve::Curve;
+use super::interval::{Estimates, Intervals};
+use super::owner::{self, Owner};
+use super::prepare::{self, Planned};
+use super::reader::Reader;
+use super::resume::Begin;
+use super::spec::{Spec, asked};
+use super::trial::{Score, Trial, network};
+use super::{Step, Training, Watch, keep};
+use crate::error::of_ledger;
+use crate::{Error, Session};
+use std::path::{Path, PathBuf};
+use whit_account::desk::{DeskError, Start};
+use whit_account::ledger::{Question, Register};
+use whit_core::release::ReleaseError;
+use whit_core::{Charge, Refusal};
+use whit_learn::bound::Seen;
+use whit_learn::checkpoint::{Place, with_ending, write_at_once};
+use whit_learn::model::Network;
+use whit_learn::release::{self, Keeping, Task};
+use whit_learn::train::{Learner, keep_memory};
+use whit_learn::{Card, LearnError, Run, Trained};
+use whit_query::Tables;
+use whit_query::source::{Input, Inputs};
+
+/// A training that is asked for.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// What is learned.
+    pub training: &'a Training,
+    /// Whoever may see scores and curves, which are not sanitised; the model does not depend on it.
+    pub owner: Option<Owner>,
+    /// The memory that rows may take.
+    pub memory: Option<u64>,
+    /// Go on with an interrupted run, and refuse to begin one.
+    pub resume: bool,
+    /// Let a seed in the training file take all privacy away.
+    pub seed_destroys_privacy: bool,
+    /// Follow the loss on rows that were set aside, for the owner.
+    pub curve: bool,
+    /// Files that will be written besides: none of them may be one that is read.
+    pub outputs: Vec<PathBuf>,
+}
+
+impl<'a> Request<'a> {
+    /// The training as its file has it, for anybody.
+    pub fn new(training: &'a Training) -> Self {
+        let outputs = Vec::new();
+        let (resume, seed_destroys_privacy, curve) = (false, false, false);
+        Self { training, owner: None, memory: None, resume, seed_destroys_privacy, curve, outputs }
+    }
+}
+
+/// What a training would come to. Nothing was charged for it.
+#[derive(Debug, Clone)]
+pub struct Prospect {
+    /// What the model would say of itself.
+    pub card: Card,
+    /// Whether the model is in the ledger already.
+    pub stored: bool,
+    /// Whether nothing would be charged.
+    pub free: bool,
+    /// Why a budget would refuse it; nothing where it fits.
+    pub refusal: Option<Refusal>,
+}
+
+/// What a training came to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is done, and paid for.
+    Done(Box<Learned>),
+    /// It was stopped, and goes on from there under the same reservation.
+    Stopped {
+        /// How many steps were taken.
+        taken: u64,
+        /// Of how many.
+        steps: u64,
+    },
+}
+
+/// A model that was learned.
+#[derive(Debug)]
+pub struct Learned {
+    /// The model, with its card.
+    pub trained: Trained,
+    /// Its file.
+    pub model: PathBuf,
+    /// Whether it was read from the ledger and cost nothing this time.
+    pub stored: bool,
+    /// The step from which it went on, where it was interrupted before.
+    pub resumed_from: Option<u64>,
+    /// How sure one may be of the parameters, where that was asked for.
+    pub intervals: Option<Estimates>,
+    /// How it does on rows that were set aside: not sanitised, and for the owner.
+    pub score: Option<Score>,
+    /// Steps, and the loss on these rows: not sanitised either.
+    pub curve: Vec<(f64, f64)>,
+}
+
+/// What comes of the steps.
+enum Stepped {
+    Done(Done),
+    Stopped { taken: u64, steps: u64 },
+}
+
+struct Done {
+    trained: Trained,
+    stored: bool,
+    resumed_from: Option<u64>,
+    points: Vec<(f64, f64)>,
+}
+
+/// A training whose price is known, and of which no private row was read.
+struct Ready {
+    planned: Planned,
+    card: Card,
+    question: Question,
+}
+
+/// Refuses a curve that nobody may see, or of nothing, before a ledger is made.
+fn check_curve(request: &Request<'_>) -> Result<(), Error> {
+    if !request.curve {
+        return Ok(());
+    }
+    owner::needed(request.owner, "the curve of --plot")?;
+    match request.training.evaluate_where() {
+        Some(_) => Ok(()),
+        None => Err(asked("there is nothing to draw: no rows are set aside", "write evaluate_where = \"…\"")),
+    }
+}
+
+/// Finds all that can be wrong with a request, and plans it. Nothing private is read: all that is said follows from what was declared, and from columns that are public under the
+/// unit.
+fn ready(session: &Session, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Ready, Error> {
+    keep_memory();
+    let (spec, tables) = (&request.training.spec, session.tables());
+    check_outputs(request, session.inputs())?;
+    watch.doing("planning");
+    let planned = prepare::plan(spec, tables, &keep(tables, request.memory))?;
+    let card = planned.card()?;
+    planned.notes.iter().for_each(|note| watch.note(note));
+    let question = Question {
+        dataset: spec.dataset.clone(),
+        analyst: session.analyst().to_owned(),
+        meaning: planned.meaning.clone(),
+        text: String::new(),
+        fingerprint: String::new(),
+        partition: tables.partition(&spec.dataset).map(str::to_owned),
+    };
+    Ok(Ready { planned, card, question })
+}
+
+/// What would be promised. Nothing more is read but the ledger.
+pub(crate) fn preview(session: &mut Session, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Prospect, Error> {
+    check_curve(request)?;
+    session.books()?;
+    let Ready { planned, card, mut question } = ready(session, request, watch)?;
+    let (tables, books) = session.parts()?;
+    let budgets = tables.budgets(&question.dataset)?;
+    // Of data that is not as the ledger last saw it, nothing is stored.
+    let known = tables.known_fingerprint_for_learning(&question.dataset, books)?;
+    let is_known = known.is_some();
+    question.fingerprint = known.unwrap_or_default();
+    let stored = is_known && books.stored(&question).map_err(of_ledger)?.is_some();
+    let ladder = planned.steps().ladder();
+    let charge = match &planned.promise.intervals {
+        Some(intervals) if stored => beside::exposed(intervals.unpaid(ladder, &question, books)?, planned.noise),
+        _ => planned.unpaid(&question, books)?,
+    };
+    let free = stored && (planned.promise.intervals.is_none() || charge.is_empty());
+    let refusal = books.booking(question, &budgets).would_fit(&charge).err();
+    Ok(Prospect { card, stored, free, refusal })
+}
+
+/// Trains, or finds the same training in the ledger.
+pub(crate) fn train(session: &mut Session, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
+    check_curve(request)?;
+    session.books()?;
+    let Ready { planned, card, mut question } = ready(session, request, watch)?;
+    let spec = &request.training.spec;
+    let (tables, books) = session.parts()?;
+    let keep = keep(tables, request.memory);
+    keep.check().map_err(LearnError::from)?;
+    watch.doing("looking whether the files are those that the ledger knows");
+    let (fingerprint, stamps) = tables.fingerprint_for_learning(&spec.dataset, books)?;
+    question.fingerprint = fingerprint;
+    session.log_change();
+    let (tables, books) = session.parts()?;
+    let file = request.training.path().file_name().unwrap_or_default().to_string_lossy();
+    question.text = format!("whit train {file}: {} from {}", spec.target, spec.features.join(", "));
+    let path = request.training.model();
+    let place = Place::take(&with_ending(&path, "checkpoint"))?;
+    let run = release::run_hash(&planned.meaning, question.partition.as_deref());
+    let reader = Reader::new(spec, tables, &planned, (keep, stamps));
+    let budgets = budgets(request, tables)?;
+    let way = Way { request, reader: &reader, budgets: &budgets, question: &question, place: &place, run: &run };
+    let Done { trained, stored, resumed_from, points } = match way.learn(card, books, watch)? {
+        Stepped::Done(done) => done,
+        Stepped::Stopped { taken, steps } => return Ok(Outcome::Stopped { taken, steps }),
+    };
+    write_model(&path, &trained, watch)?;
+    // The ledger has the model now, so the checkpoint is of no more use. Another run's stays.
+    if place.find(&run).is_ok() {
+        place.clear().map_err(|error| Error::file(place.path(), &error))?;
+        let _ = std::fs::remove_file(curve_of(&place)); // there is none where none was asked for
+    }
+    let around = |intervals: &Intervals| intervals.release(&reader, &trained, &question, (&mut *books, &budgets));
+    let intervals = planned.promise.intervals.as_ref().map(around).transpose()?;
+    let score = score(request, tables, &trained)?;
+    let learned = Learned { trained, model: path, stored, resumed_from, intervals, score, curve: points };
+    Ok(Outcome::Done(Box::new(learned)))
+}
+
+/// Refuses files that no output may replace, before anything is charged: the model, its cards, its checkpoints and whatever else is written.
+fn check_outputs(request: &Request<'_>, inputs: Inputs) -> Result<(), Error> {
+    let inputs = inputs.and(Input::Declaration, request.training.path());
+    let model = request.training.model();
+    files_of(&model).iter().chain(&request.outputs).try_for_each(|file| inputs.check(file))?;
+    // Its own checkpoints are there where it was interrupted.
+    let inputs = inputs.may_replace(Input::Checkpoint);
+    let checkpoint = with_ending(&model, "checkpoint");
+    for ending in ["next", "lock", "curve"] {
+        inputs.check(&with_ending(&checkpoint, ending))?;
+    }
+    Ok(inputs.check(&checkpoint)?)
+}
+
+/// The budgets that watch over a training, unless its owner gives all privacy up.
+fn budgets(request: &Request<'_>, tables: &Tables) -> Result<Budgets, Error> {
+    let spec = &request.training.spec;
+    let given_up = spec.output.seed.is_some() && request.seed_destroys_privacy;
+    Ok(Budgets { list: tables.budgets(&spec.dataset)?, given_up })
+}
+
+/// How the model does on rows that were set aside, for the owner alone.
+fn score(request: &Request<'_>, tables: &Tables, trained: &Trained) -> Result<Option<Score>, Error> {
+    let filter = request.training.evaluate_where();
+    let Some((owner, filter)) = request.owner.zip(filter) else { return Ok(None) };
+    let trial = Trial::read(owner, tables, &trained.recipe, Some(filter), &keep(tables, request.memory))?;
+    trial.score(&trained.recipe, &network(trained)?, trained.projection.as_ref()).map(Some)
+}
+
+/// What the same training would cost at another ε, as far as it is not paid; nothing where it says its noise, or cannot be planned so.
+fn cost_at(reader: &Reader<'_>, epsilon: f64, question: &Question, books: &mut dyn Register) -> Option<Charge> {
+    let Reader { spec, tables, planned, .. } = *reader;
+    let mut spec: Spec = spec.clone();
+    spec.privacy.epsilon = spec.privacy.epsilon.map(|_| epsilon);
+    spec.privacy.epsilon?;
+    // The norm that was found where none is given is found already.
+    spec.privacy.clip = Some(planned.steps().clip().norm);
+    let shown = prepare::shown(&spec, tables).ok()?;
+    let promise = prepare::promise(&spec, tables, shown.as_ref()).ok()?;
+    prepare::with_promise(&spec, tables, promise, planned.noise).ok()?.unpaid(question, books).ok()
+}
+
+/// One training, from its plan to its model.
+struct Way<'a> {
+    request: &'a Request<'a>,
+    reader: &'a Reader<'a>,
+    budgets: &'a Budgets,
+    question: &'a Question,
+    place: &'a Place,
+    run: &'a str,
+}
+
+impl Way<'_> {
+    /// Finds the model in the ledger, or learns it: reserves, reads, takes all steps and commits.
+    fn learn(&self, mut card: Card, books: &mut dyn Register, watch: &mut dyn Watch) -> Result<Stepped, Error> {
+        let Self { request, reader, budgets, question, place, run } = *self;
+        if let Some(stored) = books.stored(question).map_err(of_ledger)? {
+            let mut trained = Trained::of_file(&stored.value)?;
+            trained.card.entry = Some(stored.number);
+            return Ok(Stepped::Done(Done { trained, stored: true, resumed_from: None, points: Vec::new() }));
+        }
+        let entry = books.open_reservation(question).map_err(of_ledger)?;
+        let begin = Begin::find(place, run, entry.as_ref())?;
+        if request.resume && begin.entry.is_none() {
+            return Err(asked("there is no interrupted run to go on with", "leave --resume out to begin one"));
+        }
+        let (planned, spec) = (reader.planned, reader.spec);
+        let (resumed, taken) = (begin.entry.is_some(), begin.taken());
+        if !resumed {
+            let all = planned.unpaid(question, books)?;
+            let at = |epsilon: f64, books: &mut dyn Register| cost_at(reader, epsilon, question, books);
+            beside::check(&all, question, books, budgets, at)?;
+        }
+        watch.doing("learning");
+        let promise = &planned.promise;
+        let directions = promise.directions.as_ref();
+        let directions =
+            directions.map(|directions| directions.release(reader, question, resumed, (&mut *books, budgets)));
+        let projection = directions.transpose()?.map(|(projection, gap)| {
+            card.projection = card.projection.take().map(|told| format!("{told}; {gap}"));
+            projection
+        });
+        let answers = promise.answers.as_ref();
+        let answers = answers.map(|answers| answers.release(reader, question, resumed, (&mut *books, budgets)));
+        let labels = answers.transpose()?;
+        let mut curve = self.curve(taken)?;
+        let make = || {
+            let mut learner = reader.take()?;
+            projection.clone().map_or(Ok(()), |projection| learner.project(projection))?;
+            labels.as_ref().map_or(Ok(()), |labels| learner.tell(labels))?;
+            Ok(learner)
+        };
+        let task = Task { plan: planned.steps().clone(), card, recipe: planned.recipe.clone(), make: Box::new(make) };
+        let start = begin.entry.map_or(Start::Anew, |entry| Start::Under { entry, at: begin.at });
+        let (from, every) = (begin.from, spec.output.checkpoint_every);
+        let keeping = Keeping { run: run.to_owned(), place, every, from, unnoted: begin.unnoted };
+        let mut stopped = None;
+        let mut see = |learner: &Learner<Network>, seen: &Seen| {
+            curve.iter_mut().for_each(|curve| curve.see(learner));
+            let (taken, steps) = (learner.taken(), planned.steps().steps());
+            let loss = request.owner.filter(|_| seen.rows > 0).map(|_| seen.loss / seen.rows as f64);
+            watch.step(&Step { taken, steps, loss, plan: learner.plan(), delta: planned.delta });
+            if watch.stop() && taken < steps {
+                stopped = Some((taken, steps));
+                return Err(LearnError::Stopped { taken, steps });
+            }
+            Ok(())
+        };
+        let run = Run::new(task, keeping, &mut see).map_err(LearnError::from)?;
+        let served = release::train_once(&run, question, start, &mut budgets.desk(books));
+        if let Some(learner) = run.into_learner() {
+            reader.put(learner);
+        }
+        let hint =
+            "while the data is as it was, the same command goes on from the last checkpoint, and pays no second time";
+        // A checkpoint that could not be written is said, whoever wanted to stop.
+        let stopped = stopped.filter(|(taken, _)| stands_at(place, self.run, *taken));
+        let served = match (served, stopped) {
+            (Ok(served), _) => served,
+            (Err(DeskError::Void { entry }), _) => return Err(ended(entry, place)),
+            (Err(DeskError::Release(ReleaseError::Sanitise(_))), Some((taken, steps))) => {
+                return Ok(Stepped::Stopped { taken, steps });
+            }
+            (Err(other), _) => return Err(budgets.unserved(other, hint)),
+        };
+        let (trained, stored, resumed_from) = (served.value, served.stored, resumed.then_some(taken));
+        let points = curve.map_or_else(Vec::new, |curve| curve.points);
+        Ok(Stepped::Done(Done { trained, stored, resumed_from, points }))
+    }
+
+    /// A curve in the making, where one was asked for, of a run that goes on after so many steps.
+    fn curve(&self, taken: u64) -> Result<Option<Curve>, Error> {
+        let Self { request, reader, place, .. } = *self;
+        let Some(owner) = request.owner.filter(|_| request.curve) else { return Ok(None) };
+        let (planned, filter) = (reader.planned, reader.spec.evaluate_where.as_deref());
+        let keep = keep(reader.tables, request.memory);
+        let trial = Trial::read(owner, reader.tables, &planned.recipe, filter, &keep)?;
+        let steps = planned.steps().steps();
+        Ok(Some(Curve::new(trial, planned.recipe.clone(), steps, (&curve_of(place), taken))))
+    }
+}
+
+/// A run whose entry was made void by somebody. Its checkpoints belong to nothing any more, so they go.
+fn ended(entry: u64, place: &Place) -> Error {
+    let _ = std::fs::remove_file(curve_of(place)); // there is none where none was asked for
+    let hint = match place.clear() {
+        Ok(()) => beside::AGAIN.to_owned(),
+        Err(why) => format!("remove `{}` ({why}); then {}", place.path().display(), beside::AGAIN),
+    };
+    beside::voided(entry, &hint)
+}
+
+/// Whether a run can go on from this step.
+fn stands_at(place: &Place, run: &str, taken: u64) -> bool {
+    place.find(run).ok().flatten().is_some_and(|standing| standing.checkpoint.taken == taken)
+}
+
+/// Where the points of a curve lie until its run is done.
+fn curve_of(place: &Place) -> PathBuf {
+    with_ending(place.path(), "curve")
+}
+
+/// The files of a model: itself, and its cards for programs and for people.
+fn files_of(model: &Path) -> [PathBuf; 3] {
+    let stem = model.with_extension("");
+    [model.to_owned(), with_ending(&stem, "card.json"), with_ending(&stem, "card.txt")]
+}
+
+/// Writes the model and its two cards.
+fn write_model(path: &Path, trained: &Trained, watch: &mut dyn Watch) -> Result<(), Error> {
+    let card = serde_json::to_string_pretty(&trained.card).map_err(|why| Error::failed(why.to_string()))?;
+    let contents = [trained.to_file(), format!("{card}\n").into_bytes(), trained.card.words().into_bytes()];
+    for (path, bytes) in files_of(path).into_iter().zip(contents) {
+        write_at_once(&path, &bytes).map_err(|error| {
+            Error::failed(format!(
+                "`{}` could not be written: {error}; the model is in the ledger, so training again costs nothing",
+                path.display()
+            ))
+        })?;
+        watch.wrote(&path);
+    }
+    Ok(())
+}
