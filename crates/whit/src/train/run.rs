@@ -102,7 +102,7 @@ pub struct Learned {
 
 /// What comes of the steps.
 enum Stepped {
-    Done(Done),
+    Done(Box<Done>),
     Stopped { taken: u64, steps: u64 },
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn train(session: &mut Session, request: &Request<'_>, watch: &mut dy
     let budgets = budgets(request, tables)?;
     let way = Way { request, reader: &reader, budgets: &budgets, question: &question, place: &place, run: &run };
     let Done { trained, stored, resumed_from, points } = match way.learn(card, books, watch)? {
-        Stepped::Done(done) => done,
+        Stepped::Done(done) => *done,
         Stepped::Stopped { taken, steps } => return Ok(Outcome::Stopped { taken, steps }),
     };
     write_model(&path, &trained, watch)?;
@@ -273,7 +273,8 @@ impl Way<'_> {
         if let Some(stored) = books.stored(question).map_err(of_ledger)? {
             let mut trained = Trained::of_file(&stored.value)?;
             trained.card.entry = Some(stored.number);
-            return Ok(Stepped::Done(Done { trained, stored: true, resumed_from: None, points: Vec::new() }));
+            let done = Done { trained, stored: true, resumed_from: None, points: Vec::new() };
+            return Ok(Stepped::Done(Box::new(done)));
         }
         let entry = books.open_reservation(question).map_err(of_ledger)?;
         let begin = Begin::find(place, run, entry.as_ref())?;
@@ -341,7 +342,8 @@ impl Way<'_> {
         };
         let (trained, stored, resumed_from) = (served.value, served.stored, resumed.then_some(taken));
         let points = curve.map_or_else(Vec::new, |curve| curve.points);
-        Ok(Stepped::Done(Done { trained, stored, resumed_from, points }))
+        let done = Done { trained, stored, resumed_from, points };
+        Ok(Stepped::Done(Box::new(done)))
     }
 
     /// A curve in the making, where one was asked for, of a run that goes on after so many steps.
