@@ -4,6 +4,7 @@ mod account;
 mod asked;
 mod check;
 mod demo;
+mod error;
 mod histogram;
 mod hitters;
 mod init;
@@ -15,6 +16,8 @@ mod repl;
 mod shell;
 mod train;
 
+pub(crate) use error::Error;
+
 use crate::number::Wrong;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -22,11 +25,9 @@ use serde::Serialize;
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use whit::error::Kind;
 use whit::learn::checkpoint::write_privately;
-use whit::query::QueryError;
 use whit::query::source::Inputs;
 
 /// Differential privacy that asks first what one whit is.
@@ -79,63 +80,6 @@ enum Command {
     Completions(shell::Completions),
     /// Print the manual page, or write all of them into a folder.
     Man(shell::Man),
-}
-
-/// Why a command did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    /// The library's own: exit code 2 where it was asked wrongly, 3 where a budget said no, 1 where something outside went wrong.
-    #[error("{0}")]
-    Whit(#[from] whit::Error),
-    /// The reader of our output went away or its disk is full: exit code 1, or 0 where the reader simply had enough.
-    #[error("the output could not be written: {0}")]
-    Output(#[from] io::Error),
-}
-
-impl Error {
-    /// What cannot be meant, and how to ask instead.
-    pub(crate) fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Whit(whit::Error::asked(sentence, hint))
-    }
-
-    /// Something outside went wrong.
-    pub(crate) fn failed(sentence: impl Into<String>) -> Self {
-        Self::Whit(whit::Error::failed(sentence))
-    }
-
-    /// A file that cannot be written.
-    pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        Self::Whit(whit::Error::file(path, error))
-    }
-
-    fn code(&self) -> u8 {
-        match self {
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            Self::Output(_) => 1,
-            Self::Whit(error) => match error.kind {
-                Kind::Failed => 1,
-                Kind::Asked => 2,
-                Kind::Refused => 3,
-            },
-        }
-    }
-
-    fn tell(&self, talk: &mut dyn Write) -> io::Result<()> {
-        match self {
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Self::Output(_) => writeln!(talk, "error: {self}"),
-            Self::Whit(error) if error.kind == Kind::Asked && error.hint.is_none() => {
-                writeln!(talk, "error: {error}\n  hint: see `whit help`")
-            }
-            Self::Whit(error) => writeln!(talk, "error: {}", error.words()),
-        }
-    }
-}
-
-impl From<QueryError> for Error {
-    fn from(error: QueryError) -> Self {
-        Self::Whit(error.into())
-    }
 }
 
 /// Runs one command line; the first argument is the program's name.
@@ -286,14 +230,5 @@ mod tests {
         let (code, out, talk) = ask("whit account epsilon --noise -1 --delta 1e-5");
         assert_eq!((code, out.as_str()), (2, ""));
         assert!(talk.starts_with("error: --noise is -1, but it must be a number greater than 0\n  hint: "), "{talk}");
-    }
-
-    #[test]
-    fn exit_codes_tell_what_happened() {
-        let pipe = Error::Output(io::Error::from(io::ErrorKind::BrokenPipe));
-        let full = Error::Output(io::Error::from(io::ErrorKind::StorageFull));
-        let refused = Error::from(whit::Error::refused("", ""));
-        let codes = [pipe, Error::failed(""), full, Error::asked("", ""), refused].map(|e| e.code());
-        assert_eq!(codes, [0, 1, 1, 2, 3]);
     }
 }

@@ -1,20 +1,21 @@
 //! `whit shell`: one question after the other.
 
+mod order;
+mod words;
+
 use super::asked::Asked;
 use super::query::Limits;
 use super::{Error, preview};
 use crate::output::{OutputOptions, write_answer};
-use rustyline::completion::{Completer, Pair};
+use order::{Order, order};
+use rustyline::Editor;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
-use rustyline::validate::Validator;
-use rustyline::{Context, Editor, Helper};
 use std::io::{BufRead, IsTerminal, Write};
 use whit::query::plan::Asking;
 use whit::session::{Foreseen, Session};
 use whit_view::table::{Side, Table};
+use words::{SQL, Words};
 
 /// Ask and preview, one question after the other, with history and completion.
 ///
@@ -38,72 +39,6 @@ const HELP: &str = "\
   \\budget             what was spent and what is left
   \\help, \\quit";
 
-/// The session's own words and those of the data sets, for completion.
-struct Words {
-    words: Vec<String>,
-}
-
-impl Helper for Words {}
-
-impl Hinter for Words {
-    type Hint = String;
-}
-
-impl Highlighter for Words {}
-
-impl Validator for Words {}
-
-const SQL: [&str; 24] = [
-    "SELECT",
-    "FROM",
-    "WHERE",
-    "GROUP BY",
-    "ORDER BY",
-    "HAVING",
-    "LIMIT",
-    "JOIN",
-    "ON",
-    "AND",
-    "OR",
-    "NOT",
-    "CASE",
-    "WHEN",
-    "THEN",
-    "ELSE",
-    "END",
-    "COUNT",
-    "SUM",
-    "AVG",
-    "MEDIAN",
-    "APPROX_PERCENTILE_CONT",
-    "STDDEV",
-    "DISTINCT",
-];
-
-impl Words {
-    fn starting(&self, line: &str, at: usize) -> (usize, Vec<String>) {
-        let start = line[..at].rfind(|c: char| !(c.is_alphanumeric() || c == '_' || c == '\\')).map_or(0, |i| i + 1);
-        let typed = line[start..at].to_lowercase();
-        if typed.is_empty() {
-            return (start, Vec::new());
-        }
-        let mut found: Vec<String> =
-            self.words.iter().filter(|word| word.to_lowercase().starts_with(&typed)).cloned().collect();
-        found.sort();
-        found.dedup();
-        (start, found)
-    }
-}
-
-impl Completer for Words {
-    type Candidate = Pair;
-
-    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let (start, found) = self.starting(line, at);
-        Ok((start, found.into_iter().map(|word| Pair { display: word.clone(), replacement: word }).collect()))
-    }
-}
-
 impl Shell {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let mut session = self.asked.session()?;
@@ -121,41 +56,6 @@ impl Shell {
 struct Talking {
     session: Session,
     asking: Asking,
-}
-
-/// What a line asks for.
-#[derive(Debug, PartialEq)]
-enum Order<'a> {
-    Ask(&'a str),
-    Preview(&'a str),
-    Epsilon(&'a str),
-    Tables,
-    Budget,
-    Help,
-    Quit,
-    Unknown(&'a str),
-}
-
-/// Reads one complete entry; nothing while a question has not come to its semicolon.
-fn order(entry: &str) -> Option<Order<'_>> {
-    let entry = entry.trim();
-    if let Some(command) = entry.strip_prefix('\\') {
-        let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        return match word.trim_end_matches(';') {
-            "preview" => rest.trim().strip_suffix(';').map(|sql| Order::Preview(sql.trim())),
-            "epsilon" => Some(Order::Epsilon(rest.trim().trim_end_matches(';'))),
-            "tables" | "d" => Some(Order::Tables),
-            "budget" => Some(Order::Budget),
-            "help" | "h" | "?" => Some(Order::Help),
-            "quit" | "q" | "exit" => Some(Order::Quit),
-            _ => Some(Order::Unknown(entry)),
-        };
-    }
-    match entry {
-        "quit" | "exit" => Some(Order::Quit),
-        "help" => Some(Order::Help),
-        _ => entry.strip_suffix(';').map(|sql| Order::Ask(sql.trim())),
-    }
 }
 
 impl Talking {
@@ -289,29 +189,5 @@ impl Talking {
             ]);
         }
         Ok(table.write(out)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_question_ends_with_its_semicolon_and_orders_with_their_line() {
-        assert_eq!(order("SELECT 1\n"), None);
-        assert_eq!(order("SELECT 1;\n"), Some(Order::Ask("SELECT 1")));
-        assert_eq!(order("\\preview SELECT 1\n"), None);
-        assert_eq!(order("\\preview SELECT\n1;"), Some(Order::Preview("SELECT\n1")));
-        assert_eq!(order("\\epsilon 0.5"), Some(Order::Epsilon("0.5")));
-        assert_eq!(order("\\quit\n"), Some(Order::Quit));
-        assert_eq!(order("\\nonsense"), Some(Order::Unknown("\\nonsense")));
-    }
-
-    #[test]
-    fn words_are_completed_whatever_their_case() {
-        let words = Words { words: vec!["visits".into(), "seconds".into(), "SELECT".into()] };
-        assert_eq!(words.starting("sel", 3), (0, vec!["SELECT".to_owned()]));
-        assert_eq!(words.starting("SELECT se", 9), (7, vec!["SELECT".to_owned(), "seconds".to_owned()]));
-        assert_eq!(words.starting("SELECT ", 7), (7, vec![]));
     }
 }

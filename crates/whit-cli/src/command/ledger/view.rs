@@ -1,9 +1,11 @@
 //! What the ledger tells, as plain values that tables, JSON and pictures share.
 
-use super::{Books, Error, LedgerError, Which};
+use crate::command::Error;
 use serde::Serialize;
 use whit::account::Name;
-use whit::account::ledger::{Account, Budget, CurrencyName, Fault, Reaccounted, State, Verified, time_text};
+use whit::account::ledger::{
+    Account, Books, Budget, CurrencyName, Fault, LedgerError, Reaccounted, State, Verified, Which, time_text,
+};
 use whit::{Cost, core::unit::Rung};
 use whit_view::number::Exact;
 
