@@ -115,7 +115,7 @@ struct Case {
     other: Vec<Row>,
     score: fn(&Run) -> f64,
     times: usize,
-    /// Whether the noise is so near to the loss that a quarter of the claim is seen to be too little.
+    /// Whether the noise is so near to the loss that a fifth of the claim is seen to be too little.
     tight: bool,
 }
 
@@ -273,9 +273,9 @@ fn audited_queries_never_show_more_than_they_claim() {
             price.epsilon,
             price.delta
         );
-        // The broken twin: a claim of a quarter of it would be found out.
+        // The broken twin: a claim of a fifth of it would be found out.
         assert!(
-            !case.tight || found > price.epsilon / 4.0,
+            !case.tight || found > price.epsilon / 5.0,
             "{}: the audit sees only {found} of {}: {seen:#?}",
             case.name,
             price.epsilon
