@@ -17,7 +17,6 @@ pub use error::PlanError;
 pub(crate) use moves::moves;
 pub use way::{Noise, Padding, Way};
 
-use std::fmt;
 use whit_account::accountant::pair::dominating;
 use whit_account::calibrate::{self, CalibrateError, Target};
 use whit_account::{Name, Unsupported, epsilon};
@@ -316,7 +315,7 @@ fn check_noise(noise: f64) -> Result<(), PlanError> {
 ///
 /// How a unit contributes and where the noise comes from belong to it, so that whoever prices, learns or releases knows of the same: a plan whose noise is not
 /// secret costs everything, and a [`Learner`](crate::Learner) has no noise but its plan's.
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     ladder: Ladder,
     draw: Draw,
@@ -333,27 +332,6 @@ pub struct Plan {
     told: bool,
     way: Way,
     source: Noise,
-}
-
-impl fmt::Debug for Plan {
-    /// Ledgers keep this text as a part of what a training means, in which way and seed stand by themselves: it stays as it is.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan")
-            .field("ladder", &self.ladder)
-            .field("draw", &self.draw)
-            .field("sampling", &self.sampling)
-            .field("rate", &self.rate)
-            .field("places", &self.places)
-            .field("divisor", &self.divisor)
-            .field("clip", &self.clip)
-            .field("noise", &self.noise)
-            .field("difference", &self.difference)
-            .field("steps", &self.steps)
-            .field("slack", &self.slack)
-            .field("beside", &self.beside)
-            .field("told", &self.told)
-            .finish()
-    }
 }
 
 impl Plan {

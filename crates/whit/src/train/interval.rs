@@ -3,10 +3,12 @@
 
 use super::beside;
 use super::beside::Budgets;
+use super::meaning;
 use super::reader::Reader;
 use super::spec::{self, Around, Spec, asked};
 use crate::Error;
 use serde::Serialize;
+use serde_json::Value;
 use whit_account::ledger::{Question, Register};
 use whit_core::{Charge, Kind, Ladder};
 use whit_learn::loss::Loss;
@@ -31,7 +33,7 @@ pub(crate) struct Intervals {
     /// Whether several units may be of one user.
     shared: bool,
     /// What is meant, in a canonical text.
-    meaning: String,
+    meaning: Value,
 }
 
 /// One parameter and how sure one may be of it.
@@ -171,10 +173,7 @@ impl Intervals {
         let clip = spec.privacy.clip()?;
         let noise = beside::noise("intervals.noise", asked_for.noise)?;
         let sandwich = Sandwich::new(names.len(), asked_for.curvature, clip, noise).map_err(|error| cannot(&error))?;
-        let meaning = format!(
-            "curvature, gradients and how many were shortened 2\n{:?} {:?}\n",
-            asked_for.curvature, asked_for.noise
-        );
+        let meaning = meaning::intervals(asked_for.curvature, asked_for.noise);
         let (sandwich, units, shared) = (sandwich.on(ladder), units as f64, ladder.rungs().len() > 1);
         Ok(Self { sandwich, asked: asked_for.clone(), units, schedule, from, names, shared, meaning })
     }
@@ -195,7 +194,7 @@ impl Intervals {
     }
 
     /// What is meant, as a part of what a training means.
-    pub(crate) fn meaning(&self) -> &str {
+    pub(crate) fn meaning(&self) -> &Value {
         &self.meaning
     }
 
@@ -208,7 +207,7 @@ impl Intervals {
     }
 
     fn question(&self, training: &Question) -> Question {
-        let (meaning, names) = (format!("{}{}", self.meaning, training.meaning), self.names.join(", "));
+        let (meaning, names) = (meaning::of_intervals(&self.meaning, &training.meaning), self.names.join(", "));
         Question { meaning, text: format!("intervals around the parameters of {names}"), ..training.clone() }
     }
 

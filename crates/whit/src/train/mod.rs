@@ -9,6 +9,7 @@ mod curve;
 mod evaluate;
 pub mod experiment;
 mod interval;
+mod meaning;
 mod owner;
 mod predict;
 mod prepare;

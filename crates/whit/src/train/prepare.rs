@@ -6,6 +6,7 @@
 
 use super::beside;
 use super::interval::Intervals;
+use super::meaning::Learning;
 use super::project::Directions;
 use super::respond::Answers;
 use super::rows::{Read, declared, in_view, learning, nothing, recipe, rows_per_unit, unprotected};
@@ -433,17 +434,17 @@ pub(crate) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise
     let weights = spec.optimiser.average;
     let average = weights.map(|weights| Average::new(weights, parameters)).transpose().map_err(LearnError::from)?;
     let moves = Moves { rule: &rule, schedule: &schedule, radius, average: weights };
-    let text = |value: serde_json::Result<String>| value.map_err(|why| Error::failed(why.to_string()));
-    let told = promise.answers.as_ref().map_or("", Answers::meaning);
-    let around = promise.intervals.as_ref().map_or("", Intervals::meaning);
     let rows_per_unit = rows_per_unit(unit);
-    let meaning = format!(
-        "learn 2\n{}\nwhere {:?}\n{plan:?} rows {rows_per_unit:?}\nδ {delta:?}\n{way:?}\n{}\nseed {:?}\n{told}{around}",
-        text(serde_json::to_string(&recipe))?,
-        spec.learned,
-        text(serde_json::to_string(&moves))?,
-        spec.output.seed
-    );
+    let learning = Learning {
+        recipe: &recipe,
+        plan,
+        way: &way,
+        moves: &moves,
+        rows_per_unit,
+        delta,
+        beside: [promise.answers.as_ref().map(Answers::meaning), promise.intervals.as_ref().map(Intervals::meaning)],
+    };
+    let meaning = learning.meaning(spec)?;
     let plan = plan.clone().stepping(way).map_err(LearnError::from)?.drawing(noise);
     // What a learner would refuse whatever the rows are is refused now, by one of no rows.
     let planned = Planned {

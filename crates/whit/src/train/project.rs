@@ -4,6 +4,7 @@
 
 use super::beside;
 use super::beside::Budgets;
+use super::meaning;
 use super::reader::Reader;
 use super::spec::{Spec, asked};
 use crate::Error;
@@ -59,12 +60,8 @@ impl Directions {
         }
         let noise = beside::noise("projection.noise", *noise)?;
         let scatter = Scatter::new(width, *radius, noise).map_err(|error| cannot(&error))?.on(ladder);
-        let (columns, rows) = (&spec.features, &spec.learned);
-        let meaning = format!(
-            "second moments 1\n{columns:?} {:?} {:?} {:?}\nwhere {rows:?}\n{ladder:?}\n{radius:?} {:?}\nseed {:?}\n",
-            spec.features_as, spec.scale, spec.offset, asked_for.noise, spec.output.seed
-        );
-        let text = format!("second moments of {}", columns.join(", "));
+        let meaning = meaning::second_moments(spec, ladder, *radius, asked_for.noise)?;
+        let text = format!("second moments of {}", spec.features.join(", "));
         Ok(Self { scatter, components: *components, meaning, text })
     }
 

@@ -2,12 +2,13 @@
 
 use super::beside;
 use super::beside::Budgets;
+use super::meaning;
 use super::reader::Reader;
 use super::spec::{Classes, Spec, Way, asked};
 use crate::Error;
 use crate::error::of_ledger;
+use serde_json::Value;
 use std::cell::OnceCell;
-use std::fmt::Write as _;
 use whit_account::ledger::{Question, Register};
 use whit_core::release::Reservation;
 use whit_core::{Charge, Kind, Ladder, Mechanism};
@@ -24,7 +25,7 @@ pub(crate) struct Answers {
     telling: Telling,
     charge: Charge,
     /// What is meant, in a canonical text.
-    meaning: String,
+    meaning: Value,
     /// What is asked, for people.
     text: String,
 }
@@ -59,29 +60,7 @@ impl Answers {
             return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
         };
         let charge = telling.charge(shown.rows, shown.users.as_deref(), ladder)?;
-        let mut meaning = format!(
-            "labels told 1\n{} {names:?} {epsilon} {first:?}\nwhere {:?}\n{ladder:?}\nseed {:?}\n",
-            spec.target, spec.learned, spec.output.seed
-        );
-        if first < 1.0 {
-            // The prior is made by the model, so all that makes the model is meant. Without one, other models read the same labels for nothing.
-            let privacy = &spec.privacy;
-            let _ = writeln!(
-                meaning,
-                "{:?} {:?} {:?} {:?}\n{:?} {:?}\n{:?}\n{:?} {:?} {:?} {}",
-                spec.features,
-                spec.features_as,
-                spec.scale,
-                spec.offset,
-                spec.model,
-                spec.loss,
-                spec.optimiser,
-                privacy.units,
-                privacy.batch,
-                privacy.rate,
-                privacy.steps
-            );
-        }
+        let meaning = meaning::labels(spec, ladder, (&names, &telling.epsilon.to_string(), first))?;
         let text = format!("labels of {}, told by randomised response", spec.target);
         Ok(Some(Self { telling, charge, meaning, text }))
     }
@@ -97,7 +76,7 @@ impl Answers {
     }
 
     /// What is meant, as a part of what a training means.
-    pub(crate) fn meaning(&self) -> &str {
+    pub(crate) fn meaning(&self) -> &Value {
         &self.meaning
     }
 
@@ -114,7 +93,7 @@ impl Answers {
     }
 
     fn question(&self, training: &Question) -> Question {
-        Question { meaning: self.meaning.clone(), text: self.text.clone(), ..training.clone() }
+        Question { meaning: meaning::of_labels(&self.meaning), text: self.text.clone(), ..training.clone() }
     }
 
     /// The labels, from the ledger where they were told before, else told now. A run that goes on (`resumed`) has told them.
