@@ -155,7 +155,7 @@ impl Session {
     }
 
     /// The ledger where there is one: to look makes none.
-    pub fn books_if_any(&mut self) -> Result<Option<&mut Books>, Error> {
+    fn books_if_any(&mut self) -> Result<Option<&mut Books>, Error> {
         if self.books.is_none() {
             self.books = match Books::open_existing(&ledger_of(&self.tables), &self.opening) {
                 Ok(books) => Some(books),

@@ -313,7 +313,9 @@ impl Way<'_> {
         let keeping = Keeping { run: run.to_owned(), place, every, from, unnoted: begin.unnoted };
         let mut stopped = None;
         let mut see = |learner: &Learner<Network>, seen: &Seen| {
-            curve.iter_mut().for_each(|curve| curve.see(learner));
+            if let Some(curve) = &mut curve {
+                curve.see(learner);
+            }
             let (taken, steps) = (learner.taken(), planned.steps().steps());
             let loss = request.owner.filter(|_| seen.rows > 0).map(|_| seen.loss / seen.rows as f64);
             watch.step(&Step { taken, steps, loss, plan: learner.plan(), delta: planned.delta });
