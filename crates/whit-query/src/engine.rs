@@ -120,7 +120,7 @@ impl<'a> Job<'a> {
         let mut job = Self { part, pass, measures: Vec::new(), inner: None, kind: Inner::None, found, seed };
         match pass {
             Pass::Plain => {
-                job.measures = (0..part.measures.len()).filter(|&i| !part.measures[i].what.is_inner()).collect()
+                job.measures = (0..part.measures.len()).filter(|&i| !part.measures[i].what.is_inner()).collect();
             }
             Pass::Inner(i) => {
                 job.measures = vec![i];

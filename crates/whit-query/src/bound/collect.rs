@@ -359,7 +359,9 @@ impl Collector {
         if self.rules.inner != Inner::None {
             return;
         }
-        weights.iter_mut().for_each(|weight| *weight = weight.saturating_mul(PARTS)); // no user has 2^53 rows
+        for weight in &mut *weights {
+            *weight = weight.saturating_mul(PARTS); // no user has 2^53 rows
+        }
         if together <= in_all {
             return;
         }

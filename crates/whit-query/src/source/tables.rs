@@ -129,7 +129,7 @@ impl Tables {
                     self.partitions.insert(name.to_owned(), file.hash().to_owned());
                     return in_sql(&sql);
                 }
-                let function = format!("{}{name}", PARTITION_FUNCTION);
+                let function = format!("{PARTITION_FUNCTION}{name}");
                 let lookup = lookup_udf(&function, &file);
                 self.partitions.insert(name.to_owned(), file.hash().to_owned());
                 let column = Expr::Column(Column::new_unqualified(column));

@@ -70,6 +70,7 @@ fn numbered(number: u32, columns: usize) -> Vec<Value> {
 }
 
 /// What a plan's rows are.
+#[expect(clippy::too_many_lines, reason = "one arm an operator, and each a few lines")]
 pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Rows, QueryError> {
     Ok(match plan {
         LogicalPlan::TableScan(scan) => {

@@ -78,7 +78,8 @@ pub(super) fn literal(value: &ScalarValue) -> Value {
         S::Int32(Some(value))
         | S::Date32(Some(value))
         | S::Time32Second(Some(value))
-        | S::Time32Millisecond(Some(value)) => whole(value),
+        | S::Time32Millisecond(Some(value))
+        | S::Decimal32(Some(value), _, _) => whole(value),
         S::Int64(Some(value))
         | S::Date64(Some(value))
         | S::Time64Microsecond(Some(value))
@@ -90,7 +91,8 @@ pub(super) fn literal(value: &ScalarValue) -> Value {
         | S::DurationSecond(Some(value))
         | S::DurationMillisecond(Some(value))
         | S::DurationMicrosecond(Some(value))
-        | S::DurationNanosecond(Some(value)) => whole(value),
+        | S::DurationNanosecond(Some(value))
+        | S::Decimal64(Some(value), _, _) => whole(value),
         S::UInt8(Some(value)) => whole(value),
         S::UInt16(Some(value)) => whole(value),
         S::UInt32(Some(value)) => whole(value),
@@ -102,8 +104,6 @@ pub(super) fn literal(value: &ScalarValue) -> Value {
         | S::LargeBinary(Some(bytes))
         | S::BinaryView(Some(bytes))
         | S::FixedSizeBinary(_, Some(bytes)) => json!(bytes),
-        S::Decimal32(Some(value), _, _) => whole(value),
-        S::Decimal64(Some(value), _, _) => whole(value),
         S::Decimal128(Some(value), _, _) => whole(value),
         S::Decimal256(Some(value), _, _) => whole(value),
         S::IntervalYearMonth(Some(months)) => json!([months]),
