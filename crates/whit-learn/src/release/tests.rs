@@ -161,7 +161,6 @@ fn noise_from_a_seed_promises_nothing() {
         assert_eq!(open.cost(open.ladder().protected()), Cost::Everything);
         assert!(open.charge().iter().all(|(_, cost)| *cost == Cost::Everything));
         assert_eq!(open.loss_after(1, 1e-6).unwrap()[0].1.upper, f64::INFINITY);
-        assert_eq!(format!("{open:?}"), format!("{plan:?}"), "what a training means stays the same text");
     }
     assert!(RungLoss::of(&plan, 1e-6).unwrap()[0].epsilon.is_finite());
 }
