@@ -19,6 +19,7 @@
 
 use serde_json::Value;
 use std::fmt::Write as _;
+use whit_core::Rung;
 
 /// The meaning of a question of this kind, whose format has this version.
 pub fn of(kind: &str, version: u32, what: &Value) -> String {
@@ -51,6 +52,13 @@ pub fn number(number: f64) -> Value {
         None if number.is_nan() => Value::from("not a number"),
         None => Value::from(if number > 0.0 { "infinity" } else { "-infinity" }),
     }
+}
+
+/// Units and what coarser ones hold of them, as ledgers write them too.
+pub fn units(rungs: &[Rung]) -> Value {
+    // A rung is made of text, whole numbers and two words: it can be written.
+    let of = |rung: &Rung| serde_json::to_value(rung).unwrap_or_else(|_| Value::from(rung.to_string()));
+    rungs.iter().map(of).collect()
 }
 
 fn write(value: &Value, text: &mut String) {

@@ -409,6 +409,8 @@ impl Collector {
                     // Where rows count for less, all sums of a unit are scaled alike; what is left is rounded up or down by chance, so that it is
                     // right on average. Each row lies in a range, so the sum lies in as many of it as the weight says.
                     let scaled = (weight < all).then(|| i128::from(share_of(mix(self.of_group(own, &leaf), 2), all)));
+                    let limit = Some(self.rules.rows_per_group).filter(|&rows| rows < u64::MAX);
+                    let limit = limit.map(|rows| i128::from(rows) * i128::from(PARTS));
                     for (number, addend) in self.rules.addends.iter().enumerate() {
                         let mut total: i64 = match addend.column {
                             None => count as i64,
@@ -423,12 +425,9 @@ impl Collector {
                             let whole = i128::from(total) * i128::from(weight) + point;
                             let rounded = whole.div_euclid(i128::from(all));
                             // Not beyond what so many rows may add, also where rounded up: else all groups together would have more than all rows.
-                            let rows = i128::from(self.rules.rows_per_group) * i128::from(PARTS);
-                            let within = |of_cap: i64| i128::from(of_cap) * i128::from(weight) / rows; // towards zero
-                            let limited = self.rules.rows_per_group < u64::MAX;
-                            let (least, most) = (addend.low.min(0), addend.high.max(0));
-                            let rounded = if limited { rounded.clamp(within(least), within(most)) } else { rounded };
-                            total = rounded as i64;
+                            let within = |end: i64| limit.map(|rows| i128::from(end) * i128::from(weight) / rows);
+                            let ends = within(addend.low.min(0)).zip(within(addend.high.max(0))); // towards zero
+                            total = ends.map_or(rounded, |(least, most)| rounded.clamp(least, most)) as i64;
                         }
                         // A missing value adds nothing, also where the least that a value can be is above zero.
                         let total = total.clamp(addend.low.min(0), addend.high.max(0));

@@ -29,7 +29,7 @@ impl Common<'_> {
             "item": self.item,
             "cap": self.cap,
             "touch": touch,
-            "units": self.ladder.rungs().iter().map(crate::plan::meaning::rung).collect::<Vec<_>>(),
+            "units": meaning::units(self.ladder.rungs()),
             "epsilon": number(self.promise.epsilon),
             "delta": number(self.promise.delta),
         })

@@ -430,14 +430,14 @@ fn linear_expressions_are_as_wide_as_their_errors() {
     for (sql, epsilon, most) in [
         ("SELECT AVG(x) * COUNT(x) FROM t", 2.0, 1.25),
         // A count of values is told as a whole number, which it need not be above a cap.
-        ("SELECT AVG(x) * COUNT(x) FROM t", 20.0, 2.5),
+        ("SELECT AVG(x) * COUNT(x) FROM t", 20.0, 2.1),
         ("SELECT SUM(n) * 1.0 / COUNT(*) FROM t", 2.0, 1.25),
         ("SELECT SUM(n) * 1.0 / COUNT(*) FROM t", 20.0, 1.5),
     ] {
-        let found = tables.answer_many_for_audit(sql, &asked(epsilon, false), 400).unwrap();
+        let found = tables.answer_many_for_audit(sql, &asked(epsilon, false), 1600).unwrap();
         let cells = || found.answers.iter().map(|answer| &answer.rows[0][0]);
         let values: Vec<f64> = cells().map(number).collect();
-        let width = cells().map(|cell| cell.high.unwrap() - cell.low.unwrap()).sum::<f64>() / 400.0;
+        let width = cells().map(|cell| cell.high.unwrap() - cell.low.unwrap()).sum::<f64>() / 1600.0;
         let ratio = width / (2.0 * 1.96 * variance(&values, 1.0).sqrt());
         println!("{sql} at ε = {epsilon}: {ratio}");
         assert!((0.85..most).contains(&ratio), "{sql} at ε = {epsilon}: {ratio}");

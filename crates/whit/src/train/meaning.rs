@@ -18,9 +18,8 @@ fn written(value: &impl Serialize) -> Result<Value, Error> {
 }
 
 /// Who is protected, and what coarser units have of them.
-fn units(ladder: &Ladder) -> Result<Value, Error> {
-    let rungs = ladder.rungs().iter().map(written).collect::<Result<Vec<_>, _>>()?;
-    Ok(json!({ "rungs": rungs, "held": ladder.held() }))
+fn units(ladder: &Ladder) -> Value {
+    json!({ "rungs": meaning::units(ladder.rungs()), "held": ladder.held() })
 }
 
 /// What steps promise.
@@ -32,7 +31,7 @@ fn plan(plan: &Plan) -> Result<Value, Error> {
         Clipping::Normalising => json!("normalising"),
     };
     Ok(json!({
-        "units": units(plan.ladder())?,
+        "units": units(plan.ladder()),
         "draw": written(&plan.draw())?,
         "sampling": written(&plan.sampling())?,
         "rate": plan.rate().to_string(),
@@ -110,16 +109,16 @@ impl Learning<'_> {
 }
 
 /// Second moments, of which directions are made.
-pub(super) fn second_moments(spec: &Spec, ladder: &Ladder, radius: f64, noise: f64) -> Result<String, Error> {
+pub(super) fn second_moments(spec: &Spec, ladder: &Ladder, radius: f64, noise: f64) -> String {
     let what = json!({
         "features": features(spec),
         "where": spec.learned,
-        "units": units(ladder)?,
+        "units": units(ladder),
         "radius": number(radius),
         "noise": number(noise),
         "seed": spec.output.seed,
     });
-    Ok(meaning::of("second moments", VERSION, &what))
+    meaning::of("second moments", VERSION, &what)
 }
 
 /// Labels that are told by randomised response among these classes; the first share of them without a prior.
@@ -152,7 +151,7 @@ pub(super) fn labels(
         "epsilon": epsilon,
         "first": number(first),
         "where": spec.learned,
-        "units": units(ladder)?,
+        "units": units(ladder),
         "seed": spec.output.seed,
         "prior": prior,
     }))

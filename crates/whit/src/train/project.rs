@@ -60,7 +60,7 @@ impl Directions {
         }
         let noise = beside::noise("projection.noise", *noise)?;
         let scatter = Scatter::new(width, *radius, noise).map_err(|error| cannot(&error))?.on(ladder);
-        let meaning = meaning::second_moments(spec, ladder, *radius, asked_for.noise)?;
+        let meaning = meaning::second_moments(spec, ladder, *radius, asked_for.noise);
         let text = format!("second moments of {}", spec.features.join(", "));
         Ok(Self { scatter, components: *components, meaning, text })
     }

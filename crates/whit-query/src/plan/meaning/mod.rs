@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use rows::{Numbers, Rows};
 use serde_json::{Value, json};
-use whit_account::meaning::number;
+use whit_account::meaning::{number, units};
 
 /// The version of the format. Whoever changes it has all stored answers paid for again.
 const VERSION: u32 = 2;
@@ -24,15 +24,8 @@ const VERSION: u32 = 2;
 /// The meaning of all parts of a plan: with its price, and whatever else decides what comes of it.
 pub(crate) fn of(plan: &Plan, price: &Value, context: &SessionContext) -> Result<String, QueryError> {
     let parts: Vec<Value> = plan.parts.iter().map(|part| of_part(part, context)).collect::<Result<_, _>>()?;
-    let units: Vec<Value> = plan.rungs.iter().map(rung).collect();
-    let what = json!({ "dataset": plan.dataset, "units": units, "parts": parts, "price": price });
+    let what = json!({ "dataset": plan.dataset, "units": units(&plan.rungs), "parts": parts, "price": price });
     Ok(whit_account::meaning::of("question", VERSION, &what))
-}
-
-/// A rung, as the ledger writes it too.
-pub(crate) fn rung(rung: &whit_core::Rung) -> Value {
-    // A rung is made of text, whole numbers and two words: it can be written.
-    serde_json::to_value(rung).unwrap_or_else(|_| json!(rung.to_string()))
 }
 
 /// The meaning of one part.
