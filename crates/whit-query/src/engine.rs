@@ -7,11 +7,12 @@
 use crate::bound::collect::Collector;
 use crate::bound::hash::{Role, hashes};
 use crate::bound::quantise::QuantiseFunction;
-use crate::bound::{Addend, Inner, Layout, Rules, Sums, count_values, merge};
+use crate::bound::{Addend, Inner, Layout, Rules, Sums, WEIGHT, count_values, merge};
 use crate::error::{QueryError, own_words, planning, running};
 use crate::evaluate::{guarded, samples};
+use crate::plan::measure::{LEAVES, ends_of, quantise_of};
 use crate::plan::track::again::Whose;
-use crate::plan::{ELEMENT, Grain, Groups, LEAVES, Leaves, Part, USER, WEIGHT, What, ends_of, quantise_of, track};
+use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, USER, What, track};
 use crate::source::Patience;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -237,7 +238,9 @@ impl<'a> Job<'a> {
     fn of_row(&self, measure: usize) -> Result<Option<Expr>, QueryError> {
         Ok(match &self.part.measures[measure].what {
             What::Rows(Some(value)) | What::Parts(value) => Some(PresentFunction::call(value.clone())),
-            What::Sum { value, place } => Some(QuantiseFunction::call(quantise_of(place, self.found)?, value.clone())),
+            What::Sum { value, quantisation } => {
+                Some(QuantiseFunction::call(quantise_of(quantisation, self.found)?, value.clone()))
+            }
             What::Rows(None) | What::Users | What::Distinct { .. } | What::Tree { .. } => None,
         })
     }

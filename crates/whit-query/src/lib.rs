@@ -12,6 +12,7 @@ mod evaluate;
 pub mod explain;
 pub mod export;
 pub mod functions;
+mod noise;
 pub mod partition;
 pub mod plan;
 pub mod release;

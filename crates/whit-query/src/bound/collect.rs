@@ -7,7 +7,7 @@
 use super::choice::{mix, share_of};
 use super::hash::Role;
 use super::number::Numbering;
-use super::{Inner, Outcome, PARTS, Rules, Sums};
+use super::{Inner, Outcome, Rules, Sums, WEIGHT};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Int64Type, Schema};
@@ -340,7 +340,7 @@ impl Collector {
         }
     }
 
-    /// How many rows each group of one unit counts for, in [`PARTS`] of one: at most so many in one, and at most so many in all. (For trees in whole
+    /// How many rows each group of one unit counts for, in parts of one ([`WEIGHT`]): at most so many in one, and at most so many in all. (For trees in whole
     /// rows, since their weights are shared out later.)
     ///
     /// Above the latter each group gets its share, rounded so that the sum of all is kept (systematic sampling from a
@@ -360,7 +360,7 @@ impl Collector {
             return;
         }
         for weight in &mut *weights {
-            *weight = weight.saturating_mul(PARTS); // no user has 2^53 rows
+            *weight = weight.saturating_mul(WEIGHT as u64); // no user has 2^53 rows
         }
         if together <= in_all {
             return;
@@ -388,7 +388,7 @@ impl Collector {
         let Scratch { leaves, weights, order, .. } = scratch;
         let together: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
         if let Some([_, most]) = self.rules.told {
-            let parts = if self.rules.inner == Inner::None { u128::from(PARTS) } else { 1 };
+            let parts = if self.rules.inner == Inner::None { WEIGHT as u128 } else { 1 };
             self.kept[1] += (together / parts).min(u128::from(most)) as i128;
         }
         for (family, weight) in leaves[unit]
@@ -404,13 +404,13 @@ impl Collector {
                 Inner::None => {
                     let leaf = family[0];
                     let count = u64::from(leaf.end - leaf.start);
-                    let all = count.saturating_mul(PARTS);
+                    let all = count.saturating_mul(WEIGHT as u64);
                     let weight = weight.copied().unwrap_or(all);
                     // Where rows count for less, all sums of a unit are scaled alike; what is left is rounded up or down by chance, so that it is
                     // right on average. Each row lies in a range, so the sum lies in as many of it as the weight says.
                     let scaled = (weight < all).then(|| i128::from(share_of(mix(self.of_group(own, &leaf), 2), all)));
                     let limit = Some(self.rules.rows_per_group).filter(|&rows| rows < u64::MAX);
-                    let limit = limit.map(|rows| i128::from(rows) * i128::from(PARTS));
+                    let limit = limit.map(|rows| i128::from(rows) * i128::from(WEIGHT));
                     for (number, addend) in self.rules.addends.iter().enumerate() {
                         let mut total: i64 = match addend.column {
                             None => count as i64,

@@ -147,7 +147,7 @@ fn groups_of_one_unit_share_the_rows_that_it_may_have_in_all() {
         let own = |(key, &count): (usize, &u64)| std::iter::repeat_n((1, 0, key as i64, 0, Some(1)), count as usize);
         let rows: Vec<Row> = counts.iter().enumerate().flat_map(own).collect();
         let mut limited = rules(BY_USER);
-        let parts = PARTS as i64;
+        let parts = WEIGHT;
         limited.addends = vec![Addend { column: None, each: parts, low: 0, high: parts << 20 }];
         limited.rows_in_all = in_all;
         let sums = collect(&limited, &[&rows]);
@@ -155,7 +155,7 @@ fn groups_of_one_unit_share_the_rows_that_it_may_have_in_all() {
         let share = in_all.min(all) as f64 / all as f64;
         for (key, &count) in counts.iter().enumerate() {
             let weight = found[&vec![key as i64]][0];
-            let expected = share * (count * PARTS) as f64;
+            let expected = share * (count * WEIGHT as u64) as f64;
             assert!((weight as f64 - expected).abs() < 1.0, "{counts:?}: {weight} of {count}");
         }
         assert_eq!(found.values().map(|values| values[0]).sum::<i64>(), in_all.min(all) as i64 * parts, "{counts:?}");
@@ -388,7 +388,7 @@ proptest! {
         let mut limited = rules(if inner == 0 { BY_USER } else { WITHIN });
         (limited.rows_per_group, limited.rows_in_all) = (most, in_all);
         limited.inner = [Inner::None, Inner::Weights { each: 1 << 10 }, Inner::Distinct { most }][usize::from(inner)];
-        let each = if inner == 2 { 1 } else { PARTS as i64 };
+        let each = if inner == 2 { 1 } else { WEIGHT };
         limited.addends = vec![Addend { column: None, each, low: 0, high: most as i64 * each }];
         for user in 0..6 {
             let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();

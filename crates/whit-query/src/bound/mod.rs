@@ -33,8 +33,9 @@ use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// In so many parts of a row it is counted, where rows count for less.
-pub(crate) const PARTS: u64 = 1 << 10;
+/// What one row weighs: where rows of a unit count for less, they are counted in so many parts of one, and over leaves and bins a unit's rows share so much
+/// weight for each row that counts.
+pub(crate) const WEIGHT: i64 = 1 << 10;
 
 /// What the columns of a batch are, from left to right: user, element, keys, inner value, and then what rows add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,6 @@ use crate::estimate::sql;
 use crate::plan::{Asking, Grain, Groups, Measure, Plan, Statistic, What};
 use crate::release::finish::picking;
 use crate::release::imagine::{self, Guess};
-use crate::sanitise::statistic::step_of;
 use crate::sanitise::{Calibrated, calibrate, is_private, short};
 use crate::source::Tables;
 use datafusion::logical_expr::LogicalPlan;
@@ -199,10 +198,10 @@ fn told(plan: &Plan, guess: Guess, rows: f64) -> Error {
     let Guess { name, of, within } = guess;
     let statistic = of.map(|(part, statistic)| &plan.parts[part].statistics[statistic]);
     let words = match (statistic, within) {
-        (Some(Statistic::Exact(_)), _) => return exact(name),
+        (Some(statistic), _) if statistic.is_exact() => return exact(name),
         (_, None) => "depends on the bounds that are found, or on what is done with the tables".to_owned(),
-        (statistic, Some(_)) => match statistic.and_then(Statistic::aggregate) {
-            Some(aggregate) => aggregate.rests_on(&short(rows)),
+        (statistic, Some(_)) => match statistic.and_then(Statistic::estimate) {
+            Some(estimate) => estimate.rests_on(&short(rows)),
             None => format!("for a group of {} rows, spread evenly over their bounds", short(rows)),
         },
     };
@@ -223,7 +222,7 @@ fn useless(plan: &Plan, guesses: &[Guess], rows: f64) -> Option<Useless> {
         let ((number, statistic), within) = guess.of.zip(guess.within)?;
         let part = &plan.parts[number];
         let statistic = &part.statistics[statistic];
-        let most = statistic.aggregate()?.widest(statistic, part, rows)?;
+        let most = statistic.estimate()?.widest(part, rows)?;
         // A hair, for what is exactly as far off as can be.
         (within >= most * (1.0 - 1e-9)).then(|| Useless {
             name: guess.name.clone(),
@@ -275,7 +274,7 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
             let mut line = format!("    Sanitise: {}", measure.name);
             if let Some(calibrated) = calibrated {
                 let noise = &calibrated.parts[number].measures[i];
-                let _ = write!(line, ", {}", noise.words(step_of(part, i, &[])));
+                let _ = write!(line, ", {}", noise.words(part.step_of(i, &[])));
             }
             lines.push(line);
         }
@@ -283,7 +282,7 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
             .statistics
             .iter()
             .enumerate()
-            .filter(|(_, statistic)| matches!(statistic, Statistic::Exact(_)))
+            .filter(|(_, statistic)| statistic.is_exact())
             .map(|(i, _)| part.output[part.keys.len() + i].0.as_str())
             .collect();
         if !exact.is_empty() {

@@ -11,6 +11,7 @@ pub mod aggregate;
 pub mod call;
 mod heeded;
 pub mod meaning;
+pub(crate) mod measure;
 mod misread;
 pub(crate) mod outline;
 mod question;
@@ -19,14 +20,12 @@ pub mod track;
 
 pub use crate::bound::quantise::Shape;
 pub use aggregate::Statistic;
+pub use measure::{Leaves, Measure, Quantisation, What};
 
-use crate::bound::quantise::Quantise;
-use crate::error::QueryError;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
 use std::collections::BTreeMap;
-use whit_core::mechanism::quantile::Tree;
 use whit_core::{Rung, Sensitivity};
 
 /// The hidden column that holds a row's user.
@@ -108,17 +107,6 @@ pub struct Part {
     pub presence: Option<Presence>,
 }
 
-impl Part {
-    /// Between which numbers the values of a measure are taken, where that is known beforehand.
-    pub(crate) fn bounds_of(&self, measure: usize) -> Option<(f64, f64)> {
-        match &self.measures[measure].what {
-            What::Sum { place: Place::Known(quantise), .. } => Some(quantise.bounds()),
-            What::Tree { tree: Leaves::Known { low, high }, .. } => Some((*low, *high)),
-            _ => None,
-        }
-    }
-}
-
 /// How many rows there are, and how many count after caps: told beside an answer, for a small share of its price.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
@@ -173,154 +161,6 @@ pub struct Auto {
     /// Rung by rung, how far one unit moves the counts over bins, in weights of which a unit has a fixed number.
     pub moved: Vec<Sensitivity>,
 }
-
-/// The weight that one unit divides among the bins or leaves it has rows in, times the rows it may have.
-pub(crate) const WEIGHT: i64 = crate::bound::PARTS as i64;
-
-/// What is summed over the rows of a unit, clamped, and then over units.
-#[derive(Debug, Clone)]
-pub struct Measure {
-    /// What one row adds.
-    pub what: What,
-    /// The least that one unit adds to one group, in lattice steps.
-    pub low: i64,
-    /// The most.
-    pub high: i64,
-    /// Rung by rung, how far one unit moves the vector, in lattice steps.
-    pub moved: Vec<Sensitivity>,
-    /// What people call it.
-    pub name: String,
-}
-
-/// What one row adds to a measure.
-#[derive(Debug, Clone, PartialEq)]
-pub enum What {
-    /// One, where the expression is there.
-    Rows(Option<Expr>),
-    /// The same in parts of a row, 1,024 to one: where rows of a unit count for less, and some of them have no value, those that have one count for
-    /// fractions.
-    Parts(Expr),
-    /// One for each user (or unit) with a row.
-    Users,
-    /// A value on a lattice.
-    Sum {
-        /// The value.
-        value: Expr,
-        /// How it is put on the lattice; for a range that is found privately, once that is known.
-        place: Place,
-    },
-    /// One for each different value, of which a unit keeps a few.
-    Distinct {
-        /// The value.
-        value: Expr,
-        /// At most so many of one unit in one group.
-        most: u64,
-    },
-    /// One in the leaf that the value falls into.
-    Tree {
-        /// The value.
-        value: Expr,
-        /// The tree, or the number of the range that stage one finds.
-        tree: Leaves,
-        /// The rows of one unit in one group share this weight, in rows.
-        rows: u64,
-    },
-}
-
-impl What {
-    /// Whether it looks at values inside of groups, and so needs a run of its own.
-    pub(crate) fn is_inner(&self) -> bool {
-        matches!(self, Self::Distinct { .. } | Self::Tree { .. })
-    }
-
-    /// Whether rows say what they add; otherwise each adds one.
-    pub(crate) fn has_column(&self) -> bool {
-        matches!(self, Self::Rows(Some(_)) | Self::Parts(_) | Self::Sum { .. })
-    }
-
-    /// How many steps one row is.
-    pub(crate) fn each(&self) -> i64 {
-        if matches!(self, Self::Parts(_)) { WEIGHT } else { 1 }
-    }
-}
-
-impl Measure {
-    /// How many rows of one unit count in one group, at most.
-    pub(crate) fn rows(&self) -> u64 {
-        match &self.what {
-            What::Rows(_) | What::Parts(_) => self.high.unsigned_abs() / self.what.each().unsigned_abs(),
-            What::Distinct { most, .. } => *most,
-            What::Tree { rows, .. } => *rows,
-            What::Sum { place: Place::Known(quantise), .. } => {
-                self.high.unsigned_abs().max(self.low.unsigned_abs())
-                    / quantise.high().unsigned_abs().max(quantise.low().unsigned_abs()).max(1)
-            }
-            What::Users | What::Sum { .. } => 1,
-        }
-    }
-}
-
-/// How a value is put on a lattice.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Place {
-    /// Known beforehand.
-    Known(Quantise),
-    /// Once stage one has found range number `range`: [`Shape`] says how.
-    Found {
-        /// Which of [`Part::autos`].
-        range: usize,
-        /// What is summed.
-        shape: Shape,
-    },
-}
-
-/// Where the leaves of a tree of counts are.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Leaves {
-    /// Over a range that is known beforehand.
-    Known {
-        /// The least value.
-        low: f64,
-        /// The largest.
-        high: f64,
-    },
-    /// Over the range that stage one finds.
-    Found {
-        /// Which of [`Part::autos`].
-        range: usize,
-    },
-}
-
-/// How a value is put on the lattice, once all ranges are known.
-pub(crate) fn quantise_of(place: &Place, found: &[(f64, f64)]) -> Result<Quantise, QueryError> {
-    match place {
-        Place::Known(quantise) => Ok(quantise.clone()),
-        Place::Found { range, shape } => {
-            let &(low, high) = found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?;
-            Quantise::found(low, high, *shape)
-        }
-    }
-}
-
-/// The ends of a tree's range, once all ranges are known.
-pub(crate) fn ends_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<(f64, f64), QueryError> {
-    let (low, high) = match leaves {
-        Leaves::Known { low, high } => (*low, *high),
-        Leaves::Found { range } => {
-            *found.get(*range).ok_or_else(|| QueryError::failed("a range that was not found"))?
-        }
-    };
-    Ok((low, if high > low { high } else { low + 1.0 }))
-}
-
-/// The tree of a measure, once all ranges are known.
-pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, QueryError> {
-    let (low, high) = ends_of(leaves, found)?;
-    Tree::new(low, high, LEAVES).map_err(|error| QueryError::failed(error.to_string()))
-}
-
-/// Into how many leaves a quantile's range is cut.
-pub(crate) const LEAVES: u32 = 4096;
 
 /// What a question may say about bounding and price, beyond what is declared.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -10,7 +10,7 @@ use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::error::{QueryError, planning};
 use crate::plan::outline::{ROW, part_schema};
 use crate::plan::{Part, Plan, Statistic, part_name, track};
-use crate::sanitise::{Noise, short};
+use crate::sanitise::short;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray, StringViewArray,
 };
@@ -22,6 +22,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::scalar::ScalarValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use whit_core::mechanism::additive::Additive;
 
 /// The largest number below 2^63 that is a float.
 const MOST: f64 = 9_223_372_036_854_774_784.0;
@@ -37,7 +38,7 @@ pub(super) struct Table<'a> {
     /// Statistic by statistic, whether caps may leave something out of it.
     pub(super) after_caps: &'a [bool],
     /// The part and the noise of its measures, where the table is made of measures.
-    pub(super) made_of: Option<(&'a Part, &'a [Noise])>,
+    pub(super) made_of: Option<(&'a Part, &'a [Additive])>,
     /// Whether the intervals of a column hold all at once, and so also of rows that are picked by their values.
     pub(super) all_at_once: bool,
     /// What was released.
@@ -46,8 +47,8 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// The released table of a part.
-    pub(super) fn of(part: &'a Part, noise: &'a [Noise], released: &'a ReleasedPart) -> Self {
-        let exact = part.statistics.iter().map(|statistic| matches!(statistic, Statistic::Exact(_))).collect();
+    pub(super) fn of(part: &'a Part, noise: &'a [Additive], released: &'a ReleasedPart) -> Self {
+        let exact = part.statistics.iter().map(Statistic::is_exact).collect();
         let kept = !noise.is_empty() && released.measures.len() == noise.len();
         let made_of = kept.then_some((part, noise));
         let (keys, output, after_caps) = (part.keys.len(), &part.output, &part.after_caps);

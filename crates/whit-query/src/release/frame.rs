@@ -5,7 +5,8 @@ use crate::answer::Value;
 use crate::bound::{Sums, schema_of, told};
 use crate::error::{QueryError, planning};
 use crate::evaluate::attempt::cast_each;
-use crate::plan::{Groups, Part, Statistic};
+use crate::plan::aggregate::Made;
+use crate::plan::{Groups, Part};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::{SortColumn, can_cast_types, cast, lexsort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
@@ -199,9 +200,9 @@ pub(crate) fn exact_columns(
         .statistics
         .iter()
         .enumerate()
-        .filter_map(|(i, statistic)| match statistic {
-            Statistic::Exact(expr) => Some((i, expr.as_ref())),
-            _ => None,
+        .filter_map(|(i, statistic)| match statistic.made() {
+            Made::Exact(expr) => Some((i, expr.as_ref())),
+            Made::Noisy(_) => None,
         })
         .collect();
     if exact.is_empty() {

@@ -7,10 +7,12 @@ use super::finish::{Table, moments, titles, visible};
 use super::{ReleasedPart, Tables};
 use crate::answer::{Cell, Value};
 use crate::error::QueryError;
-use crate::plan::{Grain, Leaves, Part, Place, Plan, Statistic, WEIGHT, What, tree_of};
-use crate::sanitise::statistic::{Noisy, step_of};
-use crate::sanitise::{Calibrated, Noise};
-use whit_core::mechanism::additive::{Coordinates, Law, Reach};
+use crate::plan::aggregate::estimate::{Estimate, Noisy};
+use crate::plan::measure::tree_of;
+use crate::plan::{Part, Plan, Quantisation, Statistic, What};
+use crate::sanitise::Calibrated;
+use std::collections::BTreeSet;
+use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
 use whit_noise::{Ratio, Replay};
 
 /// How often a made-up group is sanitised: errors are then told to about 2 %.
@@ -63,7 +65,7 @@ pub(crate) fn guesses(
             let of = column.ok().map(|statistic| (number, statistic));
             let within = match column {
                 Ok(i) => match known(part, i) {
-                    Some(measure) => Some(noises[measure].within(confidence) * step_of(part, measure, &[])),
+                    Some(measure) => Some(noises[measure].within(confidence) * part.step_of(measure, &[])),
                     None => worst(groups.iter().map(|drawn| reach(drawn.cells[i].iter().map(number_of), confidence))),
                 },
                 Err(column) => {
@@ -86,7 +88,7 @@ fn worst(errors: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 }
 
 /// The groups that are made up, each drawn often; none where a range has to be found first.
-fn drawn_often(part: &Part, noise: &[Noise], rows: f64, confidence: f64) -> Result<Vec<ReleasedPart>, QueryError> {
+fn drawn_often(part: &Part, noise: &[Additive], rows: f64, confidence: f64) -> Result<Vec<ReleasedPart>, QueryError> {
     let mut groups: Vec<Vec<Vec<i64>>> = Vec::new();
     for share in MEANS {
         let made = imagined(part, rows, share)?.filter(|made| !groups.contains(made));
@@ -97,13 +99,10 @@ fn drawn_often(part: &Part, noise: &[Noise], rows: f64, confidence: f64) -> Resu
 
 /// The measure of a count or a sum, whose noise is that of the value.
 fn known(part: &Part, statistic: usize) -> Option<usize> {
-    match part.statistics[statistic] {
-        Statistic::Count(measure) => Some(measure),
-        Statistic::Sum(measure) => {
-            matches!(part.measures[measure].what, What::Sum { place: Place::Known(_), .. }).then_some(measure)
-        }
-        _ => None,
-    }
+    let estimate = part.statistics[statistic].estimate().filter(|estimate| estimate.is_its_measure())?;
+    let measure = *estimate.measures().first()?;
+    let unknown = matches!(part.measures[measure].what, What::Sum { quantisation: Quantisation::Found { .. }, .. });
+    (!unknown).then_some(measure)
 }
 
 fn number_of(cell: &Cell) -> f64 {
@@ -125,62 +124,39 @@ fn reach(mut values: impl Iterator<Item = f64>, confidence: f64) -> Option<f64> 
 
 /// The measures of a group that is made up, without noise, with means over so much of their bounds; nothing where a range has to be found first.
 fn imagined(part: &Part, rows: f64, means: f64) -> Result<Option<Vec<Vec<i64>>>, QueryError> {
-    let spreads = |measure: usize| {
-        part.statistics.iter().any(|statistic| match statistic {
-            Statistic::Spread { sum, squares, .. } => *sum == measure || *squares == measure,
-            _ => false,
-        })
-    };
+    let about_spread = part.statistics.iter().filter_map(Statistic::estimate).filter(|own| own.is_about_spread());
+    let spread: BTreeSet<usize> = about_spread.flat_map(|estimate| estimate.measures()).collect();
     let mut measures = Vec::new();
-    for (i, measure) in part.measures.iter().enumerate() {
-        measures.push(match &measure.what {
-            What::Rows(_) | What::Users | What::Distinct { .. } => vec![rows.round() as i64],
-            What::Parts(_) => vec![rows.round() as i64 * WEIGHT],
-            What::Sum { place: Place::Known(quantise), .. } => {
-                let share = if spreads(i) { 1.0 } else { means };
-                vec![(rows.round() * quantise.imagined(share)).round() as i64]
-            }
-            What::Tree { tree: leaves @ Leaves::Known { .. }, .. } => {
-                let tree = tree_of(leaves, &[])?;
-                let weight = if part.grain == Grain::Row { 1.0 } else { WEIGHT as f64 };
-                let below = |leaf: usize| (rows.round() * weight * leaf as f64 / tree.leaves() as f64).round() as i64;
-                let counts: Vec<i64> = (0..tree.leaves()).map(|leaf| below(leaf + 1) - below(leaf)).collect();
-                tree.fill(&counts).map_err(|error| QueryError::failed(error.to_string()))?
-            }
-            What::Sum { .. } | What::Tree { .. } => return Ok(None),
-        });
+    for measure in 0..part.measures.len() {
+        let share = if spread.contains(&measure) { 1.0 } else { means };
+        let Some(made) = part.imagined(measure, rows, share)? else { return Ok(None) };
+        measures.push(made);
     }
     Ok(Some(measures))
 }
 
 /// The range of a statistic that is read from a tree.
 fn range_of(part: &Part, statistic: &Statistic) -> Result<(f64, f64), QueryError> {
-    let tree = match statistic {
-        Statistic::Quantile { tree, .. } | Statistic::Least(tree) | Statistic::Largest(tree) => *tree,
-        _ => return Err(QueryError::failed("a range of what is read from no tree")),
-    };
-    match &part.measures[tree].what {
-        What::Tree { tree, .. } => Ok(tree_of(tree, &[])?.range()),
-        _ => Err(QueryError::failed("a quantile without its tree")),
-    }
+    let tree = statistic.measures().into_iter().find_map(|measure| match &part.measures[measure].what {
+        What::Tree { tree, .. } => Some(tree),
+        _ => None,
+    });
+    Ok(tree_of(tree.ok_or_else(|| QueryError::failed("a range of what is read from no tree"))?, &[])?.range())
 }
 
 /// An answer that leaves all of the range open tells nothing, wherever in it the value stands: it counts as off by as
 /// much as it may be, which is half of the range or more, and all of it for the least and the largest value. The
 /// middle, which is told then, would be right by chance, since made-up values lie evenly around it.
-fn counted(cell: Cell, statistic: &Statistic, truth: f64, (low, high): (f64, f64)) -> Cell {
+fn counted(cell: Cell, estimate: &dyn Estimate, truth: f64, (low, high): (f64, f64)) -> Cell {
     if cell.low.is_some_and(|end| end > low) || cell.high.is_some_and(|end| end < high) {
         return cell;
     }
-    let off = match statistic {
-        Statistic::Quantile { .. } => (truth - low).max(high - truth),
-        _ => high - low,
-    };
+    let off = estimate.furthest(truth, (low, high));
     Cell { value: Value::Float(truth + off), ..cell }
 }
 
 /// The made-up group as it is, and then as often as it is drawn.
-fn drawn(part: &Part, noise: &[Noise], made: &[Vec<i64>], confidence: f64) -> Result<ReleasedPart, QueryError> {
+fn drawn(part: &Part, noise: &[Additive], made: &[Vec<i64>], confidence: f64) -> Result<ReleasedPart, QueryError> {
     let failed = |error: &dyn std::fmt::Display| QueryError::failed(error.to_string());
     let mut entropy = Replay::new(0x5ee5); // of rows that nobody has: nothing here is secret
     let trees = part.measures.iter().any(|measure| matches!(measure.what, What::Tree { .. }));
@@ -191,28 +167,29 @@ fn drawn(part: &Part, noise: &[Noise], made: &[Vec<i64>], confidence: f64) -> Re
     }
     let nothing = Ratio::new(1, 1 << 20).map_err(|error| failed(&error))?;
     let nothing = Law::laplace(nothing).map_err(|error| failed(&error))?;
-    let nothing = Noise::new(nothing, Reach::known(Vec::new()), Coordinates::Any);
+    let nothing = Additive::new(nothing, Reach::known(Vec::new()), Coordinates::Any);
     let nothing = vec![nothing; noise.len()]; // so little that it is always 0
     let truth = Noisy::new(part, &nothing, made.to_vec(), &[], confidence).without_noise();
     let noisy = Noisy::new(part, noise, values, &[], confidence);
     let groups: Vec<usize> = (0..draws).collect();
     let mut cells = Vec::new();
     for statistic in &part.statistics {
-        let nothing = || Cell { value: Value::Null, low: None, high: None };
-        cells.push(match statistic {
-            Statistic::Exact(_) => (0..=draws).map(|_| nothing()).collect(),
-            // Only trees need their intervals to be read at all, and those take the longest.
-            _ => {
-                if let (Some(truth), Some(noisy)) = (truth.values(statistic, 1)?, noisy.values(statistic, draws)?) {
-                    truth.into_iter().chain(noisy).map(|value| Cell { value, low: None, high: None }).collect()
-                } else {
-                    let (mut cells, noisy) = (truth.cells(statistic, &[0])?, noisy.cells(statistic, &groups)?);
-                    let (truth, range) = (cells.first().map_or(f64::NAN, number_of), range_of(part, statistic)?);
-                    cells.extend(noisy.into_iter().map(|cell| counted(cell, statistic, truth, range)));
-                    cells
-                }
-            }
-        });
+        let bare = |value: Value| Cell { value, low: None, high: None };
+        let Some(estimate) = statistic.estimate() else {
+            cells.push((0..=draws).map(|_| bare(Value::Null)).collect());
+            continue;
+        };
+        // Only trees need their intervals to be read at all, and those take the longest.
+        cells.push(
+            if let (Some(truth), Some(noisy)) = (estimate.values(&truth, 1)?, estimate.values(&noisy, draws)?) {
+                truth.into_iter().chain(noisy).map(bare).collect()
+            } else {
+                let (mut cells, noisy) = (estimate.cells(&truth, &[0])?, estimate.cells(&noisy, &groups)?);
+                let (truth, range) = (cells.first().map_or(f64::NAN, number_of), range_of(part, statistic)?);
+                cells.extend(noisy.into_iter().map(|cell| counted(cell, estimate, truth, range)));
+                cells
+            },
+        );
     }
     let keys = vec![vec![Value::Null; part.keys.len()]; draws + 1];
     Ok(ReleasedPart { keys, cells, measures: Vec::new(), found: Vec::new() })

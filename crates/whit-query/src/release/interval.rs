@@ -5,9 +5,9 @@ use super::finish::{Table, evaluated, is_noisy, is_placeholder, table};
 use super::{ReleasedPart, Tables};
 use crate::answer::{Cell, Value};
 use crate::error::QueryError;
-use crate::plan::Statistic;
-use crate::sanitise::noise::Together;
-use crate::sanitise::statistic::Noisy;
+use crate::noise::Together;
+use crate::plan::What;
+use crate::plan::aggregate::estimate::Noisy;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
@@ -70,14 +70,18 @@ impl Design {
     fn new(part: &Table<'_>, used: &BTreeSet<usize>, confidence: f64) -> Option<Self> {
         let mut axes = BTreeSet::new();
         for statistic in used.iter().filter_map(|&column| column.checked_sub(part.keys)) {
-            match part.made_of.map(|(made_of, _)| &made_of.statistics[statistic]) {
-                _ if part.exact[statistic] => {}
-                Some(Statistic::Count(i) | Statistic::Sum(i)) => axes.extend([Axis::Measure(*i)]),
-                Some(Statistic::Mean { sum, count }) => axes.extend([*sum, *count].map(Axis::Measure)),
-                Some(Statistic::Spread { sum, squares, count, .. }) => {
-                    axes.extend([*sum, *squares, *count].map(Axis::Measure));
-                }
-                _ => axes.extend([Axis::Cell(statistic)]),
+            if part.exact[statistic] {
+                continue;
+            }
+            // Of a tree the thousands of counts are not kept.
+            let measures = part.made_of.and_then(|(made_of, _)| {
+                let measures = made_of.statistics[statistic].measures();
+                let is_tree = |&measure: &usize| matches!(made_of.measures[measure].what, What::Tree { .. });
+                (!measures.iter().any(is_tree)).then_some(measures)
+            });
+            match measures {
+                Some(measures) => axes.extend(measures.into_iter().map(Axis::Measure)),
+                None => axes.extend([Axis::Cell(statistic)]),
             }
         }
         let axes: Vec<Axis> = axes.into_iter().collect();

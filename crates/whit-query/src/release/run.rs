@@ -7,9 +7,10 @@ use crate::answer::Cell;
 use crate::bound::Sums;
 use crate::engine::{self, Pass};
 use crate::error::QueryError;
-use crate::plan::{Grain, Kept, Part, Plan, Statistic, What};
+use crate::plan::aggregate::estimate::Noisy;
+use crate::plan::measure::tree_of;
+use crate::plan::{Grain, Kept, Part, Plan, What};
 use crate::sanitise::Calibrated;
-use crate::sanitise::statistic::{Noisy, step_of};
 use crate::source::Stamps;
 use whit_core::mechanism::range::Bins;
 use whit_core::mechanism::{Mechanism, SanitiseError};
@@ -131,7 +132,7 @@ impl<'a> Rows<'a> {
                 }
                 What::Tree { tree, .. } => {
                     let sums = self.sums(part, Pass::Inner(i), found)?;
-                    let tree = crate::plan::tree_of(tree, found)?;
+                    let tree = tree_of(tree, found)?;
                     measures.push(frame.trees(&sums, &tree)?);
                 }
             }
@@ -213,11 +214,11 @@ impl<'a> Run<'a> {
         let noisy = Noisy::new(part, noises, values, found, self.confidence);
         let mut cells = Vec::new();
         for (i, statistic) in part.statistics.iter().enumerate() {
-            cells.push(match statistic {
-                Statistic::Exact(_) => {
-                    groups.iter().map(|&g| Cell { value: exact[&i][g].clone(), low: None, high: None }).collect()
+            cells.push(match exact.get(&i) {
+                Some(exact) => {
+                    groups.iter().map(|&g| Cell { value: exact[g].clone(), low: None, high: None }).collect()
                 }
-                other => noisy.cells(other, &groups)?,
+                None => noisy.cells(statistic, &groups)?,
             });
         }
         if let (Some(kept), Some(laws)) = (&part.kept, noise.and_then(|noise| noise.kept.as_ref())) {
@@ -232,7 +233,7 @@ impl<'a> Run<'a> {
         let keys = frame.rows(&groups)?;
         released.parts.push(ReleasedPart { keys, cells, measures: kept, found: found.to_vec() });
         for (i, law) in noises.iter().enumerate() {
-            released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(step_of(part, i, found))));
+            released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(part.step_of(i, found))));
         }
         released.mechanisms.extend(noise.and_then(|noise| noise.keys.as_ref()).map(|keys| {
             let counted = if part.grain == Grain::Row { "rows" } else { "users" };

@@ -4,16 +4,13 @@
 //! the same share: with Gaussian noise, shares of μ², of which the whole is known exactly (Balle and Wang 2018; Dong,
 //! Roth and Su 2022), so that k measures cost √k times the noise and not k times; with δ = 0, shares of ε.
 
-pub(crate) mod noise;
-pub(crate) mod statistic;
-
-pub(crate) use whit_core::mechanism::additive::{Additive as Noise, short};
+pub(crate) use whit_core::mechanism::additive::short;
 
 use crate::error::QueryError;
 use crate::plan::{Groups, Part, Plan};
 use whit_account::normal::gaussian_mu_down;
 use whit_core::mechanism::Mechanism as _;
-use whit_core::mechanism::additive::{self, Coordinates, Reach};
+use whit_core::mechanism::additive::{self, Additive, Coordinates, Reach};
 use whit_core::mechanism::keys::{Keys, Moved};
 use whit_core::{Charge, Cost, Delta, Rung, Sensitivity};
 use whit_noise::Ratio;
@@ -31,11 +28,11 @@ const KEPT_SHARE: f64 = 0.02;
 /// The noise of one part.
 #[derive(Debug, Clone)]
 pub(crate) struct PartNoise {
-    pub(crate) measures: Vec<Noise>,
-    pub(crate) ranges: Vec<Noise>,
+    pub(crate) measures: Vec<Additive>,
+    pub(crate) ranges: Vec<Additive>,
     pub(crate) keys: Option<Keys>,
     /// On the number of rows before caps and after them, where that is told.
-    pub(crate) kept: Option<[Noise; 2]>,
+    pub(crate) kept: Option<[Additive; 2]>,
 }
 
 /// The noise of a whole plan, and what it costs.
@@ -153,7 +150,7 @@ impl Calibrated {
     fn hardship(&self) -> f64 {
         let of = |part: &PartNoise| {
             let keys = part.keys.as_ref().map_or(1.0, |keys| keys.half() as f64);
-            keys * part.measures.first().map_or(1.0, Noise::deviation)
+            keys * part.measures.first().map_or(1.0, Additive::deviation)
         };
         self.parts.iter().map(of).sum()
     }
@@ -219,8 +216,8 @@ fn keys(law: Law, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Resul
     }
 }
 
-/// Noise for a share of the price, by how far a unit of the protected rung, which is the first, moves what it is added to.
-fn noise(law: Law, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Result<Noise, QueryError> {
+/// Additive for a share of the price, by how far a unit of the protected rung, which is the first, moves what it is added to.
+fn noise(law: Law, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Result<Additive, QueryError> {
     let wrong = |error: &dyn std::fmt::Display| {
         QueryError::asked(
             format!("the noise would leave all numbers: {error}"),
@@ -237,5 +234,5 @@ fn noise(law: Law, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Result<
         Law::Laplace { .. } => additive::Law::laplace(width),
     };
     let known = rungs.iter().cloned().zip(moved.iter().copied()).collect();
-    Ok(Noise::new(law.map_err(|error| wrong(&error))?, Reach::known(known), Coordinates::Any))
+    Ok(Additive::new(law.map_err(|error| wrong(&error))?, Reach::known(known), Coordinates::Any))
 }

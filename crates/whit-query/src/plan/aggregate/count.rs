@@ -1,13 +1,17 @@
 //! `COUNT(*)` and `COUNT(x)`.
 
 use super::call::Asked;
+use super::estimate::{Estimate, Noisy};
 use super::part::Draft;
 use super::{Aggregate, Statistic};
+use crate::answer::{Cell, Value};
+use crate::bound::WEIGHT;
 use crate::error::QueryError;
 use crate::plan::track::safe_value;
-use crate::plan::{Measure, Part, WEIGHT, What};
+use crate::plan::{Measure, Part, What};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, lit};
+use serde_json::{Value as Json, json};
 
 pub(super) struct Count;
 
@@ -27,10 +31,41 @@ impl Aggregate for Count {
             (None, Some(_)) => Some(asked.conditional(lit(1_i64))?),
             (Some(value), _) => Some(asked.conditional(value)?),
         };
-        Ok(Statistic::Count(draft.count(value, asked, asked.title.clone())?))
+        Ok(Statistic::noisy(Counted(draft.count(value, asked, asked.title.clone())?)))
+    }
+}
+
+/// A count, of rows, users or different values.
+#[derive(Debug)]
+pub(super) struct Counted(pub(super) usize);
+
+impl Estimate for Counted {
+    fn measures(&self) -> Vec<usize> {
+        vec![self.0]
     }
 
-    fn widest(&self, _: &Statistic, _: &Part, rows: f64) -> Option<f64> {
+    fn meaning(&self) -> Json {
+        json!({ "count": self.0 })
+    }
+
+    fn cells(&self, noisy: &Noisy<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
+        let step = noisy.step(self.0);
+        let within = noisy.within(self.0) * step;
+        let cell = |&group: &usize| {
+            let at = noisy.number(self.0, group) as f64 * step;
+            let whole = at.round();
+            // A count is reported as a whole number, and lies in its own interval.
+            let (low, high) = ((at - within).min(whole), (at + within).max(whole));
+            Cell { value: Value::Int(whole as i64), low: Some(low), high: Some(high) }
+        };
+        Ok(groups.iter().map(cell).collect())
+    }
+
+    fn is_its_measure(&self) -> bool {
+        true
+    }
+
+    fn widest(&self, _: &Part, rows: f64) -> Option<f64> {
         Some(rows)
     }
 

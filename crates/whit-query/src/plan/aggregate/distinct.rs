@@ -1,11 +1,12 @@
 //! `COUNT(DISTINCT x)`.
 
 use super::call::Asked;
+use super::count::Counted;
 use super::part::Draft;
 use super::{Aggregate, Statistic};
 use crate::error::QueryError;
 use crate::plan::track::safe_value;
-use crate::plan::{Grain, Measure, Part, What};
+use crate::plan::{Grain, Measure, What};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
@@ -30,7 +31,8 @@ impl Aggregate for Distinct {
         let tag = draft.input.tag_of(argument, draft.around);
         if tag.user && draft.grain != Grain::Row && asked.filter.is_none() {
             let moved = draft.users_moved()?;
-            return Ok(Statistic::Count(draft.add(Measure { what: What::Users, low: 0, high: 1, moved, name })));
+            let users = Measure { what: What::Users, low: 0, high: 1, moved, name };
+            return Ok(Statistic::noisy(Counted(draft.add(users))));
         }
         let most = draft.rows()?;
         let high = i64::try_from(most).map_err(|_| asked.refused("the cap on rows does not fit into 63 bits"))?;
@@ -38,14 +40,6 @@ impl Aggregate for Distinct {
         let moved = draft.of_rows(0, 1)?;
         let value = asked.conditional(safe_value(argument, draft.around)?)?;
         let what = What::Distinct { value, most };
-        Ok(Statistic::Count(draft.add(Measure { what, low: 0, high, moved, name })))
-    }
-
-    fn widest(&self, _: &Statistic, _: &Part, rows: f64) -> Option<f64> {
-        Some(rows)
-    }
-
-    fn rests_on(&self, _: &str) -> String {
-        String::new()
+        Ok(Statistic::noisy(Counted(draft.add(Measure { what, low: 0, high, moved, name }))))
     }
 }

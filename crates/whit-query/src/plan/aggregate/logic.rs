@@ -4,7 +4,6 @@ use super::call::{Asked, no_private_form};
 use super::part::Draft;
 use super::{Aggregate, Statistic};
 use crate::error::QueryError;
-use crate::plan::Part;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
@@ -21,9 +20,5 @@ impl Aggregate for Logic {
 
     fn plan(&self, asked: &Asked<'_>, _: &mut Draft<'_>) -> Result<Statistic, QueryError> {
         Err(no_private_form(asked.name()))
-    }
-
-    fn widest(&self, _: &Statistic, _: &Part, _: f64) -> Option<f64> {
-        None
     }
 }

@@ -1,11 +1,14 @@
-//! SQL aggregates: each is one file with one trait, and this is the list of them.
+//! SQL aggregates: each is one file, and this is the list of them.
 //!
-//! An aggregate becomes [`Measure`](super::Measure)s, integer vectors of which it is known how far one unit moves them, and a [`Statistic`] that says what is made of
-//! them. Whoever adds one writes its file, and its three lines here: the module, its place in `ALL`, and whose a statistic is.
+//! An aggregate's file has all that is its own, behind two traits. [`Aggregate`] is what a question can call: under which names, and how a call is planned, which
+//! says which sums the engine takes over the rows ([`Measure`](super::Measure)s, integer vectors of which it is known how far one unit moves them). [`Estimate`] is a call
+//! once it is planned: what is made of these sums when they have noise, with which interval, and in which words. No other file tells one aggregate from
+//! another, so whoever adds one writes its file, and two lines here: the module, and its place in `ALL`.
 
 mod call;
 mod count;
 mod distinct;
+pub(crate) mod estimate;
 mod keys;
 mod logic;
 mod mean;
@@ -17,75 +20,63 @@ mod sum;
 
 pub(crate) use part::plan;
 
-use super::Part;
 use crate::error::QueryError;
 use call::Asked;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::AggregateFunction;
+use estimate::Estimate;
 use part::Draft;
+use std::sync::Arc;
 
 /// All of them.
 const ALL: [&dyn Aggregate; 7] =
     [&count::Count, &distinct::Distinct, &sum::Sum, &mean::Mean, &spread::Spread, &order::Order, &logic::Logic];
 
-/// What is made of the noisy measures. Numbers are those of measures.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Statistic {
-    /// A count, of rows, users or different values.
-    Count(usize),
-    /// A sum.
-    Sum(usize),
-    /// A mean: of a centred sum and a count.
-    Mean {
-        /// The centred sum.
-        sum: usize,
-        /// The count.
-        count: usize,
-    },
-    /// A variance or its root.
-    Spread {
-        /// The centred sum.
-        sum: usize,
-        /// The sum of its squares.
-        squares: usize,
-        /// The count.
-        count: usize,
-        /// Whether it is divided by n − 1.
-        sample: bool,
-        /// Whether it is the root.
-        root: bool,
-    },
-    /// The value below which a share of the rows lies.
-    Quantile {
-        /// The tree.
-        tree: usize,
-        /// The share.
-        share: f64,
-    },
-    /// The least value that can be told from none.
-    Least(usize),
-    /// The largest.
-    Largest(usize),
-    /// Reads public columns only: computed exactly, by this aggregate expression over the rows.
+/// What one aggregate of a question comes to.
+#[derive(Debug, Clone)]
+pub struct Statistic(Made);
+
+/// What a statistic is made of.
+#[derive(Debug, Clone)]
+pub(crate) enum Made {
+    /// Public columns only: computed exactly, by this aggregate expression over the rows.
     Exact(Box<Expr>),
+    /// Measures that get noise.
+    Noisy(Arc<dyn Estimate>),
 }
 
 impl Statistic {
-    /// The aggregate that it is of; none where it is exact.
-    pub(crate) fn aggregate(&self) -> Option<&'static dyn Aggregate> {
-        Some(match self {
-            Self::Count(_) => &count::Count,
-            Self::Sum(_) => &sum::Sum,
-            Self::Mean { .. } => &mean::Mean,
-            Self::Spread { .. } => &spread::Spread,
-            Self::Quantile { .. } | Self::Least(_) | Self::Largest(_) => &order::Order,
-            Self::Exact(_) => return None,
-        })
+    /// One that is made of noisy measures.
+    fn noisy(estimate: impl Estimate + 'static) -> Self {
+        Self(Made::Noisy(Arc::new(estimate)))
+    }
+
+    /// What it is made of.
+    pub(crate) fn made(&self) -> &Made {
+        &self.0
+    }
+
+    /// What is made of noisy measures for it; nothing where it is exact.
+    pub(crate) fn estimate(&self) -> Option<&dyn Estimate> {
+        match &self.0 {
+            Made::Noisy(estimate) => Some(estimate.as_ref()),
+            Made::Exact(_) => None,
+        }
+    }
+
+    /// Whether it reads public columns only, and so is exact.
+    pub fn is_exact(&self) -> bool {
+        matches!(self.0, Made::Exact(_))
+    }
+
+    /// The numbers of the measures that it is made of.
+    pub fn measures(&self) -> Vec<usize> {
+        self.estimate().map_or_else(Vec::new, Estimate::measures)
     }
 }
 
-/// One SQL aggregate: how it is planned, and what is said of it.
+/// One SQL aggregate, as questions call it.
 pub(crate) trait Aggregate: Sync {
     /// What questions call it, as the engine spells it.
     fn names(&self) -> &'static [&'static str];
@@ -108,14 +99,6 @@ pub(crate) trait Aggregate: Sync {
 
     /// The measures that it is made of, and what is made of them.
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError>;
-
-    /// The most that it can come to over so many rows, or be off by if one knows nothing; nothing where no bounds are known.
-    fn widest(&self, statistic: &Statistic, part: &Part, rows: f64) -> Option<f64>;
-
-    /// What a guess of its error rests on, for a group of so many rows.
-    fn rests_on(&self, rows: &str) -> String {
-        format!("for a group of {rows} rows, spread evenly over their bounds")
-    }
 }
 
 /// The aggregate that a call asks for. DISTINCT finds its own where there is one.

@@ -1,15 +1,21 @@
 //! `MIN`, `MAX`, `MEDIAN` and percentiles: all read from one tree of counts.
 
 use super::call::Asked;
+use super::estimate::{Estimate, Noisy};
 use super::part::Draft;
 use super::{Aggregate, Statistic};
+use crate::answer::{Cell, Value};
+use crate::bound::WEIGHT;
 use crate::error::QueryError;
 use crate::evaluate::number::literal;
+use crate::plan::measure::LEAVES;
 use crate::plan::range::Range;
 use crate::plan::track::{safe_value, said};
-use crate::plan::{Grain, LEAVES, Leaves, Measure, Part, WEIGHT, What};
+use crate::plan::{Grain, Leaves, Measure, Part, What};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
+use serde_json::{Value as Json, json};
+use whit_account::meaning::number;
 use whit_core::Bound;
 use whit_core::mechanism::quantile::Tree;
 
@@ -31,24 +37,76 @@ impl Aggregate for Order {
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
         let argument = asked.argument.ok_or_else(|| asked.refused("it has no argument"))?;
         let tree = tree(asked, argument, draft)?;
-        match asked.name() {
-            "min" => Ok(Statistic::Least(tree)),
-            "max" => Ok(Statistic::Largest(tree)),
-            "median" | "approx_median" => Ok(Statistic::Quantile { tree, share: 0.5 }),
+        let which = match asked.name() {
+            "min" => Which::Least,
+            "max" => Which::Largest,
+            "median" | "approx_median" => Which::Quantile(0.5),
             _ => {
                 let share = share(asked).filter(|share| (0.0..=1.0).contains(share));
-                let share = share.ok_or_else(|| asked.refused("it needs a share between 0 and 1"))?;
-                Ok(Statistic::Quantile { tree, share })
+                Which::Quantile(share.ok_or_else(|| asked.refused("it needs a share between 0 and 1"))?)
             }
+        };
+        Ok(Statistic::noisy(Ranked { tree, which }))
+    }
+}
+
+/// What is read from a tree.
+#[derive(Debug)]
+struct Ranked {
+    tree: usize,
+    which: Which,
+}
+
+/// Which value it is.
+#[derive(Debug)]
+enum Which {
+    /// The least that can be told from none.
+    Least,
+    /// The largest.
+    Largest,
+    /// The one below which this share of the rows lies.
+    Quantile(f64),
+}
+
+impl Estimate for Ranked {
+    fn measures(&self) -> Vec<usize> {
+        vec![self.tree]
+    }
+
+    fn meaning(&self) -> Json {
+        match self.which {
+            Which::Least => json!({ "least": self.tree }),
+            Which::Largest => json!({ "largest": self.tree }),
+            Which::Quantile(share) => json!({ "quantile": number(share), "of": self.tree }),
         }
     }
 
-    fn widest(&self, statistic: &Statistic, part: &Part, _: f64) -> Option<f64> {
-        match statistic {
-            Statistic::Quantile { tree, .. } => part.bounds_of(*tree).map(|(low, high)| (high - low) / 2.0),
-            Statistic::Least(tree) | Statistic::Largest(tree) => part.bounds_of(*tree).map(|(low, high)| high - low),
-            _ => None,
-        }
+    fn cells(&self, noisy: &Noisy<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
+        let (tree, confidence) = (noisy.tree(self.tree)?, noisy.confidence());
+        let cell = |&group: &usize| {
+            let (nodes, deviation) = noisy.nodes(self.tree, &tree, group);
+            let ranks = tree.read(nodes, deviation).map_err(|error| QueryError::failed(error.to_string()))?;
+            let estimate = match self.which {
+                Which::Least => ranks.smallest(confidence),
+                Which::Largest => ranks.largest(confidence),
+                Which::Quantile(share) => ranks.quantile(share, confidence),
+            };
+            Ok(Cell { value: Value::Float(estimate.at), low: Some(estimate.low), high: Some(estimate.high) })
+        };
+        groups.iter().map(cell).collect()
+    }
+
+    fn values(&self, _: &Noisy<'_>, _: usize) -> Result<Option<Vec<Value>>, QueryError> {
+        Ok(None)
+    }
+
+    fn widest(&self, part: &Part, _: f64) -> Option<f64> {
+        let (low, high) = part.bounds_of(self.tree)?;
+        Some(if matches!(self.which, Which::Quantile(_)) { (high - low) / 2.0 } else { high - low })
+    }
+
+    fn furthest(&self, truth: f64, (low, high): (f64, f64)) -> f64 {
+        if matches!(self.which, Which::Quantile(_)) { (truth - low).max(high - truth) } else { high - low }
     }
 }
 

@@ -1,11 +1,12 @@
 //! One private aggregate of a question as a whole: its unit, keys and caps, and the measures that its aggregates share.
 
-use super::Statistic;
 use super::call::{Asked, no_private_form};
+use super::{Made, Statistic};
+use crate::bound::WEIGHT;
 use crate::error::QueryError;
 use crate::plan::range::Range;
 use crate::plan::track::{self, Private, Surroundings, Tag, Tracked, type_of};
-use crate::plan::{Asking, Auto, ELEMENT, Grain, Groups, Key, Measure, Part, USER, WEIGHT};
+use crate::plan::{Asking, Auto, ELEMENT, Grain, Groups, Key, Measure, Part, USER};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr};
@@ -244,7 +245,7 @@ impl Draft<'_> {
         {
             let types = asked.params().args.iter().map(|arg| type_of(arg, self.input));
             if let Some(exact) = aggregate.exact(&asked, &types.collect::<Result<Vec<_>, _>>()?) {
-                return Ok(Statistic::Exact(Box::new(exact)));
+                return Ok(Statistic(Made::Exact(Box::new(exact))));
             }
         }
         let asked = asked.checked(aggregate, self.around)?;

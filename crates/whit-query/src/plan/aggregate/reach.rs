@@ -84,11 +84,10 @@ impl Draft<'_> {
     pub(super) fn after_caps(&self, statistics: &[Statistic], row_caps: &[RowCap]) -> Vec<bool> {
         let chosen = self.limit.is_some() || self.element_cap().is_some() || !row_caps.is_empty();
         let scaled = self.may_scale().unwrap_or(false);
-        let capped = |statistic: &Statistic| match statistic {
-            Statistic::Exact(_) => false,
-            Statistic::Count(i) if self.measures[*i].what == What::Users => chosen,
-            _ => chosen || scaled,
+        let counts_users = |statistic: &Statistic| {
+            statistic.measures().iter().all(|&measure| self.measures[measure].what == What::Users)
         };
+        let capped = |statistic: &Statistic| !statistic.is_exact() && (chosen || (scaled && !counts_users(statistic)));
         statistics.iter().map(capped).collect()
     }
 

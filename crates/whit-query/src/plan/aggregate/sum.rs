@@ -1,15 +1,18 @@
 //! `SUM(x)`, and the sums that means and variances are made of.
 
 use super::call::Asked;
+use super::estimate::{Estimate, Noisy};
 use super::part::Draft;
 use super::{Aggregate, Statistic};
+use crate::answer::{Cell, Value};
 use crate::bound::quantise::{self, Quantise};
 use crate::error::QueryError;
 use crate::plan::range::Range;
 use crate::plan::track::{safe_value, type_of};
-use crate::plan::{Measure, Part, Place, Shape, What};
+use crate::plan::{Measure, Part, Quantisation, Shape, What};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
+use serde_json::{Value as Json, json};
 
 pub(super) struct Sum;
 
@@ -25,12 +28,41 @@ impl Aggregate for Sum {
 
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
         let summed = Summed::of(asked, draft)?;
-        Ok(Statistic::Sum(summed.sum(Shape::Plain, asked, draft)?))
+        Ok(Statistic::noisy(Added(summed.sum(Shape::Plain, asked, draft)?)))
+    }
+}
+
+/// A sum.
+#[derive(Debug)]
+struct Added(usize);
+
+impl Estimate for Added {
+    fn measures(&self) -> Vec<usize> {
+        vec![self.0]
     }
 
-    fn widest(&self, statistic: &Statistic, part: &Part, rows: f64) -> Option<f64> {
-        let Statistic::Sum(sum) = statistic else { return None };
-        part.bounds_of(*sum).map(|(low, high)| rows * low.abs().max(high.abs()))
+    fn meaning(&self) -> Json {
+        json!({ "sum": self.0 })
+    }
+
+    fn cells(&self, noisy: &Noisy<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
+        let step = noisy.quantise(self.0)?.step();
+        let (within, whole) = (noisy.within(self.0) * step, step == 1.0);
+        let cell = |&group: &usize| {
+            let steps = noisy.number(self.0, group);
+            let at = steps as f64 * step;
+            let value = if whole { Value::Int(steps) } else { Value::Float(at) };
+            Cell { value, low: Some(at - within), high: Some(at + within) }
+        };
+        Ok(groups.iter().map(cell).collect())
+    }
+
+    fn is_its_measure(&self) -> bool {
+        true
+    }
+
+    fn widest(&self, part: &Part, rows: f64) -> Option<f64> {
+        part.bounds_of(self.0).map(|(low, high)| rows * low.abs().max(high.abs()))
     }
 
     fn rests_on(&self, _: &str) -> String {
@@ -65,18 +97,18 @@ impl Summed {
 
     /// The number of the measure that adds it up in this shape.
     pub(super) fn sum(&self, shape: Shape, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<usize, QueryError> {
-        let (place, low, high) = match self.range {
+        let (quantisation, low, high) = match self.range {
             Range::Known { low, high } => {
                 // Where rows may come to count for less, sums are fractions, so a finer lattice than that of the values is needed: each unit is
                 // rounded by chance, and what that comes to grows with their number.
                 let whole = self.integers && !self.scaled;
                 let quantise = Quantise::of(low, high, shape, whole)?;
                 let (low, high) = (quantise.low(), quantise.high());
-                (Place::Known(quantise), low, high)
+                (Quantisation::Known(quantise), low, high)
             }
             Range::Auto => {
                 let (low, high) = quantise::found_range(shape);
-                (Place::Found { range: draft.auto(&self.argument, &self.value)?, shape }, low, high)
+                (Quantisation::Found { range: draft.auto(&self.argument, &self.value)?, shape }, low, high)
             }
         };
         let moved = draft.of_rows(low, high)?;
@@ -93,7 +125,7 @@ impl Summed {
             Shape::Centred => format!("{title}: centred sum"),
             Shape::Squared => format!("{title}: sum of squares"),
         };
-        let what = What::Sum { value: self.value.clone(), place };
+        let what = What::Sum { value: self.value.clone(), quantisation };
         Ok(draft.add(Measure { what, low, high, moved, name }))
     }
 }

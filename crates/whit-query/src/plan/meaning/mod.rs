@@ -9,7 +9,8 @@ mod expression;
 mod rows;
 mod value;
 
-use super::{Grain, Groups, Leaves, Part, Place, Plan, Shape, Statistic, What};
+use super::aggregate::Made;
+use super::{Grain, Groups, Leaves, Part, Plan, Quantisation, Shape, Statistic, What};
 use crate::error::QueryError;
 use crate::evaluate::attempt::quietly;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -118,7 +119,9 @@ impl Asked<'_> {
             }
             What::Parts(value) => json!({ "parts of rows with": self.expression(value)? }),
             What::Users => json!("users"),
-            What::Sum { value, place } => json!({ "sum": self.expression(value)?, "on": place_of(place) }),
+            What::Sum { value, quantisation } => {
+                json!({ "sum": self.expression(value)?, "on": lattice_of(quantisation) })
+            }
             What::Distinct { value, most } => json!({ "different": self.expression(value)?, "most": most }),
             What::Tree { value, tree, rows } => {
                 let over = match tree {
@@ -131,24 +134,16 @@ impl Asked<'_> {
     }
 
     fn statistic(&mut self, statistic: &Statistic) -> Result<Value, QueryError> {
-        Ok(match statistic {
-            Statistic::Count(count) => json!({ "count": count }),
-            Statistic::Sum(sum) => json!({ "sum": sum }),
-            Statistic::Mean { sum, count } => json!({ "mean": [sum, count] }),
-            Statistic::Spread { sum, squares, count, sample, root } => {
-                json!({ "spread": [sum, squares, count], "sample": sample, "root": root })
-            }
-            Statistic::Quantile { tree, share } => json!({ "quantile": number(*share), "of": tree }),
-            Statistic::Least(tree) => json!({ "least": tree }),
-            Statistic::Largest(tree) => json!({ "largest": tree }),
-            Statistic::Exact(expr) => json!({ "exact": self.expression(expr)? }),
-        })
+        match statistic.made() {
+            Made::Exact(expr) => Ok(json!({ "exact": self.expression(expr)? })),
+            Made::Noisy(estimate) => Ok(estimate.meaning()),
+        }
     }
 }
 
-fn place_of(place: &Place) -> Value {
-    match place {
-        Place::Known(quantise) => {
+fn lattice_of(quantisation: &Quantisation) -> Value {
+    match quantisation {
+        Quantisation::Known(quantise) => {
             let (low, high) = quantise.bounds();
             json!({
                 "bounds": [number(low), number(high)],
@@ -157,7 +152,7 @@ fn place_of(place: &Place) -> Value {
                 "steps": [quantise.low(), quantise.high()],
             })
         }
-        Place::Found { range, shape } => {
+        Quantisation::Found { range, shape } => {
             let shape = match shape {
                 Shape::Plain => "plain",
                 Shape::Centred => "centred",

@@ -1,11 +1,10 @@
 //! How far sums of noises reach, by the law of the *integers* that were added, rounding and all: at large ε a Gaussian of σ = 0.4 is mostly 0
 //! and sometimes 1, and no interval of 1.96 σ says so. How far one noise reaches by itself its own law says, in `whit-core`.
 
-use super::Noise;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use whit_account::normal::upper_tail;
-use whit_core::mechanism::additive::Law;
+use whit_core::mechanism::additive::{Additive, Law};
 
 /// Every distance from zero that the noise takes, times a coefficient, and how likely it is; what is further off is left out, with at most this chance.
 fn atoms(law: &Law, coefficient: Range, left_out: f64) -> Vec<Atom> {
@@ -115,14 +114,14 @@ fn power(share: f64) -> i32 {
 /// # Tried by
 /// `sums_of_lattice_noises_reach_no_less_than_told_exactly`, `sums_of_noises_stay_within_their_reach_as_often_as_told`.
 pub(crate) struct Together<'a> {
-    noises: Vec<&'a Noise>,
+    noises: Vec<&'a Additive>,
     confidence: f64,
     /// What was worked out already, by the sizes of the coefficients.
     known: RefCell<BTreeMap<Vec<Share>, f64>>,
 }
 
 impl<'a> Together<'a> {
-    pub(crate) fn new(noises: Vec<&'a Noise>, confidence: f64) -> Self {
+    pub(crate) fn new(noises: Vec<&'a Additive>, confidence: f64) -> Self {
         Self { noises, confidence, known: RefCell::default() }
     }
 
@@ -142,7 +141,7 @@ impl<'a> Together<'a> {
         let key: Vec<Share> = sizes.iter().map(|&size| Share::of(size, largest)).collect();
         let found = self.known.borrow().get(&key).copied();
         let found = found.unwrap_or_else(|| {
-            let of = |(share, noise): (&Share, &&Noise)| {
+            let of = |(share, noise): (&Share, &&Additive)| {
                 let (Range { least, most }, deviation) = (share.range(), noise.deviation());
                 Range { least: least / deviation, most: most / deviation }
             };
@@ -161,7 +160,7 @@ impl<'a> Together<'a> {
 
 /// A t that |Σ cᵢ·noiseᵢ| exceeds with at most this chance, whatever the coefficients are in their ranges; see
 /// [`Together`].
-fn reach_of(coefficients: &[Range], noises: &[&Noise], chance: f64) -> f64 {
+fn reach_of(coefficients: &[Range], noises: &[&Additive], chance: f64) -> f64 {
     if chance.is_nan() || chance <= 0.0 {
         return f64::INFINITY;
     }
@@ -345,12 +344,12 @@ mod tests {
     use whit_core::{Bound, Support};
     use whit_noise::Replay;
 
-    fn gaussian(sigma: &str) -> Noise {
-        Noise::new(Law::rounded(sigma.parse().unwrap()).unwrap(), Reach::known(Vec::new()), Coordinates::Any)
+    fn gaussian(sigma: &str) -> Additive {
+        Additive::new(Law::rounded(sigma.parse().unwrap()).unwrap(), Reach::known(Vec::new()), Coordinates::Any)
     }
 
-    fn laplace(scale: &str) -> Noise {
-        Noise::new(Law::laplace(scale.parse().unwrap()).unwrap(), Reach::known(Vec::new()), Coordinates::Any)
+    fn laplace(scale: &str) -> Additive {
+        Additive::new(Law::laplace(scale.parse().unwrap()).unwrap(), Reach::known(Vec::new()), Coordinates::Any)
     }
 
     /// The mechanisms of whit-core search their exact tails for the same number.
@@ -372,7 +371,7 @@ mod tests {
     fn sums_of_noises_stay_within_their_reach_as_often_as_told() {
         let mut entropy = Replay::new(0x7013);
         let widths = ["1/4", "1/2", "1", "3", "8", "200"];
-        for law in [gaussian as fn(&str) -> Noise, laplace] {
+        for law in [gaussian as fn(&str) -> Additive, laplace] {
             for (one, other) in widths.iter().flat_map(|one| widths.iter().map(move |other| (*one, *other))) {
                 let (one, other) = (law(one), law(other));
                 for (coefficient, third) in [(0.3, 0.0), (1.0, 0.0), (7.7, 2.0)] {
@@ -399,7 +398,7 @@ mod tests {
     }
 
     /// The chances of 0, ±1, ±2 … steps, up to what is beyond with less than 10⁻⁹; from the laws themselves.
-    fn chances(noise: &Noise) -> Vec<(f64, f64)> {
+    fn chances(noise: &Additive) -> Vec<(f64, f64)> {
         let most = noise.exceeded(1e-9) as i32;
         let chance = |k: f64| match noise.law() {
             Law::Rounded(law) => {
