@@ -7,7 +7,7 @@
 use crate::bound::collect::Collector;
 use crate::bound::hash::{Role, hashes};
 use crate::bound::quantise::QuantiseFunction;
-use crate::bound::{Addend, Inner, Layout, Rules, Sums, WEIGHT, count_values, merge};
+use crate::bound::{Addend, BoundedSums, Inner, Layout, Rules, WEIGHT};
 use crate::error::{QueryError, own_words, planning, running};
 use crate::evaluate::{guarded, samples};
 use crate::plan::measure::{LEAVES, ends_of, quantise_of};
@@ -53,7 +53,7 @@ pub(crate) async fn sums(
     pass: Pass,
     found: &[(f64, f64)],
     seed: u64,
-) -> Result<Sums, QueryError> {
+) -> Result<BoundedSums, QueryError> {
     let job = Job::new(part, pass, found, seed)?;
     let rules = job.rules();
     let mut shares = 1;
@@ -65,12 +65,12 @@ pub(crate) async fn sums(
             other => break other.map_err(|error| running(&error))?,
         }
     };
-    if matches!(rules.inner, Inner::Distinct { .. }) { count_values(&sums) } else { Ok(sums) }
+    if matches!(rules.inner, Inner::Distinct { .. }) { sums.count_values() } else { Ok(sums) }
 }
 
 /// Tries all passes of a part on made-up rows, so that what can never be answered shows before anything is paid. Gives the part over
 /// these rows, and its plain sums.
-pub(crate) async fn rehearse(context: &SessionContext, part: &Part) -> Result<Option<(Part, Sums)>, QueryError> {
+pub(crate) async fn rehearse(context: &SessionContext, part: &Part) -> Result<Option<(Part, BoundedSums)>, QueryError> {
     let rows = samples::in_place_of(&part.rows).map_err(|error| planning(&error))?;
     let part = Part { rows, ..part.clone() };
     let found = vec![(0.0, 1.0); part.autos.len()];
@@ -152,11 +152,11 @@ impl<'a> Job<'a> {
     }
 
     /// The sums over all users, of whom one share after the other is kept in memory.
-    async fn collect(&self, context: &SessionContext, rules: &Rules, shares: u64) -> Outcome<Sums> {
+    async fn collect(&self, context: &SessionContext, rules: &Rules, shares: u64) -> Outcome<BoundedSums> {
         let state = context.state();
         let threads = state.config().target_partitions();
         let wrong = |error: QueryError| DataFusionError::External(Box::new(error));
-        let mut whole: Option<Sums> = None;
+        let mut whole: Option<BoundedSums> = None;
         for share in 0..shares {
             let plan = guarded(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
             self.derive_again(&plan).map_err(wrong)?;
@@ -168,7 +168,7 @@ impl<'a> Job<'a> {
                 async move { gather(stream, rules, &room).await }
             })
             .await?;
-            whole = Some(merge(whole.into_iter().chain(parts).collect())?);
+            whole = Some(BoundedSums::merge(whole.into_iter().chain(parts).collect())?);
         }
         whole.ok_or_else(|| DataFusionError::Internal("no share".to_owned()))
     }
@@ -250,7 +250,7 @@ impl<'a> Job<'a> {
         let addend = |&i: &usize| {
             let measure = &self.part.measures[i];
             let column = measure.what.has_column().then(|| columns.next()).flatten();
-            Addend { column, each: measure.what.each(), low: measure.low, high: measure.high }
+            Addend { column, each: measure.what.each(), limit: self.part.limit_of(i) }
         };
         let addends = if self.pass == Pass::Plain { self.measures.iter().map(addend).collect() } else { Vec::new() };
         // Over the bins of a range one unit has the weight of one row.
@@ -269,7 +269,7 @@ impl<'a> Job<'a> {
             groups_per_unit: self.part.groups_per_unit.filter(|_| self.keys() > 0),
             rows_per_group: rows_per_group.unwrap_or(u64::MAX),
             rows_in_all: rows_in_all.unwrap_or(u64::MAX),
-            told: self.part.kept.as_ref().filter(|_| self.pass == Pass::Plain).map(|kept| kept.most),
+            rows_kept: self.part.kept.as_ref().filter(|_| self.pass == Pass::Plain).map(|kept| kept.most),
             observed: self.part.groups == Groups::Observed,
             inner: self.kind,
             addends,
@@ -315,9 +315,9 @@ fn by_user(input: Arc<dyn ExecutionPlan>, threads: usize) -> Outcome<Arc<dyn Exe
 async fn run_all<F>(
     streams: Vec<SendableRecordBatchStream>,
     work: impl Fn(SendableRecordBatchStream) -> F,
-) -> Outcome<Vec<Sums>>
+) -> Outcome<Vec<BoundedSums>>
 where
-    F: Future<Output = Outcome<Sums>> + Send + 'static,
+    F: Future<Output = Outcome<BoundedSums>> + Send + 'static,
 {
     let mut tasks = tokio::task::JoinSet::new();
     for stream in streams {
@@ -355,7 +355,7 @@ impl Room {
     }
 }
 
-async fn gather(mut stream: SendableRecordBatchStream, rules: Rules, room: &Room) -> Outcome<Sums> {
+async fn gather(mut stream: SendableRecordBatchStream, rules: Rules, room: &Room) -> Outcome<BoundedSums> {
     let mut collector = Collector::new(rules, &stream.schema())?;
     let mut size = 0;
     while let Some(batch) = stream.next().await {
@@ -377,7 +377,7 @@ struct Share {
 /// Into which leaf or bin a value falls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Cut {
-    /// A leaf of a tree over a range, whose ends are told by their bits.
+    /// A leaf of a tree over a range, whose ends are given by their bits.
     Tree { low: u64, high: u64 },
     /// A bin of stage one.
     Bins,
@@ -486,12 +486,12 @@ impl PresentFunction {
     fn column(&self, columns: &[ArrayRef], rows: usize) -> Outcome<ArrayRef> {
         let value = &columns[0];
         let numbers = if value.data_type().is_floating() { Some(cast(value, &DataType::Float64)?) } else { None };
-        let told = numbers.as_ref().map(|numbers| {
+        let finite = numbers.as_ref().map(|numbers| {
             let there = numbers.as_primitive::<Float64Type>().values().iter().map(|number| !number.is_nan());
             NullBuffer::from(there.collect::<Vec<bool>>())
         });
         let there =
-            NullBuffer::union(value.logical_nulls().as_ref(), told.as_ref()).filter(|nulls| nulls.null_count() > 0);
+            NullBuffer::union(value.logical_nulls().as_ref(), finite.as_ref()).filter(|nulls| nulls.null_count() > 0);
         Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_set(rows), there)))
     }
 }

@@ -24,7 +24,7 @@ fn atoms(law: &Law, coefficient: Range, left_out: f64) -> Vec<Atom> {
 const FINE: f64 = 6.0;
 /// The most chance that is left out when a noise is taken step by step.
 const LEFT_OUT: f64 = 1e-6;
-/// At most so many distances are told apart in a sum.
+/// At most so many distances are kept apart in a sum.
 const ATOMS: usize = 512;
 /// Coefficients are known between two powers of this, so that few sums have to be worked out.
 const GRID: f64 = 1.01;
@@ -112,7 +112,7 @@ fn power(share: f64) -> i32 {
 /// needed where far > t, since there P(R > t − far) = 1 − P(R > far − t).
 ///
 /// # Tried by
-/// `sums_of_lattice_noises_reach_no_less_than_told_exactly`, `sums_of_noises_stay_within_their_reach_as_often_as_told`.
+/// `sums_of_lattice_noises_reach_no_less_than_stated_exactly`, `sums_of_noises_stay_within_their_reach_as_often_as_stated`.
 pub(crate) struct Together<'a> {
     noises: Vec<&'a Additive>,
     confidence: f64,
@@ -368,7 +368,7 @@ mod tests {
 
     /// 4,000 sums a case. A reach that is right fails the test once in 10⁷ seeds at each comparison (five deviations of 0.35 %).
     #[test]
-    fn sums_of_noises_stay_within_their_reach_as_often_as_told() {
+    fn sums_of_noises_stay_within_their_reach_as_often_as_stated() {
         let mut entropy = Replay::new(0x7013);
         let widths = ["1/4", "1/2", "1", "3", "8", "200"];
         for law in [gaussian as fn(&str) -> Additive, laplace] {
@@ -388,10 +388,10 @@ mod tests {
                     let held = (0..times).filter(|&i| sum(i).abs() <= within).count() as f64 / times as f64;
                     // A tenth less would not do, or what it does without is a single atom.
                     let less = (0..times).filter(|&i| sum(i).abs() <= 0.9 * within).count() as f64 / times as f64;
-                    let told =
+                    let case =
                         format!("{one:?} and {coefficient} times {other:?}: {held} within {within}, {less} in less");
-                    assert!(held >= 0.95 - 0.0175, "{told}");
-                    assert!(held <= 0.97 + 0.0135 || less < 0.95 + 0.0175, "{told}");
+                    assert!(held >= 0.95 - 0.0175, "{case}");
+                    assert!(held <= 0.97 + 0.0135 || less < 0.95 + 0.0175, "{case}");
                 }
             }
         }
@@ -427,7 +427,7 @@ mod tests {
     /// No draws, so no chance to fail. With coefficients rounded up, (2, −1) at σ = 1 held 94.8 %; with reals for fine
     /// lattices, (2, −1) at σ = 1/2 and 7 held 94.3 %.
     #[test]
-    fn sums_of_lattice_noises_reach_no_less_than_told_exactly() {
+    fn sums_of_lattice_noises_reach_no_less_than_stated_exactly() {
         let gaussians = ["3/10", "1/2", "1", "2", "7"].map(gaussian);
         let laplaces = ["1/5", "1/2", "1", "2", "5"].map(laplace);
         for noises in [&gaussians, &laplaces] {
@@ -446,11 +446,11 @@ mod tests {
                         held(coefficients, &laws[..many], 0.0, within),
                         held(coefficients, &laws[..many], 0.0, 0.85 * within),
                     );
-                    let told =
+                    let case =
                         format!("{coefficients:?} of {one:?} and {other:?}: {share} within {within}, {less} in less");
-                    assert!(share >= 0.95, "{told}");
-                    assert!(less < 0.95 || within == 0.0, "{told}");
-                    assert!(share <= 0.985 || one.deviation().min(other.deviation()) < 2.0, "{told}");
+                    assert!(share >= 0.95, "{case}");
+                    assert!(less < 0.95 || within == 0.0, "{case}");
+                    assert!(share <= 0.985 || one.deviation().min(other.deviation()) < 2.0, "{case}");
                 }
             }
         }

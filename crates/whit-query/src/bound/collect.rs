@@ -7,7 +7,7 @@
 use super::choice::{mix, share_of};
 use super::hash::Role;
 use super::number::Numbering;
-use super::{Inner, Outcome, Rules, Sums, WEIGHT};
+use super::{BoundedSums, Inner, Limit, Outcome, Rules, WEIGHT};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Int64Type, Schema};
@@ -176,7 +176,8 @@ impl Collector {
                 continue; // the number of rows, which is counted already
             };
             // So many rows of at most so much each: every value is one, or was clamped when it was put on its lattice.
-            let most = addend.low.unsigned_abs().max(addend.high.unsigned_abs()).max(1);
+            let Limit { low, high } = addend.limit;
+            let most = low.unsigned_abs().max(high.unsigned_abs()).max(1);
             if i128::from(most) * i128::from(self.settled) >= 1 << 62
                 && let Some(column) = column.as_primitive_opt::<Int64Type>()
             {
@@ -288,7 +289,7 @@ impl Collector {
                 }
             }
         }
-        if let Some([most, _]) = self.rules.told {
+        if let Some([most, _]) = self.rules.rows_kept {
             let units = leaves.chunk_by(|a, b| a.element == b.element);
             let rows =
                 units.map(|unit| unit.iter().map(|leaf| u64::from(leaf.end - leaf.start)).sum::<u64>().min(most));
@@ -344,7 +345,8 @@ impl Collector {
     /// rows, since their weights are shared out later.)
     ///
     /// Above the latter each group gets its share, rounded so that the sum of all is kept (systematic sampling from a
-    /// point that the unit's hash says). In whole rows that would be chance of the size of a row for each unit, which no interval knows of. The order in which that is done is that of the hashes of the groups, so that nobody else has a part in it.
+    /// point that the unit's hash says). In whole rows that would be chance of the size of a row for each unit, which no interval knows of. The order in
+    /// which that is done is that of the hashes of the groups, so that nobody else has a part in it.
     fn weigh(&self, own: u64, unit: std::ops::Range<usize>, scratch: &mut Scratch) {
         let Scratch { leaves, weights, order, .. } = scratch;
         weights.clear();
@@ -387,7 +389,7 @@ impl Collector {
     fn add(&mut self, own: u64, unit: std::ops::Range<usize>, rows: &[u64], scratch: &mut Scratch) {
         let Scratch { leaves, weights, order, .. } = scratch;
         let together: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
-        if let Some([_, most]) = self.rules.told {
+        if let Some([_, most]) = self.rules.rows_kept {
             let parts = if self.rules.inner == Inner::None { WEIGHT as u128 } else { 1 };
             self.kept[1] += (together / parts).min(u128::from(most)) as i128;
         }
@@ -412,6 +414,7 @@ impl Collector {
                     let limit = Some(self.rules.rows_per_group).filter(|&rows| rows < u64::MAX);
                     let limit = limit.map(|rows| i128::from(rows) * i128::from(WEIGHT));
                     for (number, addend) in self.rules.addends.iter().enumerate() {
+                        let Limit { low, high } = addend.limit;
                         let mut total: i64 = match addend.column {
                             None => count as i64,
                             Some(column) => {
@@ -426,11 +429,11 @@ impl Collector {
                             let rounded = whole.div_euclid(i128::from(all));
                             // Not beyond what so many rows may add, also where rounded up: else all groups together would have more than all rows.
                             let within = |end: i64| limit.map(|rows| i128::from(end) * i128::from(weight) / rows);
-                            let ends = within(addend.low.min(0)).zip(within(addend.high.max(0))); // towards zero
+                            let ends = within(low).zip(within(high)); // towards zero
                             total = ends.map_or(rounded, |(least, most)| rounded.clamp(least, most)) as i64;
                         }
                         // A missing value adds nothing, also where the least that a value can be is above zero.
-                        let total = total.clamp(addend.low.min(0), addend.high.max(0));
+                        let total = total.clamp(low, high);
                         add_up(&mut self.sums[number], &mut self.beyond, number, group, total);
                     }
                 }
@@ -472,8 +475,10 @@ impl Collector {
     }
 
     /// The sums over all that was pushed. A group in which nobody was counted is left out.
-    pub(crate) fn finish(mut self) -> Outcome<Sums> {
+    pub(crate) fn finish(mut self) -> Outcome<BoundedSums> {
         self.settle();
+        let (kept, limits) = (self.kept, self.rules.limits());
+        let kept_limits = self.rules.rows_kept.unwrap_or_default().map(Limit::up_to);
         let some = |values: &[ArrayRef], which: &UInt32Array| {
             values.iter().map(|values| take(values, which, None)).collect::<Result<Vec<_>, _>>()
         };
@@ -502,14 +507,15 @@ impl Collector {
                 self.sums.iter().enumerate().map(|(number, sums)| only(number, sums)).collect();
             values.push(only(usize::MAX, &self.counted));
             let groups = met.len();
-            return Ok(Sums { keys: some(&keys, &met.into())?, groups, values, kept: self.kept });
+            let keys = some(&keys, &met.into())?;
+            return Ok(BoundedSums { keys, groups, values, limits, kept, kept_limits });
         }
         let weights = self.weights.into_iter().map(|(pair, weight)| (pair, i128::from(weight)));
         let (pairs, weights): (Vec<(u32, u32)>, Vec<i128>) = weights.unzip();
         let (groups, inners): (Vec<u32>, Vec<u32>) = pairs.into_iter().unzip();
         keys = some(&keys, &groups.into())?;
         keys.extend(some(&self.inners.values()?, &inners.into())?);
-        Ok(Sums { keys, groups: weights.len(), values: vec![weights], kept: self.kept })
+        Ok(BoundedSums { keys, groups: weights.len(), values: vec![weights], limits, kept, kept_limits })
     }
 }
 
@@ -541,5 +547,4 @@ fn append(added: &mut Vec<i32>, column: &ArrayRef) {
 }
 
 #[cfg(test)]
-#[path = "collect_tests.rs"]
 mod tests;

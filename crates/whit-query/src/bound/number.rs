@@ -1,8 +1,9 @@
 //! Values numbered as they are met.
 
+use super::Outcome;
 use super::hash::{Role, hashes};
+use super::sums::interner;
 use super::text::Texts;
-use super::{Outcome, interner};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{
@@ -30,7 +31,7 @@ pub(super) struct Numbering {
     /// The numbers of the last rows.
     pub(super) ids: Vec<u32>,
     /// The same, as the table tells them.
-    told: Vec<usize>,
+    interned: Vec<usize>,
 }
 
 impl Numbering {
@@ -47,7 +48,7 @@ impl Numbering {
             priorities: ranked.then(Vec::new),
             key,
             ids: Vec::new(),
-            told: Vec::new(),
+            interned: Vec::new(),
         })
     }
 
@@ -62,15 +63,15 @@ impl Numbering {
             }
             (Some(table), dense) => {
                 let mut looked_up = match dense {
-                    Some(dense) => dense.number(&columns[0], table.as_mut(), &mut self.ids, &mut self.told)?,
+                    Some(dense) => dense.number(&columns[0], table.as_mut(), &mut self.ids, &mut self.interned)?,
                     None => false,
                 };
                 if let Some(texts) = self.texts.as_mut().filter(|_| !looked_up) {
-                    looked_up = texts.number(&columns[0], table.as_mut(), &mut self.ids, &mut self.told)?;
+                    looked_up = texts.number(&columns[0], table.as_mut(), &mut self.ids, &mut self.interned)?;
                 }
                 if !looked_up {
-                    table.intern(columns, &mut self.told)?;
-                    self.ids.extend(self.told.iter().map(|&id| id as u32));
+                    table.intern(columns, &mut self.interned)?;
+                    self.ids.extend(self.interned.iter().map(|&id| id as u32));
                 }
                 self.known = table.len();
             }
@@ -131,7 +132,7 @@ impl Dense {
         column: &ArrayRef,
         table: &mut dyn GroupValues,
         out: &mut Vec<u32>,
-        told: &mut Vec<usize>,
+        interned: &mut Vec<usize>,
     ) -> Outcome<bool> {
         if self.rows > 1 << 20 && self.missed > self.rows / 4 {
             self.ids = Vec::new();
@@ -141,12 +142,12 @@ impl Dense {
             return Ok(false);
         }
         match column.data_type() {
-            DataType::Int64 => self.of::<Int64Type>(column, table, out, told)?,
-            DataType::Int32 => self.of::<Int32Type>(column, table, out, told)?,
-            DataType::Int16 => self.of::<Int16Type>(column, table, out, told)?,
-            DataType::UInt32 => self.of::<UInt32Type>(column, table, out, told)?,
-            DataType::UInt16 => self.of::<UInt16Type>(column, table, out, told)?,
-            DataType::Date32 => self.of::<Date32Type>(column, table, out, told)?,
+            DataType::Int64 => self.of::<Int64Type>(column, table, out, interned)?,
+            DataType::Int32 => self.of::<Int32Type>(column, table, out, interned)?,
+            DataType::Int16 => self.of::<Int16Type>(column, table, out, interned)?,
+            DataType::UInt32 => self.of::<UInt32Type>(column, table, out, interned)?,
+            DataType::UInt16 => self.of::<UInt16Type>(column, table, out, interned)?,
+            DataType::Date32 => self.of::<Date32Type>(column, table, out, interned)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -157,7 +158,7 @@ impl Dense {
         column: &ArrayRef,
         table: &mut dyn GroupValues,
         out: &mut Vec<u32>,
-        told: &mut Vec<usize>,
+        interned: &mut Vec<usize>,
     ) -> Outcome<()>
     where
         T: ArrowPrimitiveType,
@@ -178,8 +179,8 @@ impl Dense {
         let missing: Vec<u32> = (0..).zip(&*out).filter(|&(_, &id)| id == NONE).map(|(row, _)| row).collect();
         self.missed += missing.len() as u64;
         let missing = UInt32Array::from(missing);
-        table.intern(&[take(column, &missing, None)?], told)?;
-        for (&row, &id) in missing.values().iter().zip(&*told) {
+        table.intern(&[take(column, &missing, None)?], interned)?;
+        for (&row, &id) in missing.values().iter().zip(&*interned) {
             let value = values[row as usize];
             out[row as usize] = id as u32;
             self.make_room(value.into(), table.len());

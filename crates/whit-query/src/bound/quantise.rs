@@ -16,7 +16,7 @@ use std::sync::Arc;
 ///
 /// Each row is rounded by up to half a step, always the same way where rows are alike, and no interval tells of it: so steps are as fine as
 /// a row's 32 bits allow. A million equal rows at ε = 50 are then off by less than a hundredth of the noise
-/// (`rounding_a_million_rows_is_little_beside_the_noise`).
+/// (`rounding_a_million_rows_is_little_next_to_the_noise`).
 const STEPS: f64 = 536_870_912.0; // 2^29
 
 /// What of a value is summed.
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_a_million_rows_is_little_beside_the_noise() {
+    fn rounding_a_million_rows_is_little_next_to_the_noise() {
         let mu = whit_account::normal::gaussian_mu_down(50.0, 1e-6);
         for (low, high) in [(0.0, 600.0), (0.0, 1.0), (-3.0, 7.7), (0.0, 1e12), (1e-9, 3e-9)] {
             for shape in [Shape::Plain, Shape::Centred, Shape::Squared] {

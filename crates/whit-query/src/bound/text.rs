@@ -34,7 +34,7 @@ impl Texts {
         column: &ArrayRef,
         table: &mut dyn GroupValues,
         out: &mut Vec<u32>,
-        told: &mut Vec<usize>,
+        interned: &mut Vec<usize>,
     ) -> Outcome<bool> {
         if self.rows > 1 << 16 && self.missed > self.rows / 2 {
             (self.slots, self.held) = (Vec::new(), Vec::new());
@@ -68,8 +68,8 @@ impl Texts {
             return Ok(true);
         }
         let missing = UInt32Array::from(missing);
-        table.intern(&[take(column, &missing, None)?], told)?;
-        for (&row, &id) in missing.values().iter().zip(&*told) {
+        table.intern(&[take(column, &missing, None)?], interned)?;
+        for (&row, &id) in missing.values().iter().zip(&*interned) {
             let place = place(texts.views()[row as usize]);
             out[row as usize] = id as u32;
             self.slots[slot(place)] = (place, id as u32);

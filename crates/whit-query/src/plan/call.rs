@@ -269,7 +269,7 @@ impl Which {
 }
 
 /// The list of items that a question names: a column of a table, which is asked for being public later, or a partition file. Whoever asks
-/// may name no other file: the lines of any would be told.
+/// may name no other file: the lines of any would be shown.
 fn items(text: &str, folder: &Path) -> std::result::Result<ItemList, String> {
     match ItemList::read(text, folder) {
         ItemList::File(_) => partition(text, folder).map(ItemList::File),
@@ -302,8 +302,9 @@ impl TableFunctionImpl for Function {
             Ok(call) => call,
             Err(wrong) => return plan_err!("{wrong}; write {}", self.which.usage()),
         };
-        let told = serde_json::to_string(&call).map_err(|error| datafusion::common::plan_datafusion_err!("{error}"))?;
-        let schema = call.schema().with_metadata(HashMap::from([(CALL.to_owned(), told)]));
+        let written =
+            serde_json::to_string(&call).map_err(|error| datafusion::common::plan_datafusion_err!("{error}"))?;
+        let schema = call.schema().with_metadata(HashMap::from([(CALL.to_owned(), written)]));
         Ok(Arc::new(MemTable::try_new(Arc::new(schema), vec![Vec::new()])?))
     }
 }
@@ -360,7 +361,7 @@ mod tests {
         assert_eq!(question.items, Some(ItemList::Column { table: "words".into(), column: "word".into() }));
         for path in ["a.partition", "/etc/passwd", "../words.partition"] {
             let refused = read(Which::Histogram, &["talk", "word", path, "radius=2.5"]);
-            assert!(refused.is_err_and(|told| told.contains("no partition file")), "{path}");
+            assert!(refused.is_err_and(|message| message.contains("no partition file")), "{path}");
         }
         for (words, wrong) in [
             (&["talk"][..], "needs 2"),
@@ -370,7 +371,7 @@ mod tests {
             (&["talk", "word", "top=1", "top=2"], "twice"),
             (&["talk", "word", "colour=red"], "no option colour"),
         ] {
-            assert!(read(Which::Hitters, words).is_err_and(|told| told.contains(wrong)), "{words:?}");
+            assert!(read(Which::Hitters, words).is_err_and(|message| message.contains(wrong)), "{words:?}");
         }
     }
 }

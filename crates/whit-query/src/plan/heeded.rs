@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 
-/// Whether all that a question says is heeded. What cannot be read is told elsewhere.
+/// Whether all that a question says is heeded. What cannot be read is refused elsewhere.
 pub(super) fn all(sql: &str, state: &SessionState) -> Result<(), QueryError> {
     let dialect = state.config().options().sql_parser.dialect;
     let Ok(Parsed::Statement(statement)) = state.sql_to_statement(sql, &dialect) else { return Ok(()) };

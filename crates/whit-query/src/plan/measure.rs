@@ -3,8 +3,8 @@
 //! An aggregate says in its own file which of them it needs; the engine reads them off here, and nothing above knows which aggregate they are for.
 
 use super::{Grain, Part};
-use crate::bound::WEIGHT;
 use crate::bound::quantise::{Quantise, Shape};
+use crate::bound::{Limit, WEIGHT};
 use crate::error::QueryError;
 use datafusion::logical_expr::Expr;
 use whit_core::Sensitivity;
@@ -173,6 +173,20 @@ impl Part {
             What::Tree { .. } => 1.0 / self.weight_of_leaves() as f64,
             What::Rows(_) | What::Users | What::Distinct { .. } => 1.0,
         }
+    }
+
+    /// What one unit adds to one group of a measure; of a tree, to all of its leaves together.
+    pub(crate) fn limit_of(&self, measure: usize) -> Limit {
+        let Measure { what, low, high, .. } = &self.measures[measure];
+        match what {
+            What::Tree { rows, .. } => Limit::up_to(rows.saturating_mul(self.weight_of_leaves().unsigned_abs())),
+            _ => Limit { low: (*low).min(0), high: (*high).max(0) },
+        }
+    }
+
+    /// What one unit adds to all bins of a range that is found privately.
+    pub(crate) fn limit_of_bins(&self) -> Limit {
+        Limit::up_to(self.weight_of_leaves().unsigned_abs())
     }
 
     /// What one row adds to the leaf that it falls into.

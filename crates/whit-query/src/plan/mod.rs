@@ -97,7 +97,7 @@ pub struct Part {
     pub statistics: Vec<Statistic>,
     /// For each of them, whether caps may leave something out of it: then it is of what they leave.
     pub after_caps: Vec<bool>,
-    /// Where caps may leave something out: how much is told too.
+    /// Where caps may leave something out: how much is released too.
     pub kept: Option<Kept>,
     /// The names and types of the output columns, keys first.
     pub output: Vec<(String, DataType)>,
@@ -107,7 +107,7 @@ pub struct Part {
     pub presence: Option<Presence>,
 }
 
-/// How many rows there are, and how many count after caps: told beside an answer, for a small share of its price.
+/// How many rows there are, and how many count after caps: released along with an answer, for a small share of its price.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
     /// Of one unit at most so many rows are counted, before caps and after them.

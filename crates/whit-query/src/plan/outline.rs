@@ -68,7 +68,7 @@ pub(super) fn around_call(
     let Some(call) = calls.first() else { return Ok(None) };
     if calls.len() > 1 || tables_of(logical).iter().any(|name| is_private(name, around)) {
         return Err(QueryError::asked(
-            format!("`{}` is released by itself, and nothing else that is private beside it", call.name()),
+            format!("`{}` is released by itself, and nothing else that is private along with it", call.name()),
             "ask one question for each, and put the answers together afterwards",
         ));
     }

@@ -194,10 +194,10 @@ pub(super) fn is_noisy(expr: &Expr, input: &LogicalPlan, part: &Table<'_>) -> bo
     })
 }
 
-/// The ends of a cell's interval, beside the value as a column of this type shows it: whole where that is, and around
+/// The ends of a cell's interval, next to the value as a column of this type shows it: whole where that is, and around
 /// it in any case. They are rounded outwards: where rows count for less, a count is a fraction.
 fn shown_ends(shown: &Value, cell: &Cell, kind: &DataType) -> (Option<f64>, Option<f64>) {
-    // A hair for what only arithmetic has put beside a whole number.
+    // A hair for what only arithmetic has put next to a whole number.
     let hair = |end: f64| 1e-9 * end.abs().max(1.0);
     let down = |end: f64| if kind.is_integer() { within_type((end + hair(end)).floor(), kind) } else { end };
     let up = |end: f64| if kind.is_integer() { within_type((end - hair(end)).ceil(), kind) } else { end };

@@ -2,7 +2,7 @@
 
 use super::Tables;
 use crate::answer::Value;
-use crate::bound::{Sums, schema_of, told};
+use crate::bound::{BoundedSum, BoundedSums, schema_of};
 use crate::error::{QueryError, planning};
 use crate::evaluate::attempt::cast_each;
 use crate::plan::aggregate::Made;
@@ -17,18 +17,16 @@ use datafusion::scalar::ScalarValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use whit_core::mechanism::SanitiseError;
-use whit_core::mechanism::keys::Keys;
 use whit_core::mechanism::quantile::Tree;
-use whit_noise::Entropy;
 
 /// The groups of a part.
 pub(crate) struct Frame {
     keys: Vec<ArrayRef>,
     pub(crate) groups: usize,
     /// How many users, or rows where no user is declared, have each group.
-    pub(crate) presence: Vec<i64>,
-    /// How many rows there were, and how many count after caps, where that is told.
-    pub(crate) kept: [i64; 2],
+    pub(crate) presence: Option<BoundedSum>,
+    /// How many rows there were, and how many count after caps.
+    pub(crate) kept: [BoundedSum; 2],
 }
 
 pub(super) fn wrong(error: impl Into<datafusion::common::DataFusionError>) -> QueryError {
@@ -48,25 +46,25 @@ fn sorted(keys: &[ArrayRef]) -> Result<datafusion::arrow::array::UInt32Array, Qu
 
 impl Frame {
     /// The groups of a part, and its plain sums in their order, without the last, which is the presence.
-    pub(crate) fn of(part: &Part, plain: &Sums) -> Result<(Self, Vec<Vec<i64>>), QueryError> {
-        let kept = plain.kept.map(told);
+    pub(crate) fn of(part: &Part, plain: &BoundedSums) -> Result<(Self, Vec<BoundedSum>), QueryError> {
+        let kept = plain.rows_kept();
         let mut frame = match part.groups {
-            Groups::One => Self { keys: Vec::new(), groups: 1, presence: Vec::new(), kept },
+            Groups::One => Self { keys: Vec::new(), groups: 1, presence: None, kept },
             Groups::Observed | Groups::Selected => {
-                let keys = if plain.groups == 0 {
+                let keys = if plain.groups() == 0 {
                     part.keys.iter().map(|key| datafusion::arrow::array::new_empty_array(&key.data_type)).collect()
                 } else {
-                    plain.keys.clone()
+                    plain.keys().to_vec()
                 };
                 // In the order of the keys themselves: that in which they were met would tell of the data.
-                let order = if plain.groups > 1 { Some(sorted(&keys)?) } else { None };
+                let order = if plain.groups() > 1 { Some(sorted(&keys)?) } else { None };
                 let keys = match order {
                     Some(order) => {
                         keys.iter().map(|key| take(key, &order, None)).collect::<Result<_, _>>().map_err(wrong)?
                     }
                     None => keys,
                 };
-                Self { keys, groups: plain.groups, presence: Vec::new(), kept }
+                Self { keys, groups: plain.groups(), presence: None, kept }
             }
             Groups::Listed => {
                 let lists: Vec<&[ScalarValue]> =
@@ -84,11 +82,11 @@ impl Frame {
                     };
                     keys.push(cast(&array, &key.data_type).map_err(wrong)?);
                 }
-                Self { keys, groups, presence: Vec::new(), kept }
+                Self { keys, groups, presence: None, kept }
             }
         };
         let mut aligned = frame.align(plain)?;
-        frame.presence = aligned.pop().unwrap_or_else(|| vec![0; frame.groups]);
+        frame.presence = aligned.pop();
         Ok((frame, aligned))
     }
 
@@ -125,38 +123,15 @@ impl Frame {
         Ok(second.into_iter().map(|id| back[id]).collect())
     }
 
-    /// The columns of sums in the order of the groups; a group without rows has 0, and rows without a group are left out.
-    pub(crate) fn align(&self, sums: &Sums) -> Result<Vec<Vec<i64>>, QueryError> {
-        let places = self.places(&sums.keys, sums.groups)?;
-        let align = |values: &Vec<i128>| {
-            let mut aligned = vec![0_i128; self.groups];
-            for (place, value) in places.iter().zip(values) {
-                if let Some(place) = place {
-                    aligned[*place] += value;
-                }
-            }
-            aligned.into_iter().map(told).collect()
-        };
-        Ok(sums.values.iter().map(align).collect())
+    /// Sums in the order of the groups.
+    pub(crate) fn align(&self, sums: &BoundedSums) -> Result<Vec<BoundedSum>, QueryError> {
+        Ok(sums.in_groups(&self.places(sums.keys(), sums.groups())?, self.groups))
     }
 
     /// One tree of counts a group, all nodes one after the other.
-    pub(crate) fn trees(&self, sums: &Sums, tree: &Tree) -> Result<Vec<i64>, SanitiseError> {
-        let mut leaves = vec![0_i64; self.groups * tree.leaves()];
-        if let Some((inner, keys)) = sums.keys.split_last() {
-            let inner = inner.as_primitive::<Int64Type>();
-            let places = self.places(keys, sums.groups)?;
-            for (row, place) in places.into_iter().enumerate() {
-                if let (Some(place), true) = (place, inner.is_valid(row)) {
-                    leaves[place * tree.leaves() + inner.value(row) as usize] += told(sums.values[0][row]);
-                }
-            }
-        }
-        let mut nodes = Vec::with_capacity(self.groups * tree.nodes());
-        for group in 0..self.groups {
-            nodes.extend(tree.fill(&leaves[group * tree.leaves()..(group + 1) * tree.leaves()])?);
-        }
-        Ok(nodes)
+    pub(crate) fn trees(&self, sums: &BoundedSums, tree: &Tree) -> Result<BoundedSum, SanitiseError> {
+        let keys = sums.keys().split_last().map_or(&[][..], |(_, keys)| keys);
+        sums.trees(&self.places(keys, sums.groups())?, self.groups, tree)
     }
 
     /// The keys of some groups as values. Only of those that show: how one is written must not depend on one that does not.
@@ -166,27 +141,6 @@ impl Frame {
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         Ok((0..groups.len()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect())
     }
-}
-
-/// Counts over bins, of sums whose only key is the bin.
-pub(crate) fn spread(sums: &Sums, bins: usize) -> Result<Vec<i64>, SanitiseError> {
-    let mut counts = vec![0_i64; bins];
-    if let Some(inner) = sums.keys.last() {
-        let inner = inner.as_primitive::<Int64Type>();
-        for row in 0..sums.groups {
-            if inner.is_valid(row) {
-                let count = &mut counts[inner.value(row) as usize];
-                *count = count.checked_add(told(sums.values[0][row])).ok_or(SanitiseError::Overflow)?;
-            }
-        }
-    }
-    Ok(counts)
-}
-
-/// The groups that show.
-pub(crate) fn shown(keys: &Keys, counts: &[u64], entropy: &mut dyn Entropy) -> Result<Vec<usize>, SanitiseError> {
-    let shown = keys.draw(counts, entropy)?;
-    Ok((0..counts.len()).filter(|&group| shown[group]).collect())
 }
 
 /// The statistics of a part that read nothing private, in the order of its groups.

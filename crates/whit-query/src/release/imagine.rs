@@ -1,6 +1,6 @@
 //! How wrong an answer would be, from rows that nobody has: a preview reads none.
 //!
-//! A group is made up, of about so many rows whose values lie evenly between their bounds, and sanitised a few hundred times over. What is told
+//! A group is made up, of about so many rows whose values lie evenly between their bounds, and sanitised a few hundred times over. What is reported
 //! is how far the values then are from what they should be, by the very code that makes answers.
 
 use super::finish::{Table, moments, titles, visible};
@@ -15,11 +15,11 @@ use std::collections::BTreeSet;
 use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
 use whit_noise::{Ratio, Replay};
 
-/// How often a made-up group is sanitised: errors are then told to about 2 %.
+/// How often a made-up group is sanitised: errors are then known to about 2 %.
 const DRAWS: usize = 2000;
 /// How often with trees, which have thousands of counts: about 5 %.
 const DRAWS_OF_TREES: usize = 400;
-/// Means alone: values from the upper end down to here, and the worst of these is told. The noise of a mean grows by 1.41 from the middle of the
+/// Means alone: values from the upper end down to here, and the worst of these is reported. The noise of a mean grows by 1.41 from the middle of the
 /// bounds to their ends, and the last lies between; but a mean is clamped to its bounds, so that with much noise one near them is off by less than
 /// one in the middle.
 const MEANS: [f64; 3] = [1.0, 0.7, 0.4];
@@ -146,7 +146,7 @@ fn range_of(part: &Part, statistic: &Statistic) -> Result<(f64, f64), QueryError
 
 /// An answer that leaves all of the range open tells nothing, wherever in it the value stands: it counts as off by as
 /// much as it may be, which is half of the range or more, and all of it for the least and the largest value. The
-/// middle, which is told then, would be right by chance, since made-up values lie evenly around it.
+/// middle, which is reported then, would be right by chance, since made-up values lie evenly around it.
 fn counted(cell: Cell, estimate: &dyn Estimate, truth: f64, (low, high): (f64, f64)) -> Cell {
     if cell.low.is_some_and(|end| end > low) || cell.high.is_some_and(|end| end < high) {
         return cell;

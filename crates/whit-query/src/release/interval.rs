@@ -58,7 +58,7 @@ struct Design {
 
 /// Into so many steps a line through the box is divided.
 const LINE: usize = 24;
-/// So many points stand on it: the ends of its steps, and one more beside either end.
+/// So many points stand on it: the ends of its steps, and one more next to either end.
 const ALONG: usize = LINE + 3;
 /// What bends by no more than this share of its noise is straight, also if it seems to turn.
 const STRAIGHT: f64 = 0.05;
@@ -254,10 +254,10 @@ fn shift(cell: &mut Cell, by: f64) {
     };
 }
 
-/// Both ends of an interval; nothing where they cannot be told.
+/// Both ends of an interval; nothing where they are not known.
 pub(super) type Ends = Option<(f64, f64)>;
 
-/// Intervals for one column that is an expression of noisy values, one a group; nothing where they cannot be told.
+/// Intervals for one column that is an expression of noisy values, one a group; nothing where they are not known.
 pub(super) fn moved(
     tables: &Tables,
     after: &LogicalPlan,

@@ -6,12 +6,13 @@ pub(crate) mod finish;
 mod frame;
 pub(crate) mod imagine;
 mod interval;
-mod run;
+mod mechanism;
 mod stored;
 
 pub use crate::source::Tables;
 
 use crate::answer::{Answer, Statement, Value};
+use crate::bound::BoundedSum;
 use crate::engine;
 use crate::error::{QueryError, planning};
 use crate::estimate;
@@ -21,7 +22,7 @@ use crate::plan::{Asking, Groups, Plan, meaning, outline};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::Stamps;
 use datafusion::logical_expr::LogicalPlan;
-use run::{Rows, Run};
+use mechanism::{QueryMechanism, Rows};
 use serde_json::json;
 use stored::{Released, ReleasedPart};
 use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Start};
@@ -41,7 +42,7 @@ pub struct ExactPart {
     pub measures: Vec<Vec<i64>>,
     /// How many users (or rows) have each group.
     pub presence: Vec<i64>,
-    /// How many rows there were, and how many count after caps, where that is told.
+    /// How many rows there were, and how many count after caps, where that is released.
     pub kept: [i64; 2],
 }
 
@@ -171,8 +172,8 @@ impl Tables {
         let plan = self.planned(sql, &logical, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
-            let run = Run::new(self, &plan, None, confidence);
-            let released = run
+            let mechanism = QueryMechanism::new(self, &plan, None, confidence);
+            let released = mechanism
                 .everything(&Rows::unpaid(self, 0), &mut Os)
                 .map_err(|error| QueryError::failed(error.to_string()))?;
             let statement = Self::statement(&plan, confidence, &released);
@@ -191,7 +192,7 @@ impl Tables {
             fingerprint,
             partition: self.partitions.get(&plan.dataset).cloned(),
         };
-        let run = Run::new(self, &plan, Some(&calibrated), confidence);
+        let mechanism = QueryMechanism::new(self, &plan, Some(&calibrated), confidence);
         let price = |epsilon: f64, _: &mut dyn Register| Some(calibrate(&plan, epsilon, delta).ok()?.charge);
         let mut replay = Replay::new(seed.unwrap_or_default());
         let coins = if seed.is_some() { Coins::Seeded(&mut replay) } else { Coins::Secret(&mut Os) };
@@ -203,7 +204,7 @@ impl Tables {
         };
         let decode = |bytes: &[u8]| serde_json::from_slice(bytes).map_err(|error| error.to_string());
         let budgets = self.budgets(&plan.dataset)?;
-        let served = Desk::new(books, &budgets).once(request, &run, read, decode).map_err(unserved)?;
+        let served = Desk::new(books, &budgets).once(request, &mechanism, read, decode).map_err(unserved)?;
         let released: Released = served.value;
         let mut statement = Self::statement(&plan, confidence, &released);
         statement.prices = Statement::prices(&calibrated.charge, delta);
@@ -299,9 +300,9 @@ impl Tables {
             let (frame, measures) = rows.exact(part, &ranges).map_err(|error| QueryError::failed(error.to_string()))?;
             parts.push(ExactPart {
                 keys: frame.rows(&(0..frame.groups).collect::<Vec<_>>())?,
-                measures,
-                presence: frame.presence.clone(),
-                kept: frame.kept,
+                measures: measures.iter().map(BoundedSum::exact_for_tests).collect(),
+                presence: frame.presence.as_ref().map_or_else(Vec::new, BoundedSum::exact_for_tests),
+                kept: [0, 1].map(|i: usize| frame.kept[i].exact_for_tests()[0]),
             });
         }
         Ok((plan, parts))
@@ -327,7 +328,8 @@ impl Tables {
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
-        let (run, rows) = (Run::new(self, &plan, Some(&calibrated), confidence), Rows::unpaid(self, 1));
+        let (mechanism, rows) =
+            (QueryMechanism::new(self, &plan, Some(&calibrated), confidence), Rows::unpaid(self, 1));
         let finds = plan.parts.iter().any(|part| !part.autos.is_empty());
         let exact = if finds {
             Vec::new()
@@ -337,11 +339,11 @@ impl Tables {
         let (mut runs, mut answers) = (Vec::with_capacity(times), Vec::new());
         for _ in 0..times {
             let released = if finds {
-                run.everything(&rows, &mut Os).map_err(failed)?
+                mechanism.everything(&rows, &mut Os).map_err(failed)?
             } else {
                 let mut released = Released::default();
-                for (number, (frame, values)) in exact.iter().enumerate() {
-                    run.sanitised(number, frame, values.clone(), &[], &mut released, &mut Os).map_err(failed)?;
+                for (number, (frame, sums)) in exact.iter().enumerate() {
+                    mechanism.sanitised(number, frame, sums, &[], &mut released, &mut Os).map_err(failed)?;
                 }
                 released
             };

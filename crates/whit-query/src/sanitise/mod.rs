@@ -6,14 +6,15 @@
 
 pub(crate) use whit_core::mechanism::additive::short;
 
+use crate::bound::BoundedSum;
 use crate::error::QueryError;
 use crate::plan::{Groups, Part, Plan};
 use whit_account::normal::gaussian_mu_down;
-use whit_core::mechanism::Mechanism as _;
 use whit_core::mechanism::additive::{self, Additive, Coordinates, Reach};
 use whit_core::mechanism::keys::{Keys, Moved};
+use whit_core::mechanism::{Mechanism as _, SanitiseError};
 use whit_core::{Charge, Cost, Delta, Rung, Sensitivity};
-use whit_noise::Ratio;
+use whit_noise::{Entropy, Ratio};
 
 /// Of δ, this share is for keys that show though they should not.
 const KEYS_DELTA: f64 = 0.05;
@@ -22,7 +23,7 @@ const RANGE_SHARE: f64 = 0.25;
 /// Keys get as much as a measure and a half.
 const KEYS_SHARE: f64 = 1.5;
 
-/// How many rows caps leave is told from this share of what a measure gets, before caps and after them.
+/// How many rows caps leave is released for this share of what a measure gets, before caps and after them.
 const KEPT_SHARE: f64 = 0.02;
 
 /// The noise of one part.
@@ -31,8 +32,40 @@ pub(crate) struct PartNoise {
     pub(crate) measures: Vec<Additive>,
     pub(crate) ranges: Vec<Additive>,
     pub(crate) keys: Option<Keys>,
-    /// On the number of rows before caps and after them, where that is told.
+    /// On the number of rows before caps and after them, where that is released.
     pub(crate) kept: Option<[Additive; 2]>,
+}
+
+impl PartNoise {
+    /// Adds noise to the sums of all measures.
+    pub(crate) fn add(
+        &self,
+        part: &Part,
+        sums: &[BoundedSum],
+        entropy: &mut dyn Entropy,
+    ) -> Result<Vec<Vec<i64>>, SanitiseError> {
+        if sums.len() != self.measures.len() {
+            return Err(SanitiseError::Length { given: sums.len(), expected: self.measures.len() });
+        }
+        let noisy = |(i, (sum, noise)): (usize, (&BoundedSum, &Additive))| {
+            sum.with_noise(noise, part.limit_of(i), &mut *entropy)
+        };
+        sums.iter().zip(&self.measures).enumerate().map(noisy).collect()
+    }
+
+    /// The groups that show, of so many.
+    pub(crate) fn shown(
+        &self,
+        presence: Option<&BoundedSum>,
+        groups: usize,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Vec<usize>, SanitiseError> {
+        match (&self.keys, presence) {
+            (None, _) => Ok((0..groups).collect()),
+            (Some(keys), Some(presence)) => presence.shown(keys, entropy),
+            (Some(_), None) => Err(SanitiseError::Unfit("private keys without the number of their users")),
+        }
+    }
 }
 
 /// The noise of a whole plan, and what it costs.

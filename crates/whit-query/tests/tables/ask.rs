@@ -335,7 +335,7 @@ fn subqueries_unions_joins_and_windows_keep_the_user() {
 }
 
 #[test]
-fn a_question_beyond_the_budget_is_refused_and_told_what_fits() {
+fn a_question_beyond_the_budget_is_refused_with_what_fits() {
     let room = Room::new("budget");
     room.write("visits.csv", &visits());
     let tables = room.tables(&USER.replace("epsilon = 1000.0", "epsilon = 1.0"));
@@ -382,7 +382,7 @@ budget.feature = { epsilon = 10.0, delta = 1e-6 }
     let free = ask(&tables, &room, "SELECT country, COUNT(*) FROM visits GROUP BY country", &asking(1.0)).unwrap();
     assert!(free.statement.prices.is_empty() && free.statement.entry.is_none(), "{:?}", free.statement);
     assert_eq!(room.books().verify().unwrap().entries, 1);
-    // In which order public values stand may follow what is private beside them, so what would show it is refused.
+    // In which order public values stand may follow what is private next to them, so what would show it is refused.
     for sql in
         ["first_value(country ORDER BY day)", "string_agg(country, ',')", "array_agg(country)", "nth_value(country, 2)"]
     {
@@ -478,7 +478,7 @@ fn what_does_not_fit_into_memory_is_read_in_shares_and_comes_to_the_same() {
 
 /// A mean is clamped to its bounds, so that with much noise one near them is off by less than one in the middle: the preview tells the worse.
 #[test]
-fn what_is_told_of_a_mean_covers_small_groups() {
+fn what_is_stated_of_a_mean_covers_small_groups() {
     let room = Room::new("means_of_small_groups");
     let lines: Vec<String> = (0..200).map(|user| format!("{user},{}", 10 * user + 5)).collect();
     room.write("t.csv", &format!("user_id,x\n{}\n", lines.join("\n")));
@@ -488,11 +488,11 @@ fn what_is_told_of_a_mean_covers_small_groups() {
     let sql = "SELECT AVG(x) FROM t";
     for epsilon in [0.05, 0.07, 0.09, 0.12, 0.3] {
         let asking = whit_query::plan::Asking { about: Some(200.0), ..asking(epsilon) };
-        let told = tables.preview(sql, &asking).unwrap().errors[0].within.unwrap();
+        let stated = tables.preview(sql, &asking).unwrap().errors[0].within.unwrap();
         let found = tables.release_many_for_audit(sql, &asking, 2000).unwrap();
         let mut errors: Vec<f64> = found.runs.iter().map(|run| (number(&run[0].1[0]) - 1000.0).abs()).collect();
         errors.sort_by(f64::total_cmp);
-        assert!(errors[1899] <= 1.2 * told, "ε = {epsilon}: {} where {told} was told", errors[1899]);
+        assert!(errors[1899] <= 1.2 * stated, "ε = {epsilon}: {} where {stated} was stated", errors[1899]);
     }
 }
 
@@ -511,7 +511,7 @@ fn swapped_meanwhile(room: &Room) -> whit_account::ledger::Books {
 }
 
 #[test]
-fn rows_of_a_file_that_changed_after_its_fingerprint_are_neither_told_nor_stored() {
+fn rows_of_a_file_that_changed_after_its_fingerprint_are_neither_released_nor_stored() {
     let room = Room::new("swapped");
     room.write("visits.csv", &visits());
     let tables = room.tables(USER);
@@ -534,7 +534,7 @@ fn rows_of_a_file_that_changed_after_its_fingerprint_are_neither_told_nor_stored
 
 /// Whoever tells the owner says so to the ledger: until then each question finds it again.
 #[test]
-fn data_that_changed_is_told_until_it_is_noted() {
+fn data_that_changed_is_reported_until_it_is_noted() {
     let room = Room::new("changed_until_noted");
     room.write("visits.csv", &visits());
     let tables = room.tables(USER);
@@ -554,7 +554,7 @@ fn data_that_changed_is_told_until_it_is_noted() {
     assert!(tables.take_changed().is_empty());
 }
 
-/// Sixteen who ask the very same at once: one is charged, and all are told what it was told.
+/// Sixteen who ask the very same at once: one is charged, and all get the answer that it got.
 #[test]
 fn the_same_question_asked_at_once_is_charged_once() {
     let room = Room::new("asked_at_once");

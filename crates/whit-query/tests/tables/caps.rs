@@ -145,8 +145,8 @@ fn users_with_very_many_rows_are_not_lost_to_percentiles() {
     ] {
         let found = tables.release_many_for_audit(sql, &asking(500.0), 3).unwrap();
         for run in &found.runs {
-            let told = number(&run[0].1[0]);
-            assert!((told - truth).abs() <= near, "{sql}: {told} for {truth}");
+            let released = number(&run[0].1[0]);
+            assert!((released - truth).abs() <= near, "{sql}: {released} for {truth}");
         }
     }
 }
@@ -179,8 +179,8 @@ fn means_of_columns_with_gaps_are_means_also_above_the_cap() {
     ] {
         let found = tables.release_many_for_audit(sql, &asking(2000.0), 3).unwrap();
         for run in &found.runs {
-            let told = number(&run[0].1[0]);
-            assert!((told - truth).abs() <= near, "{sql}: {told} for {truth}");
+            let released = number(&run[0].1[0]);
+            assert!((released - truth).abs() <= near, "{sql}: {released} for {truth}");
         }
     }
 }
@@ -253,7 +253,7 @@ fn the_order_of_a_join_changes_neither_the_answer_nor_its_price() {
          [dataset.orders]\nsource = \"right.parquet\"\nunit.user = \"orders.user_id -> people.user_id\"\n\
          unit.protect = \"user\"\nunit.caps = { rows_per_user = 20, groups = 4 }\ncolumns.n = { bounds = [0, 10] }\n",
     );
-    let told = |sql: &str| {
+    let planned = |sql: &str| {
         let (plan, parts) = exact(&tables, sql);
         let part = &plan.parts[0];
         let moved: Vec<Vec<Sensitivity>> = part.measures.iter().map(|measure| measure.moved.clone()).collect();
@@ -265,7 +265,7 @@ fn the_order_of_a_join_changes_neither_the_answer_nor_its_price() {
         ("a.tag, COUNT(*)", "GROUP BY a.tag"),
         ("b.tag, COUNT(*)", "GROUP BY b.tag"),
     ] {
-        let one = told(&format!("SELECT {what} FROM people a JOIN orders b ON a.user_id = b.user_id {groups}"));
+        let one = planned(&format!("SELECT {what} FROM people a JOIN orders b ON a.user_id = b.user_id {groups}"));
         assert_eq!(one.2, Some(60), "three rows, each with twenty");
         for from in [
             "orders b JOIN people a ON a.user_id = b.user_id",
@@ -274,17 +274,20 @@ fn the_order_of_a_join_changes_neither_the_answer_nor_its_price() {
             "orders b, people a WHERE b.user_id = a.user_id",
             "orders b CROSS JOIN people a WHERE b.user_id = a.user_id",
         ] {
-            assert_eq!(told(&format!("SELECT {what} FROM {from} {groups}")), one, "{what} FROM {from}");
+            assert_eq!(planned(&format!("SELECT {what} FROM {from} {groups}")), one, "{what} FROM {from}");
         }
     }
     // Who has a cap on groups for the key's own table gets that one.
     let groups = |key: &str| {
-        told(&format!("SELECT {key}, COUNT(*) FROM people a JOIN orders b ON a.user_id = b.user_id GROUP BY {key}")).3
+        planned(&format!("SELECT {key}, COUNT(*) FROM people a JOIN orders b ON a.user_id = b.user_id GROUP BY {key}"))
+            .3
     };
     assert_eq!((groups("a.tag"), groups("b.tag"), groups("a.tag || b.tag")), (Some(2), Some(4), Some(8)));
     // The rows of both tables, whichever is named first.
     let union = |a: &str, b: &str| {
-        told(&format!("SELECT COUNT(*), SUM(n) FROM (SELECT user_id, n FROM {a} UNION ALL SELECT user_id, n FROM {b})"))
+        planned(&format!(
+            "SELECT COUNT(*), SUM(n) FROM (SELECT user_id, n FROM {a} UNION ALL SELECT user_id, n FROM {b})"
+        ))
     };
     assert_eq!(union("people", "orders"), union("orders", "people"));
     assert_eq!(union("people", "orders").2, Some(23));
@@ -300,12 +303,12 @@ fn a_comma_is_priced_as_the_join_that_its_equalities_make() {
         "[dataset.regions]\nsource = \"regions.csv\"\npublic = true\n[dataset.seasons]\nsource = \"seasons.csv\"\npublic = true\n\
          [dataset.t]\nsource = \"t.parquet\"\nunit.protect = \"event\"\ncolumns.x = { bounds = [-2, 6] }\n",
     );
-    let told = |sql: &str| {
+    let planned = |sql: &str| {
         let (plan, parts) = exact(&tables, sql);
         let moved: Vec<_> = plan.parts[0].measures.iter().map(|measure| measure.moved.clone()).collect();
         (moved, parts[0].measures.clone())
     };
-    let one = told("SELECT COUNT(*), SUM(x) FROM t JOIN regions ON t.shop = regions.shop");
+    let one = planned("SELECT COUNT(*), SUM(x) FROM t JOIN regions ON t.shop = regions.shop");
     assert!(one.1[0][0] > 0);
     for from in [
         "t, regions WHERE t.shop = regions.shop",
@@ -313,9 +316,9 @@ fn a_comma_is_priced_as_the_join_that_its_equalities_make() {
         "t CROSS JOIN regions WHERE regions.shop = t.shop AND true",
         "(SELECT * FROM t) t, regions r WHERE r.shop = t.shop",
     ] {
-        assert_eq!(told(&format!("SELECT COUNT(*), SUM(x) FROM {from}")), one, "{from}");
+        assert_eq!(planned(&format!("SELECT COUNT(*), SUM(x) FROM {from}")), one, "{from}");
     }
-    let one = told(
+    let one = planned(
         "SELECT COUNT(*), SUM(x) FROM t JOIN regions ON t.shop = regions.shop JOIN seasons ON t.day = seasons.day WHERE season = 'cold' AND x > -1",
     );
     for from in [
@@ -324,7 +327,7 @@ fn a_comma_is_priced_as_the_join_that_its_equalities_make() {
         "seasons s CROSS JOIN regions r JOIN t ON t.day = s.day AND r.shop = t.shop WHERE season = 'cold' AND x > -1",
         "(SELECT r.region, s.season, x FROM regions r, seasons s, t WHERE t.day = s.day AND r.shop = t.shop) WHERE season = 'cold' AND x > -1",
     ] {
-        assert_eq!(told(&format!("SELECT COUNT(*), SUM(x) FROM {from}")), one, "{from}");
+        assert_eq!(planned(&format!("SELECT COUNT(*), SUM(x) FROM {from}")), one, "{from}");
     }
     // Without an equality it is all pairs, and of another type it stays what it was.
     assert_eq!(moved(&tables, "SELECT COUNT(*) FROM t, regions", &Asking::default())[0].l1, 5.0);
@@ -342,10 +345,10 @@ fn a_comma_is_priced_as_the_join_that_its_equalities_make() {
     );
 }
 
-/// What caps cut is told in words, from a small share of the price, and columns say that their intervals are about what is left.
+/// What caps cut is said in words, from a small share of the price, and columns say that their intervals are about what is left.
 #[test]
 fn an_answer_says_how_much_its_caps_left_out() {
-    let room = Room::new("caps_told");
+    let room = Room::new("caps_noted");
     let rows: Vec<Row> = (0..60_000).map(|i| row(i / 20, i % 20, 1)).collect();
     write(&room, "t.parquet", &rows);
     let budget = "budget.user = { epsilon = 1000.0, delta = 1e-5 }";
@@ -362,15 +365,15 @@ fn an_answer_says_how_much_its_caps_left_out() {
         "{notes}"
     );
     assert!(notes.contains("do not include what they leave out"), "{notes}");
-    let told =
+    let note =
         notes.lines().find(|line| line.contains("were left out by `groups = 5`")).unwrap_or_else(|| panic!("{notes}"));
     // A lower bound, and its lower end.
-    let least: f64 = told.strip_prefix("at least about ").unwrap().split(' ').next().unwrap().parse().unwrap();
-    assert!((60.0..=77.0).contains(&least) && !told.contains("between"), "{told}");
+    let least: f64 = note.strip_prefix("at least about ").unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((60.0..=77.0).contains(&least) && !note.contains("between"), "{note}");
     let json = serde_json::to_string(&answer.columns).unwrap();
     assert!(json.contains("\"after_caps\":true"), "{json}");
     let price = answer.statement.prices[0].epsilon;
-    assert!(price <= 1.0 + 1e-6 && price > 0.99, "what is told is paid for within the price: {price}");
+    assert!(price <= 1.0 + 1e-6 && price > 0.99, "what is said is paid for within the price: {price}");
 
     // Nothing is said where nothing can be cut: one row of each user is left by the question itself.
     let whole = "SELECT COUNT(*), SUM(m) FROM (SELECT user_id, MAX(n) AS m FROM t GROUP BY user_id)";

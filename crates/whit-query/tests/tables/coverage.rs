@@ -173,11 +173,11 @@ fn intervals_of_every_aggregate_hold_the_truth_as_often_as_they_say() {
                     ends(&answer.rows[0][0]).iter().any(|end| [0.0, 20.0, 50.0, 100.0, 2500.0].contains(end))
                 };
                 let whole = found.answers.iter().filter(cut).count() > times / 100;
-                let told =
+                let line =
                     format!("{} at ε = {epsilon}, pure {pure}: {share:.4} held, {less:.4} by one step less", case.sql);
-                println!("{told}");
+                println!("{line}");
                 if share < 0.95 - slack || (case.single && !whole && share > 0.97 + slack && less >= 0.95) {
-                    wrong.push(told);
+                    wrong.push(line);
                 }
             }
         }
@@ -195,9 +195,9 @@ fn intervals_hold_as_often_as_they_were_asked_to() {
             let found = tables.answer_many_for_audit(case.sql, &asking, 1000).unwrap();
             let (share, less) = held(&found.answers, case);
             let slack = 4.0 * (confidence * (1.0 - confidence) / 1000.0).sqrt();
-            let told = format!("{} at {confidence}: {share} held, {less} by one step less", case.sql);
-            assert!(share >= confidence - slack, "{told}");
-            assert!(share <= confidence + 0.06 + slack || less < confidence, "{told}");
+            let line = format!("{} at {confidence}: {share} held, {less} by one step less", case.sql);
+            assert!(share >= confidence - slack, "{line}");
+            assert!(share <= confidence + 0.06 + slack || less < confidence, "{line}");
         }
     }
 }
@@ -317,23 +317,23 @@ fn previews_come_true() {
             let asking = Asking { about: Some(about), ..asked(epsilon, pure) };
             let preview = tables.preview(case.sql, &asking).unwrap();
             assert_eq!(preview.errors.len(), 1, "{}: {:?}", case.sql, preview.errors);
-            let told = preview.errors[0].within.unwrap();
+            let stated = preview.errors[0].within.unwrap();
             let found = tables.answer_many_for_audit(case.sql, &asking, 2000).unwrap();
             let mut errors: Vec<f64> =
                 found.answers.iter().map(|answer| (number(&answer.rows[0][0]) - case.truth).abs()).collect();
             errors.sort_by(f64::total_cmp);
             let real = errors[1899];
-            println!("{} at ε = {epsilon}, pure {pure}: told {told}, real {real}", case.sql);
+            println!("{} at ε = {epsilon}, pure {pure}: stated {stated}, real {real}", case.sql);
             // Whole numbers may be one apart. A fifth, and two deviations of what 2,000 draws here and 400 or 2,000 there tell.
             let steps = if case.step == 1.0 { 1.0 } else { 0.0 };
             assert!(
-                (told - real).abs() <= (0.2 + if case.pure { 0.06 } else { 0.1 }) * real + steps + 1e-9,
-                "{} at ε = {epsilon}, pure {pure}: told {told}, real {real}",
+                (stated - real).abs() <= (0.2 + if case.pure { 0.06 } else { 0.1 }) * real + steps + 1e-9,
+                "{} at ε = {epsilon}, pure {pure}: stated {stated}, real {real}",
                 case.sql
             );
         }
     }
-    // More rows, less error; and without a word about rows, it is told for how many.
+    // More rows, less error; and without a word about rows, it is said for how many.
     let at = |rows: f64| {
         let asking = Asking { about: Some(rows), ..asked(1.0, false) };
         tables.preview("SELECT AVG(x) FROM t", &asking).unwrap().errors[0].within.unwrap()
@@ -380,17 +380,17 @@ fn an_answer_says_where_rows_are_picked_by_noisy_values() {
     ] {
         let found = tables.answer_many_for_audit(sql, &asked(2.0, false), 1).unwrap();
         let notes = &found.answers[0].statement.notes;
-        let told = notes.iter().find(|note| note.contains("picked by noisy values"));
-        assert_eq!(told.is_some(), picks, "{sql}: {notes:?}");
-        if let Some(told) = told {
-            assert!(told.contains("less often than 95 %") && told.contains("--confidence 0.975 all 2"), "{told}");
+        let note = notes.iter().find(|note| note.contains("picked by noisy values"));
+        assert_eq!(note.is_some(), picks, "{sql}: {notes:?}");
+        if let Some(note) = note {
+            assert!(note.contains("less often than 95 %") && note.contains("--confidence 0.975 all 2"), "{note}");
         }
         let preview = tables.preview(sql, &asked(2.0, false)).unwrap();
         assert_eq!(preview.notes.iter().any(|note| note.contains("picked by noisy values")), picks, "{sql}");
     }
 }
 
-/// An interval that is told or not as the noise falls holds less often where it is told. 300 runs have a deviation of 1.3 %, and
+/// An interval that is shown or not as the noise falls holds less often where it is shown. 300 runs have a deviation of 1.3 %, and
 /// five are allowed.
 #[test]
 fn what_has_no_pole_has_an_interval_whatever_the_noise() {
@@ -429,7 +429,7 @@ fn linear_expressions_are_as_wide_as_their_errors() {
     let (_room, tables, _) = tables("coverage_linear");
     for (sql, epsilon, most) in [
         ("SELECT AVG(x) * COUNT(x) FROM t", 2.0, 1.25),
-        // A count of values is told as a whole number, which it need not be above a cap.
+        // A count of values is reported as a whole number, which it need not be above a cap.
         ("SELECT AVG(x) * COUNT(x) FROM t", 20.0, 2.1),
         ("SELECT SUM(n) * 1.0 / COUNT(*) FROM t", 2.0, 1.25),
         ("SELECT SUM(n) * 1.0 / COUNT(*) FROM t", 20.0, 1.5),
@@ -451,7 +451,7 @@ fn linear_expressions_are_as_wide_as_their_errors() {
     }
 }
 
-/// Whole numbers are told as such, ends and all. 200 runs have a deviation of 1.5 %.
+/// Whole numbers are reported as such, ends and all. 200 runs have a deviation of 1.5 %.
 #[test]
 fn the_least_and_the_largest_whole_number_lie_within_their_intervals() {
     let (_room, tables, rows) = tables("coverage_whole_ends");
@@ -514,13 +514,13 @@ fn previews_of_extremes_come_true_at_little_noise() {
     let (least, largest) = x.iter().fold((100.0_f64, 0.0_f64), |(a, b), x| (a.min(*x), b.max(*x)));
     for (sql, truth) in [("SELECT MIN(x) FROM e", least), ("SELECT MAX(x) FROM e", largest)] {
         let asking = Asking { about: Some(500.0), ..asked(30.0, false) };
-        let told = tables.preview(sql, &asking).unwrap().errors[0].within.unwrap();
+        let stated = tables.preview(sql, &asking).unwrap().errors[0].within.unwrap();
         let found = tables.answer_many_for_audit(sql, &asking, 400).unwrap();
         let mut errors: Vec<f64> =
             found.answers.iter().map(|answer| (number(&answer.rows[0][0]) - truth).abs()).collect();
         errors.sort_by(f64::total_cmp);
         let real = errors[379];
-        println!("{sql}: told {told}, real {real}");
-        assert!(told >= 0.75 * real - 0.1 && told <= 1.35 * real + 0.1, "{sql}: told {told}, real {real}");
+        println!("{sql}: stated {stated}, real {real}");
+        assert!(stated >= 0.75 * real - 0.1 && stated <= 1.35 * real + 0.1, "{sql}: stated {stated}, real {real}");
     }
 }

@@ -390,7 +390,7 @@ fn compare(
                     });
                 }
                 if rung == 0 {
-                    let nearest = found.nearest.entry(format!("rows told at {:?} grain", part.grain)).or_default();
+                    let nearest = found.nearest.entry(format!("rows counted at {:?} grain", part.grain)).or_default();
                     nearest.0 = nearest.0.max(if i == 1 { step / claimed.l1 } else { 0.0 });
                 }
             }

@@ -50,9 +50,9 @@ fn a_question_that_can_never_be_answered_is_not_charged() {
         "SELECT COUNT(*) FROM visits WHERE day > (SELECT column1 FROM (VALUES (1), (2)) AS v)",
     ] {
         // A preview, and then the question.
-        let told = [tables.plan(sql, &asking(1.0)).err(), ask(&tables, &room, sql, &asking(1.0)).err()];
-        if !told.iter().all(|error| error.as_ref().is_some_and(|error| error.fault == Fault::Asked)) {
-            wrong.push(format!("{sql}: {told:?}"));
+        let errors = [tables.plan(sql, &asking(1.0)).err(), ask(&tables, &room, sql, &asking(1.0)).err()];
+        if !errors.iter().all(|error| error.as_ref().is_some_and(|error| error.fault == Fault::Asked)) {
+            wrong.push(format!("{sql}: {errors:?}"));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -83,7 +83,7 @@ fn clauses_that_are_not_heeded_are_refused() {
 
 /// Each in words that name the thing and the next step.
 #[test]
-fn slips_are_told_with_what_was_probably_meant() {
+fn slips_are_answered_with_what_was_probably_meant() {
     let room = Room::new("slips");
     room.write("visits.csv", &visits());
     let tables = room.tables(USER);
@@ -99,8 +99,8 @@ fn slips_are_told_with_what_was_probably_meant() {
         ("SELECT COUNT(*) FROM visits", about, "--about -5", "from 1 on"),
     ] {
         let error = tables.plan(sql, &asking).map(|plan| plan.parts.len()).expect_err(sql);
-        let told = error.hint.clone().unwrap_or_default();
-        assert!(error.sentence.contains(sentence) && told.contains(hint), "{sql}: {error}; {told}");
+        let found = error.hint.clone().unwrap_or_default();
+        assert!(error.sentence.contains(sentence) && found.contains(hint), "{sql}: {error}; {found}");
     }
 }
 

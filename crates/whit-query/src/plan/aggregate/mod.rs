@@ -86,13 +86,13 @@ pub(crate) trait Aggregate: Sync {
         false
     }
 
-    /// Whether constants may stand beside what it is of.
+    /// Whether constants may stand next to what it is of.
     fn has_parameters(&self, _name: &str) -> bool {
         false
     }
 
     /// Over public columns of these types: in a form that no order of rows changes, not in its last bit. In which order public values stand in a
-    /// file may tell what is private beside them. Nothing where there is no such form.
+    /// file may show what is private next to them. Nothing where there is no such form.
     fn exact(&self, _asked: &Asked<'_>, _types: &[DataType]) -> Option<Expr> {
         None
     }

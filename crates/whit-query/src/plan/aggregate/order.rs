@@ -60,7 +60,7 @@ struct Ranked {
 /// Which value it is.
 #[derive(Debug)]
 enum Which {
-    /// The least that can be told from none.
+    /// The least that can be distinguished from none.
     Least,
     /// The largest.
     Largest,

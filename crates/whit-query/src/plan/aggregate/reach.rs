@@ -96,7 +96,7 @@ impl Draft<'_> {
         self.unit.caps.elements_per_user.filter(|_| self.truncated && self.grain == Grain::Element)
     }
 
-    /// How many rows caps leave, where that can be told: of one unit sixteen times as many are counted as may be left, so that it shows how many there were
+    /// How many rows caps leave, where that can be released: of one unit sixteen times as many are counted as may be left, so that it shows how many there were
     /// at least. Not where each row is a unit of its own, for which caps cut rows of a user whom nothing else counts, nor where rows are public.
     pub(super) fn kept(&self) -> Result<Option<Kept>, QueryError> {
         let Ok(rows) = self.rows() else { return Ok(None) };

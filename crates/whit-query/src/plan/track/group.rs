@@ -230,7 +230,7 @@ fn by_order(mut windows: Vec<Expr>, mut plan: LogicalPlan) -> Result<LogicalPlan
     Ok(plan)
 }
 
-/// Whether a frame is told in rows, or has no end but the partition's and the current row, so that a completed order leaves nothing open.
+/// Whether a frame is given in rows, or has no end but the partition's and the current row, so that a completed order leaves nothing open.
 fn by_rows_or_whole(frame: &WindowFrame) -> bool {
     let plain = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => true,

@@ -255,9 +255,9 @@ fn along_user(
     let (left, right) = (without(left, &[ELEMENT])?, without(right, &[USER, ELEMENT])?);
     // Where a row finds no partner, the right side's user is missing and says nothing of whose the row is.
     let outer = join.join_type == JoinType::Left;
-    let told =
+    let known =
         |tag: &Tag| if outer { Tag { user: false, known: false, public: false, ..tag.clone() } } else { tag.clone() };
-    let right_tags: Vec<Tag> = right.tags.iter().map(told).collect();
+    let right_tags: Vec<Tag> = right.tags.iter().map(known).collect();
     let tags = joined_tags(join.join_type, &left.tags, &right_tags);
     let plan = rejoined(join, left.plan, right.plan, around)?;
     // Each row of a user may meet each of the other side's, so the caps of both tables bound the result, in whichever order they stand.

@@ -193,9 +193,9 @@ fn a_union_adds_up_what_a_unit_has() {
 }
 
 #[test]
-fn what_mixes_units_is_told() {
+fn what_mixes_units_is_refused_by_name() {
     let (_scratch, tables) = tables("track_mixed");
-    for (sql, told) in [
+    for (sql, message) in [
         ("SELECT shop, COUNT(*) FROM visits GROUP BY shop", "mixed"),
         ("SELECT a.shop FROM visits a JOIN visits b ON a.shop = b.shop", "not joined along the user"),
         ("SELECT COUNT(*) OVER (PARTITION BY shop) FROM visits", "reaches over the rows of several users"),
@@ -204,11 +204,11 @@ fn what_mixes_units_is_told() {
         ("SELECT size FROM shops", "public"),
     ] {
         let found = followed(&tables, sql);
-        assert!(found.contains(told), "{sql}: {found}");
+        assert!(found.contains(message), "{sql}: {found}");
     }
 }
 
-/// The second opinion is one: plans that tracking would never make are told apart from those that it does.
+/// The second opinion is one: plans that tracking would never make are kept apart from those that it does.
 #[test]
 fn a_plan_that_mixes_users_is_not_taken_for_one_that_does_not() {
     let (_scratch, tables) = tables("track_again");
@@ -229,7 +229,7 @@ fn a_plan_that_mixes_users_is_not_taken_for_one_that_does_not() {
         ("SELECT COUNT(*) OVER (PARTITION BY shop) FROM visits", "a window"),
         ("SELECT shop FROM visits LIMIT 1", "not known to keep"),
     ] {
-        assert!(of(sql).is_err_and(|told| told.contains(why)), "{sql}");
+        assert!(of(sql).is_err_and(|message| message.contains(why)), "{sql}");
     }
 }
 

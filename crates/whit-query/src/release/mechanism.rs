@@ -4,7 +4,7 @@ use super::Tables;
 use super::frame::{self, Frame};
 use super::stored::{Released, ReleasedPart};
 use crate::answer::Cell;
-use crate::bound::Sums;
+use crate::bound::{BoundedSum, BoundedSums, Limit};
 use crate::engine::{self, Pass};
 use crate::error::QueryError;
 use crate::plan::aggregate::estimate::Noisy;
@@ -35,26 +35,26 @@ use whit_noise::Entropy;
 ///
 /// # Tried by
 /// `no_neighbour_moves_a_measure_further_than_planned`, `audited_queries_never_show_more_than_they_claim`.
-pub(super) struct Run<'a> {
+pub(super) struct QueryMechanism<'a> {
     tables: &'a Tables,
     plan: &'a Plan,
     noise: Option<&'a Calibrated>,
     confidence: f64,
 }
 
-/// A task of the engine that ended early. The words of a panic may hold values of a row, so only its kind is told.
+/// A task of the engine that ended early. The words of a panic may hold values of a row, so only its kind is reported.
 fn unfinished(error: &tokio::task::JoinError) -> String {
     let kind = if error.is_panic() { "could not finish the question" } else { "was stopped" };
     format!("the engine {kind}")
 }
 
 /// How much caps left out, of noisy numbers of rows before and after them, each off by no more than its error. Of one unit no more than
-/// so many rows were counted before them, so this is a lower bound, and its lower end is what can be told.
+/// so many rows were counted before them, so this is a lower bound, and its lower end is what is known.
 fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &Kept, unit: &str) -> String {
     let Kept { caps, most: [counted, _], .. } = kept;
     let (before, after) = (before as f64, after as f64);
     if before <= 2.0 * of_before {
-        return format!("how many rows were left out by {caps} cannot be told: there are too few for the noise");
+        return format!("how many rows were left out by {caps} is not known: there are too few for the noise");
     }
     // Both numbers within their errors, the worst of either: no ratio is linearised.
     let share = |after: f64, before: f64| (1.0 - after / before).clamp(0.0, 1.0);
@@ -63,9 +63,10 @@ fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &K
     let digits = if most - least < 0.01 { 10.0 } else { 1.0 };
     let percent = (digits * 100.0 * least).floor() / digits;
     if percent == 0.0 {
+        let (one, who) = if unit == "element" { ("an element", "which") } else { ("a user", "who") };
         return format!(
-            "how many rows were left out by {caps} cannot be told: the noise hides them, or they are of a {unit} with more than \
-             {counted} rows, who counts for no more"
+            "how many rows were left out by {caps} is not known: the noise hides them, or they are of {one} with more than \
+             {counted} rows, {who} counts for no more"
         );
     }
     format!(
@@ -74,8 +75,8 @@ fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &K
     )
 }
 
-/// One end of a range for people: bins about zero have tiny ends, which are 0 beside the other one.
-fn beside(end: f64, other: f64) -> f64 {
+/// One end of a range for people: bins about zero have tiny ends, which are 0 next to the other one.
+fn without_dust(end: f64, other: f64) -> f64 {
     if end.abs() < 1e-9 * other.abs() { 0.0 } else { end }
 }
 
@@ -100,7 +101,7 @@ impl<'a> Rows<'a> {
         Self { tables, seed, stamps: None }
     }
 
-    fn sums(&self, part: &Part, pass: Pass, found: &[(f64, f64)]) -> Result<Sums, QueryError> {
+    fn sums(&self, part: &Part, pass: Pass, found: &[(f64, f64)]) -> Result<BoundedSums, QueryError> {
         // On a thread of the engine's, so that whatever happens to it there comes back as words.
         let (context, part, found, seed) =
             (self.tables.warehouse.context().clone(), part.clone(), found.to_vec(), self.seed);
@@ -110,21 +111,21 @@ impl<'a> Rows<'a> {
     }
 
     /// The groups of a part and its exact measures, aligned with them.
-    pub(super) fn exact(&self, part: &Part, found: &[(f64, f64)]) -> Result<(Frame, Vec<Vec<i64>>), SanitiseError> {
+    pub(super) fn exact(&self, part: &Part, found: &[(f64, f64)]) -> Result<(Frame, Vec<BoundedSum>), SanitiseError> {
         let plain = self.sums(part, Pass::Plain, found)?;
-        let (frame, mut aligned) = Frame::of(part, &plain)?;
+        let (frame, aligned) = Frame::of(part, &plain)?;
+        let mut aligned = aligned.into_iter();
+        let missing = || QueryError::failed("a measure without its sum");
         let mut measures = Vec::new();
-        let mut column = 0;
         for (i, measure) in part.measures.iter().enumerate() {
             match &measure.what {
                 What::Rows(_) | What::Parts(_) | What::Sum { .. } => {
-                    measures.push(std::mem::take(&mut aligned[column]));
-                    column += 1;
+                    measures.push(aligned.next().ok_or_else(missing)?);
                 }
                 What::Users => {
                     // What stands in its own place are rows.
-                    measures.push(frame.presence.clone());
-                    column += 1;
+                    aligned.next();
+                    measures.push(frame.presence.clone().ok_or_else(missing)?);
                 }
                 What::Distinct { .. } => {
                     let sums = self.sums(part, Pass::Inner(i), found)?;
@@ -141,7 +142,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> QueryMechanism<'a> {
     pub(super) fn new(tables: &'a Tables, plan: &'a Plan, noise: Option<&'a Calibrated>, confidence: f64) -> Self {
         Self { tables, plan, noise, confidence }
     }
@@ -156,16 +157,15 @@ impl<'a> Run<'a> {
                     noise.and_then(|noise| noise.ranges.get(i)).ok_or(SanitiseError::Unfit("a range without noise"))?;
                 let sums = rows.sums(part, Pass::Range(i), &[])?;
                 let bins = Bins::default();
-                let mut counts = frame::spread(&sums, bins.len())?;
-                noise.add(&mut counts, entropy)?;
+                let counts = sums.over_bins(bins.len())?.with_noise(noise, part.limit_of_bins(), entropy)?;
                 let range = bins.choose(&counts, noise.deviation(), 0.995)?;
                 let (low, high) = range.as_ref().map_or((-1.0, 1.0), |range| (range.low, range.high));
                 released.notes.push(match &range {
                     Some(range) => format!(
                         "bounds of {} found privately: {} to {}, which leave out about {:.1} % of the values",
                         auto.name,
-                        beside(low, high),
-                        beside(high, low),
+                        without_dust(low, high),
+                        without_dust(high, low),
                         100.0 * range.outside
                     ),
                     None => {
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
                 found.push((low, high));
             }
             let (frame, values) = rows.exact(part, &found)?;
-            self.sanitised(number, &frame, values, &found, &mut released, entropy)?;
+            self.sanitised(number, &frame, &values, &found, &mut released, entropy)?;
         }
         Ok(released)
     }
@@ -185,24 +185,19 @@ impl<'a> Run<'a> {
         &self,
         number: usize,
         frame: &Frame,
-        mut values: Vec<Vec<i64>>,
+        sums: &[BoundedSum],
         found: &[(f64, f64)],
         released: &mut Released,
         entropy: &mut dyn Entropy,
     ) -> Result<(), SanitiseError> {
         let part = &self.plan.parts[number];
         let noise = self.noise.map(|noise| &noise.parts[number]);
-        if let Some(noise) = noise {
-            for (values, law) in values.iter_mut().zip(&noise.measures) {
-                law.add(values, entropy)?;
+        let (values, groups) = match noise {
+            Some(noise) => {
+                (noise.add(part, sums, entropy)?, noise.shown(frame.presence.as_ref(), frame.groups, entropy)?)
             }
-        }
-        let groups: Vec<usize> = match noise.and_then(|noise| noise.keys.as_ref()) {
-            None => (0..frame.groups).collect(),
-            Some(keys) => {
-                let counts: Vec<u64> = frame.presence.iter().map(|&count| count.max(0) as u64).collect();
-                frame::shown(keys, &counts, entropy)?
-            }
+            None if sums.is_empty() => (Vec::new(), (0..frame.groups).collect()),
+            None => return Err(SanitiseError::Unfit("measures without noise")),
         };
         let exact = frame::exact_columns(self.tables, part, frame)?;
         let noises = noise.map_or(&[][..], |noise| &noise.measures);
@@ -222,9 +217,9 @@ impl<'a> Run<'a> {
             });
         }
         if let (Some(kept), Some(laws)) = (&part.kept, noise.and_then(|noise| noise.kept.as_ref())) {
-            let mut rows = frame.kept;
-            for (rows, law) in rows.iter_mut().zip(laws) {
-                law.add(std::slice::from_mut(rows), entropy)?;
+            let mut rows = [0; 2];
+            for (i, law) in laws.iter().enumerate() {
+                rows[i] = frame.kept[i].with_noise(law, Limit::up_to(kept.most[i]), entropy)?[0];
             }
             let errors = [0, 1].map(|i: usize| laws[i].within(self.confidence));
             let unit = if part.grain == Grain::Element { "element" } else { "user" };
@@ -243,7 +238,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl<'a> Mechanism for Run<'a> {
+impl<'a> Mechanism for QueryMechanism<'a> {
     type Exact = Rows<'a>;
     type Noisy = Released;
 
@@ -268,26 +263,29 @@ impl<'a> Mechanism for Run<'a> {
 mod tests {
     use super::*;
 
-    /// One user with 5,000 of 5,400 rows, of which 480 were counted: 92.6 % are left out, and no upper end below that is told.
+    /// One user with 5,000 of 5,400 rows, of which 480 were counted: 92.6 % are left out, and no upper end below that is stated.
     #[test]
-    fn what_caps_left_out_is_told_as_a_lower_bound() {
+    fn what_caps_left_out_is_stated_as_a_lower_bound() {
         let kept = Kept { most: [480, 30], moved: [Vec::new(), Vec::new()], caps: "`rows = 30`".to_owned() };
-        let told = left_out([880, 430], [40.0, 10.0], &kept, "user");
+        let note = left_out([880, 430], [40.0, 10.0], &kept, "user");
         assert!(
-            told.starts_with("at least about 47 % of rows were left out by `rows = 30`; it may be far more"),
-            "{told}"
+            note.starts_with("at least about 47 % of rows were left out by `rows = 30`; it may be far more"),
+            "{note}"
         );
-        assert!(!told.contains("between"), "{told}");
+        assert!(!note.contains("between"), "{note}");
         // Two rows less, of errors of 40 and 10: no number, and none that reads like an upper bound.
-        let told = left_out([840, 838], [40.0, 10.0], &kept, "user");
-        assert!(told.contains("left out by `rows = 30` cannot be told") && !told.contains('%'), "{told}");
-        let told = left_out([50, 50], [40.0, 10.0], &kept, "user");
-        assert!(told.contains("cannot be told: there are too few for the noise"), "{told}");
+        let note = left_out([840, 838], [40.0, 10.0], &kept, "user");
+        assert!(note.contains("left out by `rows = 30` is not known") && !note.contains('%'), "{note}");
+        assert!(note.ends_with("they are of a user with more than 480 rows, who counts for no more"), "{note}");
+        let note = left_out([840, 838], [40.0, 10.0], &kept, "element");
+        assert!(note.ends_with("they are of an element with more than 480 rows, which counts for no more"), "{note}");
+        let note = left_out([50, 50], [40.0, 10.0], &kept, "user");
+        assert!(note.contains("is not known: there are too few for the noise"), "{note}");
     }
 
     #[test]
-    fn an_end_that_is_nothing_beside_the_other_is_told_as_zero() {
-        assert_eq!((beside(-9e-13, 128.0), beside(128.0, -9e-13)), (0.0, 128.0));
-        assert_eq!((beside(-3.0, 128.0), beside(-9e-13, 9e-13)), (-3.0, -9e-13));
+    fn an_end_that_is_nothing_next_to_the_other_is_printed_as_zero() {
+        assert_eq!((without_dust(-9e-13, 128.0), without_dust(128.0, -9e-13)), (0.0, 128.0));
+        assert_eq!((without_dust(-3.0, 128.0), without_dust(-9e-13, 9e-13)), (-3.0, -9e-13));
     }
 }

@@ -1,4 +1,5 @@
-use super::super::{Addend, Layout, MOST, count_values, merge, told};
+use super::super::sums::{MOST, saturated};
+use super::super::{Addend, Layout};
 use super::*;
 use datafusion::arrow::array::{Int64Array, StringArray};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
@@ -23,14 +24,14 @@ fn schema(layout: Layout) -> SchemaRef {
 }
 
 fn rules(layout: Layout) -> Rules {
-    let addends = vec![Addend { column: Some(0), each: 1, low: 0, high: 3 }];
+    let addends = vec![Addend { column: Some(0), each: 1, limit: Limit { low: 0, high: 3 } }];
     Rules {
         layout,
         elements_per_user: None,
         groups_per_unit: None,
         rows_per_group: u64::MAX,
         rows_in_all: u64::MAX,
-        told: Some([50, 50]),
+        rows_kept: Some([50, 50]),
         observed: false,
         inner: Inner::None,
         addends,
@@ -55,7 +56,7 @@ fn batch(rows: &[Row], layout: Layout) -> RecordBatch {
     RecordBatch::try_new(schema(layout), columns).unwrap()
 }
 
-fn collect(rules: &Rules, batches: &[&[Row]]) -> Sums {
+fn collect(rules: &Rules, batches: &[&[Row]]) -> BoundedSums {
     let mut collector = Collector::new(rules.clone(), &schema(rules.layout)).unwrap();
     for rows in batches {
         collector.push(&batch(rows, rules.layout)).unwrap();
@@ -64,9 +65,9 @@ fn collect(rules: &Rules, batches: &[&[Row]]) -> Sums {
 }
 
 /// Sums by their keys and inner values.
-fn table(sums: &Sums) -> BTreeMap<Vec<i64>, Vec<i64>> {
+fn table(sums: &BoundedSums) -> BTreeMap<Vec<i64>, Vec<i64>> {
     let key = |g: usize| sums.keys.iter().map(|key| key.as_primitive::<Int64Type>().value(g)).collect();
-    (0..sums.groups).map(|g| (key(g), sums.values.iter().map(|values| told(values[g])).collect())).collect()
+    (0..sums.groups).map(|g| (key(g), sums.values.iter().map(|values| saturated(values[g])).collect())).collect()
 }
 
 const BY_USER: Layout = Layout { user: true, element: false, keys: 1, inner: false };
@@ -118,7 +119,7 @@ fn different_values_are_counted_over_units_and_each_unit_brings_a_few() {
         .map(|value| (1, 0, 5, value, Some(1)))
         .chain([(2, 0, 5, 3, Some(1)), (3, 0, 5, 3, Some(1)), (3, 0, 6, 8, Some(1))])
         .collect();
-    let counted = table(&count_values(&collect(&limited, &[&rows])).unwrap());
+    let counted = table(&collect(&limited, &[&rows]).count_values().unwrap());
     assert!((2..=3).contains(&counted[&vec![5]][0]), "user 1 brings two, users 2 and 3 the same one");
     assert_eq!(counted[&vec![6]], [1]);
 }
@@ -148,7 +149,7 @@ fn groups_of_one_unit_share_the_rows_that_it_may_have_in_all() {
         let rows: Vec<Row> = counts.iter().enumerate().flat_map(own).collect();
         let mut limited = rules(BY_USER);
         let parts = WEIGHT;
-        limited.addends = vec![Addend { column: None, each: parts, low: 0, high: parts << 20 }];
+        limited.addends = vec![Addend { column: None, each: parts, limit: Limit { low: 0, high: parts << 20 } }];
         limited.rows_in_all = in_all;
         let sums = collect(&limited, &[&rows]);
         let (all, found) = (counts.iter().sum::<u64>(), table(&sums));
@@ -167,8 +168,8 @@ fn groups_of_one_unit_share_the_rows_that_it_may_have_in_all() {
 fn rows_before_caps_and_after_them_are_counted_up_to_limits_of_their_own() {
     let rows: Vec<Row> = (0..9).map(|i| (1, 0, i % 3, 0, Some(1))).collect();
     let mut limited = rules(BY_USER);
-    for (told, kept) in [([50, 50], [9, 9]), ([6, 50], [6, 9]), ([50, 4], [9, 4])] {
-        limited.told = Some(told);
+    for (most, kept) in [([50, 50], [9, 9]), ([6, 50], [6, 9]), ([50, 4], [9, 4])] {
+        limited.rows_kept = Some(most);
         assert_eq!(collect(&limited, &[&rows]).kept, kept);
     }
 }
@@ -212,20 +213,20 @@ fn any_rules() -> impl Strategy<Value = Rules> {
         let layout = Layout { user: true, element, keys, inner: inner != Inner::None };
         let addends = match inner {
             Inner::None => vec![
-                Addend { column: Some(0), each: 1, low: -2, high: 3 },
-                Addend { column: None, each: 1, low: 0, high: 2 },
+                Addend { column: Some(0), each: 1, limit: Limit { low: -2, high: 3 } },
+                Addend { column: None, each: 1, limit: Limit { low: 0, high: 2 } },
             ],
             _ => Vec::new(),
         };
         let groups_per_unit = groups.filter(|_| keys > 0);
-        let told = Some([5, 5]);
+        let rows_kept = Some([5, 5]);
         Rules {
             layout,
             elements_per_user,
             groups_per_unit,
             rows_per_group,
             rows_in_all,
-            told,
+            rows_kept,
             observed: false,
             inner,
             addends,
@@ -259,7 +260,7 @@ fn rows_that_stand_for_themselves_are_added_as_they_come() {
     let rows = [(0, 0, 10, 0, Some(2)), (0, 0, 10, 0, Some(3)), (0, 0, 11, 0, None), (0, 0, 11, 0, Some(1))];
     let schema = Arc::new(Schema::new(schema(layout).fields()[1..].to_vec()));
     let mut own = rules(layout);
-    own.addends.push(Addend { column: None, each: 1, low: 0, high: 1 });
+    own.addends.push(Addend { column: None, each: 1, limit: Limit { low: 0, high: 1 } });
     let mut collector = Collector::new(own.clone(), &schema).unwrap();
     let whole = batch(&rows, layout);
     collector.push(&RecordBatch::try_new(Arc::clone(&schema), whole.columns()[1..].to_vec()).unwrap()).unwrap();
@@ -267,13 +268,13 @@ fn rows_that_stand_for_themselves_are_added_as_they_come() {
     assert_eq!(table(&collector.finish().unwrap()), expected);
 }
 
-/// However large, and in whatever order: what is told is the sum, clamped, and adding up never fails.
+/// However large, and in whatever order: what comes of it is the sum, clamped, and adding up never fails.
 #[test]
 fn sums_that_leave_64_bits_are_clamped_and_never_fail() {
     let (layout, huge) = (Layout { user: false, element: false, keys: 1, inner: false }, i64::MAX - 5);
     let schema = Arc::new(Schema::new(schema(layout).fields()[1..].to_vec()));
     let mut wide = rules(layout);
-    wide.addends = vec![Addend { column: Some(0), each: 1, low: -huge, high: huge }];
+    wide.addends = vec![Addend { column: Some(0), each: 1, limit: Limit { low: -huge, high: huge } }];
     let sum = |signs: &[i64]| {
         let rows: Vec<Row> = signs.iter().map(|sign| (0, 0, 10, 0, Some(sign * huge))).collect();
         let columns = batch(&rows, layout).columns()[1..].to_vec();
@@ -284,12 +285,12 @@ fn sums_that_leave_64_bits_are_clamped_and_never_fail() {
     assert_eq!(table(&sum(&[1, 1, 1]))[&vec![10]][0], MOST as i64);
     assert_eq!(table(&sum(&[-1, -1, -1]))[&vec![10]][0], -MOST as i64);
     assert_eq!(table(&sum(&[1, 1, 1, -1, -1, -1]))[&vec![10]][0], 0, "what was beyond comes back");
-    let merged = merge(vec![sum(&[1, 1]), sum(&[-1, -1]), sum(&[])]).unwrap();
+    let merged = BoundedSums::merge(vec![sum(&[1, 1]), sum(&[-1, -1]), sum(&[])]).unwrap();
     assert_eq!(table(&merged)[&vec![10]][0], 0, "also from another stream");
 
     let (layout, many) = (BY_USER, 8_i64);
     let mut wide = rules(layout);
-    wide.addends = vec![Addend { column: None, each: 1, low: 0, high: i64::MAX }];
+    wide.addends = vec![Addend { column: None, each: 1, limit: Limit { low: 0, high: i64::MAX } }];
     let mut collector = Collector::new(wide, &super::tests::schema(layout)).unwrap();
     collector.sums = vec![vec![i64::MAX - 2]];
     collector.push(&batch(&(0..many).map(|user| (user, 0, 10, 0, None)).collect::<Vec<_>>(), layout)).unwrap();
@@ -326,7 +327,7 @@ fn a_cap_on_groups_leaves_each_group_its_share_of_users() {
     let mut limited = rules(WITHIN);
     limited.inner = Inner::Distinct { most: 1 };
     let rows: Vec<Row> = (0..200 * groups).map(|i| (i / groups, 0, 5, i % groups, Some(1))).collect();
-    let counted = table(&count_values(&collect(&limited, &[&rows])).unwrap());
+    let counted = table(&collect(&limited, &[&rows]).count_values().unwrap());
     assert_eq!(counted[&vec![5]][0], groups, "200 users with one value each find all of twenty");
 }
 
@@ -337,8 +338,8 @@ fn a_unit_over_its_cap_counts_for_less_in_all_sums_alike() {
     capped.rows_per_group = 10;
     // A sum, a count of what is there, and a count of rows.
     capped.addends = vec![
-        Addend { column: Some(0), each: 1, low: -10_000, high: 10_000 },
-        Addend { column: None, each: 1, low: 0, high: 10 },
+        Addend { column: Some(0), each: 1, limit: Limit { low: -10_000, high: 10_000 } },
+        Addend { column: None, each: 1, limit: Limit { low: 0, high: 10 } },
     ];
     let value = |user: i64, row: i64| (user * 7 + row * 13) % 1000;
     let rows: Vec<Row> =
@@ -355,7 +356,8 @@ fn a_unit_over_its_cap_counts_for_less_in_all_sums_alike() {
 #[test]
 fn what_is_rounded_is_right_on_average() {
     let mut capped = rules(BY_USER);
-    (capped.rows_per_group, capped.addends) = (1, vec![Addend { column: Some(0), each: 1, low: 0, high: 1 }]);
+    (capped.rows_per_group, capped.addends) =
+        (1, vec![Addend { column: Some(0), each: 1, limit: Limit { low: 0, high: 1 } }]);
     let rows: Vec<Row> =
         (0..3000).flat_map(|user| (0..3).map(move |row| (user, 0, 5, 0, Some(i64::from(row == 0))))).collect();
     let kept = table(&collect(&capped, &[&rows]))[&vec![5]][0] as f64 / 3000.0;
@@ -371,7 +373,7 @@ proptest! {
         prop_assert_eq!(&table(&collect(&rules, &[first, second])), &expected);
 
         let (even, odd): (Vec<Row>, Vec<Row>) = rows.iter().partition(|row| row.0 % 2 == 0);
-        let merged = table(&merge(vec![collect(&rules, &[&even]), collect(&rules, &[]), collect(&rules, &[&odd])]).unwrap());
+        let merged = table(&BoundedSums::merge(vec![collect(&rules, &[&even]), collect(&rules, &[]), collect(&rules, &[&odd])]).unwrap());
         let ones = |table: BTreeMap<Vec<i64>, Vec<i64>>| table.into_keys().collect::<Vec<_>>();
         if matches!(rules.inner, Inner::Distinct { .. }) {
             prop_assert_eq!(ones(merged), ones(expected)); // how often a value was kept is not asked
@@ -389,7 +391,7 @@ proptest! {
         (limited.rows_per_group, limited.rows_in_all) = (most, in_all);
         limited.inner = [Inner::None, Inner::Weights { each: 1 << 10 }, Inner::Distinct { most }][usize::from(inner)];
         let each = if inner == 2 { 1 } else { WEIGHT };
-        limited.addends = vec![Addend { column: None, each, low: 0, high: most as i64 * each }];
+        limited.addends = vec![Addend { column: None, each, limit: Limit { low: 0, high: most as i64 * each } }];
         for user in 0..6 {
             let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();
             let mut counts = BTreeMap::<i64, BTreeMap<i64, i64>>::new();
@@ -416,7 +418,7 @@ proptest! {
     #[test]
     fn what_a_unit_keeps_stays_within_its_caps(rows in any_rows(), most in 1..6_u64) {
         let mut limited = rules(BY_USER);
-        (limited.groups_per_unit, limited.addends) = (Some(most), vec![Addend { column: None, each: 1, low: 0, high: 100 }]);
+        (limited.groups_per_unit, limited.addends) = (Some(most), vec![Addend { column: None, each: 1, limit: Limit { low: 0, high: 100 } }]);
         for user in 0..6 {
             let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();
             let mut counts = BTreeMap::<Vec<i64>, Vec<i64>>::new();
@@ -431,7 +433,7 @@ proptest! {
 }
 
 /// Sums of rows of which each stands for itself.
-fn collect_rows(rows: &[Row]) -> Sums {
+fn collect_rows(rows: &[Row]) -> BoundedSums {
     let layout = Layout { user: false, ..BY_USER };
     let by_user = schema(BY_USER);
     let mut collector = Collector::new(rules(layout), &Schema::new(by_user.fields()[1..].to_vec())).unwrap();
@@ -449,10 +451,10 @@ proptest! {
         let of = |place: usize| -> Vec<Row> {
             rows.iter().copied().filter(|row| places[row.0 as usize % 6] == place).collect()
         };
-        let mut parts: Vec<Sums> = (0..5).map(|place| collect(&rules, &[&of(place)])).collect();
+        let mut parts: Vec<BoundedSums> = (0..5).map(|place| collect(&rules, &[&of(place)])).collect();
         parts.rotate_left(turn);
-        let (whole, flat) = (collect(&rules, &[&rows]), merge(parts.clone()).unwrap());
-        let nested = parts.into_iter().reduce(|merged, part| merge(vec![part, merged]).unwrap()).unwrap();
+        let (whole, flat) = (collect(&rules, &[&rows]), BoundedSums::merge(parts.clone()).unwrap());
+        let nested = parts.into_iter().reduce(|merged, part| BoundedSums::merge(vec![part, merged]).unwrap()).unwrap();
         for merged in [flat, nested] {
             prop_assert_eq!(merged.kept, whole.kept);
             let (merged, whole) = (table(&merged), table(&whole));
@@ -471,7 +473,7 @@ proptest! {
             let split = rows.iter().enumerate().filter(|(i, _)| places[i % places.len()] == place);
             split.map(|(_, row)| *row).collect()
         };
-        let merged = merge((0..4).map(|place| collect_rows(&of(place))).collect()).unwrap();
+        let merged = BoundedSums::merge((0..4).map(|place| collect_rows(&of(place))).collect()).unwrap();
         prop_assert_eq!(table(&merged), table(&collect_rows(&rows)));
     }
 }
