@@ -19,8 +19,8 @@ pub(crate) fn share_of(hash: u64, most: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Of 20 groups each user keeps the five with the smallest hashes. A right mix fails once in 10⁹ seeds (Hoeffding, over all groups): each is then kept by a
-    /// quarter of the users; if the choice were the group's alone, it would be all users or none.
+    /// Of 20 groups each user keeps the five with the smallest hashes. A right mix fails once in 10⁹ seeds (Hoeffding, over all groups): each is
+    /// then kept by a quarter of the users; if the choice were the group's alone, it would be all users or none.
     #[test]
     fn every_group_is_kept_by_its_share_of_users() {
         let (users, groups, most) = (20_000_u64, 20_u64, 5_usize);

@@ -193,8 +193,8 @@ impl BoundedSums {
     }
 }
 
-/// Exact numbers, one a group or one block a group, to which no unit adds more than a limit. [`BoundedSums`] are the one way in and noise the one way out, so nothing
-/// unbounded is sanitised, nor what was bounded to more than its noise was made for.
+/// Exact numbers, one a group or one block a group, to which no unit adds more than a limit. [`BoundedSums`] are the one way in and noise the one way out,
+/// so nothing unbounded is sanitised, nor what was bounded to more than its noise was made for.
 #[derive(Clone)]
 pub(crate) struct BoundedSum {
     values: Vec<i64>,

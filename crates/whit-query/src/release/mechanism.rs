@@ -31,7 +31,7 @@ use whit_noise::Entropy;
 /// # Why
 /// Composition: each measure and each set of keys is a mechanism of its own on the same rows, chosen before any of them
 /// is seen, except that bounds which are found first decide how values are put on the lattice; the integers that come of it are bounded
-/// alike whatever is found. Values of groups that do not show are dropped afterwards, and the rest is post-processing.
+/// alike whatever is found. Noise is added to sums that carry their bounds, and to no others. Values of groups that do not show are dropped afterwards, and the rest is post-processing.
 ///
 /// # Tried by
 /// `no_neighbour_moves_a_measure_further_than_planned`, `audited_queries_never_show_more_than_they_claim`.
@@ -80,8 +80,8 @@ fn without_dust(end: f64, other: f64) -> f64 {
     if end.abs() < 1e-9 * other.abs() { 0.0 } else { end }
 }
 
-/// The rows of a question, open to be read: what a release makes after its reservation. Several passes go over them, since ranges that are found decide how the next one puts values on
-/// the lattice, and noise is drawn in between.
+/// The rows of a question, open to be read: what a release makes after its reservation. Several passes go over them, since ranges that are found decide how
+/// the next one puts values on the lattice, and noise is drawn in between.
 pub(super) struct Rows<'a> {
     tables: &'a Tables,
     /// Which of its own a unit beyond a cap keeps follows from this, so nobody may foresee it.

@@ -75,10 +75,12 @@ impl<'a> Asked<'a> {
 
 /// An aggregate that can be computed of public columns, or not at all.
 pub(super) fn no_private_form(name: &str) -> QueryError {
-    QueryError::asked(
-        format!("`{name}` has no private form here"),
-        "use COUNT, SUM, AVG, VAR, STDDEV, MIN, MAX, MEDIAN or APPROX_PERCENTILE_CONT",
-    )
+    let all: Vec<&str> = super::ALL.iter().flat_map(|aggregate| aggregate.suggested()).copied().collect();
+    let hint = match all.split_last() {
+        Some((last, rest)) => format!("use {} or {last}", rest.join(", ")),
+        None => "ask it differently".to_owned(),
+    };
+    QueryError::asked(format!("`{name}` has no private form here"), hint)
 }
 
 /// An aggregate as a question would write it.

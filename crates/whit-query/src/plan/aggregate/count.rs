@@ -20,6 +20,10 @@ impl Aggregate for Count {
         &["count"]
     }
 
+    fn suggested(&self) -> &'static [&'static str] {
+        &["COUNT"]
+    }
+
     fn exact(&self, asked: &Asked<'_>, _: &[DataType]) -> Option<Expr> {
         Some(asked.expr.clone())
     }

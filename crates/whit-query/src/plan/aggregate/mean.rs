@@ -27,6 +27,10 @@ impl Aggregate for Mean {
         &["avg", "mean"]
     }
 
+    fn suggested(&self) -> &'static [&'static str] {
+        &["AVG"]
+    }
+
     fn exact(&self, asked: &Asked<'_>, types: &[DataType]) -> Option<Expr> {
         if asked.name() != "avg" || asked.params().distinct || !are_whole(types) {
             return None;

@@ -1,9 +1,9 @@
 //! SQL aggregates: each is one file, and this is the list of them.
 //!
-//! An aggregate's file has all that is its own, behind two traits. [`Aggregate`] is what a question can call: under which names, and how a call is planned, which
-//! says which sums the engine takes over the rows ([`Measure`](super::Measure)s, integer vectors of which it is known how far one unit moves them). [`Estimate`] is a call
-//! once it is planned: what is made of these sums when they have noise, with which interval, and in which words. No other file tells one aggregate from
-//! another, so whoever adds one writes its file, and two lines here: the module, and its place in `ALL`.
+//! An aggregate's file has all that is its own, behind two traits. [`Aggregate`] is what a question can call: under which names, and how a call is planned,
+//! which says which sums the engine takes over the rows ([`Measure`](super::Measure)s, integer vectors of which it is known how far one unit moves them).
+//! [`Estimate`] is a call once it is planned: what is made of these sums when they have noise, with which interval, and in which words. No other file tells
+//! one aggregate from another, so whoever adds one writes its file, and two lines here: the module, and its place in `ALL`.
 
 mod call;
 mod count;
@@ -30,8 +30,8 @@ use part::Draft;
 use std::sync::Arc;
 
 /// All of them.
-const ALL: [&dyn Aggregate; 7] =
-    [&count::Count, &distinct::Distinct, &sum::Sum, &mean::Mean, &spread::Spread, &order::Order, &logic::Logic];
+const ALL: &[&dyn Aggregate] =
+    &[&count::Count, &distinct::Distinct, &sum::Sum, &mean::Mean, &spread::Spread, &order::Order, &logic::Logic];
 
 /// What one aggregate of a question comes to.
 #[derive(Debug, Clone)]
@@ -81,6 +81,11 @@ pub(crate) trait Aggregate: Sync {
     /// What questions call it, as the engine spells it.
     fn names(&self) -> &'static [&'static str];
 
+    /// What is suggested where something has no private form: its names as people write them.
+    fn suggested(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether it is the one with DISTINCT.
     fn distinct(&self) -> bool {
         false
@@ -103,7 +108,7 @@ pub(crate) trait Aggregate: Sync {
 
 /// The aggregate that a call asks for. DISTINCT finds its own where there is one.
 fn of(call: &AggregateFunction) -> Option<&'static dyn Aggregate> {
-    let named = || ALL.into_iter().filter(|aggregate| aggregate.names().contains(&call.func.name()));
+    let named = || ALL.iter().copied().filter(|aggregate| aggregate.names().contains(&call.func.name()));
     named().find(|aggregate| aggregate.distinct() == call.params.distinct).or_else(|| named().next())
 }
 
@@ -111,6 +116,18 @@ fn of(call: &AggregateFunction) -> Option<&'static dyn Aggregate> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn what_has_no_private_form_is_answered_with_what_has() {
+        let hint = call::no_private_form("regr_slope").hint;
+        assert_eq!(
+            hint.as_deref(),
+            Some("use COUNT, SUM, AVG, VAR, STDDEV, MIN, MAX, MEDIAN or APPROX_PERCENTILE_CONT")
+        );
+        for name in ALL.iter().flat_map(|aggregate| aggregate.suggested()) {
+            assert!(ALL.iter().any(|aggregate| aggregate.names().contains(&name.to_lowercase().as_str())), "{name}");
+        }
+    }
 
     #[test]
     fn no_two_aggregates_answer_to_one_name() {

@@ -26,6 +26,10 @@ impl Aggregate for Order {
         &["min", "max", "median", "approx_median", "approx_percentile_cont", "percentile_cont"]
     }
 
+    fn suggested(&self) -> &'static [&'static str] {
+        &["MIN", "MAX", "MEDIAN", "APPROX_PERCENTILE_CONT"]
+    }
+
     fn has_parameters(&self, name: &str) -> bool {
         matches!(name, "approx_percentile_cont" | "percentile_cont")
     }

@@ -22,6 +22,10 @@ impl Aggregate for Spread {
         &["var", "var_samp", "var_sample", "var_pop", "stddev", "stddev_samp", "stddev_pop"]
     }
 
+    fn suggested(&self) -> &'static [&'static str] {
+        &["VAR", "STDDEV"]
+    }
+
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
         let summed = Summed::of(asked, draft)?;
         let sum = summed.sum(Shape::Centred, asked, draft)?;

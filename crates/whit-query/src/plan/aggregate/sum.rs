@@ -21,6 +21,10 @@ impl Aggregate for Sum {
         &["sum"]
     }
 
+    fn suggested(&self) -> &'static [&'static str] {
+        &["SUM"]
+    }
+
     fn exact(&self, asked: &Asked<'_>, types: &[DataType]) -> Option<Expr> {
         let exact = types.iter().all(DataType::is_decimal) || are_whole(types);
         exact.then(|| asked.expr.clone())

@@ -1,8 +1,8 @@
 //! Whose rows are, derived again from a plan alone.
 //!
-//! [`track`](super::track()) rewrites a question and says of the result whose its rows are. This reads the result and nothing else, operator by operator, and comes
-//! to its own view. The two are compared where a part is planned, and again after the engine's analysis has rewritten what is run. So a slip in one of
-//! them refuses a question, and releases nothing.
+//! [`track`](super::track()) rewrites a question and says of the result whose its rows are. This reads the result and nothing else, operator by operator,
+//! and comes to its own view. The two are compared where a part is planned, and again after the engine's analysis has rewritten what is run. So a slip in
+//! one of them refuses a question, and releases nothing.
 
 use super::{Lost, Tracked};
 use crate::error::QueryError;

@@ -34,7 +34,8 @@ use crate::source::payer;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, TableScan, Union,
+    Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
+    TableScan, Union,
 };
 use group::{group, look_around};
 use join::pair;
@@ -278,53 +279,64 @@ pub(crate) fn track(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<Tra
 fn follow(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
     match plan {
         LogicalPlan::TableScan(scan) => source(plan, scan, around),
-        LogicalPlan::SubqueryAlias(alias) => {
-            let input = track(&alias.input, around)?;
-            let plan = built(LogicalPlanBuilder::from(input.plan).alias(alias.alias.clone()))?;
-            Ok(Tracked { plan, ..input })
-        }
+        LogicalPlan::SubqueryAlias(alias) => rename(alias, around),
         LogicalPlan::Projection(projection) => project(projection, around),
         LogicalPlan::Filter(filter) => select(filter, around),
         LogicalPlan::Join(join) => pair(join, around),
         LogicalPlan::Union(union) => unite(union, around),
         LogicalPlan::Aggregate(aggregate) => group(aggregate, around),
-        LogicalPlan::Distinct(Distinct::All(input)) => {
-            let (exprs, none): (Vec<Expr>, Vec<Expr>) = (input.schema().iter().map(Expr::from).collect(), Vec::new());
-            let aggregate = Aggregate::try_new(Arc::clone(input), exprs, none).map_err(|error| planning(&error))?;
-            group(&aggregate, around)
-        }
+        LogicalPlan::Distinct(Distinct::All(input)) => distinct(input, around),
         LogicalPlan::Window(window) => look_around(window, around),
+        // In which order rows stand changes no aggregate.
         LogicalPlan::Sort(sort) if sort.fetch.is_none() => track(&sort.input, around),
         LogicalPlan::EmptyRelation(_) | LogicalPlan::Values(_) => Ok(Tracked::public(plan.clone())),
-        LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => {
-            let input = plan
-                .inputs()
-                .first()
-                .map_or_else(|| never("LIMIT without rows", "leave it out"), |input| track(input, around))?;
-            if input.private.is_some() {
-                return never(
-                    "LIMIT inside of an aggregate: which rows stay would depend on other units",
-                    "put LIMIT at the end, where it works on the released table",
-                );
-            }
-            Ok(Tracked::public(plan.clone()))
-        }
-        other => {
-            let mut private = false;
-            for input in other.inputs() {
-                private |= track(input, around)?.private.is_some();
-            }
-            let name = other.display().to_string();
-            let name = name.split([' ', ':']).next().unwrap_or("this operator").to_owned();
-            if private || other.inputs().is_empty() {
-                return never(
-                    format!("{name} is not known to keep the unit of privacy"),
-                    "use projections, WHERE, joins, GROUP BY, UNION ALL and window functions",
-                );
-            }
-            Ok(Tracked::public(other.clone()))
-        }
+        LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => limit(plan, around),
+        other => unknown(other, around),
     }
+}
+
+fn rename(alias: &SubqueryAlias, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let input = track(&alias.input, around)?;
+    let plan = built(LogicalPlanBuilder::from(input.plan).alias(alias.alias.clone()))?;
+    Ok(Tracked { plan, ..input })
+}
+
+/// An aggregate by all columns, of nothing.
+fn distinct(input: &Arc<LogicalPlan>, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let (exprs, none): (Vec<Expr>, Vec<Expr>) = (input.schema().iter().map(Expr::from).collect(), Vec::new());
+    let aggregate = Aggregate::try_new(Arc::clone(input), exprs, none).map_err(|error| planning(&error))?;
+    group(&aggregate, around)
+}
+
+fn limit(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let input = plan
+        .inputs()
+        .first()
+        .map_or_else(|| never("LIMIT without rows", "leave it out"), |input| track(input, around))?;
+    if input.private.is_some() {
+        return never(
+            "LIMIT inside of an aggregate: which rows stay would depend on other units",
+            "put LIMIT at the end, where it works on the released table",
+        );
+    }
+    Ok(Tracked::public(plan.clone()))
+}
+
+/// What is not known keeps nothing.
+fn unknown(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
+    let mut private = false;
+    for input in plan.inputs() {
+        private |= track(input, around)?.private.is_some();
+    }
+    let name = plan.display().to_string();
+    let name = name.split([' ', ':']).next().unwrap_or("this operator").to_owned();
+    if private || plan.inputs().is_empty() {
+        return never(
+            format!("{name} is not known to keep the unit of privacy"),
+            "use projections, WHERE, joins, GROUP BY, UNION ALL and window functions",
+        );
+    }
+    Ok(Tracked::public(plan.clone()))
 }
 
 fn built(builder: datafusion::common::Result<LogicalPlanBuilder>) -> Result<LogicalPlan, QueryError> {

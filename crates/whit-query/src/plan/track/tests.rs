@@ -100,6 +100,70 @@ fn a_filter_keeps_the_unit() {
 }
 
 #[test]
+fn another_name_keeps_the_unit() {
+    check(
+        "track_alias",
+        "SELECT v.shop FROM visits AS v",
+        &[
+            "Projection: v.shop, v.__whit_user, v.__whit_element",
+            "  SubqueryAlias: v",
+            "    Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "      Filter: visits.id IS NOT NULL",
+            "        TableScan: visits",
+            "element of visits; copies 1, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn different_rows_of_a_user_are_that_users() {
+    check(
+        "track_distinct",
+        "SELECT DISTINCT id, shop FROM visits",
+        &[
+            "Aggregate: groupBy=[[visits.id, visits.shop, __whit_user]], aggr=[[]]",
+            "  Projection: visits.id, visits.shop, __whit_user, __whit_element",
+            "    Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "      Filter: visits.id IS NOT NULL",
+            "        TableScan: visits",
+            "user of visits; copies ?, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn an_order_of_rows_is_left_out() {
+    check(
+        "track_sort",
+        "SELECT shop FROM visits ORDER BY shop",
+        &[
+            "Projection: visits.shop, __whit_user, __whit_element",
+            "  Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "    Filter: visits.id IS NOT NULL",
+            "      TableScan: visits",
+            "element of visits; copies 1, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
+fn a_join_within_a_filter_keeps_the_unit() {
+    check(
+        "track_semi",
+        "SELECT visits.shop FROM visits LEFT SEMI JOIN shops ON visits.shop = shops.shop",
+        &[
+            "Projection: visits.shop, __whit_user, __whit_element",
+            "  LeftSemi Join: visits.shop = shops.shop",
+            "    Projection: visits.id, visits.day, visits.shop, __whit_number(visits.seconds) AS seconds, visits.id AS __whit_user, visits.day AS __whit_element",
+            "      Filter: visits.id IS NOT NULL",
+            "        TableScan: visits",
+            "    TableScan: shops",
+            "element of visits; copies 1, rows of a user ?, of an element ?",
+        ],
+    );
+}
+
+#[test]
 fn a_join_with_a_public_table_keeps_the_unit() {
     check(
         "track_public",
@@ -200,6 +264,8 @@ fn what_mixes_units_is_refused_by_name() {
         ("SELECT a.shop FROM visits a JOIN visits b ON a.shop = b.shop", "not joined along the user"),
         ("SELECT COUNT(*) OVER (PARTITION BY shop) FROM visits", "reaches over the rows of several users"),
         ("SELECT shop FROM visits LIMIT 1", "which rows stay would depend on other units"),
+        ("SELECT shop FROM shops LIMIT 1", "public"),
+        ("SELECT UNNEST([shop]) FROM visits", "Unnest is not known to keep the unit of privacy"),
         ("SELECT shop FROM visits UNION ALL SELECT shop FROM shops", "UNION ALL of tables that do not all belong"),
         ("SELECT size FROM shops", "public"),
     ] {
