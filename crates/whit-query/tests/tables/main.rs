@@ -11,3 +11,4 @@ mod neighbours;
 mod refuse;
 mod room;
 mod small;
+mod ways;
