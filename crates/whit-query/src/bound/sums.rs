@@ -180,16 +180,17 @@ impl BoundedSums {
         let (Some(values), Some(&limit)) = (self.values.first(), self.limits.first()) else {
             return Err(SanitiseError::Unfit("no weights of what is inside of groups"));
         };
-        let mut counts = vec![0_i128; groups * cells];
+        let mut counts = vec![0_i64; groups * cells];
         if let Some(inner) = self.keys.last() {
             let inner = inner.as_primitive::<Int64Type>();
             for (row, place) in places.iter().enumerate() {
                 if let (Some(place), true) = (place, inner.is_valid(row)) {
-                    counts[place * cells + inner.value(row) as usize] += values[row];
+                    let count = &mut counts[place * cells + inner.value(row) as usize];
+                    *count = saturated(i128::from(*count) + values[row]); // weights are not negative, so in any order
                 }
             }
         }
-        Ok((counts.into_iter().map(saturated).collect(), limit))
+        Ok((counts, limit))
     }
 }
 
@@ -210,7 +211,7 @@ impl std::fmt::Debug for BoundedSum {
 impl BoundedSum {
     /// With noise, which was made for units within `planned`.
     pub(crate) fn with_noise(
-        &self,
+        self,
         noise: &Additive,
         planned: Limit,
         entropy: &mut dyn Entropy,
@@ -218,7 +219,7 @@ impl BoundedSum {
         if !self.limit.is_within(planned) {
             return Err(SanitiseError::Unfit("a sum is bounded to more than its noise was made for"));
         }
-        let mut values = self.values.clone();
+        let mut values = self.values;
         noise.add(&mut values, entropy)?;
         Ok(values)
     }
@@ -301,10 +302,10 @@ mod tests {
         let noise = Additive::new(law, Reach::known(Vec::new()), Coordinates::Any);
         let mut entropy = Replay::new(7);
         let sum = BoundedSum { values: vec![5, -3], limit: Limit { low: -2, high: 4 } };
-        assert_eq!(sum.with_noise(&noise, sum.limit, &mut entropy).unwrap(), [5, -3]);
-        assert_eq!(sum.with_noise(&noise, Limit { low: -3, high: 9 }, &mut entropy).unwrap(), [5, -3]);
+        assert_eq!(sum.clone().with_noise(&noise, sum.limit, &mut entropy).unwrap(), [5, -3]);
+        assert_eq!(sum.clone().with_noise(&noise, Limit { low: -3, high: 9 }, &mut entropy).unwrap(), [5, -3]);
         for planned in [Limit { low: -1, high: 4 }, Limit { low: -2, high: 3 }] {
-            assert!(sum.with_noise(&noise, planned, &mut entropy).is_err(), "{planned:?}");
+            assert!(sum.clone().with_noise(&noise, planned, &mut entropy).is_err(), "{planned:?}");
         }
     }
 }

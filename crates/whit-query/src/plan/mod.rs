@@ -16,7 +16,7 @@ mod misread;
 pub(crate) mod outline;
 mod question;
 pub mod range;
-pub mod track;
+pub(crate) mod track;
 
 pub use crate::bound::quantise::Shape;
 pub use aggregate::Statistic;

@@ -125,7 +125,7 @@ fn reach(mut values: impl Iterator<Item = f64>, confidence: f64) -> Option<f64> 
 /// The measures of a group that is made up, without noise, with means over so much of their bounds; nothing where a range has to be found first.
 fn imagined(part: &Part, rows: f64, means: f64) -> Result<Option<Vec<Vec<i64>>>, QueryError> {
     let about_spread = part.statistics.iter().filter_map(Statistic::estimate).filter(|own| own.is_about_spread());
-    let spread: BTreeSet<usize> = about_spread.flat_map(|estimate| estimate.measures()).collect();
+    let spread: BTreeSet<usize> = about_spread.flat_map(Estimate::measures).collect();
     let mut measures = Vec::new();
     for measure in 0..part.measures.len() {
         let share = if spread.contains(&measure) { 1.0 } else { means };

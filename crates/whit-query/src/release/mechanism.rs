@@ -175,7 +175,7 @@ impl<'a> QueryMechanism<'a> {
                 found.push((low, high));
             }
             let (frame, values) = rows.exact(part, &found)?;
-            self.sanitised(number, &frame, &values, &found, &mut released, entropy)?;
+            self.sanitised(number, &frame, values, &found, &mut released, entropy)?;
         }
         Ok(released)
     }
@@ -185,7 +185,7 @@ impl<'a> QueryMechanism<'a> {
         &self,
         number: usize,
         frame: &Frame,
-        sums: &[BoundedSum],
+        sums: Vec<BoundedSum>,
         found: &[(f64, f64)],
         released: &mut Released,
         entropy: &mut dyn Entropy,
@@ -219,7 +219,7 @@ impl<'a> QueryMechanism<'a> {
         if let (Some(kept), Some(laws)) = (&part.kept, noise.and_then(|noise| noise.kept.as_ref())) {
             let mut rows = [0; 2];
             for (i, law) in laws.iter().enumerate() {
-                rows[i] = frame.kept[i].with_noise(law, Limit::up_to(kept.most[i]), entropy)?[0];
+                rows[i] = frame.kept[i].clone().with_noise(law, Limit::up_to(kept.most[i]), entropy)?[0];
             }
             let errors = [0, 1].map(|i: usize| laws[i].within(self.confidence));
             let unit = if part.grain == Grain::Element { "element" } else { "user" };

@@ -92,7 +92,7 @@ impl Tables {
     }
 
     /// ε and δ that a question gets: what it asks for, or what is declared for questions of its data set.
-    pub fn price_of(&self, dataset: &str, asking: &Asking) -> Result<(f64, f64), QueryError> {
+    pub(crate) fn price_of(&self, dataset: &str, asking: &Asking) -> Result<(f64, f64), QueryError> {
         let dataset = self.warehouse.declaration().dataset(dataset)?;
         let defaults = dataset.query;
         let epsilon = asking.epsilon.or(defaults.and_then(|query| query.epsilon)).ok_or_else(|| {
@@ -343,7 +343,7 @@ impl Tables {
             } else {
                 let mut released = Released::default();
                 for (number, (frame, sums)) in exact.iter().enumerate() {
-                    mechanism.sanitised(number, frame, sums, &[], &mut released, &mut Os).map_err(failed)?;
+                    mechanism.sanitised(number, frame, sums.clone(), &[], &mut released, &mut Os).map_err(failed)?;
                 }
                 released
             };

@@ -41,16 +41,16 @@ impl PartNoise {
     pub(crate) fn add(
         &self,
         part: &Part,
-        sums: &[BoundedSum],
+        sums: Vec<BoundedSum>,
         entropy: &mut dyn Entropy,
     ) -> Result<Vec<Vec<i64>>, SanitiseError> {
         if sums.len() != self.measures.len() {
             return Err(SanitiseError::Length { given: sums.len(), expected: self.measures.len() });
         }
-        let noisy = |(i, (sum, noise)): (usize, (&BoundedSum, &Additive))| {
+        let noisy = |(i, (sum, noise)): (usize, (BoundedSum, &Additive))| {
             sum.with_noise(noise, part.limit_of(i), &mut *entropy)
         };
-        sums.iter().zip(&self.measures).enumerate().map(noisy).collect()
+        sums.into_iter().zip(&self.measures).enumerate().map(noisy).collect()
     }
 
     /// The groups that show, of so many.

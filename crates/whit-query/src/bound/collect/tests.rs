@@ -382,6 +382,27 @@ proptest! {
         }
     }
 
+    /// Sums carry what they were bounded to: no unit adds more, whatever its rows are.
+    #[test]
+    fn no_unit_adds_more_than_the_limits_that_its_sums_carry(rules in any_rules(), rows in any_rows()) {
+        for (user, element) in (0..6).flat_map(|user| (0..5).map(move |element| (user, element))) {
+            let is_own = |row: &Row| row.0 == user && (row.1 == element || !rules.layout.element);
+            let own: Vec<Row> = rows.iter().copied().filter(is_own).collect();
+            let sums = collect(&rules, &[&own]);
+            let mut groups = BTreeMap::<Vec<i64>, Vec<i64>>::new();
+            for (key, values) in table(&sums) {
+                let group = groups.entry(key[..rules.layout.keys].to_vec()).or_insert_with(|| vec![0; values.len()]);
+                group.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+            }
+            let within = |value: i64, limit: &Limit| (limit.low..=limit.high).contains(&value);
+            for values in groups.values() {
+                prop_assert_eq!(values.len(), sums.limits.len());
+                prop_assert!(values.iter().zip(&sums.limits).all(|(&value, limit)| within(value, limit)), "{:?}", sums);
+            }
+            prop_assert!((0..2).all(|i| within(saturated(sums.kept[i]), &sums.kept_limits[i])), "{:?}", sums);
+        }
+    }
+
     /// Rows that count: as many as there are, but no more in a group or in all than allowed; and all of them where that is not reached.
     #[test]
     fn rows_count_no_more_often_than_allowed_in_a_group_and_in_all(
