@@ -7,7 +7,7 @@
 use super::choice::{mix, share_of};
 use super::hash::Role;
 use super::number::Numbering;
-use super::{BoundedSums, Inner, Limit, Outcome, Rules, WEIGHT};
+use super::{BoundedSums, Inner, Outcome, Rules, UnitLimit, WEIGHT};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Int64Type, Schema};
@@ -176,7 +176,7 @@ impl Collector {
                 continue; // the number of rows, which is counted already
             };
             // So many rows of at most so much each: every value is one, or was clamped when it was put on its lattice.
-            let Limit { low, high } = addend.limit;
+            let UnitLimit { low, high } = addend.limit;
             let most = low.unsigned_abs().max(high.unsigned_abs()).max(1);
             if i128::from(most) * i128::from(self.settled) >= 1 << 62
                 && let Some(column) = column.as_primitive_opt::<Int64Type>()
@@ -414,7 +414,7 @@ impl Collector {
                     let limit = Some(self.rules.rows_per_group).filter(|&rows| rows < u64::MAX);
                     let limit = limit.map(|rows| i128::from(rows) * i128::from(WEIGHT));
                     for (number, addend) in self.rules.addends.iter().enumerate() {
-                        let Limit { low, high } = addend.limit;
+                        let UnitLimit { low, high } = addend.limit;
                         let mut total: i64 = match addend.column {
                             None => count as i64,
                             Some(column) => {
@@ -478,7 +478,7 @@ impl Collector {
     pub(crate) fn finish(mut self) -> Outcome<BoundedSums> {
         self.settle();
         let (kept, limits) = (self.kept, self.rules.limits());
-        let kept_limits = self.rules.rows_kept.unwrap_or_default().map(Limit::up_to);
+        let kept_limits = self.rules.rows_kept.unwrap_or_default().map(UnitLimit::up_to);
         let some = |values: &[ArrayRef], which: &UInt32Array| {
             values.iter().map(|values| take(values, which, None)).collect::<Result<Vec<_>, _>>()
         };

@@ -24,7 +24,7 @@ pub(crate) mod quantise;
 mod sums;
 mod text;
 
-pub(crate) use sums::{BoundedSum, BoundedSums, Limit, schema_of};
+pub(crate) use sums::{BoundedSum, BoundedSums, UnitLimit, schema_of};
 
 use std::ops::Range;
 
@@ -87,7 +87,7 @@ pub(crate) struct Addend {
     /// Times so much, where it is of units.
     pub(crate) each: i64,
     /// What one unit adds to one group.
-    pub(crate) limit: Limit,
+    pub(crate) limit: UnitLimit,
 }
 
 /// How contributions are cut.
@@ -123,12 +123,12 @@ impl Rules {
 
     /// Sum by sum, and then of the number of users (or rows), or else of what is inside of groups: what one unit adds to one group. Where each row stands for
     /// itself, what is counted is counted row by row.
-    fn limits(&self) -> Vec<Limit> {
+    fn limits(&self) -> Vec<UnitLimit> {
         match self.inner {
-            Inner::None => self.addends.iter().map(|addend| addend.limit).chain([Limit::up_to(1)]).collect(),
-            Inner::Distinct { .. } | Inner::Weights { .. } if !self.layout.user => vec![Limit::up_to(1)],
-            Inner::Distinct { most } => vec![Limit::up_to(most)],
-            Inner::Weights { each } => vec![Limit::up_to(self.rows_per_group.saturating_mul(each.into()))],
+            Inner::None => self.addends.iter().map(|addend| addend.limit).chain([UnitLimit::up_to(1)]).collect(),
+            Inner::Distinct { .. } | Inner::Weights { .. } if !self.layout.user => vec![UnitLimit::up_to(1)],
+            Inner::Distinct { most } => vec![UnitLimit::up_to(most)],
+            Inner::Weights { each } => vec![UnitLimit::up_to(self.rows_per_group.saturating_mul(each.into()))],
         }
     }
 }

@@ -20,14 +20,14 @@ use whit_noise::Entropy;
 
 /// What one unit adds to one group, in steps; of what is divided among leaves or bins, to all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limit {
+pub(crate) struct UnitLimit {
     /// At the least; never above 0, since a unit may have no rows.
     pub(crate) low: i64,
     /// At the most; never below 0.
     pub(crate) high: i64,
 }
 
-impl Limit {
+impl UnitLimit {
     /// From nothing to so much.
     pub(crate) fn up_to(high: u64) -> Self {
         Self { low: 0, high: i64::try_from(high).unwrap_or(i64::MAX) }
@@ -58,11 +58,11 @@ pub(crate) struct BoundedSums {
     /// One vector for each sum and then one for the number of users (or rows); or one for the weights of inner values.
     pub(super) values: Vec<Vec<i128>>,
     /// Vector by vector, what one unit adds to one group of it.
-    pub(super) limits: Vec<Limit>,
+    pub(super) limits: Vec<UnitLimit>,
     /// Where rows are counted before caps and after them: how many there were, and how many count.
     pub(super) kept: [i128; 2],
     /// What one unit adds to either.
-    pub(super) kept_limits: [Limit; 2],
+    pub(super) kept_limits: [UnitLimit; 2],
 }
 
 impl std::fmt::Debug for BoundedSums {
@@ -142,7 +142,7 @@ impl BoundedSums {
     /// One sum for each vector, over so many groups, where `places` says for each row which of them it is: a group without rows has 0, and rows without a group
     /// are left out.
     pub(crate) fn in_groups(&self, places: &[Option<usize>], groups: usize) -> Vec<BoundedSum> {
-        let placed = |(values, &limit): (&Vec<i128>, &Limit)| {
+        let placed = |(values, &limit): (&Vec<i128>, &UnitLimit)| {
             let mut sums = vec![0_i128; groups];
             for (place, value) in places.iter().zip(values) {
                 if let Some(place) = place {
@@ -176,7 +176,12 @@ impl BoundedSums {
     }
 
     /// The only vector over so many cells a group, by the last key.
-    fn over(&self, places: &[Option<usize>], groups: usize, cells: usize) -> Result<(Vec<i64>, Limit), SanitiseError> {
+    fn over(
+        &self,
+        places: &[Option<usize>],
+        groups: usize,
+        cells: usize,
+    ) -> Result<(Vec<i64>, UnitLimit), SanitiseError> {
         let (Some(values), Some(&limit)) = (self.values.first(), self.limits.first()) else {
             return Err(SanitiseError::Unfit("no weights of what is inside of groups"));
         };
@@ -199,7 +204,7 @@ impl BoundedSums {
 #[derive(Clone)]
 pub(crate) struct BoundedSum {
     values: Vec<i64>,
-    limit: Limit,
+    limit: UnitLimit,
 }
 
 impl std::fmt::Debug for BoundedSum {
@@ -213,7 +218,7 @@ impl BoundedSum {
     pub(crate) fn with_noise(
         self,
         noise: &Additive,
-        planned: Limit,
+        planned: UnitLimit,
         entropy: &mut dyn Entropy,
     ) -> Result<Vec<i64>, SanitiseError> {
         if !self.limit.is_within(planned) {
@@ -226,7 +231,7 @@ impl BoundedSum {
 
     /// The groups that show by a rule for keys, of the numbers of units that have them. Such a rule counts each unit once.
     pub(crate) fn shown(&self, keys: &Keys, entropy: &mut dyn Entropy) -> Result<Vec<usize>, SanitiseError> {
-        if !self.limit.is_within(Limit::up_to(1)) {
+        if !self.limit.is_within(UnitLimit::up_to(1)) {
             return Err(SanitiseError::Unfit("keys are chosen by how many units have them"));
         }
         let counts: Vec<u64> = self.values.iter().map(|&count| count.max(0) as u64).collect();
@@ -301,10 +306,10 @@ mod tests {
         let law = Law::laplace(Ratio::new(1, 1 << 20).unwrap()).unwrap(); // so little that it is always 0
         let noise = Additive::new(law, Reach::known(Vec::new()), Coordinates::Any);
         let mut entropy = Replay::new(7);
-        let sum = BoundedSum { values: vec![5, -3], limit: Limit { low: -2, high: 4 } };
+        let sum = BoundedSum { values: vec![5, -3], limit: UnitLimit { low: -2, high: 4 } };
         assert_eq!(sum.clone().with_noise(&noise, sum.limit, &mut entropy).unwrap(), [5, -3]);
-        assert_eq!(sum.clone().with_noise(&noise, Limit { low: -3, high: 9 }, &mut entropy).unwrap(), [5, -3]);
-        for planned in [Limit { low: -1, high: 4 }, Limit { low: -2, high: 3 }] {
+        assert_eq!(sum.clone().with_noise(&noise, UnitLimit { low: -3, high: 9 }, &mut entropy).unwrap(), [5, -3]);
+        for planned in [UnitLimit { low: -1, high: 4 }, UnitLimit { low: -2, high: 3 }] {
             assert!(sum.clone().with_noise(&noise, planned, &mut entropy).is_err(), "{planned:?}");
         }
     }

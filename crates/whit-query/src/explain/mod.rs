@@ -200,7 +200,7 @@ fn told(plan: &Plan, guess: Guess, rows: f64) -> Error {
     let words = match (statistic, within) {
         (Some(statistic), _) if statistic.is_exact() => return exact(name),
         (_, None) => "depends on the bounds that are found, or on what is done with the tables".to_owned(),
-        (statistic, Some(_)) => match statistic.and_then(Statistic::estimate) {
+        (statistic, Some(_)) => match statistic.and_then(Statistic::estimator) {
             Some(estimate) => estimate.rests_on(&short(rows)),
             None => format!("for a group of {} rows, spread evenly over their bounds", short(rows)),
         },
@@ -222,7 +222,7 @@ fn useless(plan: &Plan, guesses: &[Guess], rows: f64) -> Option<Useless> {
         let ((number, statistic), within) = guess.of.zip(guess.within)?;
         let part = &plan.parts[number];
         let statistic = &part.statistics[statistic];
-        let most = statistic.estimate()?.widest(part, rows)?;
+        let most = statistic.estimator()?.widest(part, rows)?;
         // A hair, for what is exactly as far off as can be.
         (within >= most * (1.0 - 1e-9)).then(|| Useless {
             name: guess.name.clone(),

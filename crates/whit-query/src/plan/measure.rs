@@ -4,7 +4,7 @@
 
 use super::{Grain, Part};
 use crate::bound::quantise::{Quantise, Shape};
-use crate::bound::{Limit, WEIGHT};
+use crate::bound::{UnitLimit, WEIGHT};
 use crate::error::QueryError;
 use datafusion::logical_expr::Expr;
 use whit_core::Sensitivity;
@@ -176,17 +176,17 @@ impl Part {
     }
 
     /// What one unit adds to one group of a measure; of a tree, to all of its leaves together.
-    pub(crate) fn limit_of(&self, measure: usize) -> Limit {
+    pub(crate) fn limit_of(&self, measure: usize) -> UnitLimit {
         let Measure { what, low, high, .. } = &self.measures[measure];
         match what {
-            What::Tree { rows, .. } => Limit::up_to(rows.saturating_mul(self.weight_of_leaves().unsigned_abs())),
-            _ => Limit { low: (*low).min(0), high: (*high).max(0) },
+            What::Tree { rows, .. } => UnitLimit::up_to(rows.saturating_mul(self.weight_of_leaves().unsigned_abs())),
+            _ => UnitLimit { low: (*low).min(0), high: (*high).max(0) },
         }
     }
 
     /// What one unit adds to all bins of a range that is found privately.
-    pub(crate) fn limit_of_bins(&self) -> Limit {
-        Limit::up_to(self.weight_of_leaves().unsigned_abs())
+    pub(crate) fn limit_of_bins(&self) -> UnitLimit {
+        UnitLimit::up_to(self.weight_of_leaves().unsigned_abs())
     }
 
     /// What one row adds to the leaf that it falls into.

@@ -5,7 +5,7 @@ use crate::answer::Value;
 use crate::bound::{BoundedSum, BoundedSums, schema_of};
 use crate::error::{QueryError, planning};
 use crate::evaluate::attempt::cast_each;
-use crate::plan::aggregate::Made;
+use crate::plan::aggregate::StatisticKind;
 use crate::plan::{Groups, Part};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::{SortColumn, can_cast_types, cast, lexsort_to_indices, take};
@@ -154,9 +154,9 @@ pub(crate) fn exact_columns(
         .statistics
         .iter()
         .enumerate()
-        .filter_map(|(i, statistic)| match statistic.made() {
-            Made::Exact(expr) => Some((i, expr.as_ref())),
-            Made::Noisy(_) => None,
+        .filter_map(|(i, statistic)| match statistic.kind() {
+            StatisticKind::Exact(expr) => Some((i, expr.as_ref())),
+            StatisticKind::Noisy(_) => None,
         })
         .collect();
     if exact.is_empty() {

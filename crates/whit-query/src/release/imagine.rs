@@ -7,7 +7,7 @@ use super::finish::{Table, moments, titles, visible};
 use super::{ReleasedPart, Tables};
 use crate::answer::{Cell, Value};
 use crate::error::QueryError;
-use crate::plan::aggregate::estimate::{Estimate, Noisy};
+use crate::plan::aggregate::estimator::{Estimator, NoisyMeasures};
 use crate::plan::measure::tree_of;
 use crate::plan::{Part, Plan, Quantisation, Statistic, What};
 use crate::sanitise::Calibrated;
@@ -99,7 +99,7 @@ fn drawn_often(part: &Part, noise: &[Additive], rows: f64, confidence: f64) -> R
 
 /// The measure of a count or a sum, whose noise is that of the value.
 fn known(part: &Part, statistic: usize) -> Option<usize> {
-    let estimate = part.statistics[statistic].estimate().filter(|estimate| estimate.is_its_measure())?;
+    let estimate = part.statistics[statistic].estimator().filter(|estimate| estimate.is_its_measure())?;
     let measure = *estimate.measures().first()?;
     let unknown = matches!(part.measures[measure].what, What::Sum { quantisation: Quantisation::Found { .. }, .. });
     (!unknown).then_some(measure)
@@ -124,8 +124,8 @@ fn reach(mut values: impl Iterator<Item = f64>, confidence: f64) -> Option<f64> 
 
 /// The measures of a group that is made up, without noise, with means over so much of their bounds; nothing where a range has to be found first.
 fn imagined(part: &Part, rows: f64, means: f64) -> Result<Option<Vec<Vec<i64>>>, QueryError> {
-    let about_spread = part.statistics.iter().filter_map(Statistic::estimate).filter(|own| own.is_about_spread());
-    let spread: BTreeSet<usize> = about_spread.flat_map(Estimate::measures).collect();
+    let about_spread = part.statistics.iter().filter_map(Statistic::estimator).filter(|own| own.is_about_spread());
+    let spread: BTreeSet<usize> = about_spread.flat_map(Estimator::measures).collect();
     let mut measures = Vec::new();
     for measure in 0..part.measures.len() {
         let share = if spread.contains(&measure) { 1.0 } else { means };
@@ -147,7 +147,7 @@ fn range_of(part: &Part, statistic: &Statistic) -> Result<(f64, f64), QueryError
 /// An answer that leaves all of the range open tells nothing, wherever in it the value stands: it counts as off by as
 /// much as it may be, which is half of the range or more, and all of it for the least and the largest value. The
 /// middle, which is reported then, would be right by chance, since made-up values lie evenly around it.
-fn counted(cell: Cell, estimate: &dyn Estimate, truth: f64, (low, high): (f64, f64)) -> Cell {
+fn counted(cell: Cell, estimate: &dyn Estimator, truth: f64, (low, high): (f64, f64)) -> Cell {
     if cell.low.is_some_and(|end| end > low) || cell.high.is_some_and(|end| end < high) {
         return cell;
     }
@@ -169,13 +169,13 @@ fn drawn(part: &Part, noise: &[Additive], made: &[Vec<i64>], confidence: f64) ->
     let nothing = Law::laplace(nothing).map_err(|error| failed(&error))?;
     let nothing = Additive::new(nothing, Reach::known(Vec::new()), Coordinates::Any);
     let nothing = vec![nothing; noise.len()]; // so little that it is always 0
-    let truth = Noisy::new(part, &nothing, made.to_vec(), &[], confidence).without_noise();
-    let noisy = Noisy::new(part, noise, values, &[], confidence);
+    let truth = NoisyMeasures::new(part, &nothing, made.to_vec(), &[], confidence).without_noise();
+    let noisy = NoisyMeasures::new(part, noise, values, &[], confidence);
     let groups: Vec<usize> = (0..draws).collect();
     let mut cells = Vec::new();
     for statistic in &part.statistics {
         let bare = |value: Value| Cell { value, low: None, high: None };
-        let Some(estimate) = statistic.estimate() else {
+        let Some(estimate) = statistic.estimator() else {
             cells.push((0..=draws).map(|_| bare(Value::Null)).collect());
             continue;
         };

@@ -7,7 +7,7 @@ use crate::answer::{Cell, Value};
 use crate::error::QueryError;
 use crate::noise::Together;
 use crate::plan::What;
-use crate::plan::aggregate::estimate::Noisy;
+use crate::plan::aggregate::estimator::NoisyMeasures;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
@@ -162,7 +162,7 @@ impl Design {
             }
         }
         if let Some((made_of, noise)) = part.made_of {
-            let noisy = Noisy::new(made_of, noise, measures, &released.found, confidence);
+            let noisy = NoisyMeasures::new(made_of, noise, measures, &released.found, confidence);
             for (statistic, column) in made_of.statistics.iter().zip(&mut cells) {
                 for (cell, value) in
                     column.iter_mut().zip(noisy.values(statistic, released.keys.len())?.into_iter().flatten())

@@ -4,10 +4,10 @@ use super::Tables;
 use super::frame::{self, Frame};
 use super::stored::{Released, ReleasedPart};
 use crate::answer::Cell;
-use crate::bound::{BoundedSum, BoundedSums, Limit};
+use crate::bound::{BoundedSum, BoundedSums, UnitLimit};
 use crate::engine::{self, Pass};
 use crate::error::QueryError;
-use crate::plan::aggregate::estimate::Noisy;
+use crate::plan::aggregate::estimator::NoisyMeasures;
 use crate::plan::measure::tree_of;
 use crate::plan::{Grain, Kept, Part, Plan, What};
 use crate::sanitise::Calibrated;
@@ -206,7 +206,7 @@ impl<'a> QueryMechanism<'a> {
             _ => groups.iter().map(|&group| values[group]).collect(),
         });
         let kept = kept.collect();
-        let noisy = Noisy::new(part, noises, values, found, self.confidence);
+        let noisy = NoisyMeasures::new(part, noises, values, found, self.confidence);
         let mut cells = Vec::new();
         for (i, statistic) in part.statistics.iter().enumerate() {
             cells.push(match exact.get(&i) {
@@ -219,7 +219,7 @@ impl<'a> QueryMechanism<'a> {
         if let (Some(kept), Some(laws)) = (&part.kept, noise.and_then(|noise| noise.kept.as_ref())) {
             let mut rows = [0; 2];
             for (i, law) in laws.iter().enumerate() {
-                rows[i] = frame.kept[i].clone().with_noise(law, Limit::up_to(kept.most[i]), entropy)?[0];
+                rows[i] = frame.kept[i].clone().with_noise(law, UnitLimit::up_to(kept.most[i]), entropy)?[0];
             }
             let errors = [0, 1].map(|i: usize| laws[i].within(self.confidence));
             let unit = if part.grain == Grain::Element { "element" } else { "user" };

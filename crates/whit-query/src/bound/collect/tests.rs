@@ -24,7 +24,7 @@ fn schema(layout: Layout) -> SchemaRef {
 }
 
 fn rules(layout: Layout) -> Rules {
-    let addends = vec![Addend { column: Some(0), each: 1, limit: Limit { low: 0, high: 3 } }];
+    let addends = vec![Addend { column: Some(0), each: 1, limit: UnitLimit { low: 0, high: 3 } }];
     Rules {
         layout,
         elements_per_user: None,
@@ -149,7 +149,7 @@ fn groups_of_one_unit_share_the_rows_that_it_may_have_in_all() {
         let rows: Vec<Row> = counts.iter().enumerate().flat_map(own).collect();
         let mut limited = rules(BY_USER);
         let parts = WEIGHT;
-        limited.addends = vec![Addend { column: None, each: parts, limit: Limit { low: 0, high: parts << 20 } }];
+        limited.addends = vec![Addend { column: None, each: parts, limit: UnitLimit { low: 0, high: parts << 20 } }];
         limited.rows_in_all = in_all;
         let sums = collect(&limited, &[&rows]);
         let (all, found) = (counts.iter().sum::<u64>(), table(&sums));
@@ -213,8 +213,8 @@ fn any_rules() -> impl Strategy<Value = Rules> {
         let layout = Layout { user: true, element, keys, inner: inner != Inner::None };
         let addends = match inner {
             Inner::None => vec![
-                Addend { column: Some(0), each: 1, limit: Limit { low: -2, high: 3 } },
-                Addend { column: None, each: 1, limit: Limit { low: 0, high: 2 } },
+                Addend { column: Some(0), each: 1, limit: UnitLimit { low: -2, high: 3 } },
+                Addend { column: None, each: 1, limit: UnitLimit { low: 0, high: 2 } },
             ],
             _ => Vec::new(),
         };
@@ -260,7 +260,7 @@ fn rows_that_stand_for_themselves_are_added_as_they_come() {
     let rows = [(0, 0, 10, 0, Some(2)), (0, 0, 10, 0, Some(3)), (0, 0, 11, 0, None), (0, 0, 11, 0, Some(1))];
     let schema = Arc::new(Schema::new(schema(layout).fields()[1..].to_vec()));
     let mut own = rules(layout);
-    own.addends.push(Addend { column: None, each: 1, limit: Limit { low: 0, high: 1 } });
+    own.addends.push(Addend { column: None, each: 1, limit: UnitLimit { low: 0, high: 1 } });
     let mut collector = Collector::new(own.clone(), &schema).unwrap();
     let whole = batch(&rows, layout);
     collector.push(&RecordBatch::try_new(Arc::clone(&schema), whole.columns()[1..].to_vec()).unwrap()).unwrap();
@@ -274,7 +274,7 @@ fn sums_that_leave_64_bits_are_clamped_and_never_fail() {
     let (layout, huge) = (Layout { user: false, element: false, keys: 1, inner: false }, i64::MAX - 5);
     let schema = Arc::new(Schema::new(schema(layout).fields()[1..].to_vec()));
     let mut wide = rules(layout);
-    wide.addends = vec![Addend { column: Some(0), each: 1, limit: Limit { low: -huge, high: huge } }];
+    wide.addends = vec![Addend { column: Some(0), each: 1, limit: UnitLimit { low: -huge, high: huge } }];
     let sum = |signs: &[i64]| {
         let rows: Vec<Row> = signs.iter().map(|sign| (0, 0, 10, 0, Some(sign * huge))).collect();
         let columns = batch(&rows, layout).columns()[1..].to_vec();
@@ -290,7 +290,7 @@ fn sums_that_leave_64_bits_are_clamped_and_never_fail() {
 
     let (layout, many) = (BY_USER, 8_i64);
     let mut wide = rules(layout);
-    wide.addends = vec![Addend { column: None, each: 1, limit: Limit { low: 0, high: i64::MAX } }];
+    wide.addends = vec![Addend { column: None, each: 1, limit: UnitLimit { low: 0, high: i64::MAX } }];
     let mut collector = Collector::new(wide, &super::tests::schema(layout)).unwrap();
     collector.sums = vec![vec![i64::MAX - 2]];
     collector.push(&batch(&(0..many).map(|user| (user, 0, 10, 0, None)).collect::<Vec<_>>(), layout)).unwrap();
@@ -338,8 +338,8 @@ fn a_unit_over_its_cap_counts_for_less_in_all_sums_alike() {
     capped.rows_per_group = 10;
     // A sum, a count of what is there, and a count of rows.
     capped.addends = vec![
-        Addend { column: Some(0), each: 1, limit: Limit { low: -10_000, high: 10_000 } },
-        Addend { column: None, each: 1, limit: Limit { low: 0, high: 10 } },
+        Addend { column: Some(0), each: 1, limit: UnitLimit { low: -10_000, high: 10_000 } },
+        Addend { column: None, each: 1, limit: UnitLimit { low: 0, high: 10 } },
     ];
     let value = |user: i64, row: i64| (user * 7 + row * 13) % 1000;
     let rows: Vec<Row> =
@@ -357,7 +357,7 @@ fn a_unit_over_its_cap_counts_for_less_in_all_sums_alike() {
 fn what_is_rounded_is_right_on_average() {
     let mut capped = rules(BY_USER);
     (capped.rows_per_group, capped.addends) =
-        (1, vec![Addend { column: Some(0), each: 1, limit: Limit { low: 0, high: 1 } }]);
+        (1, vec![Addend { column: Some(0), each: 1, limit: UnitLimit { low: 0, high: 1 } }]);
     let rows: Vec<Row> =
         (0..3000).flat_map(|user| (0..3).map(move |row| (user, 0, 5, 0, Some(i64::from(row == 0))))).collect();
     let kept = table(&collect(&capped, &[&rows]))[&vec![5]][0] as f64 / 3000.0;
@@ -394,7 +394,7 @@ proptest! {
                 let group = groups.entry(key[..rules.layout.keys].to_vec()).or_insert_with(|| vec![0; values.len()]);
                 group.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
             }
-            let within = |value: i64, limit: &Limit| (limit.low..=limit.high).contains(&value);
+            let within = |value: i64, limit: &UnitLimit| (limit.low..=limit.high).contains(&value);
             for values in groups.values() {
                 prop_assert_eq!(values.len(), sums.limits.len());
                 prop_assert!(values.iter().zip(&sums.limits).all(|(&value, limit)| within(value, limit)), "{:?}", sums);
@@ -412,7 +412,7 @@ proptest! {
         (limited.rows_per_group, limited.rows_in_all) = (most, in_all);
         limited.inner = [Inner::None, Inner::Weights { each: 1 << 10 }, Inner::Distinct { most }][usize::from(inner)];
         let each = if inner == 2 { 1 } else { WEIGHT };
-        limited.addends = vec![Addend { column: None, each, limit: Limit { low: 0, high: most as i64 * each } }];
+        limited.addends = vec![Addend { column: None, each, limit: UnitLimit { low: 0, high: most as i64 * each } }];
         for user in 0..6 {
             let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();
             let mut counts = BTreeMap::<i64, BTreeMap<i64, i64>>::new();
@@ -439,7 +439,7 @@ proptest! {
     #[test]
     fn what_a_unit_keeps_stays_within_its_caps(rows in any_rows(), most in 1..6_u64) {
         let mut limited = rules(BY_USER);
-        (limited.groups_per_unit, limited.addends) = (Some(most), vec![Addend { column: None, each: 1, limit: Limit { low: 0, high: 100 } }]);
+        (limited.groups_per_unit, limited.addends) = (Some(most), vec![Addend { column: None, each: 1, limit: UnitLimit { low: 0, high: 100 } }]);
         for user in 0..6 {
             let own: Vec<Row> = rows.iter().copied().filter(|row| row.0 == user).collect();
             let mut counts = BTreeMap::<Vec<i64>, Vec<i64>>::new();

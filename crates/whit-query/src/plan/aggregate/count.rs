@@ -1,7 +1,7 @@
 //! `COUNT(*)` and `COUNT(x)`.
 
 use super::call::Asked;
-use super::estimate::{Estimate, Noisy};
+use super::estimator::{Estimator, NoisyMeasures};
 use super::part::Draft;
 use super::{Aggregate, Statistic};
 use crate::answer::{Cell, Value};
@@ -35,15 +35,15 @@ impl Aggregate for Count {
             (None, Some(_)) => Some(asked.conditional(lit(1_i64))?),
             (Some(value), _) => Some(asked.conditional(value)?),
         };
-        Ok(Statistic::noisy(Counted(draft.count(value, asked, asked.title.clone())?)))
+        Ok(Statistic::noisy(CountEstimator(draft.count(value, asked, asked.title.clone())?)))
     }
 }
 
 /// A count, of rows, users or different values.
 #[derive(Debug)]
-pub(super) struct Counted(pub(super) usize);
+pub(super) struct CountEstimator(pub(super) usize);
 
-impl Estimate for Counted {
+impl Estimator for CountEstimator {
     fn measures(&self) -> Vec<usize> {
         vec![self.0]
     }
@@ -52,7 +52,7 @@ impl Estimate for Counted {
         json!({ "count": self.0 })
     }
 
-    fn cells(&self, noisy: &Noisy<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
+    fn cells(&self, noisy: &NoisyMeasures<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
         let step = noisy.step(self.0);
         let within = noisy.within(self.0) * step;
         let cell = |&group: &usize| {

@@ -1,7 +1,7 @@
 //! `COUNT(DISTINCT x)`.
 
 use super::call::Asked;
-use super::count::Counted;
+use super::count::CountEstimator;
 use super::part::Draft;
 use super::{Aggregate, Statistic};
 use crate::error::QueryError;
@@ -32,7 +32,7 @@ impl Aggregate for Distinct {
         if tag.user && draft.grain != Grain::Row && asked.filter.is_none() {
             let moved = draft.users_moved()?;
             let users = Measure { what: What::Users, low: 0, high: 1, moved, name };
-            return Ok(Statistic::noisy(Counted(draft.add(users))));
+            return Ok(Statistic::noisy(CountEstimator(draft.add(users))));
         }
         let most = draft.rows()?;
         let high = i64::try_from(most).map_err(|_| asked.refused("the cap on rows does not fit into 63 bits"))?;
@@ -40,6 +40,6 @@ impl Aggregate for Distinct {
         let moved = draft.of_rows(0, 1)?;
         let value = asked.conditional(safe_value(argument, draft.around)?)?;
         let what = What::Distinct { value, most };
-        Ok(Statistic::noisy(Counted(draft.add(Measure { what, low: 0, high, moved, name }))))
+        Ok(Statistic::noisy(CountEstimator(draft.add(Measure { what, low: 0, high, moved, name }))))
     }
 }

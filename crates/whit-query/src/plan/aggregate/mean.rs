@@ -4,7 +4,7 @@
 //! independent noises, whose reach is known ([`Together`]).
 
 use super::call::Asked;
-use super::estimate::{Estimate, Noisy};
+use super::estimator::{Estimator, NoisyMeasures};
 use super::part::Draft;
 use super::sum::{Summed, are_whole};
 use super::{Aggregate, Statistic};
@@ -46,25 +46,25 @@ impl Aggregate for Mean {
         let summed = Summed::of(asked, draft)?;
         let sum = summed.sum(Shape::Centred, asked, draft)?;
         let count = draft.count(Some(summed.value), asked, format!("{}: count", asked.title))?;
-        Ok(Statistic::noisy(Averaged { sum, count }))
+        Ok(Statistic::noisy(MeanEstimator { sum, count }))
     }
 }
 
 /// A mean: of a centred sum and a count.
 #[derive(Debug)]
-struct Averaged {
+struct MeanEstimator {
     sum: usize,
     count: usize,
 }
 
-impl Averaged {
-    fn quotient<'a>(&self, noisy: &Noisy<'a>) -> Result<Quotient<'a>, QueryError> {
+impl MeanEstimator {
+    fn quotient<'a>(&self, noisy: &NoisyMeasures<'a>) -> Result<Quotient<'a>, QueryError> {
         let of_count = (noisy.noise(self.count), noisy.step(self.count));
         Ok(Quotient::new(noisy.quantise(self.sum)?, noisy.noise(self.sum), of_count, noisy.confidence()))
     }
 }
 
-impl Estimate for Averaged {
+impl Estimator for MeanEstimator {
     fn measures(&self) -> Vec<usize> {
         vec![self.sum, self.count]
     }
@@ -73,13 +73,13 @@ impl Estimate for Averaged {
         json!({ "mean": [self.sum, self.count] })
     }
 
-    fn cells(&self, noisy: &Noisy<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
+    fn cells(&self, noisy: &NoisyMeasures<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
         let quotient = self.quotient(noisy)?;
         let of = |&group: &usize| quotient.cell(noisy.number(self.sum, group), noisy.number(self.count, group));
         Ok(groups.iter().map(of).collect())
     }
 
-    fn values(&self, noisy: &Noisy<'_>, groups: usize) -> Result<Option<Vec<Value>>, QueryError> {
+    fn values(&self, noisy: &NoisyMeasures<'_>, groups: usize) -> Result<Option<Vec<Value>>, QueryError> {
         let quotient = self.quotient(noisy)?;
         let of = |group| Value::Float(quotient.at(noisy.number(self.sum, group), noisy.number(self.count, group)));
         Ok(Some((0..groups).map(of).collect()))

@@ -2,13 +2,13 @@
 //!
 //! An aggregate's file has all that is its own, behind two traits. [`Aggregate`] is what a question can call: under which names, and how a call is planned,
 //! which says which sums the engine takes over the rows ([`Measure`](super::Measure)s, integer vectors of which it is known how far one unit moves them).
-//! [`Estimate`] is a call once it is planned: what is made of these sums when they have noise, with which interval, and in which words. No other file tells
+//! [`Estimator`] is a call once it is planned: what is made of these sums when they have noise, with which interval, and in which words. No other file tells
 //! one aggregate from another, so whoever adds one writes its file, and two lines here: the module, and its place in `ALL`.
 
 mod call;
 mod count;
 mod distinct;
-pub(crate) mod estimate;
+pub(crate) mod estimator;
 mod keys;
 mod logic;
 mod mean;
@@ -25,7 +25,7 @@ use call::Asked;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::AggregateFunction;
-use estimate::Estimate;
+use estimator::Estimator;
 use part::Draft;
 use std::sync::Arc;
 
@@ -35,44 +35,44 @@ const ALL: &[&dyn Aggregate] =
 
 /// What one aggregate of a question comes to.
 #[derive(Debug, Clone)]
-pub struct Statistic(Made);
+pub struct Statistic(StatisticKind);
 
 /// What a statistic is made of.
 #[derive(Debug, Clone)]
-pub(crate) enum Made {
+pub(crate) enum StatisticKind {
     /// Public columns only: computed exactly, by this aggregate expression over the rows.
     Exact(Box<Expr>),
     /// Measures that get noise.
-    Noisy(Arc<dyn Estimate>),
+    Noisy(Arc<dyn Estimator>),
 }
 
 impl Statistic {
     /// One that is made of noisy measures.
-    fn noisy(estimate: impl Estimate + 'static) -> Self {
-        Self(Made::Noisy(Arc::new(estimate)))
+    fn noisy(estimate: impl Estimator + 'static) -> Self {
+        Self(StatisticKind::Noisy(Arc::new(estimate)))
     }
 
     /// What it is made of.
-    pub(crate) fn made(&self) -> &Made {
+    pub(crate) fn kind(&self) -> &StatisticKind {
         &self.0
     }
 
     /// What is made of noisy measures for it; nothing where it is exact.
-    pub(crate) fn estimate(&self) -> Option<&dyn Estimate> {
+    pub(crate) fn estimator(&self) -> Option<&dyn Estimator> {
         match &self.0 {
-            Made::Noisy(estimate) => Some(estimate.as_ref()),
-            Made::Exact(_) => None,
+            StatisticKind::Noisy(estimate) => Some(estimate.as_ref()),
+            StatisticKind::Exact(_) => None,
         }
     }
 
     /// Whether it reads public columns only, and so is exact.
     pub fn is_exact(&self) -> bool {
-        matches!(self.0, Made::Exact(_))
+        matches!(self.0, StatisticKind::Exact(_))
     }
 
     /// The numbers of the measures that it is made of.
     pub fn measures(&self) -> Vec<usize> {
-        self.estimate().map_or_else(Vec::new, Estimate::measures)
+        self.estimator().map_or_else(Vec::new, Estimator::measures)
     }
 }
 

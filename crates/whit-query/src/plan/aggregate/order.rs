@@ -1,7 +1,7 @@
 //! `MIN`, `MAX`, `MEDIAN` and percentiles: all read from one tree of counts.
 
 use super::call::Asked;
-use super::estimate::{Estimate, Noisy};
+use super::estimator::{Estimator, NoisyMeasures};
 use super::part::Draft;
 use super::{Aggregate, Statistic};
 use crate::answer::{Cell, Value};
@@ -41,29 +41,29 @@ impl Aggregate for Order {
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
         let argument = asked.argument.ok_or_else(|| asked.refused("it has no argument"))?;
         let tree = tree(asked, argument, draft)?;
-        let which = match asked.name() {
-            "min" => Which::Least,
-            "max" => Which::Largest,
-            "median" | "approx_median" => Which::Quantile(0.5),
+        let rank = match asked.name() {
+            "min" => Rank::Least,
+            "max" => Rank::Largest,
+            "median" | "approx_median" => Rank::Quantile(0.5),
             _ => {
                 let share = share(asked).filter(|share| (0.0..=1.0).contains(share));
-                Which::Quantile(share.ok_or_else(|| asked.refused("it needs a share between 0 and 1"))?)
+                Rank::Quantile(share.ok_or_else(|| asked.refused("it needs a share between 0 and 1"))?)
             }
         };
-        Ok(Statistic::noisy(Ranked { tree, which }))
+        Ok(Statistic::noisy(RankEstimator { tree, rank }))
     }
 }
 
 /// What is read from a tree.
 #[derive(Debug)]
-struct Ranked {
+struct RankEstimator {
     tree: usize,
-    which: Which,
+    rank: Rank,
 }
 
 /// Which value it is.
 #[derive(Debug)]
-enum Which {
+enum Rank {
     /// The least that can be distinguished from none.
     Least,
     /// The largest.
@@ -72,45 +72,45 @@ enum Which {
     Quantile(f64),
 }
 
-impl Estimate for Ranked {
+impl Estimator for RankEstimator {
     fn measures(&self) -> Vec<usize> {
         vec![self.tree]
     }
 
     fn meaning(&self) -> Json {
-        match self.which {
-            Which::Least => json!({ "least": self.tree }),
-            Which::Largest => json!({ "largest": self.tree }),
-            Which::Quantile(share) => json!({ "quantile": number(share), "of": self.tree }),
+        match self.rank {
+            Rank::Least => json!({ "least": self.tree }),
+            Rank::Largest => json!({ "largest": self.tree }),
+            Rank::Quantile(share) => json!({ "quantile": number(share), "of": self.tree }),
         }
     }
 
-    fn cells(&self, noisy: &Noisy<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
+    fn cells(&self, noisy: &NoisyMeasures<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
         let (tree, confidence) = (noisy.tree(self.tree)?, noisy.confidence());
         let cell = |&group: &usize| {
             let (nodes, deviation) = noisy.nodes(self.tree, &tree, group);
             let ranks = tree.read(nodes, deviation).map_err(|error| QueryError::failed(error.to_string()))?;
-            let estimate = match self.which {
-                Which::Least => ranks.smallest(confidence),
-                Which::Largest => ranks.largest(confidence),
-                Which::Quantile(share) => ranks.quantile(share, confidence),
+            let estimate = match self.rank {
+                Rank::Least => ranks.smallest(confidence),
+                Rank::Largest => ranks.largest(confidence),
+                Rank::Quantile(share) => ranks.quantile(share, confidence),
             };
             Ok(Cell { value: Value::Float(estimate.at), low: Some(estimate.low), high: Some(estimate.high) })
         };
         groups.iter().map(cell).collect()
     }
 
-    fn values(&self, _: &Noisy<'_>, _: usize) -> Result<Option<Vec<Value>>, QueryError> {
+    fn values(&self, _: &NoisyMeasures<'_>, _: usize) -> Result<Option<Vec<Value>>, QueryError> {
         Ok(None)
     }
 
     fn widest(&self, part: &Part, _: f64) -> Option<f64> {
         let (low, high) = part.bounds_of(self.tree)?;
-        Some(if matches!(self.which, Which::Quantile(_)) { (high - low) / 2.0 } else { high - low })
+        Some(if matches!(self.rank, Rank::Quantile(_)) { (high - low) / 2.0 } else { high - low })
     }
 
     fn furthest(&self, truth: f64, (low, high): (f64, f64)) -> f64 {
-        if matches!(self.which, Which::Quantile(_)) { (truth - low).max(high - truth) } else { high - low }
+        if matches!(self.rank, Rank::Quantile(_)) { (truth - low).max(high - truth) } else { high - low }
     }
 }
 

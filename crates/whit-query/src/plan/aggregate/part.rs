@@ -1,7 +1,7 @@
 //! One private aggregate of a question as a whole: its unit, keys and caps, and the measures that its aggregates share.
 
 use super::call::{Asked, no_private_form};
-use super::{Made, Statistic};
+use super::{Statistic, StatisticKind};
 use crate::bound::WEIGHT;
 use crate::error::QueryError;
 use crate::plan::range::Range;
@@ -245,7 +245,7 @@ impl Draft<'_> {
         {
             let types = asked.params().args.iter().map(|arg| type_of(arg, self.input));
             if let Some(exact) = aggregate.exact(&asked, &types.collect::<Result<Vec<_>, _>>()?) {
-                return Ok(Statistic(Made::Exact(Box::new(exact))));
+                return Ok(Statistic(StatisticKind::Exact(Box::new(exact))));
             }
         }
         let asked = asked.checked(aggregate, self.around)?;

@@ -1,7 +1,7 @@
 //! `VAR(x)`, `STDDEV(x)` and their kinds.
 
 use super::call::Asked;
-use super::estimate::{Estimate, Noisy};
+use super::estimator::{Estimator, NoisyMeasures};
 use super::mean::Quotient;
 use super::part::Draft;
 use super::sum::Summed;
@@ -32,13 +32,13 @@ impl Aggregate for Spread {
         let squares = summed.sum(Shape::Squared, asked, draft)?;
         let count = draft.count(Some(summed.value), asked, format!("{}: count", asked.title))?;
         let (sample, root) = (!asked.name().ends_with("_pop"), asked.name().starts_with("stddev"));
-        Ok(Statistic::noisy(Varied { sum, squares, count, sample, root }))
+        Ok(Statistic::noisy(VarianceEstimator { sum, squares, count, sample, root }))
     }
 }
 
 /// A variance or its root: of a centred sum, the sum of its squares and a count.
 #[derive(Debug)]
-struct Varied {
+struct VarianceEstimator {
     sum: usize,
     squares: usize,
     count: usize,
@@ -48,8 +48,8 @@ struct Varied {
     root: bool,
 }
 
-impl Varied {
-    fn variance<'a>(&self, noisy: &Noisy<'a>) -> Result<Variance<'a>, QueryError> {
+impl VarianceEstimator {
+    fn variance<'a>(&self, noisy: &NoisyMeasures<'a>) -> Result<Variance<'a>, QueryError> {
         let places = (noisy.quantise(self.sum)?, noisy.quantise(self.squares)?);
         let noises = [self.sum, self.squares, self.count].map(|measure| noisy.noise(measure));
         let shape = (self.sample, self.root);
@@ -57,12 +57,12 @@ impl Varied {
     }
 
     /// The sum, the squares and the count of one group.
-    fn numbers(&self, noisy: &Noisy<'_>, group: usize) -> [i64; 3] {
+    fn numbers(&self, noisy: &NoisyMeasures<'_>, group: usize) -> [i64; 3] {
         [self.sum, self.squares, self.count].map(|measure| noisy.number(measure, group))
     }
 }
 
-impl Estimate for Varied {
+impl Estimator for VarianceEstimator {
     fn measures(&self) -> Vec<usize> {
         vec![self.sum, self.squares, self.count]
     }
@@ -71,7 +71,7 @@ impl Estimate for Varied {
         json!({ "spread": [self.sum, self.squares, self.count], "sample": self.sample, "root": self.root })
     }
 
-    fn cells(&self, noisy: &Noisy<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
+    fn cells(&self, noisy: &NoisyMeasures<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
         let variance = self.variance(noisy)?;
         let of = |&group: &usize| {
             let [sum, squares, count] = self.numbers(noisy, group);
@@ -80,7 +80,7 @@ impl Estimate for Varied {
         Ok(groups.iter().map(of).collect())
     }
 
-    fn values(&self, noisy: &Noisy<'_>, groups: usize) -> Result<Option<Vec<Value>>, QueryError> {
+    fn values(&self, noisy: &NoisyMeasures<'_>, groups: usize) -> Result<Option<Vec<Value>>, QueryError> {
         let variance = self.variance(noisy)?;
         let of = |group| {
             let [sum, squares, count] = self.numbers(noisy, group);

@@ -1,7 +1,7 @@
 //! `SUM(x)`, and the sums that means and variances are made of.
 
 use super::call::Asked;
-use super::estimate::{Estimate, Noisy};
+use super::estimator::{Estimator, NoisyMeasures};
 use super::part::Draft;
 use super::{Aggregate, Statistic};
 use crate::answer::{Cell, Value};
@@ -32,15 +32,15 @@ impl Aggregate for Sum {
 
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
         let summed = Summed::of(asked, draft)?;
-        Ok(Statistic::noisy(Added(summed.sum(Shape::Plain, asked, draft)?)))
+        Ok(Statistic::noisy(SumEstimator(summed.sum(Shape::Plain, asked, draft)?)))
     }
 }
 
 /// A sum.
 #[derive(Debug)]
-struct Added(usize);
+struct SumEstimator(usize);
 
-impl Estimate for Added {
+impl Estimator for SumEstimator {
     fn measures(&self) -> Vec<usize> {
         vec![self.0]
     }
@@ -49,7 +49,7 @@ impl Estimate for Added {
         json!({ "sum": self.0 })
     }
 
-    fn cells(&self, noisy: &Noisy<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
+    fn cells(&self, noisy: &NoisyMeasures<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
         let step = noisy.quantise(self.0)?.step();
         let (within, whole) = (noisy.within(self.0) * step, step == 1.0);
         let cell = |&group: &usize| {

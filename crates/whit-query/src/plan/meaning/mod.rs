@@ -9,7 +9,7 @@ mod expression;
 mod rows;
 mod value;
 
-use super::aggregate::Made;
+use super::aggregate::StatisticKind;
 use super::{Grain, Groups, Leaves, Part, Plan, Quantisation, Shape, Statistic, What};
 use crate::error::QueryError;
 use crate::evaluate::attempt::quietly;
@@ -134,9 +134,9 @@ impl Asked<'_> {
     }
 
     fn statistic(&mut self, statistic: &Statistic) -> Result<Value, QueryError> {
-        match statistic.made() {
-            Made::Exact(expr) => Ok(json!({ "exact": self.expression(expr)? })),
-            Made::Noisy(estimate) => Ok(estimate.meaning()),
+        match statistic.kind() {
+            StatisticKind::Exact(expr) => Ok(json!({ "exact": self.expression(expr)? })),
+            StatisticKind::Noisy(estimate) => Ok(estimate.meaning()),
         }
     }
 }

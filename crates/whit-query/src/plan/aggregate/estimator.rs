@@ -14,7 +14,7 @@ use whit_core::mechanism::quantile::Tree;
 
 /// One call of an aggregate, once it is planned: which measures it is made of, what they come to with their noise, and what is said of it. Numbers of measures
 /// are those of their part.
-pub(crate) trait Estimate: Debug + Send + Sync {
+pub(crate) trait Estimator: Debug + Send + Sync {
     /// The measures that it is made of: plain numbers, or one tree.
     fn measures(&self) -> Vec<usize>;
 
@@ -22,10 +22,10 @@ pub(crate) trait Estimate: Debug + Send + Sync {
     fn meaning(&self) -> Json;
 
     /// Values and intervals of some groups.
-    fn cells(&self, noisy: &Noisy<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError>;
+    fn cells(&self, noisy: &NoisyMeasures<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError>;
 
     /// The values alone of so many groups, where they can be had without intervals and faster; nothing where it is read from a tree.
-    fn values(&self, noisy: &Noisy<'_>, groups: usize) -> Result<Option<Vec<Value>>, QueryError> {
+    fn values(&self, noisy: &NoisyMeasures<'_>, groups: usize) -> Result<Option<Vec<Value>>, QueryError> {
         let cells = self.cells(noisy, &(0..groups).collect::<Vec<_>>())?;
         Ok(Some(cells.into_iter().map(|cell| cell.value).collect()))
     }
@@ -55,7 +55,7 @@ pub(crate) trait Estimate: Debug + Send + Sync {
 }
 
 /// The noisy measures of one part: for each measure, one number a group, or one block of nodes a group for a tree.
-pub(crate) struct Noisy<'a> {
+pub(crate) struct NoisyMeasures<'a> {
     part: &'a Part,
     noise: &'a [Additive],
     values: Vec<Vec<i64>>,
@@ -67,7 +67,7 @@ pub(crate) struct Noisy<'a> {
     exact: bool,
 }
 
-impl<'a> Noisy<'a> {
+impl<'a> NoisyMeasures<'a> {
     pub(crate) fn new(
         part: &'a Part,
         noise: &'a [Additive],
@@ -86,13 +86,13 @@ impl<'a> Noisy<'a> {
 
     /// All cells of one statistic, one a group.
     pub(crate) fn cells(&self, statistic: &Statistic, groups: &[usize]) -> Result<Vec<Cell>, QueryError> {
-        let estimate = statistic.estimate();
+        let estimate = statistic.estimator();
         estimate.ok_or_else(|| QueryError::failed("an exact value is not made of noise"))?.cells(self, groups)
     }
 
     /// The values of one statistic alone, one a group, where it is made of plain numbers and of no tree.
     pub(crate) fn values(&self, statistic: &Statistic, groups: usize) -> Result<Option<Vec<Value>>, QueryError> {
-        statistic.estimate().map_or(Ok(None), |estimate| estimate.values(self, groups))
+        statistic.estimator().map_or(Ok(None), |estimate| estimate.values(self, groups))
     }
 
     /// With which confidence intervals hold.
