@@ -3,6 +3,7 @@
 mod claims;
 mod cycles;
 mod experiment;
+mod foreign;
 mod long;
 mod public;
 mod rust_text;
@@ -17,7 +18,8 @@ use std::time::Instant;
 const USAGE: &str = "\
 cargo xtask <task>
 
-  check       who uses whom, formatting, lints, the documentation and its claims, long files, public items that nobody names;
+  check       who uses whom, formatting, lints, the documentation and its claims, long files, public items that nobody names
+              or that show an engine's types;
               licences where cargo-deny is installed; [--quick]: only what needs no build
   test        every test of the workspace, those in the documentation included
   bench       races against other libraries, in one run (bench/run.sh)
@@ -117,7 +119,7 @@ fn check(rest: &[String]) -> Result<(), String> {
 
 /// What is found by reading alone. All complaints are told at once, since nothing of one hides another.
 fn check_text() -> Result<(), String> {
-    eprintln!("── claims, long files, and public items that nobody names");
+    eprintln!("── claims, long files, and public items that nobody names or that show an engine's types");
     let claims = claims::collect(&root())?;
     let page = if std::fs::read_to_string(claims_page()).unwrap_or_default() == claims::page(&claims) {
         Ok(())
@@ -129,6 +131,7 @@ fn check_text() -> Result<(), String> {
         page,
         long::complain(&long::find(&root())?),
         public::complain(&public::find(&root())?),
+        foreign::complain(&foreign::find(&root())?),
     ];
     let complaints: Vec<String> = found.into_iter().filter_map(Result::err).collect();
     if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\nerror: ")) }

@@ -31,7 +31,9 @@ pub(crate) struct Item {
     pub(crate) line: usize,
     pub(crate) kind: String,
     pub(crate) name: String,
-    /// The words of what others see of it: a signature, public fields, variants.
+    /// What others see of it: a signature, public fields, variants.
+    pub(crate) shown: String,
+    /// The words of that, and of the type around it.
     seen: BTreeSet<String>,
 }
 
@@ -43,9 +45,9 @@ impl Item {
 }
 
 /// A library of the workspace: its name, and the files that are of it.
-struct Library {
-    name: String,
-    files: Vec<PathBuf>,
+pub(crate) struct Library {
+    pub(crate) name: String,
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// All public items that nobody outside of their crate names, by file and line.
@@ -97,7 +99,7 @@ fn pages(root: &Path) -> Result<String, String> {
 }
 
 /// The libraries of `crates/`. Where one shares its folder with a command, only the modules that `lib.rs` names are the library's.
-fn libraries(root: &Path) -> Result<Vec<Library>, String> {
+pub(crate) fn libraries(root: &Path) -> Result<Vec<Library>, String> {
     let folder = root.join("crates");
     let fail = |error: std::io::Error| format!("`{}` could not be read: {error}", folder.display());
     let mut found = Vec::new();
@@ -147,7 +149,7 @@ fn unnamed(items: &[Item], mut named: BTreeSet<String>) -> Vec<Item> {
 }
 
 /// The public items of a file. Tests have none: modules of theirs are left out.
-fn declared(file: &str, source: &str) -> Vec<Item> {
+pub(crate) fn declared(file: &str, source: &str) -> Vec<Item> {
     let tests = Path::new(file).components().any(|part| part.as_os_str() == "tests");
     if tests || file.ends_with("_tests.rs") || file.ends_with("/tests.rs") {
         return Vec::new();
@@ -169,18 +171,21 @@ fn declared(file: &str, source: &str) -> Vec<Item> {
         if let Some(owner) = owner.as_ref().filter(|_| line.trim_start().starts_with("type ")) {
             // What a trait's type is for this one, as `type Noisy = Ranking;`: whoever has the one meets the other.
             let (kind, name) = ("impl".to_owned(), owner.clone());
-            items.push(Item { file: file.to_owned(), line: at + 1, kind, name, seen: seen("type", &[line]) });
+            let shown = shown("type", &[line]);
+            let seen = seen(&shown);
+            items.push(Item { file: file.to_owned(), line: at + 1, kind, name, shown, seen });
         }
         if let Some((kind, name)) = public(line) {
             let last = end(&lines, at);
             let name = name.to_owned();
-            let mut seen: BTreeSet<String> = seen(kind, &lines[at..=last]);
+            let shown = shown(kind, &lines[at..=last]);
+            let mut seen = seen(&shown);
             seen.remove(&name);
             if kind == "fn" && line.starts_with(' ') {
                 // `Self` is the type around it, and who calls the function has one.
                 seen.extend(owner.iter().cloned());
             }
-            items.push(Item { file: file.to_owned(), line: at + 1, kind: kind.to_owned(), name, seen });
+            items.push(Item { file: file.to_owned(), line: at + 1, kind: kind.to_owned(), name, shown, seen });
         }
         at += 1;
     }
@@ -227,22 +232,19 @@ fn end(lines: &[&str], start: usize) -> usize {
 }
 
 /// What others see of an item that stands on these lines.
-fn seen(kind: &str, lines: &[&str]) -> BTreeSet<String> {
-    let own = |text: &str| words(text).map(str::to_owned).collect::<BTreeSet<_>>();
+fn shown(kind: &str, lines: &[&str]) -> String {
     match kind {
-        "mod" => BTreeSet::new(),
-        "enum" | "trait" | "type" | "const" | "static" => own(&lines.join("\n")),
+        "mod" => String::new(),
+        "enum" | "trait" | "type" | "const" | "static" => lines.join("\n"),
         "struct" | "union" => {
             let head = lines.first().map_or("", |line| line.split('{').next().unwrap_or(line));
-            let head = head.split_once('(').map_or_else(
-                || own(head),
-                |(before, fields)| {
-                    let public = fields.split(", ").filter(|field| field.trim_start().starts_with("pub "));
-                    own(before).into_iter().chain(public.flat_map(&own)).collect()
-                },
-            );
-            let fields = lines.iter().skip(1).filter(|line| line.trim_start().starts_with("pub "));
-            head.into_iter().chain(fields.flat_map(|line| own(line))).collect()
+            let mut shown = vec![head];
+            if let Some((before, fields)) = head.split_once('(') {
+                shown = vec![before];
+                shown.extend(fields.split(", ").filter(|field| field.trim_start().starts_with("pub ")));
+            }
+            shown.extend(lines.iter().skip(1).filter(|line| line.trim_start().starts_with("pub ")));
+            shown.join("\n")
         }
         _ => {
             let mut signature = String::new();
@@ -252,9 +254,13 @@ fn seen(kind: &str, lines: &[&str]) -> BTreeSet<String> {
                     break;
                 }
             }
-            own(signature.split('{').next().unwrap_or_default())
+            signature.split('{').next().unwrap_or_default().to_owned()
         }
     }
+}
+
+fn seen(shown: &str) -> BTreeSet<String> {
+    words(shown).map(str::to_owned).collect()
 }
 
 /// A sentence about each, and what to do.

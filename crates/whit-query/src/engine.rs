@@ -12,7 +12,7 @@ use crate::error::{QueryError, own_words, planning, running};
 use crate::evaluate::{guarded, samples};
 use crate::plan::measure::{LEAVES, ends_of, quantise_of};
 use crate::plan::track::again::Whose;
-use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, USER, What, track};
+use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, RowExpr, USER, What, track};
 use crate::source::Patience;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -126,11 +126,11 @@ impl<'a> Job<'a> {
             Pass::Inner(i) => {
                 job.measures = vec![i];
                 match &part.measures[i].what {
-                    What::Distinct { value, most } => {
+                    What::Distinct { value: RowExpr(value), most } => {
                         job.inner = Some(value.clone());
                         job.kind = Inner::Distinct { most: *most };
                     }
-                    What::Tree { value, tree, .. } => {
+                    What::Tree { value: RowExpr(value), tree, .. } => {
                         job.inner = Some(CutFunction::call(Cut::of(tree, found)?, value.clone()));
                         job.kind = Inner::Weights { each: WEIGHT as u32 };
                     }
@@ -237,8 +237,10 @@ impl<'a> Job<'a> {
     /// What one row adds to a plain measure; without an expression, one.
     fn of_row(&self, measure: usize) -> Result<Option<Expr>, QueryError> {
         Ok(match &self.part.measures[measure].what {
-            What::Rows(Some(value)) | What::Parts(value) => Some(PresentFunction::call(value.clone())),
-            What::Sum { value, quantisation } => {
+            What::Rows(Some(RowExpr(value))) | What::Parts(RowExpr(value)) => {
+                Some(PresentFunction::call(value.clone()))
+            }
+            What::Sum { value: RowExpr(value), quantisation } => {
                 Some(QuantiseFunction::call(quantise_of(quantisation, self.found)?, value.clone()))
             }
             What::Rows(None) | What::Users | What::Distinct { .. } | What::Tree { .. } => None,

@@ -11,7 +11,7 @@ use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 
 /// Gives the engine whit's own functions.
-pub fn register(context: &SessionContext) {
+pub(crate) fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(Bin::new()));
     context.register_udf(ScalarUDF::from(Clamp::new()));
     context.register_udf(crate::partition::registrable_domain_udf());

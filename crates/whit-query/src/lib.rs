@@ -11,7 +11,7 @@ pub mod estimate;
 mod evaluate;
 pub mod explain;
 pub mod export;
-pub mod functions;
+mod functions;
 mod noise;
 pub mod partition;
 pub mod plan;

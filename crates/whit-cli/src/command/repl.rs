@@ -64,7 +64,7 @@ impl Talking {
         words.extend(["\\preview", "\\epsilon", "\\tables", "\\budget", "\\help", "\\quit"].map(str::to_owned));
         for source in self.session.tables().warehouse().sources() {
             words.push(source.dataset.name.clone());
-            words.extend(source.schema.fields().iter().map(|field| field.name().clone()));
+            words.extend(source.columns().map(|(name, _)| name.to_owned()));
         }
         Words { words }
     }
@@ -166,8 +166,8 @@ impl Talking {
     fn write_tables(&self, out: &mut dyn Write) -> Result<(), Error> {
         let mut table = Table::new([("table", Side::Left), ("column", Side::Left), ("type", Side::Left)]);
         for source in self.session.tables().warehouse().sources() {
-            for field in source.schema.fields() {
-                table.row([source.dataset.name.clone(), field.name().clone(), field.data_type().to_string()]);
+            for (name, kind) in source.columns() {
+                table.row([source.dataset.name.clone(), name.to_owned(), kind]);
             }
         }
         Ok(table.write(out)?)

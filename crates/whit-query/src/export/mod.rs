@@ -20,10 +20,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The key under which a Parquet file has the statement, as JSON.
-pub const STATEMENT: &str = "whit.statement";
+const STATEMENT: &str = "whit.statement";
 
 /// The answer as one batch: each column under its name, each noisy one with `_low` and `_high` behind it.
-pub fn to_record_batch(answer: &Answer) -> Result<RecordBatch, QueryError> {
+fn to_record_batch(answer: &Answer) -> Result<RecordBatch, QueryError> {
     let columns = flat(&answer.columns);
     let sorts: Vec<Sort> = columns.iter().map(|column| Sort::of(column, answer)).collect();
     let fields = columns.iter().zip(&sorts).map(|(column, sort)| {
@@ -60,7 +60,7 @@ fn array(column: &Flat, sort: Sort, answer: &Answer) -> ArrayRef {
     }
 }
 
-/// Writes the answer as a Parquet file, with its statement as JSON under the key [`STATEMENT`] in the file's metadata.
+/// Writes the answer as a Parquet file, with its statement as JSON under the key `whit.statement` in the file's metadata.
 /// Folders that lead to it are made. What is no output of somebody's, such as a ledger, is not written over.
 pub fn write_parquet(answer: &Answer, path: &Path) -> Result<(), QueryError> {
     crate::source::Inputs::default().check(path)?;

@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 /// The name of the SQL function.
-pub const REGISTRABLE_DOMAIN: &str = "registrable_domain";
+pub(crate) const REGISTRABLE_DOMAIN: &str = "registrable_domain";
 
 /// The part of a URL or host name that somebody registered: one label more than the public suffix.
 ///
@@ -108,7 +108,7 @@ fn six(address: &str) -> String {
 }
 
 /// [`registrable_domain`] as a SQL function of one text; NULL has none.
-pub fn registrable_domain_udf() -> ScalarUDF {
+pub(crate) fn registrable_domain_udf() -> ScalarUDF {
     ScalarUDF::from(RegistrableDomain { signature: Signature::any(1, Volatility::Immutable) })
 }
 

@@ -288,7 +288,9 @@ impl PartitionFile {
         match &self.kind {
             PartitionKind::Column { column } => Some(quoted(column)),
             PartitionKind::Expression { sql } => Some(sql.clone()),
-            PartitionKind::Domain { column } => Some(format!("{}({})", super::REGISTRABLE_DOMAIN, quoted(column))),
+            PartitionKind::Domain { column } => {
+                Some(format!("{}({})", super::domain::REGISTRABLE_DOMAIN, quoted(column)))
+            }
             PartitionKind::Dictionary | PartitionKind::Kmeans { .. } => None,
         }
     }

@@ -12,18 +12,18 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The names of functions that look an element up in a partition file start with this.
-pub const PARTITION_FUNCTION: &str = "whit_element_of_";
+pub(crate) const PARTITION_FUNCTION: &str = "whit_element_of_";
 
 /// A SQL function that maps a text to the number of its element in a partition file. NULL and what is not in
 /// the file go to the unknown element, so that every row has exactly one.
-pub fn lookup_udf(name: &str, file: &PartitionFile) -> ScalarUDF {
+pub(crate) fn lookup_udf(name: &str, file: &PartitionFile) -> ScalarUDF {
     let numbers = file.items().iter().zip(file.element_of()).map(|(item, &element)| (item.as_str(), element));
     Lookup::new(name, file.hash(), numbers, Some(file.unknown())).udf()
 }
 
 /// A list of texts and their numbers, and what others get.
 #[derive(Clone)]
-pub struct Lookup {
+pub(crate) struct Lookup {
     name: String,
     /// What tells two lists of one name apart.
     hash: String,
@@ -34,7 +34,7 @@ pub struct Lookup {
 
 impl Lookup {
     /// A list under a name. Texts that are not on it, and NULL, get `otherwise`, or NULL.
-    pub fn new<'a>(
+    pub(crate) fn new<'a>(
         name: &str,
         hash: &str,
         numbers: impl Iterator<Item = (&'a str, u32)>,
@@ -50,7 +50,7 @@ impl Lookup {
     }
 
     /// The same as a SQL function from text to a whole number.
-    pub fn udf(self) -> ScalarUDF {
+    pub(crate) fn udf(self) -> ScalarUDF {
         ScalarUDF::from(self)
     }
 

@@ -7,10 +7,11 @@ pub mod domain;
 pub mod embeddings;
 pub mod file;
 pub mod kmeans;
-pub mod lookup;
+mod lookup;
 mod product;
 mod text;
 
-pub use domain::{REGISTRABLE_DOMAIN, registrable_domain, registrable_domain_udf};
+pub use domain::registrable_domain;
+pub(crate) use domain::registrable_domain_udf;
 pub use file::{PartitionFile, PartitionFileError, PartitionKind};
-pub use lookup::{Lookup, PARTITION_FUNCTION, lookup_udf};
+pub(crate) use lookup::{Lookup, PARTITION_FUNCTION, lookup_udf};

@@ -25,34 +25,38 @@ pub struct Measure {
     pub name: String,
 }
 
+/// An expression over the rows of a [`Part`], in the engine's own form, which stays inside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowExpr(pub(crate) Expr);
+
 /// What one row adds to a measure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
     /// One, where the expression is there.
-    Rows(Option<Expr>),
+    Rows(Option<RowExpr>),
     /// The same in parts of a row, 1,024 to one: where rows of a unit count for less, and some of them have no value, those that have one count for
     /// fractions.
-    Parts(Expr),
+    Parts(RowExpr),
     /// One for each user (or unit) with a row.
     Users,
     /// A value on a lattice.
     Sum {
         /// The value.
-        value: Expr,
+        value: RowExpr,
         /// How it is put on the lattice; for a range that is found privately, once that is known.
         quantisation: Quantisation,
     },
     /// One for each different value, of which a unit keeps a few.
     Distinct {
         /// The value.
-        value: Expr,
+        value: RowExpr,
         /// At most so many of one unit in one group.
         most: u64,
     },
     /// One in the leaf that the value falls into.
     Tree {
         /// The value.
-        value: Expr,
+        value: RowExpr,
         /// The tree, or the number of the range that stage one finds.
         tree: Leaves,
         /// The rows of one unit in one group share this weight, in rows.
@@ -156,6 +160,11 @@ pub(crate) fn tree_of(leaves: &Leaves, found: &[(f64, f64)]) -> Result<Tree, Que
 pub(crate) const LEAVES: u32 = 4096;
 
 impl Part {
+    /// The names of the output columns, keys first.
+    pub fn titles(&self) -> impl Iterator<Item = &str> {
+        self.output.iter().map(|(title, _)| title.as_str())
+    }
+
     /// Between which numbers the values of a measure are taken, where that is known beforehand.
     pub(crate) fn bounds_of(&self, measure: usize) -> Option<(f64, f64)> {
         match &self.measures[measure].what {

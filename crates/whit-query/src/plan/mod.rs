@@ -20,7 +20,7 @@ pub(crate) mod track;
 
 pub use crate::bound::quantise::Shape;
 pub use aggregate::Statistic;
-pub use measure::{Leaves, Measure, Quantisation, What};
+pub use measure::{Leaves, Measure, Quantisation, RowExpr, What};
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -45,7 +45,7 @@ pub struct Plan {
     /// The private aggregates.
     pub parts: Vec<Part>,
     /// What is done with the released tables: each part is a scan of a table called by its number.
-    pub after: LogicalPlan,
+    pub(crate) after: LogicalPlan,
     /// What a reader of the answer must know.
     pub notes: Vec<String>,
 }
@@ -70,7 +70,7 @@ pub enum Grain {
 #[derive(Debug, Clone)]
 pub struct Part {
     /// The rows, with the hidden columns that say whose they are.
-    pub rows: LogicalPlan,
+    pub(crate) rows: LogicalPlan,
     /// The private tables that may be among them, and which column of each says whose a row is.
     pub owners: BTreeMap<String, Option<String>>,
     /// Which rows are bounded together.
@@ -100,7 +100,7 @@ pub struct Part {
     /// Where caps may leave something out: how much is released too.
     pub kept: Option<Kept>,
     /// The names and types of the output columns, keys first.
-    pub output: Vec<(String, DataType)>,
+    pub(crate) output: Vec<(String, DataType)>,
     /// For each column of the question's aggregate, which of the output columns it is.
     pub places: Vec<usize>,
     /// How many users, or units where no user is declared, have a key: what decides whether a private key shows.
@@ -122,13 +122,13 @@ pub struct Kept {
 #[derive(Debug, Clone)]
 pub struct Key {
     /// The expression over the rows.
-    pub expr: Expr,
+    pub(crate) expr: Expr,
     /// What people call it.
     pub name: String,
     /// Its type.
-    pub data_type: DataType,
+    pub(crate) data_type: DataType,
     /// The values that it may take, where they are public.
-    pub listed: Option<Vec<ScalarValue>>,
+    pub(crate) listed: Option<Vec<ScalarValue>>,
 }
 
 /// Which groups appear in the answer.
@@ -155,7 +155,7 @@ pub struct Presence {
 #[derive(Debug, Clone)]
 pub struct Auto {
     /// The value.
-    pub value: Expr,
+    pub(crate) value: Expr,
     /// What people call it.
     pub name: String,
     /// Rung by rung, how far one unit moves the counts over bins, in weights of which a unit has a fixed number.

@@ -21,7 +21,7 @@ pub struct Inspection {
     /// How many there are.
     pub files: usize,
     /// Their columns.
-    pub schema: SchemaRef,
+    pub(crate) schema: SchemaRef,
     /// Whether types were told from values, because the files have none.
     pub looked: bool,
     /// Columns of which some values are not of the type that is drafted: name, type, how many, and of how many. For the owner's eyes, and not for the draft.

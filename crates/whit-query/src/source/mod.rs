@@ -67,7 +67,7 @@ pub struct Source {
     /// The declaration.
     pub dataset: Dataset,
     /// The columns of its files.
-    pub schema: SchemaRef,
+    pub(crate) schema: SchemaRef,
     /// Where its files are, in the order of their names relative to `whit.toml`.
     pub files: Vec<PathBuf>,
     /// How they are written.
@@ -114,8 +114,13 @@ impl Source {
         self.files.iter().all(|path| hash::is_known(path, hashes))
     }
 
+    /// The names of its columns, and their types in the engine's words.
+    pub fn columns(&self) -> impl Iterator<Item = (&str, String)> {
+        self.schema.fields().iter().map(|field| (field.name().as_str(), field.data_type().to_string()))
+    }
+
     /// What to do about a column that a private file may have, but that has no declared type; nothing where that is not the matter.
-    pub fn untyped_hint(&self, name: &str) -> Option<String> {
+    pub(crate) fn untyped_hint(&self, name: &str) -> Option<String> {
         let lines = self.text.is_some() && !self.dataset.public;
         let there = match self.format {
             Format::Csv => self.untyped.iter().any(|own| own == name),
@@ -171,7 +176,7 @@ impl Warehouse {
     }
 
     /// The engine.
-    pub fn context(&self) -> &SessionContext {
+    pub(crate) fn context(&self) -> &SessionContext {
         &self.context
     }
 

@@ -97,7 +97,7 @@ fn means_and_variances_are_those_of_the_rows_also_above_the_cap() {
     let (plan, parts) = exact(&tables, "SELECT AVG(n), VAR_POP(n), COUNT(*), SUM(n) FROM t");
     // Five rows at the upper end are the most that a user adds.
     let step = |i: usize, most: f64| 5.0 * most / plan.parts[0].measures[i].high as f64;
-    let titles = plan.parts[0].output.iter().map(|(title, _)| title.as_str());
+    let titles = plan.parts[0].titles();
     for (title, statistic) in titles.zip(&plan.parts[0].statistics) {
         let of = |i: usize| parts[0].measures[i][0] as f64;
         let rows = |i: usize| of(i) * step(i, 1.0);

@@ -8,7 +8,7 @@ use crate::answer::{Cell, Value};
 use crate::bound::WEIGHT;
 use crate::error::QueryError;
 use crate::plan::track::safe_value;
-use crate::plan::{Measure, Part, What};
+use crate::plan::{Measure, Part, RowExpr, What};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, lit};
 use serde_json::{Value as Json, json};
@@ -90,9 +90,9 @@ impl Draft<'_> {
             && self.may_scale()?
         {
             let (moved, high) = (self.of_rows(0, WEIGHT)?, rows * WEIGHT);
-            return Ok(self.add(Measure { what: What::Parts(value), low: 0, high, moved, name }));
+            return Ok(self.add(Measure { what: What::Parts(RowExpr(value)), low: 0, high, moved, name }));
         }
         let moved = self.of_rows(0, 1)?;
-        Ok(self.add(Measure { what: What::Rows(value), low: 0, high: rows, moved, name }))
+        Ok(self.add(Measure { what: What::Rows(value.map(RowExpr)), low: 0, high: rows, moved, name }))
     }
 }

@@ -6,7 +6,7 @@ use super::part::Draft;
 use super::{Aggregate, Statistic};
 use crate::error::QueryError;
 use crate::plan::track::safe_value;
-use crate::plan::{Grain, Measure, What};
+use crate::plan::{Grain, Measure, RowExpr, What};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 
@@ -39,7 +39,7 @@ impl Aggregate for Distinct {
         // A value that others have too may stay when this unit goes: what moves is at most what a count would.
         let moved = draft.of_rows(0, 1)?;
         let value = asked.conditional(safe_value(argument, draft.around)?)?;
-        let what = What::Distinct { value, most };
+        let what = What::Distinct { value: RowExpr(value), most };
         Ok(Statistic::noisy(CountEstimator(draft.add(Measure { what, low: 0, high, moved, name }))))
     }
 }

@@ -11,7 +11,7 @@ use crate::evaluate::number::literal;
 use crate::plan::measure::LEAVES;
 use crate::plan::range::Range;
 use crate::plan::track::{safe_value, said};
-use crate::plan::{Grain, Leaves, Measure, Part, What};
+use crate::plan::{Grain, Leaves, Measure, Part, RowExpr, What};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 use serde_json::{Value as Json, json};
@@ -150,7 +150,7 @@ fn tree(asked: &Asked<'_>, argument: &Expr, draft: &mut Draft<'_>) -> Result<usi
     };
     let high = i64::try_from(rows).unwrap_or(i64::MAX);
     Ok(draft.add(Measure {
-        what: What::Tree { value, tree, rows },
+        what: What::Tree { value: RowExpr(value), tree, rows },
         low: 0,
         high,
         moved,

@@ -9,7 +9,7 @@ use crate::bound::quantise::{self, Quantise};
 use crate::error::QueryError;
 use crate::plan::range::Range;
 use crate::plan::track::{safe_value, type_of};
-use crate::plan::{Measure, Part, Quantisation, Shape, What};
+use crate::plan::{Measure, Part, Quantisation, RowExpr, Shape, What};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 use serde_json::{Value as Json, json};
@@ -129,7 +129,7 @@ impl Summed {
             Shape::Centred => format!("{title}: centred sum"),
             Shape::Squared => format!("{title}: sum of squares"),
         };
-        let what = What::Sum { value: self.value.clone(), quantisation };
+        let what = What::Sum { value: RowExpr(self.value.clone()), quantisation };
         Ok(draft.add(Measure { what, low, high, moved, name }))
     }
 }

@@ -10,7 +10,7 @@ mod rows;
 mod value;
 
 use super::aggregate::StatisticKind;
-use super::{Grain, Groups, Leaves, Part, Plan, Quantisation, Shape, Statistic, What};
+use super::{Grain, Groups, Leaves, Part, Plan, Quantisation, RowExpr, Shape, Statistic, What};
 use crate::error::QueryError;
 use crate::evaluate::attempt::quietly;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -115,15 +115,17 @@ impl Asked<'_> {
     fn what(&mut self, what: &What) -> Result<Value, QueryError> {
         Ok(match what {
             What::Rows(value) => {
-                json!({ "rows with": value.as_ref().map(|value| self.expression(value)).transpose()? })
+                json!({ "rows with": value.as_ref().map(|value| self.expression(&value.0)).transpose()? })
             }
-            What::Parts(value) => json!({ "parts of rows with": self.expression(value)? }),
+            What::Parts(RowExpr(value)) => json!({ "parts of rows with": self.expression(value)? }),
             What::Users => json!("users"),
-            What::Sum { value, quantisation } => {
+            What::Sum { value: RowExpr(value), quantisation } => {
                 json!({ "sum": self.expression(value)?, "on": lattice_of(quantisation) })
             }
-            What::Distinct { value, most } => json!({ "different": self.expression(value)?, "most": most }),
-            What::Tree { value, tree, rows } => {
+            What::Distinct { value: RowExpr(value), most } => {
+                json!({ "different": self.expression(value)?, "most": most })
+            }
+            What::Tree { value: RowExpr(value), tree, rows } => {
                 let over = match tree {
                     Leaves::Known { low, high } => json!([number(*low), number(*high)]),
                     Leaves::Found { range } => json!({ "range": range }),
