@@ -15,7 +15,6 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
     ("whit-core", "release", "mechanism", "a seal is opened beside where it is made, and a mechanism seals"),
     ("whit-learn", "error", "sanitise", "what a sanitiser refuses is to be said where bounds are"),
     ("whit-noise", "ratio", "round", "how a fraction is rounded belongs to fractions"),
-    ("whit-query", "release", "estimate", "who answers a question is to be chosen above both desks"),
 ];
 
 /// Fails on the first circle of each crate, and on what is listed as known and is not there.

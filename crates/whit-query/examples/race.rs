@@ -99,7 +99,7 @@ const RACES: &[Race] = &[
 fn whit_query(tables: &Tables, books: &mut Books, sql: &str, lap: usize) -> Fallible<(f64, usize)> {
     let asking = Asking { epsilon: Some(EPSILON + 1e-6 * lap as f64), ..Asking::default() };
     let start = Instant::now();
-    let answer = tables.ask(sql, &asking, books, "race").map_err(|error| format!("{sql}: {error}"))?;
+    let answer = whit_query::ask(tables, sql, &asking, books, "race").map_err(|error| format!("{sql}: {error}"))?;
     Ok((start.elapsed().as_secs_f64(), answer.rows.len()))
 }
 

@@ -1,9 +1,10 @@
 //! Private statistics over tables: declare a data set and its unit once, and ask in SQL.
 //!
-//! Data walks one way: [`source`] → [`plan`] → bound → engine → sanitise → [`release`] → [`explain`].
+//! Data walks one way: [`source`] → [`plan`] → bound → engine → sanitise → [`release`] → [`explain`], and [`ask()`] chooses who answers.
 //! The engine computes exact, bounded aggregates of integers. Noise is drawn here, after it, and never by it.
 
 pub mod answer;
+mod ask;
 mod bound;
 mod engine;
 pub mod error;
@@ -20,5 +21,6 @@ mod sanitise;
 pub mod source;
 
 pub use answer::{Answer, Cell, Column, Price, Role, Statement, Value};
+pub use ask::{ask, ask_reproducibly_without_privacy};
 pub use error::{Fault, QueryError};
 pub use release::Tables;

@@ -187,7 +187,7 @@ impl Session {
 
     /// Asks a question in SQL, and pays for it. The same again, in whatever words, is answered from the ledger and costs nothing.
     pub fn ask(&mut self, sql: &str, asking: &Asking) -> Result<Answer, Error> {
-        self.paid(|tables, books, analyst| tables.ask(sql, asking, books, analyst))
+        self.paid(|tables, books, analyst| whit_query::ask(tables, sql, asking, books, analyst))
     }
 
     /// Counts how many users have each item, and ranks the items.

@@ -578,5 +578,4 @@ fn key(text: &str) -> Cell {
 }
 
 #[cfg(test)]
-#[path = "ask_tests.rs"]
 mod tests;

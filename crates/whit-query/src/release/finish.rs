@@ -28,21 +28,21 @@ use whit_core::mechanism::additive::Additive;
 const MOST: f64 = 9_223_372_036_854_774_784.0;
 
 /// A released table: its keys, and then its statistics.
-pub(super) struct Table<'a> {
+pub(crate) struct Table<'a> {
     /// How many columns are keys.
-    pub(super) keys: usize,
+    pub(crate) keys: usize,
     /// The names and types of the columns.
-    pub(super) output: &'a [(String, DataType)],
+    pub(crate) output: &'a [(String, DataType)],
     /// Statistic by statistic, whether it is exact.
-    pub(super) exact: Vec<bool>,
+    pub(crate) exact: Vec<bool>,
     /// Statistic by statistic, whether caps may leave something out of it.
-    pub(super) after_caps: &'a [bool],
+    pub(crate) after_caps: &'a [bool],
     /// The part and the noise of its measures, where the table is made of measures.
-    pub(super) made_of: Option<(&'a Part, &'a [Additive])>,
+    pub(crate) made_of: Option<(&'a Part, &'a [Additive])>,
     /// Whether the intervals of a column hold all at once, and so also of rows that are picked by their values.
-    pub(super) all_at_once: bool,
+    pub(crate) all_at_once: bool,
     /// What was released.
-    pub(super) released: &'a ReleasedPart,
+    pub(crate) released: &'a ReleasedPart,
 }
 
 impl<'a> Table<'a> {
@@ -57,7 +57,7 @@ impl<'a> Table<'a> {
 }
 
 /// Finishes an answer: `after` reads the tables, each under the name of its part.
-pub(super) fn answer(
+pub(crate) fn answer(
     tables: &Tables,
     after: &LogicalPlan,
     parts: &[Table<'_>],

@@ -15,16 +15,15 @@ use crate::answer::{Answer, Statement, Value};
 use crate::bound::BoundedSum;
 use crate::engine;
 use crate::error::{QueryError, planning};
-use crate::estimate;
 use crate::evaluate::samples;
-use crate::plan::call::Call;
 use crate::plan::{Asking, Groups, Plan, meaning, outline};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::Stamps;
 use datafusion::logical_expr::LogicalPlan;
 use mechanism::{QueryMechanism, Rows};
 use serde_json::json;
-use stored::{Released, ReleasedPart};
+use stored::Released;
+pub(crate) use stored::ReleasedPart;
 use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Start};
 use whit_account::ledger::{Budget, Question, Register};
 use whit_core::Unit;
@@ -83,7 +82,7 @@ impl Tables {
     }
 
     /// Tries what is done with released tables on made-up ones.
-    fn rehearse_after(&self, after: &LogicalPlan) -> Result<(), QueryError> {
+    pub(crate) fn rehearse_after(&self, after: &LogicalPlan) -> Result<(), QueryError> {
         let after = samples::in_place_of(after).map_err(|error| planning(&error))?;
         for batch in self.collect(&after)? {
             batch.columns().iter().try_for_each(|column| frame::values(column).map(drop))?;
@@ -128,48 +127,17 @@ impl Tables {
         Ok(budgets)
     }
 
-    /// Answers a question: charges the ledger, or finds the answer in it.
-    pub fn ask(
+    /// Answers a question that is planned into parts: charges the ledger, or finds the answer in it. A seed is for tests and demonstrations, and protects nobody.
+    pub(crate) fn answer_planned(
         &self,
         sql: &str,
-        asking: &Asking,
-        books: &mut dyn Register,
-        analyst: &str,
-    ) -> Result<Answer, QueryError> {
-        self.answer(sql, asking, books, analyst, None)
-    }
-
-    /// The same with noise that comes again with its seed: for tests and demonstrations. It protects nobody, and says so.
-    pub fn ask_reproducibly_without_privacy(
-        &self,
-        sql: &str,
-        asking: &Asking,
-        books: &mut dyn Register,
-        seed: u64,
-    ) -> Result<Answer, QueryError> {
-        self.answer(sql, asking, books, "reproducible", Some(seed))
-    }
-
-    fn answer(
-        &self,
-        sql: &str,
+        logical: &LogicalPlan,
         asking: &Asking,
         books: &mut dyn Register,
         analyst: &str,
         seed: Option<u64>,
     ) -> Result<Answer, QueryError> {
-        let logical = self.logical(sql)?;
-        if let Some((call, after)) = self.call(sql, &logical)? {
-            if seed.is_some() {
-                return Err(QueryError::asked(
-                    format!("`{}` draws no noise from a seed", call.name()),
-                    "ask it without one",
-                ));
-            }
-            self.rehearse_after(&after)?;
-            return self.answer_call(sql, &call, &after, asking, books, analyst);
-        }
-        let plan = self.planned(sql, &logical, asking)?;
+        let plan = self.planned(sql, logical, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
         if !plan.parts.iter().any(is_private) {
             let mechanism = QueryMechanism::new(self, &plan, None, confidence);
@@ -230,37 +198,6 @@ impl Tables {
             parts.push(finish::Table::of(part, noise, released));
         }
         finish::answer(self, &plan.after, &parts, statement)
-    }
-
-    /// Asks an estimator, and does with its table what the question says.
-    fn answer_call(
-        &self,
-        sql: &str,
-        call: &Call,
-        after: &LogicalPlan,
-        asking: &Asking,
-        books: &mut dyn Register,
-        analyst: &str,
-    ) -> Result<Answer, QueryError> {
-        let Answer { columns, rows, mut statement } = estimate::sql::ask(call, self, asking, books, analyst)?;
-        sql.clone_into(&mut statement.question);
-        let output = call.output(&columns);
-        let keys = columns.len() - 1;
-        let mut released = ReleasedPart {
-            keys: Vec::with_capacity(rows.len()),
-            cells: vec![Vec::new()],
-            measures: Vec::new(),
-            found: Vec::new(),
-        };
-        for mut row in rows {
-            released.cells[0].extend(row.pop());
-            released.keys.push(row.into_iter().map(|cell| cell.value).collect());
-        }
-        let (exact, caps) = (vec![false], [columns[keys].after_caps]);
-        let (after_caps, all_at_once) = (&caps, call.holds_all_at_once());
-        let table =
-            finish::Table { keys, output: &output, exact, after_caps, made_of: None, all_at_once, released: &released };
-        finish::answer(self, after, &[table], statement)
     }
 
     fn statement(plan: &Plan, confidence: f64, released: &Released) -> Statement {

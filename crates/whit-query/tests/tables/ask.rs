@@ -316,9 +316,14 @@ fn subqueries_unions_joins_and_windows_keep_the_user() {
             s.len() as f64
         }),
     ] {
-        let answer = tables
-            .ask(sql, &whit_query::plan::Asking { rows: Some(16), ..asking(100.0) }, &mut room.books(), "tester")
-            .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let answer = whit_query::ask(
+            &tables,
+            sql,
+            &whit_query::plan::Asking { rows: Some(16), ..asking(100.0) },
+            &mut room.books(),
+            "tester",
+        )
+        .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         let cell = &answer.rows[0][0];
         let width = cell.high.unwrap() - cell.low.unwrap();
         assert!((number(&cell.value) - expected).abs() <= 2.0 * width + 0.05, "{sql}: {cell:?} and {expected}");
@@ -519,7 +524,7 @@ fn rows_of_a_file_that_changed_after_its_fingerprint_are_neither_released_nor_st
     let hitters = "SELECT * FROM hitters('visits', 'shop')";
     for (number, sql) in (1_usize..).zip([count, hitters]) {
         room.write("visits.csv", &visits());
-        let error = tables.ask(sql, &asking(100.0), &mut swapped_meanwhile(&room), "tester").unwrap_err();
+        let error = whit_query::ask(&tables, sql, &asking(100.0), &mut swapped_meanwhile(&room), "tester").unwrap_err();
         assert!(error.sentence.contains("visits.csv` changed while it was read"), "{sql}: {error:?}");
         assert!(error.sentence.contains("ask again"), "{error:?}");
         let entries = room.books().entries(&whit_account::ledger::Which::default()).unwrap();
@@ -568,7 +573,7 @@ fn the_same_question_asked_at_once_is_charged_once() {
             let one = || {
                 let mut books = room.books();
                 together.wait();
-                tables.ask(sql, &asking(100.0), &mut books, "tester").unwrap()
+                whit_query::ask(&tables, sql, &asking(100.0), &mut books, "tester").unwrap()
             };
             let all: Vec<_> = (0..16).map(|_| scope.spawn(one)).collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
@@ -588,8 +593,8 @@ fn a_ledger_in_memory_answers_questions_too() {
     room.write("visits.csv", &visits());
     let (tables, mut ledger) = (room.tables(USER), whit_account::ledger::Memory::new());
     let sql = "SELECT COUNT(*) FROM visits";
-    let first = tables.ask(sql, &asking(1.0), &mut ledger, "tester").unwrap();
-    let again = tables.ask(sql, &asking(1.0), &mut ledger, "tester").unwrap();
+    let first = whit_query::ask(&tables, sql, &asking(1.0), &mut ledger, "tester").unwrap();
+    let again = whit_query::ask(&tables, sql, &asking(1.0), &mut ledger, "tester").unwrap();
     assert!(!first.statement.stored && again.statement.stored);
     assert_eq!((&first.rows, first.statement.entry), (&again.rows, again.statement.entry));
     assert_eq!(ledger.entries().len(), 1);

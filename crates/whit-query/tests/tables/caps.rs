@@ -356,7 +356,7 @@ fn an_answer_says_how_much_its_caps_left_out() {
         .tables(&declare("unit.caps = { groups = 5, rows_per_group = 1 }", &format!("{}\n{budget}", twenty_days())));
     let asking = Asking { epsilon: Some(1.0), delta: Some(1e-6), ..Asking::default() };
     let sql = "SELECT day, COUNT(*) AS n, SUM(n) AS s FROM t GROUP BY day";
-    let answer = tables.ask(sql, &asking, &mut room.books(), "tester").unwrap();
+    let answer = whit_query::ask(&tables, sql, &asking, &mut room.books(), "tester").unwrap();
     let flags: Vec<bool> = answer.columns.iter().map(|column| column.after_caps).collect();
     assert_eq!(flags, [false, true, true]);
     let notes = answer.statement.notes.join("\n");
@@ -401,7 +401,8 @@ fn a_sum_that_leaves_its_type_is_answered() {
     );
     for i in 0..12 {
         let asking = Asking { epsilon: Some(1.0 + f64::from(i) / 100.0), delta: Some(1e-6), ..Asking::default() };
-        let answer = tables.ask("SELECT SUM(huge), SUM(none) FROM t", &asking, &mut room.books(), "tester");
+        let answer =
+            whit_query::ask(&tables, "SELECT SUM(huge), SUM(none) FROM t", &asking, &mut room.books(), "tester");
         answer.unwrap_or_else(|error| panic!("{error:?}"));
     }
 }

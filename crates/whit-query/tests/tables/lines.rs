@@ -145,7 +145,7 @@ impl Case {
             let asking = asking(0.5);
             let preview = tables.preview(sql, &asking).map(|preview| serde_json::to_string(&preview).unwrap());
             let _ = writeln!(seen, "{sql}\n{preview:?}");
-            match tables.ask(sql, &asking, &mut books, "eve") {
+            match whit_query::ask(&tables, sql, &asking, &mut books, "eve") {
                 Err(error) => {
                     let _ = writeln!(seen, "{error:?}");
                 }

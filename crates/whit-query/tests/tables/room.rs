@@ -65,5 +65,5 @@ pub(crate) fn asking(epsilon: f64) -> Asking {
 }
 
 pub(crate) fn ask(tables: &Tables, room: &Room, sql: &str, asking: &Asking) -> Result<Answer, QueryError> {
-    tables.ask(sql, asking, &mut room.books(), "tester")
+    whit_query::ask(tables, sql, asking, &mut room.books(), "tester")
 }

@@ -149,9 +149,9 @@ impl Figures {
         }
         step("asking again");
         let main = room.main();
-        let again = main.tables.ask(AGAIN, &Asking::default(), &mut main.books, ANALYST)?;
+        let again = whit::query::ask(&main.tables, AGAIN, &Asking::default(), &mut main.books, ANALYST)?;
         let beyond = Asking { epsilon: Some(3.0 * epsilon), ..Asking::default() };
-        let refusal = match main.tables.ask(TOO_MUCH, &beyond, &mut main.books, ANALYST) {
+        let refusal = match whit::query::ask(&main.tables, TOO_MUCH, &beyond, &mut main.books, ANALYST) {
             Err(error) if error.fault == Fault::Refused => error.sentence,
             Err(error) => return Err(error.into()),
             Ok(_) => return Err(Error::failed("a question beyond the budget was answered".to_owned())),
@@ -227,7 +227,7 @@ impl Truth {
 
 /// The answer to a question about public data: the first column names, the others count.
 fn exact(truth: &whit::query::Tables, sql: &str, books: &mut Books) -> Result<BTreeMap<String, Vec<f64>>, Error> {
-    let answer = truth.ask(sql, &Asking::default(), books, ANALYST)?;
+    let answer = whit::query::ask(truth, sql, &Asking::default(), books, ANALYST)?;
     let row = |cells: &Vec<whit::query::Cell>| {
         let numbers = cells[1..].iter().filter_map(|cell| measure(cell, Role::Exact)).map(|measure| measure.value);
         (name(&cells[0].value), numbers.collect())
@@ -251,7 +251,7 @@ impl LevelView {
         truth: &Truth,
     ) -> Result<Self, Error> {
         let (tables, books, asking) = (&level.tables, &mut level.books, Asking::default());
-        let counts = Table::of(tables.ask(COUNTS, &asking, books, ANALYST)?, &truth.by_subject);
+        let counts = Table::of(whit::query::ask(tables, COUNTS, &asking, books, ANALYST)?, &truth.by_subject);
         let question = HittersQuestion {
             dataset: "visits".to_owned(),
             item: "title".to_owned(),

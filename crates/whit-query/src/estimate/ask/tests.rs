@@ -295,7 +295,7 @@ fn estimators_are_tables_in_sql_and_the_same_question() {
     listed(&scratch);
     let sql = "SELECT word, users, users / 300 AS share FROM hitters('talk', 'word', 'items=words.partition') \
                WHERE word LIKE 'w%' ORDER BY users DESC LIMIT 3";
-    let first = tables.ask(sql, &asking, &mut books, "anna").unwrap();
+    let first = crate::ask(&tables, sql, &asking, &mut books, "anna").unwrap();
     assert_eq!(first.columns.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["word", "users", "share"]);
     assert_eq!(first.rows.len(), 3);
     assert_eq!(first.rows[0][0].value, Value::Text("w0".into()));
@@ -311,7 +311,7 @@ fn estimators_are_tables_in_sql_and_the_same_question() {
 
     let added = "SELECT COUNT(*) AS n, SUM(users) AS pairs FROM hitters('talk', 'word', 'items=words.partition') h \
                  JOIN words ON h.word = words.word";
-    let added = tables.ask(added, &asking, &mut books, "anna").unwrap();
+    let added = crate::ask(&tables, added, &asking, &mut books, "anna").unwrap();
     assert!(added.statement.stored, "what is done with a released table is free");
     assert_eq!(number(&added.rows[0][0]), 3.0);
 
@@ -336,7 +336,7 @@ fn a_histogram_is_a_table_in_sql() {
              GROUP BY cluster ORDER BY cluster"
         )
     };
-    let answer = tables.ask(&sql("20"), &asking, &mut books, "anna").unwrap();
+    let answer = crate::ask(&tables, &sql("20"), &asking, &mut books, "anna").unwrap();
     assert_eq!(answer.rows.len(), 5);
     assert!(answer.columns[1].after_caps, "blocks are cut at the radius: {:?}", answer.columns);
     assert!(tables.preview(&sql("20"), &asking).unwrap().errors[0].within.is_some());
@@ -380,14 +380,14 @@ fn calls_that_say_nothing_sensible_are_refused_and_cost_nothing() {
         (&pair, "by itself"),
         (&with_rows, "by itself"),
     ] {
-        let refused = tables.ask(sql, &asking, &mut books, "anna").unwrap_err();
+        let refused = crate::ask(&tables, sql, &asking, &mut books, "anna").unwrap_err();
         assert!(refused.sentence.contains(word), "{sql}: {}", refused.sentence);
         assert_eq!(refused.fault, Fault::Asked, "{sql}");
     }
     assert!(!scratch.path().join("out.csv").exists());
     let sql = format!("SELECT * FROM {call}");
-    assert!(tables.ask_reproducibly_without_privacy(&sql, &asking, &mut books, 1).is_err());
-    assert!(!tables.ask(&sql, &asking, &mut books, "anna").unwrap().statement.stored);
+    assert!(crate::ask_reproducibly_without_privacy(&tables, &sql, &asking, &mut books, 1).is_err());
+    assert!(!crate::ask(&tables, &sql, &asking, &mut books, "anna").unwrap().statement.stored);
 }
 
 /// 0 % was told where most was cut.

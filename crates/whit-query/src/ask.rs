@@ -1,0 +1,75 @@
+//! Who answers a question: the parts that it is planned into, or an estimator that stands in it as a table. Both are below, and neither knows of the other's questions.
+//!
+//! [`Tables`] are opened and planned over; asking them, which is paid for, begins here.
+
+use crate::answer::Answer;
+use crate::error::QueryError;
+use crate::estimate;
+use crate::plan::Asking;
+use crate::plan::call::Call;
+use crate::release::ReleasedPart;
+use crate::release::finish;
+use crate::source::Tables;
+use datafusion::logical_expr::LogicalPlan;
+use whit_account::ledger::Register;
+
+/// Answers a question: charges the ledger, or finds the answer in it.
+pub fn ask(
+    tables: &Tables,
+    sql: &str,
+    asking: &Asking,
+    books: &mut dyn Register,
+    analyst: &str,
+) -> Result<Answer, QueryError> {
+    let logical = tables.logical(sql)?;
+    match tables.call(sql, &logical)? {
+        Some((call, after)) => estimated(tables, sql, (&call, &after), asking, books, analyst),
+        None => tables.answer_planned(sql, &logical, asking, books, analyst, None),
+    }
+}
+
+/// The same with noise that comes again with its seed: for tests and demonstrations. It protects nobody, and says so.
+pub fn ask_reproducibly_without_privacy(
+    tables: &Tables,
+    sql: &str,
+    asking: &Asking,
+    books: &mut dyn Register,
+    seed: u64,
+) -> Result<Answer, QueryError> {
+    let logical = tables.logical(sql)?;
+    if let Some((call, _)) = tables.call(sql, &logical)? {
+        return Err(QueryError::asked(format!("`{}` draws no noise from a seed", call.name()), "ask it without one"));
+    }
+    tables.answer_planned(sql, &logical, asking, books, "reproducible", Some(seed))
+}
+
+/// Asks an estimator, and does with its table what the question says.
+fn estimated(
+    tables: &Tables,
+    sql: &str,
+    (call, after): (&Call, &LogicalPlan),
+    asking: &Asking,
+    books: &mut dyn Register,
+    analyst: &str,
+) -> Result<Answer, QueryError> {
+    tables.rehearse_after(after)?;
+    let Answer { columns, rows, mut statement } = estimate::sql::ask(call, tables, asking, books, analyst)?;
+    sql.clone_into(&mut statement.question);
+    let output = call.output(&columns);
+    let keys = columns.len() - 1;
+    let mut released = ReleasedPart {
+        keys: Vec::with_capacity(rows.len()),
+        cells: vec![Vec::new()],
+        measures: Vec::new(),
+        found: Vec::new(),
+    };
+    for mut row in rows {
+        released.cells[0].extend(row.pop());
+        released.keys.push(row.into_iter().map(|cell| cell.value).collect());
+    }
+    let (exact, caps) = (vec![false], [columns[keys].after_caps]);
+    let (after_caps, all_at_once) = (&caps, call.holds_all_at_once());
+    let table =
+        finish::Table { keys, output: &output, exact, after_caps, made_of: None, all_at_once, released: &released };
+    finish::answer(tables, after, &[table], statement)
+}
