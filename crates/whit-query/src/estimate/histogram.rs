@@ -518,5 +518,4 @@ impl Mechanism for Histogram {
 }
 
 #[cfg(test)]
-#[path = "histogram_tests.rs"]
 mod tests;

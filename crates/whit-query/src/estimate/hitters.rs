@@ -373,5 +373,4 @@ impl Mechanism for Hitters {
 }
 
 #[cfg(test)]
-#[path = "hitters_tests.rs"]
 mod tests;

@@ -298,5 +298,4 @@ fn update(points: Matrix<'_>, halves: &[f32], nearest: &Nearest, centroids: &mut
 }
 
 #[cfg(test)]
-#[path = "kmeans_tests.rs"]
 mod tests;
