@@ -182,8 +182,8 @@ impl<'a> Memo<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{DictionaryArray, Int64Array, LargeStringArray, StringArray};
-    use datafusion::arrow::datatypes::{Field, Int32Type};
+    use datafusion::arrow::array::Int64Array;
+    use datafusion::arrow::datatypes::Field;
     use proptest::prelude::*;
 
     #[test]
@@ -292,13 +292,7 @@ mod tests {
     #[test]
     fn every_kind_of_text_column_is_read() {
         let texts = [Some("http://a.example.com/1"), Some("http://a.example.com/1"), None, Some("x.org")];
-        let arrays: [ArrayRef; 4] = [
-            Arc::new(StringArray::from(texts.to_vec())),
-            Arc::new(LargeStringArray::from(texts.to_vec())),
-            Arc::new(StringViewArray::from(texts.to_vec())),
-            Arc::new(texts.into_iter().collect::<DictionaryArray<Int32Type>>()),
-        ];
-        for array in arrays {
+        for array in super::super::text::of_every_kind(&texts) {
             let found = invoke(array).unwrap();
             let found = datafusion::arrow::compute::cast(&found, &DataType::Utf8).unwrap();
             let found: Vec<Option<&str>> = found.as_string::<i32>().iter().collect();

@@ -138,19 +138,12 @@ impl ScalarUDFImpl for Lookup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{DictionaryArray, LargeStringArray, StringArray, StringViewArray};
-    use datafusion::arrow::datatypes::{Int32Type, Int64Type};
+    use datafusion::arrow::datatypes::Int64Type;
 
     #[test]
     fn every_kind_of_text_column_is_looked_up() {
         let texts = [Some("tea"), None, Some("rain"), Some("xyzzy"), Some("tea")];
-        let arrays: [ArrayRef; 4] = [
-            Arc::new(StringArray::from(texts.to_vec())),
-            Arc::new(LargeStringArray::from(texts.to_vec())),
-            Arc::new(StringViewArray::from(texts.to_vec())),
-            Arc::new(texts.into_iter().collect::<DictionaryArray<Int32Type>>()),
-        ];
-        for array in arrays {
+        for array in super::super::text::of_every_kind(&texts) {
             for (otherwise, expected) in [
                 (Some(9), [Some(4), Some(9), Some(5), Some(9), Some(4)]),
                 (None, [Some(4), None, Some(5), None, Some(4)]),

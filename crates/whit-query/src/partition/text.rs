@@ -31,3 +31,16 @@ pub(super) fn map_dictionary(array: &ArrayRef, map: impl Fn(&ArrayRef) -> Result
     let dictionary = array.as_any_dictionary();
     Ok(dictionary.with_values(map(dictionary.values())?))
 }
+
+/// The same texts as a column of each kind that text may have in a file.
+#[cfg(test)]
+pub(super) fn of_every_kind(texts: &[Option<&str>]) -> [ArrayRef; 4] {
+    use datafusion::arrow::array::{DictionaryArray, LargeStringArray, StringArray, StringViewArray};
+    use std::sync::Arc;
+    [
+        Arc::new(StringArray::from(texts.to_vec())),
+        Arc::new(LargeStringArray::from(texts.to_vec())),
+        Arc::new(StringViewArray::from(texts.to_vec())),
+        Arc::new(texts.iter().copied().collect::<DictionaryArray<datafusion::arrow::datatypes::Int32Type>>()),
+    ]
+}

@@ -1,4 +1,9 @@
 //! A line of a CSV file, cut into fields.
+//!
+//! This is not the `csv` crate, because of what a bad row may do. There, a quote that nothing closes takes the lines that follow into its field, and a row of
+//! another length is an error of the file; both would let one person's row decide what becomes of another's, or whether a question fails. Here a record is cut by
+//! itself (a line, unless the declaration says that values hold line breaks): what was open ends with it, and what is too short or too long is that row's own affair. `csv-core` could be begun anew with each line, but it
+//! copies every field, also those that no question asks for, where this one hands on slices of what was read and stops after the last that is wanted.
 
 /// What stands between two fields.
 const COMMA: u8 = b',';
