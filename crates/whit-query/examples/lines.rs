@@ -1,4 +1,4 @@
-//! How long do a million lines of CSV take, beside the engine's own reader with the same types? `lines [folder]` writes them there (or into the
+//! How long do a million lines of CSV take, compared with the engine's own reader with the same types? `lines [folder]` writes them there (or into the
 //! system's folder for such files), reads both ways with one thread and with two, and prints the fastest of five laps each.
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema};

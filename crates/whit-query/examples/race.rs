@@ -26,7 +26,7 @@ enum Limit {
     Plain(f64),
     /// Against the two-level aggregate by hand.
     ByHand(f64),
-    /// Told beside the peers' times by whoever reads this.
+    /// Reported next to the peers' times by whoever reads this.
     None,
 }
 

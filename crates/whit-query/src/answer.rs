@@ -74,7 +74,7 @@ pub struct Price {
     pub unit: String,
     /// The symbolic cost, which a better accountant may read again.
     pub cost: Cost,
-    /// ε at the δ beside it; infinite where nothing bounds it.
+    /// ε at the δ next to it; infinite where nothing bounds it.
     #[serde(with = "whit_core::persist::finite_or_word")]
     pub epsilon: f64,
     /// δ.
@@ -150,15 +150,15 @@ mod tests {
         assert_eq!((found.epsilon, found.accountant), (loss.upper, by.to_string()));
     }
 
-    /// What is calibrated to an ε is told as that ε and not as more, however large it is.
+    /// What is calibrated to an ε is stated as that ε and not as more, however large it is.
     #[test]
-    fn an_epsilon_of_any_size_is_told_as_it_was_asked_for() {
+    fn an_epsilon_of_any_size_is_stated_as_it_was_asked_for() {
         for asked in [0.01, 0.5, 3.0, 20.0, 49.0, 51.0, 100.0, 300.0] {
             let keys = Cost::Approximate { epsilon: Epsilon::ZERO, delta: Delta::new(2.5e-7).unwrap() };
             let noise = |delta: f64| Cost::Gaussian { noise: 1.0 / (gaussian_mu_down(asked, delta) * (1.0 - 1e-9)) };
             for cost in [noise(1e-6), Cost::Series(vec![noise(7.5e-7), keys])] {
-                let told = price("user".to_owned(), &cost, 1e-6).epsilon;
-                assert!(told <= asked * 1.001 && told >= asked * 0.99, "{asked} is told as {told}: {cost:?}");
+                let stated = price("user".to_owned(), &cost, 1e-6).epsilon;
+                assert!(stated <= asked * 1.001 && stated >= asked * 0.99, "{asked} is stated as {stated}: {cost:?}");
             }
         }
     }

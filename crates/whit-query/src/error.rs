@@ -86,7 +86,7 @@ pub(crate) fn own_words(error: &DataFusionError) -> Option<QueryError> {
     }
 }
 
-/// What went wrong while running. The engine's words could speak of values, so only their kind is told.
+/// What went wrong while running. The engine's words could speak of values, so only their kind is said.
 pub(crate) fn running(error: &DataFusionError) -> QueryError {
     if let Some(own) = own_words(error) {
         return own;

@@ -230,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn edges_that_make_no_sense_are_refused() {
-        for (sql, told) in [
+        for (sql, words) in [
             ("SELECT bin(1.5, 10, 0, 5)", "has no bins"),
             ("SELECT bin(1.5, 0, 10, 0)", "has no bins"),
             ("SELECT bin(1.5, 0, CAST('Infinity' AS DOUBLE), 5)", "has no bins"),
@@ -240,7 +240,7 @@ mod tests {
             ("SELECT clamp('a', 0, 1)", "clamp"),
         ] {
             let error = ask(sql).await.unwrap_err().to_string();
-            assert!(error.contains(told), "{sql}: {error}");
+            assert!(error.contains(words), "{sql}: {error}");
         }
     }
 

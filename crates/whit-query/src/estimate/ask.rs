@@ -495,18 +495,18 @@ fn in_noise(clipping: Option<Clipping>) -> &'static str {
     }
 }
 
-/// How much the radius cuts off, as far as that can be told.
+/// How much the radius cuts off, as far as that can be stated.
 fn cut_off(clipping: Clipping, whose: &str) -> String {
     let (fewest, most) = (short(100.0 * clipping.blocks.0), short(100.0 * clipping.blocks.1));
     if clipping.is_noise() {
         return format!(
-            "how much is cut off cannot be told at this noise: {whose}between {fewest} and {most} % of blocks may be longer than the radius, and so much and more of all length may be missing"
+            "how much is cut off cannot be stated at this noise: {whose}between {fewest} and {most} % of blocks may be longer than the radius, and so much and more of all length may be missing"
         );
     }
     let length = if clipping.length > 0.0 {
         format!("at least {} % of all length is cut off", short(100.0 * clipping.length))
     } else {
-        "how much of all length is cut off cannot be told at this noise".to_owned()
+        "how much of all length is cut off cannot be stated at this noise".to_owned()
     };
     format!(
         "{whose}between {fewest} and {most} % of blocks are longer than the radius, and {length} (by noisy counts): so much the sums are too low, on the whole"

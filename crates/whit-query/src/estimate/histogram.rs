@@ -1,7 +1,7 @@
 //! Histograms over items in clusters (Element-Level DP, mechanism (9)), with the sensitivity that is right for each cluster.
 
 use super::hitters::{NoisyVector, ranked};
-use super::noise::{Calibration, EstimateError, Noise, gaussian};
+use super::noise::{Calibration, EstimateError, VectorNoise, gaussian};
 use super::norms::{Clipping, NormBound};
 use super::tokens::{Items, Tokens};
 use super::{Moved, Touch};
@@ -181,13 +181,13 @@ impl BlockBound {
 /// | user, replace | √2·R, or the root of the number of clusters where that is less |
 ///
 /// and √d lattice steps (of 2⁻³⁰) more for rounding. In two stages the cost is that of counting blocks by length
-/// ([`NormBound`]) and then of this, one after the other. On a split, see below.
+/// (`NormBound`) and then of this, one after the other. On a split, see below.
 ///
 /// # Why
 /// One user's vector is projected twice: each block on the ball of radius ρ, then the whole, in the units above, on the ball of
 /// radius R. Each set is convex, so neither step brings two vectors further apart in the norm of these units. Before
 /// the second step, neighbours by an element differ in one block, by √2·ρ at most since counts are not negative, and by ρ on a single
-/// coordinate. After it, users lie in the positive part of a ball. What one user adds depends on nobody else. Each
+/// coordinate. After it, users lie in the positive part of a ball. What one user adds depends on no other user. Each
 /// coordinate is rounded down to a lattice: two roundings differ by less than one step, hence √d; the floats before it are right to
 /// a relative 2⁻⁴⁸, which the figures cover with 2⁻⁴⁴ of R. Weights are integers from the start, so that no sum depends on the order of rows.
 ///
@@ -198,20 +198,20 @@ impl BlockBound {
 /// the one and for joining the other: √(μ₁² + μ₂²) with the figures of add-remove, or one side under replace, whichever is most.
 ///
 /// # Tried by
-/// `no_neighbour_moves_a_histogram_further_than_told`, `the_papers_radius_is_not_enough`, `dropping_clusters_is_caught`,
+/// `no_neighbour_moves_a_histogram_further_than_stated`, `the_papers_radius_is_not_enough`, `dropping_clusters_is_caught`,
 /// `neither_stage_of_a_split_moves_further_than_both_pay_for`; the intervals by `a_split_stands_for_all_users` and
 /// `intervals_of_a_split_hold_what_few_users_have`.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     bound: BlockBound,
     radius: Radius,
-    norms: Option<(NormBound, Noise)>,
-    noise: Noise,
+    norms: Option<(NormBound, VectorNoise)>,
+    noise: VectorNoise,
 }
 
 impl Histogram {
     /// The least noise that keeps a promise to a unit.
-    pub fn for_promise(
+    pub(crate) fn for_promise(
         bound: BlockBound,
         radius: Radius,
         unit: &Unit,
@@ -234,21 +234,21 @@ impl Histogram {
             Ok((norms, distance))
         };
         let (norms, noise) = match radius {
-            Radius::Given(_) => (None, Noise::for_mu(mu, distance)?),
+            Radius::Given(_) => (None, VectorNoise::for_mu(mu, distance)?),
             Radius::TwoStage { share, .. } => {
                 let (norms, length) = lengths()?;
-                let first = Noise::for_mu(mu * share.sqrt(), length)?;
-                (Some((norms, first)), Noise::for_mu(mu * (1.0 - share).sqrt(), distance)?)
+                let first = VectorNoise::for_mu(mu * share.sqrt(), length)?;
+                (Some((norms, first)), VectorNoise::for_mu(mu * (1.0 - share).sqrt(), distance)?)
             }
             Radius::Split { .. } => {
                 let (norms, length) = lengths()?;
                 let try_at = |mu: f64| -> Result<Self, EstimateError> {
-                    let norms = Some((norms.clone(), Noise::for_mu(mu, length)?));
-                    Ok(Self { bound: bound.clone(), radius, norms, noise: Noise::for_mu(mu, distance)? })
+                    let norms = Some((norms.clone(), VectorNoise::for_mu(mu, length)?));
+                    Ok(Self { bound: bound.clone(), radius, norms, noise: VectorNoise::for_mu(mu, distance)? })
                 };
                 // All μ scale with the noise, so one correction is enough for units that may change sides.
-                let told = try_at(mu)?.split_mu(unit).ok_or_else(unbounded)?;
-                return try_at(mu * (mu / told).min(1.0) * (1.0 - 1e-12));
+                let reached = try_at(mu)?.split_mu(unit).ok_or_else(unbounded)?;
+                return try_at(mu * (mu / reached).min(1.0) * (1.0 - 1e-12));
             }
         };
         Ok(Self { bound, radius, norms, noise })
@@ -457,7 +457,7 @@ impl Persist for NoisyHistogram {
 
 impl NoisyHistogram {
     /// Reads what [`Persist::to_bytes`] wrote, and nothing else.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (radius, rest) = bytes.split_first_chunk::<8>()?;
         let (&flag, mut rest) = rest.split_first()?;
         let norms = match flag {

@@ -1,6 +1,6 @@
 //! Heavy hitters: how many users have each item of a public dictionary (Element-Level DP, mechanism (7)).
 
-use super::noise::{Calibration, EstimateError, Noise};
+use super::noise::{Calibration, EstimateError, VectorNoise};
 use super::{Moved, Touch, order};
 use std::fmt;
 use whit_core::mechanism::SanitiseError;
@@ -183,18 +183,18 @@ impl fmt::Debug for Presence {
 /// With a cap, both are projected on the ball of radius √m. Balls are convex, so that ‖π(x) − π(x')‖ ≤ ‖x − x'‖, and
 /// what an element moves is not more than it was; a cap that drops items would let others move in (erratum: two
 /// coordinates for one). π(x) is x·min(1, √(m/N)) for N items. Its one number is rounded down to a multiple of 2⁻²⁴, so N of them still have a
-/// length of at most √m, two users who share nothing are at most √(2m) apart (E8: not √m), nobody moves a coordinate by more
+/// length of at most √m, two users who share nothing are at most √(2m) apart (E8: not √m), no user moves a coordinate by more
 /// than 1, and what one item moves is computed exactly over all N, in integers. Rounding moves each coordinate by less
 /// than one step, which is where the √d steps of larger elements come from. Rounded noise on integers is post-processing of
 /// the continuous Gaussian mechanism.
 ///
 /// # Tried by
-/// `no_neighbour_moves_the_sums_further_than_told`, `a_cap_that_drops_items_is_caught`, `one_item_moves_no_more_than_told_for_any_number_of_items`,
+/// `no_neighbour_moves_the_sums_further_than_stated`, `a_cap_that_drops_items_is_caught`, `one_item_moves_no_more_than_stated_for_any_number_of_items`,
 /// `the_claimed_loss_is_not_exceeded`.
 #[derive(Debug, Clone)]
 pub struct Hitters {
     bound: PresenceBound,
-    noise: Noise,
+    noise: VectorNoise,
 }
 
 impl Hitters {
@@ -202,13 +202,13 @@ impl Hitters {
     pub fn new(bound: PresenceBound, sigma: Ratio) -> Result<Self, EstimateError> {
         let large = || EstimateError::Range { name: "σ", value: sigma.to_f64(), range: "below 2^100" };
         let steps = sigma.times(&Ratio::from(bound.steps() as u64)).ok_or_else(large)?;
-        Ok(Self { bound, noise: Noise::new(steps)? })
+        Ok(Self { bound, noise: VectorNoise::new(steps)? })
     }
 
     /// The least noise that keeps a promise to a unit.
-    pub fn for_promise(bound: PresenceBound, unit: &Unit, promise: Calibration) -> Result<Self, EstimateError> {
+    pub(crate) fn for_promise(bound: PresenceBound, unit: &Unit, promise: Calibration) -> Result<Self, EstimateError> {
         let distance = bound.distance(unit).ok_or_else(|| EstimateError::Unbounded(unit.to_string()))?;
-        let noise = Noise::for_mu(promise.mu()?, distance)?;
+        let noise = VectorNoise::for_mu(promise.mu()?, distance)?;
         Ok(Self { bound, noise })
     }
 
@@ -231,7 +231,13 @@ impl Hitters {
     ///
     /// Whoever looks at the top has picked the largest of all noisy counts, so there all intervals hold at once, over the
     /// whole dictionary. Without a `top` each holds by itself. Ties are broken by the item's number.
-    pub fn ranking(&self, noisy: &NoisyVector, top: Option<usize>, confidence: f64, gap: Option<f64>) -> Ranking {
+    pub(crate) fn ranking(
+        &self,
+        noisy: &NoisyVector,
+        top: Option<usize>,
+        confidence: f64,
+        gap: Option<f64>,
+    ) -> Ranking {
         let users: Vec<f64> = noisy.0.iter().map(|&steps| steps as f64 / self.bound.steps() as f64).collect();
         let within = self.within(confidence, if top.is_some() { users.len() } else { 1 });
         let items = ranked(&noisy.0, top);
@@ -262,32 +268,32 @@ pub(super) fn ranked(noisy: &[i64], top: Option<usize>) -> Vec<u32> {
 
 /// An item and how many users have it, with the interval in which the count of the bounded data lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ranked {
+pub(crate) struct Ranked {
     /// The item's number.
-    pub item: u32,
+    pub(crate) item: u32,
     /// The noisy number of users.
-    pub users: f64,
+    pub(crate) users: f64,
     /// The lower end, never below 0.
-    pub low: f64,
+    pub(crate) low: f64,
     /// The upper end.
-    pub high: f64,
+    pub(crate) high: f64,
 }
 
 /// Items in their noisy order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ranking {
+pub(crate) struct Ranking {
     /// From the most users to the least.
-    pub rows: Vec<Ranked>,
+    pub(crate) rows: Vec<Ranked>,
     /// The confidence of the intervals.
-    pub confidence: f64,
+    pub(crate) confidence: f64,
     /// Whether all intervals hold at once, with that confidence.
-    pub simultaneous: bool,
+    pub(crate) simultaneous: bool,
     /// About how many of the pairs below are in the wrong order: an estimate and no bound. See [`order`].
-    pub wrong: f64,
+    pub(crate) wrong: f64,
     /// How many pairs of items the order has.
-    pub pairs: u64,
+    pub(crate) pairs: u64,
     /// Pairs count as wrong only if their true counts are at least this far apart.
-    pub gap: f64,
+    pub(crate) gap: f64,
 }
 
 /// Noisy integers, as a ledger keeps them.
@@ -316,7 +322,7 @@ fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
 
 impl NoisyVector {
     /// Reads what [`Persist::to_bytes`] wrote, and nothing else.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         let found = Self::read(&mut rest)?;
         rest.is_empty().then_some(found)

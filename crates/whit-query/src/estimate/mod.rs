@@ -17,14 +17,15 @@ pub mod hitters;
 mod meaning;
 mod noise;
 pub mod norms;
-pub mod order;
+mod order;
 mod rows;
 pub mod sql;
 pub mod tokens;
 
 pub use crate::plan::call::ItemList;
 pub use ask::{HistogramQuestion, HittersQuestion};
-pub use noise::{Calibration, EstimateError};
+pub(crate) use noise::Calibration;
+pub use noise::EstimateError;
 
 use whit_core::{Change, Kind, Unit};
 

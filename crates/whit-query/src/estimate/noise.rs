@@ -54,11 +54,11 @@ pub enum EstimateError {
 
 /// How much noise: what is promised to the protected unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Calibration {
+pub(crate) struct Calibration {
     /// The largest ε.
-    pub epsilon: f64,
+    pub(crate) epsilon: f64,
     /// The δ at which it must hold.
-    pub delta: f64,
+    pub(crate) delta: f64,
 }
 
 impl Calibration {
@@ -73,12 +73,12 @@ impl Calibration {
 
 /// Independent rounded Gaussian noise of one standard deviation, in lattice steps, for every coordinate.
 #[derive(Debug, Clone)]
-pub(super) struct Noise {
+pub(super) struct VectorNoise {
     law: Law,
     sigma: Ratio,
 }
 
-impl Noise {
+impl VectorNoise {
     /// Noise of this standard deviation.
     pub(super) fn new(sigma: Ratio) -> Result<Self, EstimateError> {
         let range = |_| EstimateError::Range { name: "σ", value: sigma.to_f64(), range: "greater than 0" };

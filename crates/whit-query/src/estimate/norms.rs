@@ -8,12 +8,12 @@ use whit_core::Unit;
 use whit_noise::round::{product_up, root_of_whole_up, root_up};
 
 /// How many lengths are told apart. Each is 2^¼ times the one before.
-pub const BINS: usize = 64;
+pub(crate) const BINS: usize = 64;
 /// Steps to one block, as a power of two, where users with many blocks count for less.
 const BITS: u32 = 24;
 /// How seldom each of the numbers of [`Clipping`] is wrong.
 const WRONG: f64 = 0.05;
-/// Shares are told to so small a part.
+/// Shares are stated to so small a part.
 const PARTS: u32 = 1000;
 /// From this width on, what is known of a share of blocks is as good as nothing.
 const NOISE: f64 = 0.25;
@@ -33,9 +33,9 @@ const NOISE: f64 = 0.25;
 /// | user, replace | √2 times that |
 ///
 /// and √64 lattice steps (of 2⁻²⁴) for rounding on those that rely on the projection.
-/// Tried by `no_neighbour_moves_the_lengths_further_than_told`.
+/// Tried by `no_neighbour_moves_the_lengths_further_than_stated`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NormBound {
+pub(crate) struct NormBound {
     clusters: u64,
     cap: Option<u64>,
     touch: Touch,
@@ -129,12 +129,12 @@ impl NormBound {
     /// from 0 than its noise takes it (Fieller 1954). The radius was found in the same counts. So what is said holds
     /// for all radii at once: each of them is wrong only a 64th as often.
     ///
-    /// Of lengths no upper end can be told: one block in the last bin, which noise hides, may be longer than all
+    /// Of lengths no upper end can be stated: one block in the last bin, which noise hides, may be longer than all
     /// others together. A lower end can. Each block that is cut is taken as short as its bin allows, and each other one
     /// as long; and counts beyond some length are left out altogether, since the longer blocks are, the larger a share
-    /// of them is cut. The best of all such ends is told, and each may be wrong only a 64th as often again.
+    /// of them is cut. The best of all such ends is stated, and each may be wrong only a 64th as often again.
     ///
-    /// Tried by `what_a_radius_cuts_off_lies_where_it_is_told`.
+    /// Tried by `what_a_radius_cuts_off_lies_where_it_is_stated`.
     pub(super) fn clipping(&self, noisy: &[i64], radius: f64, sigma: f64) -> Clipping {
         let edges: Vec<f64> = (0..BINS).map(|bin| self.edge(bin)).collect();
         let is_long = |bin: usize| edges[bin] > radius * (1.0 + 1e-9);
@@ -193,7 +193,7 @@ pub struct Clipping {
 
 impl Clipping {
     /// Whether the counts are mostly noise, and so is a radius that was found in them.
-    pub fn is_noise(&self) -> bool {
+    pub(crate) fn is_noise(&self) -> bool {
         self.blocks.1 - self.blocks.0 > NOISE
     }
 }
@@ -201,7 +201,7 @@ impl Clipping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::noise::Noise;
+    use crate::estimate::noise::VectorNoise;
     use whit_noise::{Ratio, Replay};
 
     /// Lengths in quarters of the bins, so that few lie on an edge: most are short, and some are long.
@@ -210,9 +210,9 @@ mod tests {
     }
 
     /// 200 runs a case. Both numbers hold with 95 % for all radii at once, and so with more for one; 4 deviations of 1.5 % are allowed.
-    /// Of counts that are all noise nothing is told, where 0 % was told once; and of many blocks most of the truth is.
+    /// Of counts that are all noise nothing is stated, where 0 % was stated once; and of many blocks most of the truth is.
     #[test]
-    fn what_a_radius_cuts_off_lies_where_it_is_told() {
+    fn what_a_radius_cuts_off_lies_where_it_is_stated() {
         let norms = NormBound::new(1000, None, Touch::Most(1), "user", 1.0).unwrap();
         let mut entropy = Replay::new(0xc11b);
         for (blocks, sigma, is_clear) in [(300, 40.0, false), (3000, 10.0, true), (20_000, 1.0, true)] {
@@ -223,24 +223,24 @@ mod tests {
                 exact[bin] += 1 << BITS;
             }
             let sigma = sigma * f64::from(1 << BITS);
-            let noise = Noise::new(Ratio::from_f64_up(sigma).unwrap()).unwrap();
+            let noise = VectorNoise::new(Ratio::from_f64_up(sigma).unwrap()).unwrap();
             let (mut held, mut clear, mut least, mut cut) = (0, 0, 0.0, 0.0);
             for _ in 0..200 {
                 let noisy = noise.add(&exact, &mut entropy).unwrap();
                 let radius = norms.quantile(&noisy, 0.9);
-                let told = norms.clipping(&noisy, radius, sigma);
+                let stated = norms.clipping(&noisy, radius, sigma);
                 let long = lengths.iter().filter(|length| **length > radius);
                 let share = long.clone().count() as f64 / f64::from(blocks);
                 let lost = long.map(|length| length - radius).sum::<f64>() / lengths.iter().sum::<f64>();
-                held += usize::from(told.blocks.0 <= share && share <= told.blocks.1 && told.length <= lost);
-                clear += usize::from(!told.is_noise());
-                (least, cut) = (least + told.length / 200.0, cut + lost / 200.0);
+                held += usize::from(stated.blocks.0 <= share && share <= stated.blocks.1 && stated.length <= lost);
+                clear += usize::from(!stated.is_noise());
+                (least, cut) = (least + stated.length / 200.0, cut + lost / 200.0);
             }
-            let told = format!("{blocks} blocks: {held} of 200 hold, {clear} are clear, {least} of {cut} is told");
-            println!("{told}");
-            assert!(held >= 180, "{told}");
-            assert!(if is_clear { clear >= 196 } else { clear <= 4 }, "{told}");
-            assert!(blocks < 20_000 || least > 0.4 * cut, "{told}");
+            let summary = format!("{blocks} blocks: {held} of 200 hold, {clear} are clear, {least} of {cut} is stated");
+            println!("{summary}");
+            assert!(held >= 180, "{summary}");
+            assert!(if is_clear { clear >= 196 } else { clear <= 4 }, "{summary}");
+            assert!(blocks < 20_000 || least > 0.4 * cut, "{summary}");
         }
     }
 }

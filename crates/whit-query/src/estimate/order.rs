@@ -25,7 +25,7 @@ const POINTS: usize = 10_000;
 /// About how many pairs of `released` items are in the wrong order, of those whose true counts are `gap` or more apart.
 ///
 /// `noisy` are the noisy counts of all items, `released` the numbers of those in the order, and `sigma` the standard deviation of the noise.
-pub fn expected_wrong(noisy: &[f64], released: &[u32], sigma: f64, gap: f64) -> f64 {
+pub(crate) fn expected_wrong(noisy: &[f64], released: &[u32], sigma: f64, gap: f64) -> f64 {
     if released.len() < 2 || !(sigma > 0.0 && sigma.is_finite()) {
         return 0.0;
     }
@@ -144,14 +144,14 @@ mod tests {
     fn trial(truth: &[f64], sigma: u64, top: Option<usize>, gap: f64, draws: u32) -> (f64, f64, f64) {
         let noise = RoundedGaussian::new(whit_noise::Ratio::from(sigma)).unwrap();
         let mut entropy = Replay::new(77);
-        let (mut lost, mut told, mut flat) = (0.0, 0.0, 0.0);
+        let (mut lost, mut expected, mut flat) = (0.0, 0.0, 0.0);
         for _ in 0..draws {
             let noisy: Vec<f64> = truth.iter().map(|t| t + noise.draw(&mut entropy).unwrap() as f64).collect();
             let steps: Vec<i64> = noisy.iter().map(|&x| x as i64).collect();
             let items = super::super::hitters::ranked(&steps, top);
             let pick = |from: &[f64]| items.iter().map(|&i| from[i as usize]).collect::<Vec<_>>();
             lost += order_loss(&pick(truth), &pick(&noisy), gap) as f64;
-            told += expected_wrong(&noisy, &items, sigma as f64, gap);
+            expected += expected_wrong(&noisy, &items, sigma as f64, gap);
             let shown = pick(&noisy);
             for (i, high) in shown.iter().enumerate() {
                 for low in &shown[i + 1..] {
@@ -159,7 +159,7 @@ mod tests {
                 }
             }
         }
-        (lost / f64::from(draws), told / f64::from(draws), flat / f64::from(draws))
+        (lost / f64::from(draws), expected / f64::from(draws), flat / f64::from(draws))
     }
 
     fn erfc(x: f64) -> f64 {
@@ -174,8 +174,11 @@ mod tests {
         for (sigma, top, gap, margin) in
             [(5, None, 5.0, 0.33), (5, Some(60), 5.0, 0.33), (20, None, 20.0, 0.33), (20, Some(40), 20.0, 0.33)]
         {
-            let (lost, told, flat) = trial(&truth, sigma, top, gap, if top.is_some() { 40 } else { 3 });
-            assert!((told / lost - 1.0).abs() < margin, "σ {sigma}, {top:?}: told {told}, lost {lost}, flat {flat}");
+            let (lost, expected, flat) = trial(&truth, sigma, top, gap, if top.is_some() { 40 } else { 3 });
+            assert!(
+                (expected / lost - 1.0).abs() < margin,
+                "σ {sigma}, {top:?}: expected {expected}, lost {lost}, flat {flat}"
+            );
             if top.is_none() {
                 assert!(flat / lost > 2.0, "a flat law takes equal counts for different ones: {flat} for {lost}");
             }
@@ -197,7 +200,7 @@ mod tests {
     fn two_lonely_items_are_judged_by_their_gap() {
         let sigma = 40.0;
         let noisy = [1000.0 + sigma * std::f64::consts::SQRT_2, 1000.0];
-        let told = expected_wrong(&noisy, &[0, 1], sigma, 1.0);
-        assert!((0.14..0.3).contains(&told), "{told}");
+        let expected = expected_wrong(&noisy, &[0, 1], sigma, 1.0);
+        assert!((0.14..0.3).contains(&expected), "{expected}");
     }
 }

@@ -60,7 +60,7 @@ impl Items {
     }
 
     /// Whether an item has a cluster to itself.
-    pub fn is_single(&self, item: u32) -> bool {
+    pub(crate) fn is_single(&self, item: u32) -> bool {
         self.sizes[self.cluster[self.place[item as usize] as usize] as usize] == 1
     }
 

@@ -78,7 +78,7 @@ pub(crate) fn computed_over(expr: Expr, schema: &DFSchema, state: &SessionState)
     expr.transform_up(|step| folded(step, schema, state)).map(|done| done.data)
 }
 
-/// A step over constants alone as its value. One that has none stays: it is told where it is tried on rows.
+/// A step over constants alone as its value. One that has none stays: it is reported where it is tried on rows.
 fn folded(step: Expr, schema: &DFSchema, state: &SessionState) -> Outcome<Transformed<Expr>> {
     let mut constant = match &step {
         Expr::ScalarFunction(call) => {

@@ -380,9 +380,9 @@ fn no_value_makes_a_question_fail() {
             }
             // What fails either way is found out before it is paid for, from made-up rows.
             (Err(without), Err(with)) => {
-                let told = tables.plan(&of("with"), &asking).err().map(|told| told.fault);
-                if without.fault != with.fault || told != Some(crate::error::Fault::Asked) {
-                    wrong.push(format!("{sql}: {without}, {with}, {told:?}"));
+                let planned = tables.plan(&of("with"), &asking).err().map(|error| error.fault);
+                if without.fault != with.fault || planned != Some(crate::error::Fault::Asked) {
+                    wrong.push(format!("{sql}: {without}, {with}, {planned:?}"));
                 }
                 refused.push(sql);
             }

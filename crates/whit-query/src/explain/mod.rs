@@ -17,7 +17,7 @@ use datafusion::logical_expr::LogicalPlan;
 use std::fmt::Write as _;
 use whit_core::release::CONFIDENCE;
 
-/// Rows of a group, where nobody says how many there are about.
+/// Rows of a group, where it is not said how many there are about.
 pub const ABOUT: f64 = 1000.0;
 
 /// How close an answer should be.
@@ -71,7 +71,7 @@ impl Tables {
         let rows = asking.about.filter(|rows| *rows >= 1.0).unwrap_or(ABOUT);
         let guesses = imagine::guesses(self, plan, &calibrated, rows, confidence)?;
         let useless = useless(plan, &guesses, rows);
-        let errors = guesses.into_iter().map(|guess| told(plan, guess, rows)).collect();
+        let errors = guesses.into_iter().map(|guess| described(plan, guess, rows)).collect();
         let mut view = view(plan, Some(&calibrated), errors, confidence);
         view.notes.extend(picking(plan, confidence));
         Ok((view, useless))
@@ -194,7 +194,7 @@ fn exact(name: String) -> Error {
 }
 
 /// A guess in words: what it rests on.
-fn told(plan: &Plan, guess: Guess, rows: f64) -> Error {
+fn described(plan: &Plan, guess: Guess, rows: f64) -> Error {
     let Guess { name, of, within } = guess;
     let statistic = of.map(|(part, statistic)| &plan.parts[part].statistics[statistic]);
     let words = match (statistic, within) {

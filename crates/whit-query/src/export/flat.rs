@@ -81,7 +81,7 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    /// Whole numbers beside others become floats, and anything beside words becomes words.
+    /// Whole numbers among others become floats, and anything among words becomes words.
     pub(super) fn of(flat: &Flat, answer: &Answer) -> Self {
         if flat.part != Part::Value {
             return Self::Float;

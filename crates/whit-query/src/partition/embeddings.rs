@@ -169,7 +169,7 @@ fn coordinates(path: &Path, fields: &[Arc<Field>], item: &str, vector: &[String]
     let numbers = fields.iter().filter(|field| field.name() != item && is_coordinate(field.data_type()));
     let found: Vec<String> = numbers.map(|field| field.name().clone()).collect();
     if found.is_empty() {
-        let sentence = format!("`{}` has no column of numbers beside `{item}`", path.display());
+        let sentence = format!("`{}` has no column of numbers besides `{item}`", path.display());
         return Err(QueryError::asked(sentence, "name the column of vectors with --vector"));
     }
     Ok(found)
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!((found.points, found.repeated), (points(&[0.5, -0.1, 1.0, 2.0, 3.0, 4.0]), 1));
         let path = folder.file("word2vec.txt", "2 2\na 1 2\nb 3 4\n");
         assert_eq!(Embeddings::read_text(&path).unwrap().items, ["a", "b"]);
-        for (text, told) in [
+        for (text, words) in [
             ("a 1 2\nb x 2\n", "line 2 of"),
             ("a 1 2\nb 2\n", "too few coordinates"),
             ("a\n", "has no coordinates"),
@@ -287,7 +287,7 @@ mod tests {
             ("a 1 nan\n", "no finite number"),
         ] {
             let why = Embeddings::read_text(&folder.file("bad.txt", text)).unwrap_err().sentence;
-            assert!(why.contains(told), "{why}");
+            assert!(why.contains(words), "{why}");
         }
         assert!(Embeddings::read_text(&folder.0.join("none.txt")).unwrap_err().sentence.contains("could not be read"));
     }

@@ -355,20 +355,20 @@ impl PartitionFile {
         read(&text, Some(path))
     }
 
-    /// Saves the file, whole or not at all: it is written beside its place and then moved there.
+    /// Saves the file, whole or not at all: it is written next to its place and then moved there.
     pub fn save(&self, path: &Path) -> Result<(), PartitionFileError> {
         let failed = |error| PartitionFileError::Io { path: path.to_owned(), verb: "written", error };
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".part");
-        let beside = PathBuf::from(beside);
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".part");
+        let partial = PathBuf::from(partial);
         let write = || -> std::io::Result<()> {
             if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 std::fs::create_dir_all(folder)?;
             }
-            let mut file = std::fs::File::create(&beside)?;
+            let mut file = std::fs::File::create(&partial)?;
             file.write_all(self.text().as_bytes())?;
             file.sync_all()?;
-            std::fs::rename(&beside, path)
+            std::fs::rename(&partial, path)
         };
         write().map_err(failed)
     }
@@ -440,8 +440,8 @@ mod tests {
         assert_eq!(again.cluster_sizes(), [2, 2, 0, 1, 0]);
         assert!(!path.with_extension("partition.part").exists());
         std::fs::remove_dir_all(folder).unwrap();
-        let told = PartitionFile::load(&path).unwrap_err().to_string();
-        assert!(told.contains("could not be read"), "{told}");
+        let message = PartitionFile::load(&path).unwrap_err().to_string();
+        assert!(message.contains("could not be read"), "{message}");
     }
 
     /// Every byte of the file, changed, is found; so is every cut.
@@ -464,8 +464,8 @@ mod tests {
                 "cut at {cut}"
             );
         }
-        let told = PartitionFile::read(&words().text().replace("rain", "sun")).unwrap_err().to_string();
-        assert!(told.starts_with("this text is damaged: its content hashes to "), "{told}");
+        let message = PartitionFile::read(&words().text().replace("rain", "sun")).unwrap_err().to_string();
+        assert!(message.starts_with("this text is damaged: its content hashes to "), "{message}");
         assert!(PartitionFile::read("{}").unwrap_err().to_string().contains("should start with `whit partition 1`"));
     }
 

@@ -173,10 +173,10 @@ mod tests {
             for i in 0..points {
                 let distances = (0..centres).map(|j| squared_distance(x.row(i), c.row(j)));
                 let nearest = distances.fold(f64::INFINITY, f64::min);
-                let told = squared_distance(x.row(i), c.row(found.centre[i] as usize - 40));
-                assert!(told <= nearest + 1e-4, "point {i}: {told} where {nearest} is there");
+                let distance = squared_distance(x.row(i), c.row(found.centre[i] as usize - 40));
+                assert!(distance <= nearest + 1e-4, "point {i}: {distance} where {nearest} is there");
                 let score = 2.0 * f64::from(half_square(x.row(i)) + found.score[i]);
-                assert!((score - told).abs() < 1e-4, "point {i}: the score says {score}, the distance {told}");
+                assert!((score - distance).abs() < 1e-4, "point {i}: the score says {score}, the distance {distance}");
             }
         }
     }

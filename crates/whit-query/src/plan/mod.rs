@@ -2,7 +2,7 @@
 //!
 //! A question becomes [`Part`]s, each one private aggregate over rows that are known to belong to units, and what is
 //! done with their released tables afterwards, which is ordinary SQL again. Everything in between is typed:
-//! [`track`] follows the unit through the relational algebra, [`range`] the bounds of a value, [`aggregate`] turns SQL
+//! `track` follows the unit through the relational algebra, [`range`] the bounds of a value, [`aggregate`] turns SQL
 //! aggregates into [`Measure`]s, integer vectors of which it is known how far one unit moves them.
 //!
 //! An operator, a function or a type that planning does not know is refused, never passed through.

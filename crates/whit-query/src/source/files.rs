@@ -194,7 +194,7 @@ fn format_of(whose: &str, name: &str) -> Result<Format, QueryError> {
     }
 }
 
-/// Whose a file is, as a part of a sentence; nothing where it is nobody's yet.
+/// Whose a file is, as a part of a sentence; nothing where it belongs to none yet.
 fn of(words: &str, whose: &str) -> String {
     if whose.is_empty() { String::new() } else { format!("{words} `{whose}`,") }
 }
@@ -209,9 +209,9 @@ fn no_file(whose: &str, source: &str, base: &Path, format: Option<Format>) -> Qu
         );
     }
     // The nearest thing in the same folder, for a name that was misspelt.
-    let beside = path.parent().and_then(|folder| entries(folder).ok()).unwrap_or_default();
+    let siblings = path.parent().and_then(|folder| entries(folder).ok()).unwrap_or_default();
     let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let hint = match nearest(&wanted, beside.keys().map(String::as_str)) {
+    let hint = match nearest(&wanted, siblings.keys().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "a source is looked for relative to the folder of `whit.toml`".to_owned(),
     };
@@ -333,25 +333,25 @@ mod tests {
         scratch.write("more/visits.xlsx", "");
         scratch.write("packed.csv.gz", "");
         scratch.write("plain", "id\n1\n");
-        let told = |sources: &[&str], format| {
+        let message = |sources: &[&str], format| {
             let error = names(&scratch, sources, format).unwrap_err();
             format!("{} | {}", error.sentence, error.hint.unwrap())
         };
         assert_eq!(
-            told(&["visit.csv"], None),
+            message(&["visit.csv"], None),
             "no file matches `visit.csv`, the source of `visits` | did you mean `visits.csv`?"
         );
-        assert!(told(&["*.ndjson"], None).starts_with("no file matches `*.ndjson`"));
-        assert!(told(&["visits.csv", "*.ndjson"], None).starts_with("no file matches `*.ndjson`"));
-        assert!(told(&["nowhere/*.csv"], None).starts_with("no file matches `nowhere/*.csv`"));
+        assert!(message(&["*.ndjson"], None).starts_with("no file matches `*.ndjson`"));
+        assert!(message(&["visits.csv", "*.ndjson"], None).starts_with("no file matches `*.ndjson`"));
+        assert!(message(&["nowhere/*.csv"], None).starts_with("no file matches `nowhere/*.csv`"));
         assert!(
-            told(&["more"], None).contains("the folder `more`, the source of `visits`, has no file that is Parquet")
+            message(&["more"], None).contains("the folder `more`, the source of `visits`, has no file that is Parquet")
         );
-        assert!(told(&["more/visits.xlsx"], None).contains("an extension that is not known: `.xlsx`"));
-        assert!(told(&["packed.csv.gz"], None).contains("unpack it first"));
-        assert!(told(&["plain"], None).contains("has no extension"));
+        assert!(message(&["more/visits.xlsx"], None).contains("an extension that is not known: `.xlsx`"));
+        assert!(message(&["packed.csv.gz"], None).contains("unpack it first"));
+        assert!(message(&["plain"], None).contains("has no extension"));
         assert_eq!(names(&scratch, &["plain"], Some(Format::Csv)).unwrap(), ["plain"]);
-        assert!(told(&["visits.csv", "old"], None).contains("`old/visits.parquet` is parquet, `visits.csv` is csv"));
+        assert!(message(&["visits.csv", "old"], None).contains("`old/visits.parquet` is parquet, `visits.csv` is csv"));
     }
 
     #[cfg(unix)]

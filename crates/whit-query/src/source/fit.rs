@@ -138,15 +138,15 @@ fn expression(source: &Source, text: &str, context: &SessionContext) -> Check {
     let hint = "a column, or SQL over one row: \"date_trunc('day', at)\", \"registrable_domain(url)\"";
     let parsed = context.parse_sql_expr(text, &schema).map_err(|error| {
         // Planning SQL reads the schema only, so its words speak of no row.
-        let told = error.strip_backtrace();
+        let message = error.strip_backtrace();
         let missing = source.schema.fields().iter().all(|field| field.name() != text);
-        let named = missing.then(|| named_in(&told)).flatten();
+        let named = missing.then(|| named_in(&message)).flatten();
         let untyped = named.as_deref().and_then(|name| source.untyped_hint(name));
         let names = source.schema.fields().iter().map(|field| field.name().as_str());
         let near = named.as_deref().and_then(|name| nearest(name, names)).map(|near| format!("did you mean `{near}`?"));
-        let told = told.lines().next().unwrap_or("").to_owned();
+        let message = message.lines().next().unwrap_or("").to_owned();
         let hint = near.or(untyped).unwrap_or_else(|| hint.to_owned());
-        QueryError::asked(format!("`unit.element` of `{name}` is `{text}`, which cannot be evaluated: {told}"), hint)
+        QueryError::asked(format!("`unit.element` of `{name}` is `{text}`, which cannot be evaluated: {message}"), hint)
     })?;
     let reads_more = parsed.exists(|part| {
         let beyond = matches!(
@@ -167,9 +167,12 @@ fn expression(source: &Source, text: &str, context: &SessionContext) -> Check {
         ));
     }
     let kind = parsed.get_type(&schema).map_err(|error| {
-        let told = error.strip_backtrace();
+        let message = error.strip_backtrace();
         QueryError::asked(
-            format!("`unit.element` of `{name}` is `{text}`, which has no type: {}", told.lines().next().unwrap_or("")),
+            format!(
+                "`unit.element` of `{name}` is `{text}`, which has no type: {}",
+                message.lines().next().unwrap_or("")
+            ),
             hint,
         )
     })?;
@@ -177,8 +180,8 @@ fn expression(source: &Source, text: &str, context: &SessionContext) -> Check {
 }
 
 /// The column that a complaint is about because it is not there.
-fn named_in(told: &str) -> Option<String> {
-    let (_, after) = told.split_once("No field named ")?;
+fn named_in(message: &str) -> Option<String> {
+    let (_, after) = message.split_once("No field named ")?;
     let word: String = after.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '"')).collect();
     Some(Column::from_qualified_name_ignore_case(word.trim_end_matches('.')).name)
 }

@@ -22,9 +22,10 @@ pub trait FileHashes {
 }
 
 /// Remembers nothing: every file is read every time.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoHashes;
+#[cfg(test)]
+pub(crate) struct NoHashes;
 
+#[cfg(test)]
 impl FileHashes for NoHashes {
     fn recall(&self, _: &str, _: u64, _: i64) -> Option<String> {
         None
@@ -70,7 +71,7 @@ impl Stamp {
 
 /// The files of data sets as they were when their content was fingerprinted.
 ///
-/// A fingerprint is taken before a charge and rows are read after it, so that another file may have come in between. What was read of it is neither told nor
+/// A fingerprint is taken before a charge and rows are read after it, so that another file may have come in between. What was read of it is neither released nor
 /// stored under the name of the first: whoever has read rows [checks](Self::check) before anything leaves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stamps {
@@ -87,7 +88,7 @@ impl Stamps {
         self.files.append(&mut others.files);
     }
 
-    /// Refuses where a file is not the one that it was. That is told to whoever asked: it depends on when files are written, and on nothing that is in them.
+    /// Refuses where a file is not the one that it was. That is said to whoever asked: it depends on when files are written, and on nothing that is in them.
     pub fn check(&self) -> Result<(), QueryError> {
         let changed = self.files.iter().find(|(path, stamp)| Stamp::of(path).ok() != Some(*stamp));
         changed.map_or(Ok(()), |(path, _)| Err(changed_meanwhile(&path.to_string_lossy())))
@@ -97,7 +98,7 @@ impl Stamps {
 /// A file that is written while somebody reads it.
 fn changed_meanwhile(name: &str) -> QueryError {
     QueryError::asked(
-        format!("`{name}` changed while it was read, and nothing of it was told or stored"),
+        format!("`{name}` changed while it was read, and nothing of it was released or stored"),
         "wait until whoever writes it is done, and ask again",
     )
 }
@@ -203,11 +204,11 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// A memory that counts how often it is asked and told.
+    /// A memory that counts how often it is asked and given.
     #[derive(Default)]
     struct Remembers {
         known: BTreeMap<(String, u64, i64), String>,
-        told: usize,
+        given: usize,
     }
 
     impl FileHashes for Remembers {
@@ -216,7 +217,7 @@ mod tests {
         }
 
         fn remember(&mut self, path: &str, size: u64, stamp: i64, hash: &str) {
-            self.told += 1;
+            self.given += 1;
             self.known.insert((path.to_owned(), size, stamp), hash.to_owned());
         }
     }
@@ -245,10 +246,10 @@ mod tests {
         let mut memory = Remembers::default();
         let (first, _) = file(&path, 2, &mut memory).unwrap();
         assert_eq!(first, blake3::hash(b"one").to_hex().to_string());
-        assert_eq!((file(&path, 2, &mut memory).unwrap().0, memory.told), (first.clone(), 1));
+        assert_eq!((file(&path, 2, &mut memory).unwrap().0, memory.given), (first.clone(), 1));
         scratch.write("data", "three");
         assert_ne!(file(&path, 2, &mut memory).unwrap().0, first);
-        assert_eq!(memory.told, 2);
+        assert_eq!(memory.given, 2);
         assert!(file(&scratch.path().join("gone"), 2, &mut memory).unwrap_err().sentence.contains("cannot be read"));
     }
 
@@ -275,12 +276,12 @@ mod tests {
         assert!(!is_known(&path, &memory));
         assert_eq!(file(&path, 2, &mut memory).unwrap().0, blake3::hash(b"two").to_hex().to_string());
         // Nor is another file that takes its place, with all its times.
-        let beside = scratch.write("beside", "one");
+        let other = scratch.write("other", "one");
         let about = std::fs::metadata(&path).unwrap();
-        File::options().write(true).open(&beside).unwrap().set_modified(about.modified().unwrap()).unwrap();
-        std::fs::rename(&beside, &path).unwrap();
+        File::options().write(true).open(&other).unwrap().set_modified(about.modified().unwrap()).unwrap();
+        std::fs::rename(&other, &path).unwrap();
         assert_eq!(file(&path, 2, &mut memory).unwrap().0, first);
-        assert_eq!(memory.told, 3);
+        assert_eq!(memory.given, 3);
     }
 
     #[cfg(unix)]

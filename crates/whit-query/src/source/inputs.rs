@@ -13,7 +13,7 @@ use whit_core::declare::{Declaration, ElementSource};
 /// What a file is, that no output may replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// A ledger, or something beside it that belongs to it.
+    /// A ledger, or something next to it that belongs to it.
     Ledger,
     /// A declaration or a training file.
     Declaration,
@@ -40,9 +40,9 @@ impl Input {
     }
 }
 
-/// What stands beside a ledger, by what is added to its name.
-const BESIDE: [&str; 7] = [".head", ".head.new", ".log", ".lock", "-journal", "-wal", "-shm"];
-/// The names of checkpoints, and of what stands beside one, end so.
+/// What stands next to a ledger, by what is added to its name.
+const LEDGER_SIBLINGS: [&str; 7] = [".head", ".head.new", ".log", ".lock", "-journal", "-wal", "-shm"];
+/// The names of checkpoints, and of what stands next to one, end so.
 const CHECKPOINTS: [&str; 5] =
     [".checkpoint", ".checkpoint.next", ".checkpoint.lock", ".checkpoint.curve", ".checkpoint.part"];
 /// The name that a declaration has where none was said.
@@ -51,7 +51,7 @@ const DECLARATION: &str = "whit.toml";
 /// Files that no output may replace.
 ///
 /// Whatever is named here, what a `whit.toml` in the present folder or in that of the output declares, and what shows by itself what it is: an SQLite file
-/// and what stands beside it, a checkpoint, a partition, a TOML file.
+/// and what stands next to it, a checkpoint, a partition, a TOML file.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     kept: Vec<(Input, PathBuf)>,
@@ -96,10 +96,10 @@ impl Inputs {
 
     /// Refuses an output that would replace one of these, and names it.
     pub fn check(&self, output: &Path) -> Result<(), QueryError> {
-        let near = [Self::beside(Path::new(DECLARATION)), Self::beside(&folder_of(output).join(DECLARATION))];
-        // What is written at once is written to a file beside it first.
+        let near = [Self::declared_in(Path::new(DECLARATION)), Self::declared_in(&folder_of(output).join(DECLARATION))];
+        // What is written at once is written to a file next to it first.
         for path in [output.to_owned(), with(output, ".part")] {
-            let place = Place::of(&path);
+            let place = FileIdentity::of(&path);
             let kept = near.iter().chain([self]).flat_map(|inputs| &inputs.kept);
             for (input, own) in kept.filter(|(input, _)| !self.may.contains(input)) {
                 if place.is_at(own) {
@@ -114,7 +114,7 @@ impl Inputs {
     }
 
     /// What a declaration in this file says; nothing where there is none.
-    fn beside(config: &Path) -> Self {
+    fn declared_in(config: &Path) -> Self {
         let mut inputs = Self::default();
         let Ok(text) = std::fs::read_to_string(config) else { return inputs };
         let folder = folder_of(config);
@@ -135,7 +135,7 @@ impl Inputs {
     /// The ledger and the partitions of a declaration.
     fn declared(&mut self, declaration: &Declaration, folder: &Path) {
         let ledger = folder.join(declaration.ledger.as_deref().unwrap_or("whit.ledger"));
-        self.kept.extend(BESIDE.map(|ending| (Input::Ledger, with(&ledger, ending))));
+        self.kept.extend(LEDGER_SIBLINGS.map(|ending| (Input::Ledger, with(&ledger, ending))));
         self.kept.push((Input::Ledger, ledger));
         for dataset in declaration.datasets.values() {
             let element = dataset.unit.as_ref().and_then(|unit| unit.element.as_ref());
@@ -154,7 +154,9 @@ impl Inputs {
         let name = real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let first = first_bytes(&real);
         let stripped = |ending: &&str| name.strip_suffix(*ending).map(|name| real.with_file_name(name));
-        if is_database(&first) || BESIDE.iter().filter_map(stripped).any(|path| is_database(&first_bytes(&path))) {
+        if is_database(&first)
+            || LEDGER_SIBLINGS.iter().filter_map(stripped).any(|path| is_database(&first_bytes(&path)))
+        {
             return Some(Input::Ledger);
         }
         let head = [".head", ".head.new"].iter().any(|ending| name.ends_with(*ending));
@@ -173,7 +175,7 @@ impl Inputs {
 }
 
 fn replaces(output: &Path, input: Input, own: &Path) -> QueryError {
-    // A path in the present folder is told without its dot.
+    // A path in the present folder is shown without its dot.
     let [output, own] = [output, own].map(|path| path.strip_prefix(".").unwrap_or(path));
     let (name, words) = (output.display(), input.words());
     let sentence = if output == own {
@@ -209,12 +211,12 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Where an output goes.
-struct Place {
+struct FileIdentity {
     numbers: Option<(u64, u64)>,
     real: PathBuf,
 }
 
-impl Place {
+impl FileIdentity {
     fn of(path: &Path) -> Self {
         Self { numbers: numbers_of(path), real: resolved(path) }
     }
@@ -326,7 +328,7 @@ budget.element = { epsilon = 1.0, delta = 1e-6 }
         let database = scratch.write("any.db", "SQLite format 3\0 and more");
         let inputs = Inputs::default().and_heads_in(&scratch.path().join("state"));
         refused(&inputs, &database, "a ledger");
-        for ending in BESIDE {
+        for ending in LEDGER_SIBLINGS {
             let path = scratch.write(&format!("any.db{ending}"), "x");
             refused(&inputs, &path, "a ledger");
         }

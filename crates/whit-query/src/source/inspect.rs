@@ -22,7 +22,7 @@ pub struct Inspection {
     pub files: usize,
     /// Their columns.
     pub(crate) schema: SchemaRef,
-    /// Whether types were told from values, because the files have none.
+    /// Whether types were taken from values, because the files have none.
     pub looked: bool,
     /// Columns of which some values are not of the type that is drafted: name, type, how many, and of how many. For the owner's eyes, and not for the draft.
     pub odd: Vec<(String, String, u64, u64)>,

@@ -46,7 +46,7 @@ pub enum Fits {
     ZeroOrOne,
 }
 
-/// What is to be told.
+/// What is to be predicted.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// The column.
@@ -71,7 +71,7 @@ pub struct Reading<'a> {
     pub bits: bool,
     /// Every number is to become `scale · x + offset`: one for which that is infinite does not fit.
     pub scaled: (f32, f32),
-    /// What is to be told; nothing where nobody asks.
+    /// What is to be predicted; nothing where that is not asked for.
     pub target: Option<Target<'a>>,
     /// Which rows: an expression in SQL over columns of the table.
     pub filter: Option<&'a str>,
@@ -97,7 +97,7 @@ pub enum Block<'a> {
 /// Takes blocks of features, of rows of so many numbers. What it says no to ends the reading.
 pub type Sink<'a> = dyn FnMut(usize, Block<'_>) -> Result<(), QueryError> + 'a;
 
-/// What is told of all rows, beside their features.
+/// What is reported of all rows, in addition to their features.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Numbers {
     /// The target of each row: a number, or that of its class.
@@ -133,7 +133,7 @@ pub struct InView {
 }
 
 impl InView {
-    /// How many units there are: users, or rows where nobody has several.
+    /// How many units there are: users, or rows where no user has several.
     pub fn units(&self) -> usize {
         let Some(users) = &self.users else { return self.rows };
         let mut users = users.clone();
@@ -214,7 +214,7 @@ impl Tables {
             }
             if !kind.is_string() && !kind.is_numeric() && *kind != DataType::Boolean {
                 return Err(QueryError::asked(
-                    format!("`{}.{column}` is to be told, but is {}", reading.dataset, in_words(kind)),
+                    format!("`{}.{column}` is to be predicted, but is {}", reading.dataset, in_words(kind)),
                     "a target is a number, true or false, or one of some texts",
                 ));
             }
@@ -398,8 +398,8 @@ impl<'a> Gathered<'a> {
         let mut next = columns;
         let mut targets = None;
         if let Some(target) = self.reading.target.filter(|_| self.parts[0]) {
-            let told = told(batch.column(next), target, &mut fits);
-            targets = Some(told.map_err(|why| QueryError::failed(format!("`{}` {why}", target.column)))?);
+            let values = target_values(batch.column(next), target, &mut fits);
+            targets = Some(values.map_err(|why| QueryError::failed(format!("`{}` {why}", target.column)))?);
             next += 1;
         }
         let mut owners: [Option<Vec<u64>>; 2] = [None, None];
@@ -408,7 +408,7 @@ impl<'a> Gathered<'a> {
                 continue;
             }
             let column = batch.column(next);
-            // A row without a user or an element is nobody's; where rows stay in view, all such are one user's.
+            // A row without a user or an element is no user's; where rows stay in view, all such are one user's.
             if let Some(nulls) = column.logical_nulls() {
                 fits.iter_mut().zip(&nulls).for_each(|(fits, there)| *fits &= there);
             }
@@ -481,8 +481,8 @@ fn content(columns: &[Opened], targets: Option<&[f32]>, row: usize) -> u64 {
     short(&hasher.finalize())
 }
 
-/// What is to be told of each row, as a number. What does not fit is 0, and its row is marked.
-fn told(column: &ArrayRef, target: Target<'_>, fits: &mut [bool]) -> Result<Vec<f32>, String> {
+/// What is to be predicted of each row, as a number. What does not fit is 0, and its row is marked.
+fn target_values(column: &ArrayRef, target: Target<'_>, fits: &mut [bool]) -> Result<Vec<f32>, String> {
     let Target { classes, fits: range, .. } = target;
     let words = classes.filter(|classes| match column.data_type() {
         DataType::Boolean => classes.iter().any(|name| name == "true" || name == "false"),

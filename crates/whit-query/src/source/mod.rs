@@ -22,7 +22,9 @@ mod survey;
 mod tables;
 mod text;
 
-pub use hash::{FileHashes, NoHashes, Stamps};
+#[cfg(test)]
+pub(crate) use hash::NoHashes;
+pub use hash::{FileHashes, Stamps};
 pub use inputs::{Input, Inputs};
 pub use inspect::{Inspection, inspect};
 pub(crate) use parquet::bytes::Patience;
@@ -245,10 +247,10 @@ fn session(tuning: Tuning) -> Result<SessionContext, QueryError> {
 fn register(context: &SessionContext, name: &str, table: Arc<dyn TableProvider>) -> Result<(), QueryError> {
     // Quoted by its parts, so that a name is never read as `schema.table`.
     let reference = datafusion::common::TableReference::bare(name);
-    let told = |error: datafusion::error::DataFusionError| {
+    let failed = |error: datafusion::error::DataFusionError| {
         QueryError::failed(format!("`{name}` could not be made a table: {}", error.strip_backtrace()))
     };
-    context.register_table(reference, table).map(|_| ()).map_err(told)
+    context.register_table(reference, table).map(|_| ()).map_err(failed)
 }
 
 /// The address of one file. Written out byte by byte, because a path with a bracket would be read as a glob.

@@ -272,7 +272,7 @@ impl Tables {
             ),
             ("rows_per_element", unit.caps.rows_per_element, by_element),
         ];
-        let told = || -> Result<(), QueryError> {
+        let read = || -> Result<(), QueryError> {
             for (cap, limit, sql) in counted {
                 let Some(limit) = limit else { continue };
                 let numbers = self.numbers(&format!(
@@ -284,7 +284,7 @@ impl Tables {
             }
             Ok(())
         };
-        let done = told();
+        let done = read();
         context.deregister_table(view).map_err(|error| planning(&error))?;
         done.map(|()| caps)
     }

@@ -39,9 +39,9 @@ struct Fit {
 }
 
 impl PhysicalExprAdapter for Fit {
-    /// What a file says of its blocks (least, largest, how many NULLs) may only decide what is read where it says just what the filter asks: a column beside a
+    /// What a file says of its blocks (least, largest, how many NULLs) may only decide what is read where it says just what the filter asks: a column compared with a
     /// constant of its type. Of a cast or a negative the engine takes what is said of the column, which is something else where a value does not fit; then one
-    /// row would bring or take all of its block. So anything else looks at columns through a step of ours, behind which nobody looks.
+    /// row would bring or take all of its block. So anything else looks at columns through a step of ours, behind which nothing looks.
     fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
         if let Some(both) = expr.downcast_ref::<BinaryExpr>().filter(|both| *both.op() == Operator::And) {
             let (left, right) = (self.rewrite(Arc::clone(both.left()))?, self.rewrite(Arc::clone(both.right()))?);
@@ -73,8 +73,8 @@ impl Fit {
         expr.downcast_ref::<BinaryExpr>().is_some_and(|both| {
             let ordered =
                 matches!(both.op(), Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
-            let beside = |column, value| kind(column).is_some_and(|kind| constant(value, &kind));
-            ordered && (beside(both.left(), both.right()) || beside(both.right(), both.left()))
+            let compared = |column, value| kind(column).is_some_and(|kind| constant(value, &kind));
+            ordered && (compared(both.left(), both.right()) || compared(both.right(), both.left()))
         })
     }
 
@@ -197,7 +197,7 @@ mod tests {
     use whit_core::declare::ColumnType;
 
     #[test]
-    fn the_owner_is_told_which_rows_do_not_fit() {
+    fn the_owner_is_shown_which_rows_do_not_fit() {
         let scratch = Scratch::new("parquet_tally");
         let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("1"), None, Some("x"), Some("2.5"), Some("3")]));
         let path = scratch.parquet("a.parquet", vec![("n", texts)]);
@@ -224,7 +224,7 @@ mod tests {
                 let kind = arrow_of(&ColumnType::parse(kind).unwrap());
                 let all = fitted(values, &kind);
                 assert_eq!((all.len(), all.data_type()), (3, &kind));
-                // The last value is the same whatever stands beside it.
+                // The last value is the same whatever stands next to it.
                 assert_eq!(&all.slice(2, 1), &fitted(&values.slice(2, 1), &kind), "{} as {kind}", values.data_type());
             }
         }

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use whit_core::declare::{ColumnDeclaration, ColumnType, Dataset, Format, nearest};
 
-/// The types of a public CSV or NDJSON file's columns are told from so many rows of the first file,
+/// The types of a public CSV or NDJSON file's columns are taken from so many rows of the first file,
 pub(super) const ROWS_OF_FIRST: usize = 100_000;
 /// and from so many rows of each other one.
 pub(super) const ROWS_OF_OTHERS: usize = 1_000;
@@ -169,10 +169,10 @@ fn listing(
         config = config.with_expr_adapter_factory(Arc::new(Fitting));
     }
     let cache = context.runtime_env().cache_manager.get_file_statistic_cache();
-    let told = |error: datafusion::error::DataFusionError| {
+    let failed = |error: datafusion::error::DataFusionError| {
         QueryError::failed(format!("`{name}` could not be made a table: {}", error.strip_backtrace()))
     };
-    Ok(Arc::new(ListingTable::try_new(config).map_err(told)?.with_cache(cache)))
+    Ok(Arc::new(ListingTable::try_new(config).map_err(failed)?.with_cache(cache)))
 }
 
 /// The columns of Parquet files of which nothing is declared yet.
@@ -235,11 +235,11 @@ async fn parquet(context: &SessionContext, name: &str, path: &Path) -> Result<Sc
         options(Format::Parquet).format.infer_schema(&state, &store, &[about]).await
     };
     let schema = read.await.map_err(|error| {
-        // Of a Parquet file only the footer was read, which has no rows; its complaint may be told.
-        let told = error.strip_backtrace();
-        let told = told.lines().next().unwrap_or("").trim_end_matches('.').to_owned();
+        // Of a Parquet file only the footer was read, which has no rows; its complaint may be shown.
+        let message = error.strip_backtrace();
+        let message = message.lines().next().unwrap_or("").trim_end_matches('.').to_owned();
         QueryError::asked(
-            format!("`{name}` is not a Parquet file that can be read: {told}"),
+            format!("`{name}` is not a Parquet file that can be read: {message}"),
             "it may be cut short or be of another kind: write it again, or say how it is written with `format`",
         )
     })?;
@@ -373,7 +373,7 @@ fn agree(
     Ok(Schema::new(fields))
 }
 
-/// The type that holds the values of both, where types were told from values; else they must be the same.
+/// The type that holds the values of both, where types were taken from values; else they must be the same.
 fn common(format: Format, one: &DataType, other: &DataType) -> Option<DataType> {
     use DataType::{Float64, Int64, Null, Utf8};
     match (one, other) {

@@ -262,10 +262,10 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
     let protected = &ladder.protected().unit;
     let kind = protected.kind();
     let user = unit.user.as_ref().map(whit_core::declare::UserKey::column);
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     if !source.untyped.is_empty() {
         let names: Vec<String> = source.untyped.iter().map(|name| format!("`{name}`")).collect();
-        told.push(format!(
+        notes.push(format!(
             "no type for {}: nobody can ask for {} until columns.NAME.type says what it is",
             listed(&names),
             if names.len() == 1 { "it" } else { "them" }
@@ -282,7 +282,7 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
     let boundless: Vec<String> = boundless.map(|field| format!("`{}`", field.name())).collect();
     if !boundless.is_empty() {
         let (it, has) = if boundless.len() == 1 { ("it", "it has") } else { ("them", "they have") };
-        told.push(format!(
+        notes.push(format!(
             "no bounds on {}: SUM, AVG and quantiles of {it} are refused until {has} some, or \"auto\"",
             listed(&boundless)
         ));
@@ -291,11 +291,11 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
         let name = &payer.name;
         let whose = format!("its users are those of `{name}`, so questions are paid for from the budget of `{name}`");
         let none = if payer.budgets.is_empty() { ", which has none: every question is refused" } else { "" };
-        told.push(format!("{whose}{none}"));
+        notes.push(format!("{whose}{none}"));
     } else if dataset.budgets.is_empty() {
-        told.push(format!("no budget: every question is refused until there is one, such as budget.{kind} = {{ epsilon = 3.0, delta = 1e-6 }}"));
+        notes.push(format!("no budget: every question is refused until there is one, such as budget.{kind} = {{ epsilon = 3.0, delta = 1e-6 }}"));
     } else if !dataset.budgets.iter().any(|budget| budget.kind == kind && budget.analyst.is_none()) {
-        told.push(format!(
+        notes.push(format!(
             "no budget for everybody at the protected rung: what is spent per {kind} is written down, and not limited"
         ));
     }
@@ -303,7 +303,7 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
     if payer.budgets.iter().any(|budget| budget.delta > 0.0 && budget.currency.as_deref() == Some("sum"))
         && dataset.query.and_then(|query| query.delta) != Some(0.0)
     {
-        told.push(
+        notes.push(
             "a budget with currency = \"sum\" and a δ: a sum has no price for Gaussian noise, so that only questions with --delta 0 are answered; leave the currency out, or \
              declare query.delta = 0"
                 .to_owned(),
@@ -314,7 +314,7 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
             && let Some(LadderError::NoCap { cap, .. }) = unit.missing(coarser)
         {
             let cap = if unit.element.is_none() { "rows_per_user" } else { cap };
-            told.push(format!(
+            notes.push(format!(
                 "no unit.caps.{cap}: what a question costs one {coarser} has no bound, so answers do not tell it and no budget can limit it"
             ));
         }
@@ -325,14 +325,14 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
         Kind::Event => Some(1),
     };
     if rows.or(unit.caps.groups).or(dataset.query.and_then(|query| query.groups)).is_none() {
-        told.push(format!(
+        notes.push(format!(
             "no unit.caps.groups: a question with GROUP BY may have to say to how many groups one {kind} contributes"
         ));
     }
     if dataset.query.and_then(|query| query.epsilon).is_none() {
-        told.push("no query.epsilon: each question has to say its ε".to_owned());
+        notes.push("no query.epsilon: each question has to say its ε".to_owned());
     }
-    told
+    notes
 }
 
 /// Names for a sentence: all of a few, the first of many.

@@ -81,7 +81,7 @@ impl Tables {
     }
 
     /// The data sets that were others, when they were last asked about, than the ledger has noted, and their fingerprints. For the owner of the data and the
-    /// operator's log: nobody else should learn that. Whoever has told the owner has the ledger note it ([`Register::note_source`]); until then it is found
+    /// operator's log: nobody else should learn that. Whoever has informed the owner has the ledger note it ([`Register::note_source`]); until then it is found
     /// again with each question, so that a log which cannot be written loses nothing.
     pub fn take_changed(&self) -> Vec<(String, String)> {
         let mut changed = self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -157,7 +157,7 @@ impl Tables {
     }
 
     /// The fingerprint of these data sets, which stand in order, and what their files were then. Which of them changed is found one by one and so whatever else
-    /// was joined, for the owner only: it tells of the data. The ledger notes a change after the owner was told, and not before.
+    /// was joined, for the owner only: it tells of the data. The ledger notes a change after the owner was informed, and not before.
     pub(crate) fn fingerprint_of(
         &self,
         names: &[String],

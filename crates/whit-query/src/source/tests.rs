@@ -33,7 +33,7 @@ async fn open(scratch: &Scratch, text: &str) -> Result<Warehouse, QueryError> {
 }
 
 /// What is said of a declaration that does not fit, and that it is the writer's move.
-async fn told(scratch: &Scratch, text: &str) -> String {
+async fn message(scratch: &Scratch, text: &str) -> String {
     match open(scratch, text).await {
         Ok(_) => panic!("this was opened: {text}"),
         Err(error) => {
@@ -185,7 +185,7 @@ async fn columns_go_by_their_names_in_each_file() {
 }
 
 #[tokio::test]
-async fn private_lines_need_types_and_are_told_how_to_write_them() {
+async fn private_lines_need_types_and_are_shown_how_to_write_them() {
     let scratch = Scratch::new("open_untyped");
     scratch.write("t.csv", "user_id,x,secret\n1,2,3\n");
     scratch.write("t.ndjson", "{\"user_id\": 1, \"x\": 2}\n");
@@ -208,7 +208,7 @@ async fn private_lines_need_types_and_are_told_how_to_write_them() {
             "`t.user_id`, which `unit.user` names, has no declared type | ndjson files",
         ),
     ] {
-        let found = told(&scratch, &declared).await;
+        let found = message(&scratch, &declared).await;
         assert!(found.contains(expected), "{found}");
     }
     let public = "[dataset.t]\nsource = 't.csv'\npublic = true\ncolumns.x = 'text'\n";
@@ -317,9 +317,9 @@ async fn files_that_cannot_be_read_are_named() {
     scratch.write("twice.csv", "user_id,x,x\n1,2,3\n");
     scratch.write("broken.ndjson", "{\"user_id\": 1}\n{\"user_id\": secret\n");
     scratch.write("list.ndjson", "[{\"user_id\": 1, \"x\": \"secret\"}]\n");
-    let public = async |file: &str| told(&scratch, &format!("[dataset.t]\nsource = '{file}'\npublic = true")).await;
+    let public = async |file: &str| message(&scratch, &format!("[dataset.t]\nsource = '{file}'\npublic = true")).await;
     scratch.write("odd.xlsx", "");
-    let ask = async |file: &str| told(&scratch, &VISITS.replace("visits/*.parquet", file)).await;
+    let ask = async |file: &str| message(&scratch, &VISITS.replace("visits/*.parquet", file)).await;
     for file in ["cut/a.parquet", "none/a.parquet", "text/a.parquet"] {
         let found = ask(file).await;
         assert!(found.starts_with(&format!("`{file}` is not a Parquet file that can be read: ")), "{found}");
@@ -345,7 +345,7 @@ async fn files_that_cannot_be_read_are_named() {
         // What is private is never asked, so nothing can be wrong with it: but for the heading, which is public.
         let private = format!("{}columns = {{ user_id = 'int', x = 'int' }}", VISITS.replace("visits/*.parquet", file));
         match file {
-            "twice.csv" => assert!(told(&scratch, &private).await.contains("two columns called `x`")),
+            "twice.csv" => assert!(message(&scratch, &private).await.contains("two columns called `x`")),
             _ => assert!(open(&scratch, &private).await.is_ok(), "{file}"),
         }
     }
@@ -376,8 +376,8 @@ async fn files_that_disagree_are_named_with_the_column() {
         ("date", "column `x` is a date in `date/a.csv` and a whole number (Int64) in `date/b.csv`"),
     ] {
         let found = match folder {
-            "csv" | "date" => told(&scratch, &format!("[dataset.t]\nsource = '{folder}'\npublic = true")).await,
-            _ => told(&scratch, &text(folder)).await,
+            "csv" | "date" => message(&scratch, &format!("[dataset.t]\nsource = '{folder}'\npublic = true")).await,
+            _ => message(&scratch, &text(folder)).await,
         };
         assert!(found.starts_with(expected), "{found}");
     }
@@ -387,7 +387,7 @@ async fn files_that_disagree_are_named_with_the_column() {
 }
 
 #[tokio::test]
-async fn a_declaration_that_does_not_fit_the_columns_is_told_where() {
+async fn a_declaration_that_does_not_fit_the_columns_is_refused_with_what_does_not_fit() {
     let scratch = visits("unfit");
     scratch.write("countries.csv", "code,size\nat,1\n");
     scratch.write("lists.ndjson", "{\"user_id\": [1], \"x\": 1}\n");
@@ -441,7 +441,7 @@ async fn a_declaration_that_does_not_fit_the_columns_is_told_where() {
             "there is no partition file `no.partition`",
         ),
     ] {
-        let found = told(&scratch, &text).await;
+        let found = message(&scratch, &text).await;
         assert!(found.contains(expected), "{text}\n{found}");
     }
     for sound in [
@@ -479,7 +479,7 @@ async fn keys_between_tables_have_one_type() {
     let unpaid = open(&scratch, &text("customers.csv", "int")).await.unwrap().survey().unwrap();
     let orders = unpaid.iter().find(|view| view.name == "orders").unwrap();
     assert!(orders.missing.iter().any(|missing| missing.contains("which has none: every question is refused")));
-    let found = told(&scratch, &text("named.csv", "text")).await;
+    let found = message(&scratch, &text("named.csv", "text")).await;
     assert!(found.starts_with("`orders.customer_id -> customers.id` does not lead anywhere: the one is a whole number (Int64), the other text"), "{found}");
 }
 

@@ -212,7 +212,7 @@ fn histograms_add_up_what_users_have() {
         let (value, low, high) = find(&answer, &format!("w{i}"));
         assert!(low <= truth + 40.0 && truth - 40.0 <= high, "w{i}: {low} ≤ {value} ≤ {high}, truth {truth}");
     }
-    assert!(find(&answer, "w11").0.abs() < 150.0, "nobody has it");
+    assert!(find(&answer, "w11").0.abs() < 150.0, "no user has it");
     let again = histogram(
         &tables,
         &HistogramQuestion { top: Some(2), shares: true, ..question.clone() },
@@ -248,7 +248,7 @@ fn what_cannot_be_asked_gets_a_sentence_and_is_not_charged() {
         (error.fault, format!("{} | {}", error.sentence, error.hint.unwrap_or_default()))
     };
     let plain = || words(&scratch);
-    for (question, asking, told) in [
+    for (question, asking, words) in [
         (HittersQuestion { item: "wrod".into(), ..plain() }, asking(1.0), "did you mean `word`?"),
         (HittersQuestion { dataset: "tlak".into(), ..plain() }, asking(1.0), "did you mean `talk`?"),
         (HittersQuestion { dataset: "words".into(), ..plain() }, asking(1.0), "is public"),
@@ -268,7 +268,7 @@ fn what_cannot_be_asked_gets_a_sentence_and_is_not_charged() {
         ),
     ] {
         let (fault, text) = wrong(question, &asking);
-        assert!(fault == Fault::Asked && text.contains(told), "{text}");
+        assert!(fault == Fault::Asked && text.contains(words), "{text}");
     }
     let (fault, text) = wrong(plain(), &asking(500.0));
     assert!(fault == Fault::Refused && text.contains("nothing was charged"), "{text}");
@@ -367,7 +367,7 @@ fn calls_that_say_nothing_sensible_are_refused_and_cost_nothing() {
         ("SELECT * FROM hitters('nothing', 'word', 'items=words.partition')", "nothing"),
         ("SELECT * FROM hitters('talk', 'wrod', 'items=words.partition')", "wrod"),
         ("SELECT * FROM histogram('talk', 'word', 'none.partition')", "none.partition"),
-        // The lines of any other file would be told as items.
+        // The lines of any other file would be released as items.
         ("SELECT * FROM hitters('talk', 'word', 'items=words.txt')", "no partition file"),
         ("SELECT * FROM hitters('talk', 'word', 'items=whit.toml')", "no partition file"),
         ("SELECT * FROM hitters('talk', 'word', 'items=/etc/passwd')", "no partition file"),
@@ -390,21 +390,24 @@ fn calls_that_say_nothing_sensible_are_refused_and_cost_nothing() {
     assert!(!crate::ask(&tables, &sql, &asking, &mut books, "anna").unwrap().statement.stored);
 }
 
-/// 0 % was told where most was cut.
+/// 0 % was stated where most was cut.
 #[test]
 fn a_radius_that_was_found_in_noise_says_so_and_not_that_nothing_is_cut() {
     let noise = Clipping { blocks: (0.0, 0.9), length: 0.0 };
     assert!(in_noise(Some(noise)).contains("mostly in noise") && in_noise(None).is_empty());
-    let told = cut_off(noise, "");
-    assert!(told.contains("cannot be told at this noise") && told.contains("between 0 and 90 % of blocks"), "{told}");
+    let words = cut_off(noise, "");
+    assert!(
+        words.contains("cannot be stated at this noise") && words.contains("between 0 and 90 % of blocks"),
+        "{words}"
+    );
     let clear = Clipping { blocks: (0.04, 0.06), length: 0.125 };
     assert_eq!(in_noise(Some(clear)), "");
-    let told = cut_off(clear, "of the users who were set aside, ");
-    assert!(told.starts_with("of the users who were set aside, between 4 and 6 % of blocks are longer"), "{told}");
-    assert!(told.contains("at least 12.5 % of all length is cut off"), "{told}");
+    let words = cut_off(clear, "of the users who were set aside, ");
+    assert!(words.starts_with("of the users who were set aside, between 4 and 6 % of blocks are longer"), "{words}");
+    assert!(words.contains("at least 12.5 % of all length is cut off"), "{words}");
     let unknown = cut_off(Clipping { length: 0.0, ..clear }, "");
     assert!(
-        unknown.contains("how much of all length is cut off cannot be told") && !unknown.contains(" 0 %"),
+        unknown.contains("how much of all length is cut off cannot be stated") && !unknown.contains(" 0 %"),
         "{unknown}"
     );
 }

@@ -56,7 +56,7 @@ const ELEMENT: (&str, &str) = ("user", "cluster");
 
 /// Every pair of users with weights 0 to 3 (0 to 2 where there are four items), for radii that cut much, little and nothing.
 #[test]
-fn no_neighbour_moves_a_histogram_further_than_told() {
+fn no_neighbour_moves_a_histogram_further_than_stated() {
     let word = Unit::element(ELEMENT.0, ELEMENT.1);
     let (come, replaced) = (Unit::user("user", ADD), Unit::user("user", REPLACE));
     let (row, two_rows) = (Unit::event(ADD), Unit::event(REPLACE));
@@ -75,7 +75,7 @@ fn no_neighbour_moves_a_histogram_further_than_told() {
                     .iter()
                     .map(|user| bound.gather(&tokens(&bound, &[(0, user.clone())]), radius, |_| true).unwrap())
                     .collect();
-                let told = |unit: &Unit| bound.distance(unit, Some(radius)).unwrap();
+                let stated = |unit: &Unit| bound.distance(unit, Some(radius)).unwrap();
                 let what = format!("{sizes:?}, cap {cap:?}, {spread:?}, radius {radius}");
                 let mut worst = [0.0_f64; 3];
                 let mut steps: Vec<Vec<i64>> = Vec::new();
@@ -92,22 +92,22 @@ fn no_neighbour_moves_a_histogram_further_than_told() {
                         }
                     }
                 }
-                assert!(worst[0] <= told(&replaced), "{what}: a user moves {} > {}", worst[0], told(&replaced));
-                assert!(worst[1] <= told(&word), "{what}: an element moves {} > {}", worst[1], told(&word));
-                assert!(worst[2] <= told(&row), "{what}: a row moves {} > {}", worst[2], told(&row));
+                assert!(worst[0] <= stated(&replaced), "{what}: a user moves {} > {}", worst[0], stated(&replaced));
+                assert!(worst[1] <= stated(&word), "{what}: an element moves {} > {}", worst[1], stated(&word));
+                assert!(worst[2] <= stated(&row), "{what}: a row moves {} > {}", worst[2], stated(&row));
                 let zero = vec![0; dimension];
                 let longest = sums.iter().map(|sum| apart(sum, &zero)).fold(0.0, f64::max);
-                assert!(longest <= told(&come), "{what}: a user who comes moves {longest} > {}", told(&come));
+                assert!(longest <= stated(&come), "{what}: a user who comes moves {longest} > {}", stated(&come));
                 // A row of one user goes and one of another comes; also of the same user, which is no further.
                 steps.sort_unstable();
                 steps.dedup();
                 for one in &steps {
                     for two in steps.iter().step_by(3) {
                         let both: Vec<i64> = one.iter().zip(two).map(|(a, b)| a + b).collect();
-                        assert!(apart(&both, &zero) <= told(&two_rows), "{what}: two rows");
+                        assert!(apart(&both, &zero) <= stated(&two_rows), "{what}: two rows");
                     }
                 }
-                let tight = [worst[0] / told(&replaced), worst[1] / told(&word)].map(|near| near > 0.999);
+                let tight = [worst[0] / stated(&replaced), worst[1] / stated(&word)].map(|near| near > 0.999);
                 attained += usize::from(tight[0]) + usize::from(tight[1]);
             }
         }
@@ -117,7 +117,7 @@ fn no_neighbour_moves_a_histogram_further_than_told() {
 
 /// The same by the meaning of units: rows of user, cluster and place in it, and their neighbours.
 #[test]
-fn neighbours_by_the_meaning_of_units_move_no_further_than_told() {
+fn neighbours_by_the_meaning_of_units_move_no_further_than_stated() {
     let bound = bound(&[2, 2], Some(1), Spread::PerCluster);
     let gather = |rows: &Rows| {
         let rows: Vec<Vec<i64>> = rows.units(&Unit::event(REPLACE)).unwrap().into_iter().flatten().collect();
@@ -141,13 +141,13 @@ fn neighbours_by_the_meaning_of_units_move_no_further_than_told() {
         vec![vec![0, 0, 0], vec![0, 0, 0], vec![0, 1, 0], vec![1, 1, 0], vec![1, 1, 1]],
     ];
     for unit in units {
-        let told = bound.distance(&unit, Some(1.2)).unwrap();
+        let stated = bound.distance(&unit, Some(1.2)).unwrap();
         for start in &starts {
             let rows = Rows::new(&["user", "cluster", "place"], start.clone()).unwrap().with_places(9);
             let before = gather(&rows);
             for other in neighbours(&unit, &rows, &domain).unwrap() {
                 let moved = apart(&before, &gather(&other));
-                assert!(moved <= told, "{unit}: {moved} > {told}");
+                assert!(moved <= stated, "{unit}: {moved} > {stated}");
             }
         }
     }
@@ -186,8 +186,8 @@ fn blocks_and_users_move_as_far_as_the_core_says() {
             (Unit::user("user", REPLACE), known.user(REPLACE)),
             (Unit::user("user", ADD), known.user(ADD)),
         ] {
-            let told = bound.distance(&unit, None).unwrap() * scale;
-            assert!((told / core.l2 - 1.0).abs() < 1e-8, "{sizes:?}, {unit}: {told} and {}", core.l2);
+            let stated = bound.distance(&unit, None).unwrap() * scale;
+            assert!((stated / core.l2 - 1.0).abs() < 1e-8, "{sizes:?}, {unit}: {stated} and {}", core.l2);
         }
     }
 }
@@ -206,9 +206,9 @@ fn dropping_clusters_is_caught() {
     let pairs = users.iter().flat_map(|a| users.iter().map(move |b| (a, b)));
     let one_block = pairs.filter(|(a, b)| blocks_changed(&sizes, a, b) == 1);
     let worst = one_block.map(|(a, b)| apart(&dropped(a), &dropped(b))).fold(0.0, f64::max);
-    let told = self::bound(&sizes, Some(1), Spread::PerCluster).distance(&Unit::element(ELEMENT.0, ELEMENT.1), None);
+    let stated = self::bound(&sizes, Some(1), Spread::PerCluster).distance(&Unit::element(ELEMENT.0, ELEMENT.1), None);
     // Two blocks of two items: (ρ, 0) goes in one and (0, ρ) comes in the other, no further than within one block …
-    assert!(worst <= told.unwrap());
+    assert!(worst <= stated.unwrap());
     // … but with items of their own they are √2 and not 1 apart, and that is found.
     let bound = self::bound(&[1, 1], None, Spread::PerCluster);
     let dropped = |weights: [u64; 2]| {
@@ -216,13 +216,13 @@ fn dropping_clusters_is_caught() {
         bound.gather(&tokens(&bound, &[(0, kept)]), 1.0, |_| true).unwrap()
     };
     let worst = apart(&dropped([1, 1]), &dropped([0, 1]));
-    let told = self::bound(&[1, 1], Some(1), Spread::PerCluster).distance(&Unit::element(ELEMENT.0, ELEMENT.1), None);
-    assert!(worst > 1.4 * told.unwrap(), "dropping breaks the claim: {worst} > {told:?}");
+    let stated = self::bound(&[1, 1], Some(1), Spread::PerCluster).distance(&Unit::element(ELEMENT.0, ELEMENT.1), None);
+    assert!(worst > 1.4 * stated.unwrap(), "dropping breaks the claim: {worst} > {stated:?}");
 }
 
 /// Stage one: all users with up to three clusters and some lengths, against all others.
 #[test]
-fn no_neighbour_moves_the_lengths_further_than_told() {
+fn no_neighbour_moves_the_lengths_further_than_stated() {
     let sizes = [1, 1, 1];
     let users = vectors(3, 3);
     for cap in [None, Some(1), Some(2)] {
@@ -230,7 +230,7 @@ fn no_neighbour_moves_the_lengths_further_than_told() {
         let norms = NormBound::new(3, cap, Touch::Most(1), "user", 1.0).unwrap();
         let sums: Vec<Vec<i64>> =
             users.iter().map(|user| norms.gather(&tokens(&bound, &[(0, user.clone())]), |_| true).unwrap()).collect();
-        let told = |unit: Unit| norms.distance(&unit).unwrap();
+        let stated = |unit: Unit| norms.distance(&unit).unwrap();
         let mut worst = [0.0_f64; 4];
         for (one, first) in users.iter().zip(&sums) {
             for (two, second) in users.iter().zip(&sums) {
@@ -245,13 +245,13 @@ fn no_neighbour_moves_the_lengths_further_than_told() {
             }
             worst[3] = worst[3].max(apart(first, &[0; BINS]));
         }
-        assert!(worst[0] <= told(Unit::user("user", REPLACE)), "cap {cap:?}: {worst:?}");
-        assert!(worst[1] <= told(Unit::element(ELEMENT.0, ELEMENT.1)) && worst[1] <= told(Unit::event(ADD)));
+        assert!(worst[0] <= stated(Unit::user("user", REPLACE)), "cap {cap:?}: {worst:?}");
+        assert!(worst[1] <= stated(Unit::element(ELEMENT.0, ELEMENT.1)) && worst[1] <= stated(Unit::event(ADD)));
         let two = NormBound::new(3, cap, Touch::Most(2), "user", 1.0).unwrap();
         assert!(worst[2] <= two.distance(&Unit::element(ELEMENT.0, ELEMENT.1)).unwrap());
-        assert!(worst[3] <= told(Unit::user("user", ADD)));
-        assert!(worst[0] > 0.999 * told(Unit::user("user", REPLACE)), "and it is attained");
-        assert!(worst[1] > 0.999 * told(Unit::element(ELEMENT.0, ELEMENT.1)), "and it is attained");
+        assert!(worst[3] <= stated(Unit::user("user", ADD)));
+        assert!(worst[0] > 0.999 * stated(Unit::user("user", REPLACE)), "and it is attained");
+        assert!(worst[1] > 0.999 * stated(Unit::element(ELEMENT.0, ELEMENT.1)), "and it is attained");
     }
 }
 
@@ -301,8 +301,8 @@ fn neither_stage_of_a_split_moves_further_than_both_pay_for() {
             for (unit, worst) in units.iter().zip(worst) {
                 assert!(worst <= mu(unit), "cap {cap:?}, {unit}: {worst} > {}", mu(unit));
             }
-            let told = epsilon(&Cost::Gaussian { noise: 1.0 / mu(&protected) }, 1e-5, Name::Gdp).unwrap().upper;
-            assert!(told <= 1.0 + 1e-9 && told > 0.999, "{told}");
+            let stated = epsilon(&Cost::Gaussian { noise: 1.0 / mu(&protected) }, 1e-5, Name::Gdp).unwrap().upper;
+            assert!(stated <= 1.0 + 1e-9 && stated > 0.999, "{stated}");
         }
     }
 }
@@ -319,8 +319,8 @@ fn two_stages_cost_together_what_was_promised() {
         Histogram::for_promise(bound(&[2; 500], Some(20), Spread::PerCluster), radius, &word, PROMISE).unwrap();
     let cost = histogram.cost(&rung(word));
     assert!(matches!(&cost, Cost::Series(stages) if stages.len() == 2));
-    let told = epsilon(&cost, 1e-5, Name::Gdp).unwrap().upper;
-    assert!(told <= 1.0 && told > 0.999_99, "{told}");
+    let stated = epsilon(&cost, 1e-5, Name::Gdp).unwrap().upper;
+    assert!(stated <= 1.0 && stated > 0.999_99, "{stated}");
     // A user of 20 clusters moves both stages by √20 as much as an element does.
     let user = gdp::mu(&histogram.cost(&rung(Unit::user("user", REPLACE)))).unwrap();
     assert!((user / gdp::mu(&cost).unwrap() - 20_f64.sqrt()).abs() < 1e-5, "{user}");
@@ -435,11 +435,11 @@ fn intervals_of_a_split_hold_what_few_users_have() {
             let (total, within) = histogram.total(&noisy, 0.95);
             sums += u32::from((total - 58.0).abs() <= within + 1e-6);
         }
-        let told =
+        let stated =
             format!("{share} aside, ε = {epsilon}: {held:?} of items and {sums} of totals in 1000, {width} wide");
-        assert!(held.iter().all(|&held| held >= 950) && sums >= 950, "{told}");
+        assert!(held.iter().all(|&held| held >= 950) && sums >= 950, "{stated}");
         // A normal law would need 9 and 23.
-        assert!(epsilon < 300.0 || width < if share < 0.2 { 20.0 } else { 45.0 }, "{told}");
+        assert!(epsilon < 300.0 || width < if share < 0.2 { 20.0 } else { 45.0 }, "{stated}");
     }
 }
 
@@ -473,8 +473,8 @@ fn a_histogram_that_makes_no_sense_is_refused() {
         Radius::TwoStage { share: 0.5, quantile: 1.0 },
         Radius::Split { users: 1.0, quantile: 0.9 },
     ] {
-        let told = make(radius).unwrap_err().to_string();
-        assert!(told.contains("must be"), "{told}");
+        let message = make(radius).unwrap_err().to_string();
+        assert!(message.contains("must be"), "{message}");
     }
     let other = bound(&[3], None, Spread::Even);
     let histogram = make(Radius::Given(1.0)).unwrap();

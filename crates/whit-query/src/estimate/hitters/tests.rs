@@ -44,7 +44,7 @@ fn furthest(moved: &Unit, items: u32, gather: &dyn Fn(Vec<(u64, u32)>) -> Vec<i6
 }
 
 #[test]
-fn no_neighbour_moves_the_sums_further_than_told() {
+fn no_neighbour_moves_the_sums_further_than_stated() {
     for items in [1, 3, 4] {
         for cap in [None, Some(1), Some(2), Some(3), Some(100)] {
             let bound = bound(items, cap, Touch::Most(1));
@@ -58,12 +58,12 @@ fn no_neighbour_moves_the_sums_further_than_told() {
                 Unit::user("user", ADD),
                 Unit::user("user", REPLACE),
             ] {
-                let (most, told) = (furthest(&unit, items, &gather), bound.distance(&unit).unwrap());
-                assert!((most as f64).sqrt() <= told, "{unit}, {items} items, cap {cap:?}: √{most} > {told}");
+                let (most, stated) = (furthest(&unit, items, &gather), bound.distance(&unit).unwrap());
+                assert!((most as f64).sqrt() <= stated, "{unit}, {items} items, cap {cap:?}: √{most} > {stated}");
                 if matches!(unit.kind(), whit_core::Kind::Element | whit_core::Kind::User) {
-                    let near = (most as f64).sqrt() / told;
-                    // Floors lose a little, and where m does not divide d nobody attains √min(2m, d).
-                    assert!(near > 0.80, "{unit}, {items} items, cap {cap:?}: {told} is more than √{most}");
+                    let near = (most as f64).sqrt() / stated;
+                    // Floors lose a little, and where m does not divide d no user attains √min(2m, d).
+                    assert!(near > 0.80, "{unit}, {items} items, cap {cap:?}: {stated} is more than √{most}");
                 }
             }
         }
@@ -91,8 +91,8 @@ fn a_cap_that_drops_items_is_caught() {
     let word = Unit::element("user", "item");
     let most = furthest(&word, 4, &|pairs| dropped(pairs, 4, 2));
     assert_eq!(most, 2, "√2 and not the claimed 1");
-    let told = bound(4, Some(2), Touch::Most(1)).sensitivity(&word).unwrap();
-    assert!((most as f64).sqrt() > told, "so the claim for a projection would be false for it");
+    let stated = bound(4, Some(2), Touch::Most(1)).sensitivity(&word).unwrap();
+    assert!((most as f64).sqrt() > stated, "so the claim for a projection would be false for it");
     assert_eq!(
         furthest(&Unit::user("user", REPLACE), 4, &|pairs| dropped(pairs, 4, 2)),
         4,
@@ -102,22 +102,22 @@ fn a_cap_that_drops_items_is_caught() {
 
 /// Elements of two items, and elements of any: all pairs of sets that agree outside of the element.
 #[test]
-fn larger_elements_move_the_sums_no_further_than_told() {
+fn larger_elements_move_the_sums_no_further_than_stated() {
     let word = Unit::element("user", "cluster");
     for cap in [None, Some(1), Some(2), Some(3)] {
         for (block, touch) in [(2_u32, Touch::Most(2)), (3, Touch::Most(3)), (5, Touch::Any)] {
             let bound = bound(5, cap, touch);
             let sums =
                 |bits: u32| bound.gather((0..5).filter(|i| bits >> i & 1 == 1).map(|i| (0, i)).collect()).unwrap().sums;
-            let told = bound.distance(&word).unwrap();
+            let stated = bound.distance(&word).unwrap();
             let mut most = 0;
             for (one, two) in (0..32_u32).flat_map(|one| (0..32).map(move |two| (one, two))) {
                 if (one ^ two) >> block == 0 {
                     most = most.max(squared(&sums(one), &sums(two)));
                 }
             }
-            assert!((most as f64).sqrt() <= told, "cap {cap:?}, {touch:?}: √{most} > {told}");
-            assert!((most as f64).sqrt() > told * 0.79, "cap {cap:?}, {touch:?}: {told} is far above √{most}");
+            assert!((most as f64).sqrt() <= stated, "cap {cap:?}, {touch:?}: √{most} > {stated}");
+            assert!((most as f64).sqrt() > stated * 0.79, "cap {cap:?}, {touch:?}: {stated} is far above √{most}");
         }
     }
 }
@@ -125,7 +125,7 @@ fn larger_elements_move_the_sums_no_further_than_told() {
 /// Every N of a large dictionary, for caps of all sizes, in integers; the part of the claim that is proved and not
 /// computed (from 4m on) included.
 #[test]
-fn one_item_moves_no_more_than_told_for_any_number_of_items() {
+fn one_item_moves_no_more_than_stated_for_any_number_of_items() {
     for cap in [1, 2, 3, 10, 50, 999, 4_000, 70_000] {
         let bound = bound(100_000, Some(cap), Touch::Most(1));
         for count in 0..99_999_u64 {
@@ -145,8 +145,8 @@ fn users_move_as_far_as_the_core_says() {
         let known = HeavyHitters { items_per_user: m, dictionary: d.into() };
         let bound = bound(d, Some(m), Touch::Most(1));
         for change in [ADD, REPLACE] {
-            let (told, core) = (bound.sensitivity(&Unit::user("user", change)).unwrap(), known.user(change).l2);
-            assert!((told / core - 1.0).abs() < 1e-12, "{m} of {d}: {told} and {core}");
+            let (stated, core) = (bound.sensitivity(&Unit::user("user", change)).unwrap(), known.user(change).l2);
+            assert!((stated / core - 1.0).abs() < 1e-12, "{m} of {d}: {stated} and {core}");
         }
         assert_eq!(bound.sensitivity(&Unit::element("user", "item")), Some(known.element().l2));
     }
@@ -167,8 +167,8 @@ fn noise_is_the_least_that_keeps_the_promise() {
     let rung = |unit| Rung { unit, holds: 1, disjoint: false };
     let epsilon =
         |unit| whit_account::epsilon(&hitters.cost(&rung(unit)), 1e-5, whit_account::Name::Gdp).unwrap().upper;
-    let told = epsilon(Unit::element("user", "word"));
-    assert!(told <= 1.0 && told > 0.999_999, "{told}");
+    let stated = epsilon(Unit::element("user", "word"));
+    assert!(stated <= 1.0 && stated > 0.999_999, "{stated}");
     assert!(epsilon(Unit::user("user", REPLACE)) > 2.0);
     assert_eq!(hitters.cost(&rung(Unit::user("author", REPLACE))), Cost::Everything);
     for (epsilon, delta) in [(0.0, 1e-5), (1.0, 0.0), (f64::NAN, 0.1), (1.0, 1.0)] {
@@ -255,7 +255,7 @@ fn the_top_is_ranked_with_intervals_that_hold_for_all() {
 
 /// 4,000 items with enough users each; each interval by itself. A deviation is 0.35 %.
 #[test]
-fn each_interval_holds_its_count_as_often_as_told() {
+fn each_interval_holds_its_count_as_often_as_stated() {
     let rows: Vec<(u64, u32)> = (0..4000).flat_map(|item| (0..40).map(move |user| (user, item))).collect();
     for cap in [None, Some(100)] {
         for epsilon in [0.1, 1.0, 10.0, 50.0] {
@@ -270,10 +270,10 @@ fn each_interval_holds_its_count_as_often_as_told() {
                 let held = all.rows.iter().filter(|row| (row.users - truth(row.item)).abs() <= within - less);
                 held.count() as f64 / 4000.0
             };
-            let told =
+            let stated =
                 all.rows.iter().filter(|row| (row.low - 1e-9..=row.high + 1e-9).contains(&truth(row.item))).count();
             assert!(
-                (told as f64 / 4000.0 - share(-1e-9)).abs() < 1e-9,
+                (stated as f64 / 4000.0 - share(-1e-9)).abs() < 1e-9,
                 "what cannot be below 0 is cut there, and no less true"
             );
             assert!(share(-1e-9) >= 0.95 - 0.0175, "cap {cap:?}, ε = {epsilon}: {}", share(-1e-9));

@@ -111,7 +111,7 @@ fn a_target_that_is_none_of_the_classes_is_the_first_and_marked() {
     let target = |classes| Target { column: "y", classes, fits: Fits::Any };
     let read = |column: ArrayRef, target| {
         let mut fits = vec![true; column.len()];
-        (told(&column, target, &mut fits).unwrap(), fits)
+        (target_values(&column, target, &mut fits).unwrap(), fits)
     };
     let words: ArrayRef = Arc::new(StringArray::from(vec![Some("yes"), Some("maybe"), None, Some("no")]));
     assert_eq!(read(words, target(Some(&names))), (vec![1.0, 0.0, 0.0, 0.0], vec![true, false, false, true]));
@@ -160,8 +160,8 @@ fn columns_are_laid_side_by_side_and_stay_bytes_where_all_are() {
                 })
                 .collect();
             let (mut found, mut whole) = (Vec::new(), true);
-            hand_on(&columns, rows, width, &mut |told, block| {
-                assert_eq!(told, width);
+            hand_on(&columns, rows, width, &mut |stated, block| {
+                assert_eq!(stated, width);
                 match block {
                     Block::Bytes(values) => found.extend(values.iter().map(|&byte| f32::from(byte))),
                     Block::Floats(values) => {

@@ -42,7 +42,7 @@ impl Lines {
     pub(super) fn open(path: &Path, start: u64, part: Range<u64>, quotes: bool) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let from = part.start.max(start);
-        // Whether a line begins just here is told by the byte before.
+        // Whether a line begins just here is known from the byte before.
         let back = u64::from(from > start);
         file.seek(SeekFrom::Start(from - back))?;
         let mut lines =

@@ -298,7 +298,7 @@ impl Iterator for Reading {
 
 /// What is noticed of lines, where somebody may know. Nothing is, on the way of a question.
 trait Notice {
-    /// Whether all fields are counted, also those that nobody asked for.
+    /// Whether all fields are counted, also those that no question asks for.
     const COUNTS: bool;
     /// A cell of a column, by its place among those that are read.
     fn cell(&mut self, column: usize, taken: Taken);

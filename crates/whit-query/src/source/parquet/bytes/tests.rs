@@ -93,11 +93,11 @@ fn a_table_asks_for_some_columns_as_other_types_and_for_none() {
 }
 
 #[test]
-fn the_owner_is_told_where_text_is_none() {
+fn the_owner_is_shown_where_text_is_none() {
     let scratch = Scratch::new("bytes_for_the_owner");
     let (good, bad) = files(&scratch);
     let schema = RecordBatch::try_from_iter(columns()).unwrap().schema();
-    let told = tally(&[good, bad], &schema).unwrap();
-    assert_eq!((told.wrong[0].rows, told.wrong[0].first), (1, Some((1, 2))));
-    assert_eq!((told.wrong[2].rows, told.wrong[7].rows), (1, 0));
+    let tallied = tally(&[good, bad], &schema).unwrap();
+    assert_eq!((tallied.wrong[0].rows, tallied.wrong[0].first), (1, Some((1, 2))));
+    assert_eq!((tallied.wrong[2].rows, tallied.wrong[7].rows), (1, 0));
 }
