@@ -4,7 +4,7 @@ use super::dictionary::{Dictionary, elements_of, touch};
 use super::histogram::{BlockBound, Histogram, NoisyHistogram, Spread};
 use super::hitters::{Hitters, NoisyVector, PresenceBound};
 use super::meaning::Common;
-use super::norms::Clipping;
+use super::norms::CutOff;
 use super::rows::{Gathered, HEAVIEST, Reading};
 use super::tokens::{Items, Tokens};
 use super::{Calibration, EstimateError, Touch};
@@ -124,7 +124,7 @@ fn unread(error: EstimateError) -> ReadError {
 }
 
 /// A release that was made now or before.
-struct Made<T> {
+struct EstimateRelease<T> {
     value: T,
     charge: Charge,
     statement: Statement,
@@ -139,7 +139,7 @@ fn ask<M: Mechanism>(
     (mechanism, instead): (&M, impl Fn(Calibration) -> Result<M, EstimateError>),
     read: impl FnOnce(&Reservation) -> Result<M::Exact, ReadError>,
     decode: impl Fn(&[u8]) -> Option<M::Noisy>,
-) -> Result<Made<M::Noisy>, QueryError>
+) -> Result<EstimateRelease<M::Noisy>, QueryError>
 where
     M::Exact: Sized,
     M::Noisy: Persist,
@@ -179,7 +179,7 @@ where
         entry: Some(entry),
         stored,
     };
-    Ok(Made { value, charge, statement })
+    Ok(EstimateRelease { value, charge, statement })
 }
 
 /// Heavy hitters, before anything is read.
@@ -486,7 +486,7 @@ fn describe(
 }
 
 /// What to know of a radius that was found where there is hardly anything but noise.
-fn in_noise(clipping: Option<Clipping>) -> &'static str {
+fn in_noise(clipping: Option<CutOff>) -> &'static str {
     match clipping {
         Some(clipping) if clipping.is_noise() => {
             "; it was found mostly in noise, so it may be far too short or too long: give --radius by hand, or more ε"
@@ -496,7 +496,7 @@ fn in_noise(clipping: Option<Clipping>) -> &'static str {
 }
 
 /// How much the radius cuts off, as far as that can be stated.
-fn cut_off(clipping: Clipping, whose: &str) -> String {
+fn cut_off(clipping: CutOff, whose: &str) -> String {
     let (fewest, most) = (short(100.0 * clipping.blocks.0), short(100.0 * clipping.blocks.1));
     if clipping.is_noise() {
         return format!(

@@ -2,9 +2,9 @@
 
 use super::hitters::{NoisyVector, ranked};
 use super::noise::{Calibration, EstimateError, VectorNoise, gaussian};
-use super::norms::{Clipping, NormBound};
+use super::norms::{CutOff, NormBound};
 use super::tokens::{Items, Tokens};
-use super::{Moved, Touch};
+use super::{RowsMoved, Touch};
 use crate::error::QueryError;
 pub use crate::plan::call::Radius;
 use std::sync::Arc;
@@ -113,15 +113,15 @@ impl BlockBound {
         let replaced = product_up(user, root_up(2.0)).min(moved(root_up(self.together())));
         let narrowest = self.width(if self.finer { 1 } else { 2 });
         let row = radius.map_or(1.0, |radius| (self.row as f64 / (radius * narrowest) * (1.0 + 1e-14)).min(1.0));
-        Some(match Moved::by(unit, &self.user)? {
-            Moved::Row => moved(row).min(replaced),
-            Moved::TwoRows => 2.0 * moved(row).min(replaced),
-            Moved::Element => match self.touch {
+        Some(match RowsMoved::by(unit, &self.user)? {
+            RowsMoved::Row => moved(row).min(replaced),
+            RowsMoved::TwoRows => 2.0 * moved(row).min(replaced),
+            RowsMoved::Element => match self.touch {
                 Touch::Most(clusters) => moved(root_up(clusters as f64)).min(replaced),
                 Touch::Any => replaced,
             },
-            Moved::User => user,
-            Moved::UserReplaced => replaced,
+            RowsMoved::User => user,
+            RowsMoved::UserReplaced => replaced,
         })
     }
 
@@ -338,10 +338,10 @@ impl Histogram {
         };
         let (one, two) = of(unit)?;
         // The part that one side sees when a unit moves to the other: it goes, or it comes.
-        let sided = match Moved::by(unit, &self.bound.user)? {
-            Moved::TwoRows => Some(Unit::event(whit_core::Change::AddRemove)),
-            Moved::UserReplaced => Some(Unit::user(&self.bound.user, whit_core::Change::AddRemove)),
-            Moved::Row | Moved::Element | Moved::User => None,
+        let sided = match RowsMoved::by(unit, &self.bound.user)? {
+            RowsMoved::TwoRows => Some(Unit::event(whit_core::Change::AddRemove)),
+            RowsMoved::UserReplaced => Some(Unit::user(&self.bound.user, whit_core::Change::AddRemove)),
+            RowsMoved::Row | RowsMoved::Element | RowsMoved::User => None,
         };
         let across = sided.map_or(Some(0.0), |sided| of(&sided).map(|(one, two)| gdp::compose([one, two])));
         Some(one.max(two).max(across?))
@@ -356,7 +356,7 @@ impl Histogram {
     }
 
     /// What the radius cuts off, where stage one can tell.
-    pub fn clipping(&self, noisy: &NoisyHistogram) -> Option<Clipping> {
+    pub fn clipping(&self, noisy: &NoisyHistogram) -> Option<CutOff> {
         let ((norms, noise), counts) = self.norms.as_ref().zip(noisy.norms.as_ref())?;
         Some(norms.clipping(counts, noisy.radius / self.bound.unit, noise.sigma()))
     }

@@ -1,7 +1,7 @@
 //! Heavy hitters: how many users have each item of a public dictionary (Element-Level DP, mechanism (7)).
 
 use super::noise::{Calibration, EstimateError, VectorNoise};
-use super::{Moved, Touch, order};
+use super::{RowsMoved, Touch, order};
 use std::fmt;
 use whit_core::mechanism::SanitiseError;
 use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Unit};
@@ -101,12 +101,12 @@ impl PresenceBound {
         // N·w(N)² ≤ m·S because w is rounded down, no coordinate exceeds √S, and nothing is negative: no slack at all.
         let user = |times: u128| root_of_whole_up(square * (times * kept).min(self.items.into()));
         let row = root_of_whole_up(self.flip);
-        Some(match Moved::by(unit, &self.user)? {
-            Moved::Row => row,
+        Some(match RowsMoved::by(unit, &self.user)? {
+            RowsMoved::Row => row,
             // Two rows of two users may move one coordinate. Without a cap each moves its own item, and no other.
-            Moved::TwoRows if self.cap.is_none() => root_up(2.0),
-            Moved::TwoRows => 2.0 * row,
-            Moved::Element => match self.touch {
+            RowsMoved::TwoRows if self.cap.is_none() => root_up(2.0),
+            RowsMoved::TwoRows => 2.0 * row,
+            RowsMoved::Element => match self.touch {
                 Touch::Most(1) => row,
                 Touch::Most(items) => {
                     // Before rounding at most √items apart, after it at most one step more in each coordinate.
@@ -116,8 +116,8 @@ impl PresenceBound {
                 }
                 Touch::Any => user(2),
             },
-            Moved::User => user(1),
-            Moved::UserReplaced => user(2),
+            RowsMoved::User => user(1),
+            RowsMoved::UserReplaced => user(2),
         })
     }
 
@@ -127,7 +127,7 @@ impl PresenceBound {
     }
 
     /// Adds up who has what. A pair that stands there twice counts once, and the order of pairs does not matter.
-    pub fn gather(&self, mut pairs: Vec<(u64, u32)>) -> Result<Presence, EstimateError> {
+    pub fn gather(&self, mut pairs: Vec<(u64, u32)>) -> Result<ItemPresence, EstimateError> {
         if let Some(&(_, item)) = pairs.iter().find(|(_, item)| *item >= self.items) {
             return Err(EstimateError::Item { item, items: self.items() });
         }
@@ -141,19 +141,19 @@ impl PresenceBound {
                 *sum = sum.checked_add(weight).ok_or(EstimateError::Overflow)?;
             }
         }
-        Ok(Presence { sums, bound: self.clone() })
+        Ok(ItemPresence { sums, bound: self.clone() })
     }
 }
 
 /// Sums to which no user added more than a [`PresenceBound`] allows. [`PresenceBound::gather`] is the one way in and
 /// noise the one way out.
 #[derive(Clone, PartialEq)]
-pub struct Presence {
+pub struct ItemPresence {
     sums: Vec<i64>,
     bound: PresenceBound,
 }
 
-impl fmt::Debug for Presence {
+impl fmt::Debug for ItemPresence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Presence of {} items", self.sums.len()) // sums are not for logs
     }
@@ -243,7 +243,7 @@ impl Hitters {
         let items = ranked(&noisy.0, top);
         let rows = items.iter().map(|&item| {
             let users = users[item as usize];
-            Ranked { item, users, low: (users - within).max(0.0), high: (users + within).max(0.0) }
+            RankedItem { item, users, low: (users - within).max(0.0), high: (users + within).max(0.0) }
         });
         let gap = gap.unwrap_or_else(|| self.sigma().max(1.0));
         let wrong = order::expected_wrong(&users, &items, self.sigma(), gap);
@@ -268,7 +268,7 @@ pub(super) fn ranked(noisy: &[i64], top: Option<usize>) -> Vec<u32> {
 
 /// An item and how many users have it, with the interval in which the count of the bounded data lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Ranked {
+pub(crate) struct RankedItem {
     /// The item's number.
     pub(crate) item: u32,
     /// The noisy number of users.
@@ -283,7 +283,7 @@ pub(crate) struct Ranked {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ranking {
     /// From the most users to the least.
-    pub(crate) rows: Vec<Ranked>,
+    pub(crate) rows: Vec<RankedItem>,
     /// The confidence of the intervals.
     pub(crate) confidence: f64,
     /// Whether all intervals hold at once, with that confidence.
@@ -358,14 +358,14 @@ impl NoisyVector {
 }
 
 impl Mechanism for Hitters {
-    type Exact = Presence;
+    type Exact = ItemPresence;
     type Noisy = NoisyVector;
 
     fn cost(&self, rung: &Rung) -> Cost {
         self.bound.distance(&rung.unit).map_or(Cost::Everything, |distance| self.noise.cost(distance))
     }
 
-    fn sanitise(&self, exact: &Presence, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyVector>, SanitiseError> {
+    fn sanitise(&self, exact: &ItemPresence, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyVector>, SanitiseError> {
         if exact.bound != self.bound {
             return Err(SanitiseError::Unfit("users were bounded in another way than the noise is made for"));
         }

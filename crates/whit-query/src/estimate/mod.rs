@@ -42,7 +42,7 @@ pub enum Touch {
 
 /// What a change of one unit does to one user's rows, as far as a statistic that looks at users and items can see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Moved {
+enum RowsMoved {
     /// One row of one user comes or goes.
     Row,
     /// One row of one user goes, and one of the same or of another user comes.
@@ -55,7 +55,7 @@ enum Moved {
     UserReplaced,
 }
 
-impl Moved {
+impl RowsMoved {
     /// What a unit moves, where users are told apart by the column `user`; nothing where that cannot be said.
     fn by(unit: &Unit, user: &str) -> Option<Self> {
         match (unit.kind(), unit.change()) {

@@ -2,7 +2,7 @@
 
 use super::noise::EstimateError;
 use super::tokens::Tokens;
-use super::{Moved, Touch};
+use super::{RowsMoved, Touch};
 use whit_account::normal::upper_quantile;
 use whit_core::Unit;
 use whit_noise::round::{product_up, root_of_whole_up, root_up};
@@ -11,7 +11,7 @@ use whit_noise::round::{product_up, root_of_whole_up, root_up};
 pub(crate) const BINS: usize = 64;
 /// Steps to one block, as a power of two, where users with many blocks count for less.
 const BITS: u32 = 24;
-/// How seldom each of the numbers of [`Clipping`] is wrong.
+/// How seldom each of the numbers of [`CutOff`] is wrong.
 const WRONG: f64 = 0.05;
 /// Shares are stated to so small a part.
 const PARTS: u32 = 1000;
@@ -71,16 +71,16 @@ impl NormBound {
         // Rounding down moves a coordinate by less than one step; two roundings differ by less than one step too.
         let slack = root_up(BINS as f64) + user * 2f64.powi(-44);
         let blocks = |blocks: f64| ((step * root_up(2.0) * blocks).next_up() + slack).next_up().min(replaced);
-        Some(match Moved::by(unit, &self.user)? {
-            Moved::Row => blocks(1.0),
+        Some(match RowsMoved::by(unit, &self.user)? {
+            RowsMoved::Row => blocks(1.0),
             // Two users may be moved, and a user's figure bounds one of them.
-            Moved::TwoRows => 2.0 * blocks(1.0),
-            Moved::Element => match self.touch {
+            RowsMoved::TwoRows => 2.0 * blocks(1.0),
+            RowsMoved::Element => match self.touch {
                 Touch::Most(clusters) => blocks(clusters as f64),
                 Touch::Any => replaced,
             },
-            Moved::User => user,
-            Moved::UserReplaced => replaced,
+            RowsMoved::User => user,
+            RowsMoved::UserReplaced => replaced,
         })
     }
 
@@ -135,7 +135,7 @@ impl NormBound {
     /// of them is cut. The best of all such ends is stated, and each may be wrong only a 64th as often again.
     ///
     /// Tried by `what_a_radius_cuts_off_lies_where_it_is_stated`.
-    pub(super) fn clipping(&self, noisy: &[i64], radius: f64, sigma: f64) -> Clipping {
+    pub(super) fn clipping(&self, noisy: &[i64], radius: f64, sigma: f64) -> CutOff {
         let edges: Vec<f64> = (0..BINS).map(|bin| self.edge(bin)).collect();
         let is_long = |bin: usize| edges[bin] > radius * (1.0 + 1e-9);
         let share = |part: u32| f64::from(part) / f64::from(PARTS);
@@ -178,20 +178,20 @@ impl NormBound {
             (0..=PARTS).find(holds).map_or(0, |part| part.saturating_sub(1))
         };
         let length = (0..BINS).filter(|&bin| is_long(bin)).map(up_to).max().unwrap_or(0);
-        Clipping { blocks: (share(first), share(last)), length: share(length) }
+        CutOff { blocks: (share(first), share(last)), length: share(length) }
     }
 }
 
 /// How much a radius cuts off, as far as the noisy lengths tell. Each number holds with 95 %, whatever radius was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Clipping {
+pub struct CutOff {
     /// From where to where the share of blocks lies that are longer than the radius.
     pub blocks: (f64, f64),
     /// At least this share of all blocks' length is cut off.
     pub length: f64,
 }
 
-impl Clipping {
+impl CutOff {
     /// Whether the counts are mostly noise, and so is a radius that was found in them.
     pub(crate) fn is_noise(&self) -> bool {
         self.blocks.1 - self.blocks.0 > NOISE

@@ -32,7 +32,7 @@ pub(crate) fn expected_wrong(noisy: &[f64], released: &[u32], sigma: f64, gap: f
     let width = (sigma / 4.0).max(1.0_f64.min(sigma));
     let cell = |value: f64| (value / width).round() as i64;
     let cells = tally(noisy.iter().map(|&value| cell(value)));
-    let law = Law::estimate(&cells, width / sigma);
+    let law = CountLaw::estimate(&cells, width / sigma);
     let shown = tally(released.iter().map(|&item| cell(noisy[item as usize])));
     let steps = ((gap / width).round() as i64).max(1);
     let posteriors: Vec<Posterior> = shown.iter().map(|&(at, _)| law.posterior(at)).collect();
@@ -58,7 +58,7 @@ fn tally(cells: impl Iterator<Item = i64>) -> Vec<(i64, f64)> {
 }
 
 /// What true counts are like: a weight for each grid point near a noisy count, and none below 0.
-struct Law {
+struct CountLaw {
     points: Vec<i64>,
     weights: Vec<f64>,
     /// The noise's density, by distance in grid points.
@@ -71,7 +71,7 @@ struct Posterior {
     chances: Vec<f64>,
 }
 
-impl Law {
+impl CountLaw {
     /// `width` is the grid's width in deviations of the noise.
     fn estimate(cells: &[(i64, f64)], width: f64) -> Self {
         let kernel = (0..=REACH).map(|k| (-0.5 * (k as f64 * width).powi(2)).exp()).collect();

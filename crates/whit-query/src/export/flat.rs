@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// Which part of its cells a flat column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum CellPart {
     /// The value.
     Value,
     /// The lower end of the interval.
@@ -22,7 +22,7 @@ pub struct Flat {
     /// The answer's column that it is taken from.
     pub column: usize,
     /// What it holds of it.
-    pub part: Part,
+    pub part: CellPart,
 }
 
 impl Flat {
@@ -30,9 +30,9 @@ impl Flat {
     pub fn of(&self, row: &[Cell]) -> Value {
         let Some(cell) = row.get(self.column) else { return Value::Null };
         match self.part {
-            Part::Value => cell.value.clone(),
-            Part::Low => cell.low.map_or(Value::Null, Value::Float),
-            Part::High => cell.high.map_or(Value::Null, Value::Float),
+            CellPart::Value => cell.value.clone(),
+            CellPart::Low => cell.low.map_or(Value::Null, Value::Float),
+            CellPart::High => cell.high.map_or(Value::Null, Value::Float),
         }
     }
 }
@@ -61,9 +61,9 @@ pub fn flat(columns: &[Column]) -> Vec<Flat> {
     let given: Vec<String> = columns.iter().map(|column| free(column.name.clone())).collect();
     let mut flat = Vec::new();
     for (column, name) in given.into_iter().enumerate() {
-        flat.push(Flat { name, column, part: Part::Value });
+        flat.push(Flat { name, column, part: CellPart::Value });
         if columns[column].role == Role::Noisy {
-            for (part, end) in [(Part::Low, "low"), (Part::High, "high")] {
+            for (part, end) in [(CellPart::Low, "low"), (CellPart::High, "high")] {
                 flat.push(Flat { name: free(format!("{}_{end}", columns[column].name)), column, part });
             }
         }
@@ -83,7 +83,7 @@ pub(super) enum Sort {
 impl Sort {
     /// Whole numbers among others become floats, and anything among words becomes words.
     pub(super) fn of(flat: &Flat, answer: &Answer) -> Self {
-        if flat.part != Part::Value {
+        if flat.part != CellPart::Value {
             return Self::Float;
         }
         let sort = |row: &Vec<Cell>| match row.get(flat.column).map(|cell| &cell.value) {

@@ -2,7 +2,7 @@
 
 mod flat;
 
-pub use flat::{Flat, Part, flat, text};
+pub use flat::{CellPart, Flat, flat, text};
 
 use crate::answer::{Answer, Value};
 use crate::error::QueryError;

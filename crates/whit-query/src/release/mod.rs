@@ -1,6 +1,6 @@
 //! From a question to an answer: planned, priced, reserved, run, sanitised, committed, opened, and only then finished.
 //!
-//! [`Tables`] is the front door of this crate. What it releases goes through [`whit_core::release()`], like every value in whit.
+//! [`ask()`](crate::ask()) is the front door of this crate. What it releases goes through [`whit_core::release()`], like every value in whit.
 
 pub(crate) mod finish;
 mod frame;

@@ -393,19 +393,19 @@ fn calls_that_say_nothing_sensible_are_refused_and_cost_nothing() {
 /// 0 % was stated where most was cut.
 #[test]
 fn a_radius_that_was_found_in_noise_says_so_and_not_that_nothing_is_cut() {
-    let noise = Clipping { blocks: (0.0, 0.9), length: 0.0 };
+    let noise = CutOff { blocks: (0.0, 0.9), length: 0.0 };
     assert!(in_noise(Some(noise)).contains("mostly in noise") && in_noise(None).is_empty());
     let words = cut_off(noise, "");
     assert!(
         words.contains("cannot be stated at this noise") && words.contains("between 0 and 90 % of blocks"),
         "{words}"
     );
-    let clear = Clipping { blocks: (0.04, 0.06), length: 0.125 };
+    let clear = CutOff { blocks: (0.04, 0.06), length: 0.125 };
     assert_eq!(in_noise(Some(clear)), "");
     let words = cut_off(clear, "of the users who were set aside, ");
     assert!(words.starts_with("of the users who were set aside, between 4 and 6 % of blocks are longer"), "{words}");
     assert!(words.contains("at least 12.5 % of all length is cut off"), "{words}");
-    let unknown = cut_off(Clipping { length: 0.0, ..clear }, "");
+    let unknown = cut_off(CutOff { length: 0.0, ..clear }, "");
     assert!(
         unknown.contains("how much of all length is cut off cannot be stated") && !unknown.contains(" 0 %"),
         "{unknown}"

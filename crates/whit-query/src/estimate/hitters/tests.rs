@@ -196,7 +196,7 @@ fn sums_bounded_in_another_way_are_refused() {
     assert!(hitters.sanitise(&other, &mut Replay::new(1)).is_err());
 }
 
-fn released(hitters: &Hitters, exact: &Presence) -> NoisyVector {
+fn released(hitters: &Hitters, exact: &ItemPresence) -> NoisyVector {
     let word = Unit::element("user", "word");
     let mut ledger = Memory::new().with_budget(word.clone(), Filter::new(1e6, 1e-6, Currency::Gaussian).unwrap());
     let rungs = [Rung { unit: word, holds: 1, disjoint: false }];
@@ -215,7 +215,7 @@ fn the_claimed_loss_is_not_exceeded() {
         let direction: Vec<f64> = with.sums.iter().zip(&without.sums).map(|(a, b)| (a - b) as f64).collect();
         let middle: f64 =
             direction.iter().zip(with.sums.iter().zip(&without.sums)).map(|(d, (a, b))| d * (a + b) as f64 / 2.0).sum();
-        let above = |exact: &Presence| {
+        let above = |exact: &ItemPresence| {
             let hits = (0..4000).filter(|_| {
                 let noisy = released(&hitters, exact).0;
                 direction.iter().zip(&noisy).map(|(d, x)| d * *x as f64).sum::<f64>() > middle
