@@ -248,7 +248,7 @@ impl Hitters {
         let gap = gap.unwrap_or_else(|| self.sigma().max(1.0));
         let wrong = order::expected_wrong(&users, &items, self.sigma(), gap);
         let pairs = (items.len() as u64).saturating_mul(items.len().saturating_sub(1) as u64) / 2;
-        Ranking { rows: rows.collect(), confidence, simultaneous: top.is_some(), wrong, pairs, gap }
+        Ranking { rows: rows.collect(), simultaneous: top.is_some(), wrong, pairs, gap }
     }
 }
 
@@ -284,9 +284,7 @@ pub(crate) struct RankedItem {
 pub(crate) struct Ranking {
     /// From the most users to the least.
     pub(crate) rows: Vec<RankedItem>,
-    /// The confidence of the intervals.
-    pub(crate) confidence: f64,
-    /// Whether all intervals hold at once, with that confidence.
+    /// Whether all intervals hold at once, with the confidence that was asked for.
     pub(crate) simultaneous: bool,
     /// About how many of the pairs below are in the wrong order: an estimate and no bound. See [`order`].
     pub(crate) wrong: f64,
