@@ -27,12 +27,12 @@ impl Inspection {
             )?;
             writeln!(
                 out,
-                "# From here on nothing looks again: a value that is not of its column's type is NULL. Then: `whit check`, `whit check --owner`.\n"
+                "# From here on nothing looks again: a value that is not of its column's type is NULL. Then: `whit check`, first as anybody, then as the owner.\n"
             )?;
         } else {
             writeln!(
                 out,
-                "# Drafted by `whit init` from names and types; no value of any row was used. Then: `whit check`, `whit check --owner`.\n"
+                "# Drafted by `whit init` from names and types; no value of any row was used. Then: `whit check`, first as anybody, then as the owner.\n"
             )?;
         }
         writeln!(out, "[dataset.{name}]")?;

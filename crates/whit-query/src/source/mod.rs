@@ -21,6 +21,7 @@ pub(crate) mod scratch;
 mod survey;
 mod tables;
 mod text;
+mod threads;
 
 #[cfg(test)]
 pub(crate) use hash::NoHashes;
@@ -31,6 +32,7 @@ pub(crate) use parquet::bytes::Patience;
 pub(crate) use survey::payer;
 pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
 pub use tables::Tables;
+pub use threads::Threads;
 
 use crate::error::QueryError;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -209,18 +211,9 @@ impl Warehouse {
     }
 }
 
-/// A place for futures to run, with as many threads.
-pub fn runtime(threads: Option<usize>) -> Result<tokio::runtime::Runtime, QueryError> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(Tuning { memory: None, threads }.threads())
-        .thread_name("whit")
-        // Plans of deep expressions recurse deeply, and a stack that overflows takes the process with it.
-        .thread_stack_size(16 << 20)
-        // The words of a panic may hold values of a row.
-        .on_thread_start(crate::evaluate::attempt::quiet_thread)
-        .enable_all()
-        .build()
-        .map_err(|error| QueryError::failed(format!("the threads of the engine could not be started: {error}")))
+/// Threads for futures that no open data set runs.
+pub fn runtime(threads: Option<usize>) -> Result<Threads, QueryError> {
+    Threads::start(threads)
 }
 
 /// An engine without tables.

@@ -304,7 +304,7 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
         && dataset.query.and_then(|query| query.delta) != Some(0.0)
     {
         notes.push(
-            "a budget with currency = \"sum\" and a δ: a sum has no price for Gaussian noise, so that only questions with --delta 0 are answered; leave the currency out, or \
+            "a budget with currency = \"sum\" and a δ: a sum has no price for Gaussian noise, so that only questions with δ = 0 are answered; leave the currency out, or \
              declare query.delta = 0"
                 .to_owned(),
         );

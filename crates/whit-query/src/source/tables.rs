@@ -1,6 +1,6 @@
 //! Declared data sets, open: what is planned over, asked and learned from.
 
-use super::{FileHashes, Stamps, Tuning, Warehouse, runtime};
+use super::{FileHashes, Stamps, Threads, Tuning, Warehouse};
 use crate::error::{QueryError, of_ledger, planning, running};
 use crate::evaluate::attempt::quietly;
 use crate::evaluate::{allow, guarded};
@@ -12,14 +12,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, TryCast, case, lit};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use tokio::runtime::Runtime;
 use whit_account::ledger::Register;
 use whit_core::declare::{Declaration, ElementSource};
 
 /// Declared data sets, open for questions.
 pub struct Tables {
     pub(crate) warehouse: Warehouse,
-    pub(crate) runtime: Runtime,
+    pub(crate) runtime: Threads,
     /// The element of each data set that has one.
     pub(crate) elements: BTreeMap<String, Expr>,
     pub(crate) scans: BTreeMap<String, LogicalPlan>,
@@ -37,7 +36,7 @@ impl Tables {
         let text = std::fs::read_to_string(config).map_err(|error| {
             QueryError::asked(
                 format!("`{}` cannot be read: {error}", config.display()),
-                "name the file with --config, or write one with `whit init PATH`",
+                "name the file that declares the data, or write one with `whit init PATH`",
             )
         })?;
         let declaration = Declaration::parse(&text)?;
@@ -47,7 +46,7 @@ impl Tables {
 
     /// Opens the data sets of a declaration that stands in `folder`.
     pub fn of(declaration: Declaration, folder: &Path, tuning: Tuning) -> Result<Self, QueryError> {
-        let runtime = runtime(tuning.threads)?;
+        let runtime = Threads::start(tuning.threads)?;
         let warehouse = runtime.block_on(Warehouse::open(declaration, folder, tuning))?;
         let mut tables = Self {
             warehouse,
@@ -89,7 +88,7 @@ impl Tables {
     }
 
     /// The threads on which the engine runs.
-    pub fn runtime(&self) -> &Runtime {
+    pub fn runtime(&self) -> &Threads {
         &self.runtime
     }
 

@@ -475,7 +475,7 @@ async fn keys_between_tables_have_one_type() {
     assert_eq!(orders.pays_from.as_deref(), Some("customers"));
     let said = |word: &str| orders.missing.iter().filter(|missing| missing.contains(word)).count();
     assert_eq!((said("paid for from the budget of `customers`"), said("no budget")), (1, 0), "{:?}", orders.missing);
-    assert_eq!(said("only questions with --delta 0 are answered"), 1, "{:?}", orders.missing);
+    assert_eq!(said("only questions with δ = 0 are answered"), 1, "{:?}", orders.missing);
     let unpaid = open(&scratch, &text("customers.csv", "int")).await.unwrap().survey().unwrap();
     let orders = unpaid.iter().find(|view| view.name == "orders").unwrap();
     assert!(orders.missing.iter().any(|missing| missing.contains("which has none: every question is refused")));
@@ -569,11 +569,4 @@ async fn little_memory_is_enough_to_open_and_count() {
         count(&warehouse, "SELECT count(*) FROM (SELECT DISTINCT url, seconds FROM visits ORDER BY seconds)").await,
         6
     );
-}
-
-#[test]
-fn a_runtime_has_the_threads_that_it_was_given() {
-    assert_eq!(runtime(Some(3)).unwrap().metrics().num_workers(), 3);
-    assert_eq!(runtime(Some(0)).unwrap().metrics().num_workers(), 1);
-    assert!(runtime(None).unwrap().block_on(async { true }));
 }
