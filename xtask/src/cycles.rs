@@ -10,7 +10,6 @@ use std::path::Path;
 /// Uses that close a circle and are still there: crate, who uses, who is used, and what it would take. This list only becomes shorter: one that is gone, or that
 /// closes no circle any more, has to leave it.
 const KNOWN: &[(&str, &str, &str, &str)] = &[
-    ("whit", "train", "session", "which options a session was opened with is to be handed to a training"),
     ("whit-cli", "output", "command", "how an output fails and who may read it belong to whoever writes it"),
     ("whit-core", "release", "mechanism", "a seal is opened beside where it is made, and a mechanism seals"),
     ("whit-learn", "error", "sanitise", "what a sanitiser refuses is to be said where bounds are"),

@@ -59,6 +59,7 @@
 pub mod error;
 pub mod explain;
 pub mod session;
+mod state;
 pub mod train;
 
 /// The README's own example, as it is printed there.

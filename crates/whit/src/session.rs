@@ -2,12 +2,13 @@
 
 use crate::Error;
 use crate::error::{Kind, of_ledger};
+use crate::state::{State, ledger_of};
 use crate::train::experiment::{self, Found};
 use crate::train::{
     self, Evaluated, Evaluation, Outcome, Prediction, Predictions, Prospect, Request as TrainRequest, Watch,
 };
 use std::path::{Path, PathBuf};
-use whit_account::ledger::{Account, Books, Entry, LedgerError, Opening, OperatorLog, Register, Verified, Which};
+use whit_account::ledger::{Account, Books, Entry, LedgerError, Opening, Register, Verified, Which};
 use whit_query::estimate::{HistogramQuestion, HittersQuestion, ask};
 use whit_query::explain::{Fits, Preview, Within};
 use whit_query::plan::Asking;
@@ -44,12 +45,6 @@ pub fn heads() -> Opening {
         state.or_else(home).map(|state| state.join("whit"))
     };
     Opening { witness: state, ..Opening::default() }
-}
-
-/// Where the ledger of data sets is.
-pub(crate) fn ledger_of(tables: &Tables) -> PathBuf {
-    let warehouse = tables.warehouse();
-    warehouse.folder().join(warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger"))
 }
 
 /// What a question would cost, how wrong it would be, and whether it fits.
@@ -103,10 +98,7 @@ pub struct Foreseen {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Session {
-    tables: Tables,
-    opening: Opening,
-    books: Option<Books>,
-    analyst: String,
+    state: State,
 }
 
 impl Session {
@@ -118,70 +110,45 @@ impl Session {
 
     /// The same with data sets that are open.
     pub fn of(tables: Tables, options: Options) -> Self {
-        Self { tables, opening: options.ledger, books: None, analyst: options.analyst }
+        Self { state: State { tables, opening: options.ledger, books: None, analyst: options.analyst } }
     }
 
     /// The data sets.
     pub fn tables(&self) -> &Tables {
-        &self.tables
+        &self.state.tables
     }
 
     /// Who asks.
     pub fn analyst(&self) -> &str {
-        &self.analyst
+        &self.state.analyst
     }
 
     /// What no output may replace: what the data sets were declared with, the ledger, and heads that are kept elsewhere.
     pub fn inputs(&self) -> Inputs {
-        let inputs = Inputs::of(&self.tables);
-        match &self.opening.witness {
-            Some(folder) => inputs.and_heads_in(folder),
-            None => inputs,
-        }
+        self.state.inputs()
     }
 
     /// The ledger, opened where it is not yet, and made where there is none.
     pub fn books(&mut self) -> Result<&mut Books, Error> {
-        Ok(self.parts()?.1)
-    }
-
-    /// Data sets and ledger.
-    pub(crate) fn parts(&mut self) -> Result<(&Tables, &mut Books), Error> {
-        let books = match self.books.take() {
-            Some(books) => books,
-            None => Books::open_as(&ledger_of(&self.tables), &self.opening).map_err(of_ledger)?,
-        };
-        Ok((&self.tables, self.books.insert(books)))
-    }
-
-    /// The ledger where there is one: to look makes none.
-    fn books_if_any(&mut self) -> Result<Option<&mut Books>, Error> {
-        if self.books.is_none() {
-            self.books = match Books::open_existing(&ledger_of(&self.tables), &self.opening) {
-                Ok(books) => Some(books),
-                Err(LedgerError::Missing(_)) => None,
-                Err(error) => return Err(of_ledger(error)),
-            };
-        }
-        Ok(self.books.as_mut())
+        Ok(self.state.parts()?.1)
     }
 
     /// What a question in SQL would cost, and how wrong it would be. Nothing is charged and nothing private is read.
     pub fn preview(&mut self, sql: &str, asking: &Asking) -> Result<Foreseen, Error> {
-        let preview = self.tables.preview(sql, asking)?;
+        let preview = self.state.tables.preview(sql, asking)?;
         self.foreseen(sql, asking, preview)
     }
 
     /// The same with the smallest ε at which every value is off by no more than this.
     pub fn within(&mut self, sql: &str, asking: &Asking, within: Within) -> Result<Foreseen, Error> {
-        let preview = self.tables.within(sql, asking, within)?;
+        let preview = self.state.tables.within(sql, asking, within)?;
         self.foreseen(sql, asking, preview)
     }
 
     fn foreseen(&mut self, sql: &str, asking: &Asking, preview: Preview) -> Result<Foreseen, Error> {
-        self.books_if_any()?;
-        let books = self.books.as_mut().map(|books| books as &mut dyn Register);
-        let fits = self.tables.fits(sql, &preview, asking, books, &self.analyst)?;
+        self.state.books_if_any()?;
+        let books = self.state.books.as_mut().map(|books| books as &mut dyn Register);
+        let fits = self.state.tables.fits(sql, &preview, asking, books, &self.state.analyst)?;
         Ok(Foreseen { preview, fits })
     }
 
@@ -204,41 +171,41 @@ impl Session {
         &mut self,
         ask: impl FnOnce(&Tables, &mut dyn Register, &str) -> Result<Answer, whit_query::QueryError>,
     ) -> Result<Answer, Error> {
-        let analyst = self.analyst.clone();
-        let (tables, books) = self.parts()?;
+        let analyst = self.state.analyst.clone();
+        let (tables, books) = self.state.parts()?;
         let answer = ask(tables, books, &analyst);
-        self.log_change();
+        self.state.log_change();
         Ok(answer?)
     }
 
     /// What a training would promise and whether it fits. Nothing is charged, and nothing private is read.
     pub fn preview_training(&mut self, request: &TrainRequest<'_>, watch: &mut dyn Watch) -> Result<Prospect, Error> {
-        train::preview(self, request, watch)
+        train::preview(&mut self.state, request, watch)
     }
 
     /// Learns a model, and pays for it once. One that was interrupted goes on under the same reservation; the same again is answered from the ledger.
     pub fn train(&mut self, request: &TrainRequest<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
-        train::train(self, request, watch)
+        train::train(&mut self.state, request, watch)
     }
 
     /// Tries a model on rows that its owner chose. What comes out is not sanitised, and nothing is charged for it.
     pub fn evaluate(&self, asked_for: &Evaluation<'_>) -> Result<Evaluated, Error> {
-        train::evaluate(&self.tables, asked_for)
+        train::evaluate(&self.state.tables, asked_for)
     }
 
     /// Lets a model tell the target of rows. Where these are private, that is for their owner.
     pub fn predict(&self, asked_for: &Prediction<'_>) -> Result<Predictions, Error> {
-        train::predict(&self.tables, self.inputs(), asked_for)
+        train::predict(&self.state.tables, self.inputs(), asked_for)
     }
 
     /// Compares trainings over values and seeds, for the owner. Nothing is charged, no ledger is opened, and nobody is protected.
     pub fn experiment(&self, request: &experiment::Request<'_>, watch: &mut dyn Watch) -> Result<Found, Error> {
-        experiment::run(&self.tables, &self.inputs(), request, watch)
+        experiment::run(&self.state.tables, &self.inputs(), request, watch)
     }
 
     /// What was charged, in its order; nothing where there is no ledger yet.
     pub fn history(&mut self) -> Result<Vec<Entry>, Error> {
-        match self.books_if_any()? {
+        match self.state.books_if_any()? {
             Some(books) => Ok(books.entries(&Which::default())?),
             None => Ok(Vec::new()),
         }
@@ -246,7 +213,7 @@ impl Session {
 
     /// What was spent of each declared budget, and what is left of it.
     pub fn accounts(&mut self) -> Result<Vec<Account>, Error> {
-        let (tables, books) = self.parts()?;
+        let (tables, books) = self.state.parts()?;
         let mut accounts = Vec::new();
         for name in tables.warehouse().declaration().datasets.keys() {
             for budget in tables.budgets(name)? {
@@ -258,8 +225,8 @@ impl Session {
 
     /// What the owner of the data may see of it: every number is exact, and nothing is charged. No ledger is made; one that is known and gone is told.
     pub fn survey(&mut self, owner: Owner) -> Result<Vec<OwnerView>, Error> {
-        self.books_if_any()?;
-        let (tables, books) = (&self.tables, &mut self.books);
+        self.state.books_if_any()?;
+        let (tables, books) = (&self.state.tables, &mut self.state.books);
         Ok(tables.survey_for(&owner, |name| match books {
             Some(books) => tables.changed_since(&owner, name, books).map(Some),
             None => Ok(None),
@@ -277,21 +244,8 @@ impl Session {
     }
 
     fn existing(&mut self) -> Result<&mut Books, Error> {
-        let missing = LedgerError::Missing(ledger_of(&self.tables));
-        self.books_if_any()?.ok_or_else(|| Error { kind: Kind::Asked, ..of_ledger(missing) })
-    }
-
-    /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks is told, nor whether the log could be written. Where it could
-    /// not, the ledger notes nothing either, and the next question tries again.
-    pub(crate) fn log_change(&mut self) {
-        let Some(books) = &mut self.books else { return };
-        let log = OperatorLog::beside(books.path());
-        for (dataset, fingerprint) in self.tables.take_changed() {
-            let told = log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));
-            if told.is_ok() {
-                let _ = books.note_source(&dataset, &fingerprint); // what is not noted is told once more
-            }
-        }
+        let missing = LedgerError::Missing(ledger_of(&self.state.tables));
+        self.state.books_if_any()?.ok_or_else(|| Error { kind: Kind::Asked, ..of_ledger(missing) })
     }
 }
 
@@ -309,13 +263,6 @@ fn check_time(now: std::time::SystemTime) -> Result<(), Error> {
         _ => Err(Error::failed("the clock of this machine tells a time before 1970 or after 9999")
             .with_hint("set it, and ask again")),
     }
-}
-
-/// Milliseconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "a log has a clock; no mechanism and no accountant reads it")]
-fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(crate) use predict::predict;
 pub(crate) use run::{preview, train};
 
 use crate::Error;
-use crate::session::ledger_of;
+use crate::state::ledger_of;
 use spec::Spec;
 use std::path::{Path, PathBuf};
 use whit_learn::Keep;

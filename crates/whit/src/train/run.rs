@@ -10,8 +10,9 @@ use super::resume::Begin;
 use super::spec::{Spec, asked};
 use super::trial::{Score, Trial, network};
 use super::{Step, Training, Watch, keep};
+use crate::Error;
 use crate::error::of_ledger;
-use crate::{Error, Session};
+use crate::state::State;
 use std::path::{Path, PathBuf};
 use whit_account::desk::{DeskError, Start};
 use whit_account::ledger::{Question, Register};
@@ -134,17 +135,17 @@ fn check_curve(request: &Request<'_>) -> Result<(), Error> {
 
 /// Finds all that can be wrong with a request, and plans it. Nothing private is read: all that is said follows from what was declared, and from columns that are public under the
 /// unit.
-fn ready(session: &Session, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Ready, Error> {
+fn ready(state: &State, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Ready, Error> {
     keep_memory();
-    let (spec, tables) = (&request.training.spec, session.tables());
-    check_outputs(request, session.inputs())?;
+    let (spec, tables) = (&request.training.spec, &state.tables);
+    check_outputs(request, state.inputs())?;
     watch.doing("planning");
     let planned = prepare::plan(spec, tables, &keep(tables, request.memory))?;
     let card = planned.card()?;
     planned.notes.iter().for_each(|note| watch.note(note));
     let question = Question {
         dataset: spec.dataset.clone(),
-        analyst: session.analyst().to_owned(),
+        analyst: state.analyst.clone(),
         meaning: planned.meaning.clone(),
         text: String::new(),
         fingerprint: String::new(),
@@ -154,11 +155,11 @@ fn ready(session: &Session, request: &Request<'_>, watch: &mut dyn Watch) -> Res
 }
 
 /// What would be promised. Nothing more is read but the ledger.
-pub(crate) fn preview(session: &mut Session, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Prospect, Error> {
+pub(crate) fn preview(state: &mut State, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Prospect, Error> {
     check_curve(request)?;
-    session.books()?;
-    let Ready { planned, card, mut question } = ready(session, request, watch)?;
-    let (tables, books) = session.parts()?;
+    state.parts()?;
+    let Ready { planned, card, mut question } = ready(state, request, watch)?;
+    let (tables, books) = state.parts()?;
     let budgets = tables.budgets(&question.dataset)?;
     // Of data that is not as the ledger last saw it, nothing is stored.
     let known = tables.known_fingerprint_for_learning(&question.dataset, books)?;
@@ -176,19 +177,19 @@ pub(crate) fn preview(session: &mut Session, request: &Request<'_>, watch: &mut 
 }
 
 /// Trains, or finds the same training in the ledger.
-pub(crate) fn train(session: &mut Session, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
+pub(crate) fn train(state: &mut State, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
     check_curve(request)?;
-    session.books()?;
-    let Ready { planned, card, mut question } = ready(session, request, watch)?;
+    state.parts()?;
+    let Ready { planned, card, mut question } = ready(state, request, watch)?;
     let spec = &request.training.spec;
-    let (tables, books) = session.parts()?;
+    let (tables, books) = state.parts()?;
     let keep = keep(tables, request.memory);
     keep.check().map_err(LearnError::from)?;
     watch.doing("looking whether the files are those that the ledger knows");
     let (fingerprint, stamps) = tables.fingerprint_for_learning(&spec.dataset, books)?;
     question.fingerprint = fingerprint;
-    session.log_change();
-    let (tables, books) = session.parts()?;
+    state.log_change();
+    let (tables, books) = state.parts()?;
     let file = request.training.path().file_name().unwrap_or_default().to_string_lossy();
     question.text = format!("whit train {file}: {} from {}", spec.target, spec.features.join(", "));
     let path = request.training.model();

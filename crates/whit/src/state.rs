@@ -1,0 +1,75 @@
+//! What is open while somebody asks: data sets, the ledger, and who it is.
+
+use crate::Error;
+use crate::error::of_ledger;
+use std::path::PathBuf;
+use whit_account::ledger::{Books, LedgerError, Opening, OperatorLog};
+use whit_query::Tables;
+use whit_query::source::Inputs;
+
+/// Where the ledger of data sets is.
+pub(crate) fn ledger_of(tables: &Tables) -> PathBuf {
+    let warehouse = tables.warehouse();
+    warehouse.folder().join(warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger"))
+}
+
+/// What a session holds, and a training works with.
+pub(crate) struct State {
+    pub(crate) tables: Tables,
+    pub(crate) opening: Opening,
+    pub(crate) books: Option<Books>,
+    pub(crate) analyst: String,
+}
+
+impl State {
+    /// What no output may replace: what the data sets were declared with, the ledger, and heads that are kept elsewhere.
+    pub(crate) fn inputs(&self) -> Inputs {
+        let inputs = Inputs::of(&self.tables);
+        match &self.opening.witness {
+            Some(folder) => inputs.and_heads_in(folder),
+            None => inputs,
+        }
+    }
+
+    /// Data sets and ledger.
+    pub(crate) fn parts(&mut self) -> Result<(&Tables, &mut Books), Error> {
+        let books = match self.books.take() {
+            Some(books) => books,
+            None => Books::open_as(&ledger_of(&self.tables), &self.opening).map_err(of_ledger)?,
+        };
+        Ok((&self.tables, self.books.insert(books)))
+    }
+
+    /// The ledger where there is one: to look makes none.
+    pub(crate) fn books_if_any(&mut self) -> Result<Option<&mut Books>, Error> {
+        if self.books.is_none() {
+            self.books = match Books::open_existing(&ledger_of(&self.tables), &self.opening) {
+                Ok(books) => Some(books),
+                Err(LedgerError::Missing(_)) => None,
+                Err(error) => return Err(of_ledger(error)),
+            };
+        }
+        Ok(self.books.as_mut())
+    }
+
+    /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks learns of it, nor whether the log could be written. Where it could
+    /// not, the ledger notes nothing either, and the next question tries again.
+    pub(crate) fn log_change(&mut self) {
+        let Some(books) = &mut self.books else { return };
+        let log = OperatorLog::beside(books.path());
+        for (dataset, fingerprint) in self.tables.take_changed() {
+            let written =
+                log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));
+            if written.is_ok() {
+                let _ = books.note_source(&dataset, &fingerprint); // what is not noted is said once more
+            }
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "a log has a clock; no mechanism and no accountant reads it")]
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
+}
