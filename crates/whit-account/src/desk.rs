@@ -237,7 +237,7 @@ impl<'a> Desk<'a> {
     }
 
     /// A "no" with the ε that would fit, which was tried.
-    fn refused(&mut self, refusal: Refusal, question: &Question, instead: Instead<'_>) -> DeskError {
+    fn refused(&mut self, mut refusal: Refusal, question: &Question, instead: Instead<'_>) -> DeskError {
         let mut fits = |price: &Price<'_>, epsilon: f64| {
             let Some(charge) = price(epsilon, &mut *self.ledger) else { return false };
             self.ledger.would_fit(question, self.budgets, &charge).is_ok()
@@ -252,6 +252,9 @@ impl<'a> Desk<'a> {
                 shares.map(|epsilon| trimmed(written_down(epsilon, 0.0))).find(told)
             }
         };
+        if let Some(shortfall) = &mut refusal.shortfall {
+            shortfall.fits = fits.as_ref().and_then(|fits| fits.parse().ok());
+        }
         DeskError::Refused { refusal, fits }
     }
 }
@@ -273,7 +276,7 @@ const LEAST_EPSILON: f64 = *QueryDefaults::EPSILON.start();
 
 /// The largest ε below the one that was refused with which the same would fit now, as it is written: that very text was tried.
 pub fn largest(refused: f64, mut fits: impl FnMut(f64) -> bool) -> Option<String> {
-    // Below this nobody can ask: see `--epsilon`.
+    // Below this nobody can ask: see `QueryDefaults`.
     let (mut low, mut high) = ((refused * 1e-4).max(LEAST_EPSILON), refused);
     if low >= high || !fits(low) {
         return None;

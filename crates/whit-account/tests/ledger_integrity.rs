@@ -236,7 +236,7 @@ fn a_file_that_goes_is_missed() {
     room.put(&away);
     let error = room.open().unwrap_err();
     assert!(matches!(error, LedgerError::Gone { events: 6, .. }), "{error}");
-    assert!(error.hint().unwrap().contains("whit ledger reset --reason"));
+    assert!(error.hint().unwrap().contains("`Books::reset`"));
     let missing = Books::open_existing(&room.path(), &room.opening).unwrap_err();
     assert!(matches!(missing, LedgerError::Gone { events: 6, .. }), "{missing}");
     std::fs::write(room.path(), "").unwrap();
@@ -334,7 +334,7 @@ fn an_owner_who_knows_why_takes_a_ledger_as_it_stands() {
         error.to_string().contains("it says 8 events, and the file has 4: the file was cut, or is an older copy"),
         "{error}"
     );
-    assert!(error.hint().unwrap().contains("whit ledger accept --reason"));
+    assert!(error.hint().unwrap().contains("`Books::accept`"));
     let books = Books::accept(&room.path(), &room.opening, "the disk broke; this is Monday's backup").unwrap();
     let decided = books.decisions().unwrap().remove(0).reason;
     assert!(
@@ -512,7 +512,7 @@ fn another_ledger_in_the_place_of_one_that_is_known_is_refused() {
     other.copy_to(&room);
     let error = room.open().unwrap_err();
     assert!(matches!(error, LedgerError::Foreign { events: 4, .. }), "{error}");
-    assert!(error.hint().unwrap().contains("whit ledger accept --reason"));
+    assert!(error.hint().unwrap().contains("`Books::accept`"));
     room.put(&kept);
     assert_eq!(room.open().unwrap().verify().unwrap().events, 4, "the one that was there is as it was");
 
@@ -726,7 +726,7 @@ fn a_damaged_head_concerns_only_the_ledger_that_it_names() {
     room.clear();
     let error = room.open().unwrap_err();
     assert!(matches!(&error, LedgerError::Torn { witness, .. } if *witness == head), "{error}");
-    assert!(error.hint().unwrap().contains("whit ledger reset --reason"));
+    assert!(error.hint().unwrap().contains("`Books::reset`"));
     drop(Books::reset(&room.path(), &room.opening, "it was lost").unwrap());
     room.ask(0..1);
     // The same where another ledger stands there.

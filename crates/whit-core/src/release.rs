@@ -7,7 +7,7 @@ pub use crate::persist::Persist;
 
 use crate::cost::Cost;
 use crate::mechanism::{Accuracy, Mechanism, SanitiseError};
-use crate::unit::Rung;
+use crate::unit::{Rung, Unit};
 use std::borrow::Borrow;
 use std::fmt;
 use whit_noise::{Entropy, Replay, Secret};
@@ -70,7 +70,7 @@ impl Reservation {
 ///
 /// ```
 /// use whit_core::Refusal;
-/// let no = Refusal { asked: "ε = 2".into(), left: "ε = 0.5".into(), unit: "user (id), replace".into(), available: Some(0.49) };
+/// let no = Refusal::new("ε = 2", "ε = 0.5", "user (id), replace");
 /// assert_eq!(no.to_string(), "this release needs ε = 2 per user (id), replace, and ε = 0.5 of the budget is left");
 /// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -84,6 +84,56 @@ pub struct Refusal {
     pub unit: String,
     /// The largest ε of this kind of cost that would have fitted, where the ledger can tell.
     pub available: Option<f64>,
+    /// The same in numbers, for programs; nothing where there was no budget or no ledger to ask.
+    pub shortfall: Option<Box<Shortfall>>,
+}
+
+impl Refusal {
+    /// A "no" in words alone.
+    pub fn new(asked: impl Into<String>, left: impl Into<String>, unit: impl Into<String>) -> Self {
+        Self { asked: asked.into(), left: left.into(), unit: unit.into(), available: None, shortfall: None }
+    }
+}
+
+/// Which budget said no, and how much it is short of. The numbers are as they were computed; those of the sentence are rounded, what is asked up and what is left down.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shortfall {
+    /// The unit whose budget it is.
+    pub unit: Unit,
+    /// Whose budget it is, where it is one analyst's own.
+    pub analyst: Option<String>,
+    /// What it is short of.
+    pub of: ShortOf,
+    /// The ε of the whole question or training that was tried and would fit now; nothing where none was found or looked for.
+    pub fits: Option<f64>,
+}
+
+/// What a budget is short of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ShortOf {
+    /// ε, at the δ of the budget.
+    Epsilon {
+        /// What the release would have cost.
+        asked: f64,
+        /// What is left.
+        left: f64,
+        /// The δ of both.
+        delta: f64,
+    },
+    /// δ that a release takes for itself, at no ε.
+    Delta {
+        /// What the release would have cost.
+        asked: f64,
+        /// What is left.
+        left: f64,
+    },
+    /// Nothing that can be compared: the budget counts in a currency that has no price for this release.
+    Uncountable {
+        /// The ε that is left.
+        left: f64,
+        /// Its δ.
+        delta: f64,
+    },
 }
 
 /// Why a ledger could neither say yes nor no: it cannot be read or written. The messages speak of files, never of data.
@@ -376,7 +426,7 @@ mod tests {
         fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
             if matches!(self.mood, Mood::SaysNo | Mood::CannotRead) {
                 let (asked, left) = ("ε = 1".into(), "ε = 0.5".into());
-                return Err(Refusal { asked, left, unit: "user".into(), available: None });
+                return Err(Refusal::new(asked, left, "user"));
             }
             self.events.borrow_mut().push(format!("reserve {}", charge.len()));
             Ok(Reservation::new(5))

@@ -63,7 +63,7 @@ impl StoreError {
             Self::Ragged { .. } | Self::Mixed | Self::Absent { .. } => "give every row the same columns",
             Self::NotFinite => "leave such rows out, or scale by a smaller number",
             Self::Made { .. } | Self::Written { .. } => {
-                "make room there, let TMPDIR name a folder that has it, or let more lie in memory (--memory)"
+                "make room there, let TMPDIR name a folder that has it, or let more lie in memory (`request.memory`)"
             }
             Self::Read(_) => "check the disk; nothing of this step was released",
         }

@@ -3,6 +3,7 @@
 use datafusion::common::DataFusionError;
 use std::fmt;
 use whit_account::ledger::LedgerError;
+use whit_core::Refusal;
 use whit_core::mechanism::SanitiseError;
 use whit_core::release::{ReadError, ReadKind};
 
@@ -18,7 +19,7 @@ pub enum Fault {
 }
 
 /// Why a question got no answer. Speaks of schemas and parameters, never of rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct QueryError {
     /// Whose move it is.
     pub fault: Fault,
@@ -26,22 +27,24 @@ pub struct QueryError {
     pub sentence: String,
     /// The next step.
     pub hint: Option<String>,
+    /// The budget's "no" that it is, in numbers.
+    pub refusal: Option<Box<Refusal>>,
 }
 
 impl QueryError {
     /// A question that cannot be meant, and how to ask instead.
     pub fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { fault: Fault::Asked, sentence: sentence.into(), hint: Some(hint.into()) }
+        Self { fault: Fault::Asked, sentence: sentence.into(), hint: Some(hint.into()), refusal: None }
     }
 
     /// A budget's "no".
-    pub fn refused(sentence: impl Into<String>, hint: Option<String>) -> Self {
-        Self { fault: Fault::Refused, sentence: sentence.into(), hint }
+    pub fn refused(refusal: Refusal, hint: Option<String>) -> Self {
+        Self { fault: Fault::Refused, sentence: refusal.to_string(), hint, refusal: Some(Box::new(refusal)) }
     }
 
     /// Something outside went wrong.
     pub fn failed(sentence: impl Into<String>) -> Self {
-        Self { fault: Fault::Failed, sentence: sentence.into(), hint: None }
+        Self { fault: Fault::Failed, sentence: sentence.into(), hint: None, refusal: None }
     }
 }
 
@@ -104,6 +107,5 @@ pub(crate) fn running(error: &DataFusionError) -> QueryError {
 /// What the ledger could not do.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(crate) fn of_ledger(error: LedgerError) -> QueryError {
-    let hint = error.hint();
-    QueryError { fault: Fault::Failed, sentence: error.to_string(), hint }
+    QueryError { hint: error.hint(), ..QueryError::failed(error.to_string()) }
 }

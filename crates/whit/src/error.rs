@@ -1,8 +1,9 @@
 //! The one error: whose move it is, what is wrong, where, and what to do about it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fmt, io};
 use whit_account::ledger::LedgerError;
+use whit_core::Refusal;
 use whit_learn::LearnError;
 use whit_query::{Fault, QueryError};
 
@@ -17,8 +18,31 @@ pub enum Kind {
     Failed,
 }
 
+/// What a program may want to do something about, rather than show. The sentence says the same to people.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A budget said no: which, what was asked of it, what is left, and what would fit. Nothing was charged.
+    Refused(Box<Refusal>),
+    /// It is computed from rows without noise, and nobody said to be their owner.
+    OwnerOnly,
+    /// There is no ledger at this path.
+    NoLedger(PathBuf),
+    /// There is no interrupted run to go on with.
+    NoRun,
+    /// Another process is training with this checkpoint.
+    Busy(PathBuf),
+    /// Somebody made the entry void while the work was under way: nothing of it is released, and nothing of it is spent.
+    Voided {
+        /// The entry.
+        entry: u64,
+    },
+    /// Whatever worked for an [`AsyncSession`](crate::AsyncSession) is gone. What was reserved stays spent.
+    Closed,
+}
+
 /// Why something was not done. Speaks of declarations, files and parameters, never of rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Error {
     /// Whose move it is.
     pub kind: Kind,
@@ -26,8 +50,10 @@ pub struct Error {
     pub sentence: String,
     /// Where: the arm, the file or the line, from the outside in.
     pub place: Option<String>,
-    /// The next step.
+    /// The next step: it names fields of requests and keys of files, and no options of a command.
     pub hint: Option<String>,
+    /// Why, for programs, where that makes a difference to one.
+    pub reason: Option<Reason>,
 }
 
 impl Error {
@@ -37,8 +63,9 @@ impl Error {
     }
 
     /// A budget's "no".
-    pub fn refused(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..Self::of(Kind::Refused, sentence) }
+    pub fn refused(refusal: Refusal, hint: impl Into<String>) -> Self {
+        let refused = Self::of(Kind::Refused, refusal.to_string()).because(Reason::Refused(Box::new(refusal)));
+        refused.with_hint(hint)
     }
 
     /// Something outside went wrong.
@@ -52,13 +79,27 @@ impl Error {
     }
 
     fn of(kind: Kind, sentence: impl Into<String>) -> Self {
-        Self { kind, sentence: sentence.into(), place: None, hint: None }
+        Self { kind, sentence: sentence.into(), place: None, hint: None, reason: None }
     }
 
     /// The same with what to do about it.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same with why, for programs.
+    #[must_use]
+    pub(crate) fn because(self, reason: Reason) -> Self {
+        Self { reason: Some(reason), ..self }
+    }
+
+    /// The budget's "no" that it is.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match &self.reason {
+            Some(Reason::Refused(refusal)) => Some(refusal),
+            _ => None,
+        }
     }
 
     /// The same, and where it is; what was said of the place before lies inside of it.
@@ -99,13 +140,18 @@ impl From<QueryError> for Error {
             Fault::Refused => Kind::Refused,
             Fault::Failed => Kind::Failed,
         };
-        Self { hint: error.hint, ..Self::of(kind, error.sentence) }
+        let reason = error.refusal.map(Reason::Refused);
+        Self { hint: error.hint, reason, ..Self::of(kind, error.sentence) }
     }
 }
 
 impl From<LearnError> for Error {
     fn from(error: LearnError) -> Self {
         let (sentence, hint) = (error.to_string(), error.hint());
+        let reason = match &error {
+            LearnError::Busy(path) => Some(Reason::Busy(path.clone())),
+            _ => None,
+        };
         let kind = match error {
             LearnError::File { .. }
             | LearnError::Damaged { .. }
@@ -118,13 +164,13 @@ impl From<LearnError> for Error {
             LearnError::Store(why) if why.is_of_the_disk() => Kind::Failed,
             _ => Kind::Asked,
         };
-        Self { hint: Some(hint), ..Self::of(kind, sentence) }
+        Self { hint: Some(hint), reason, ..Self::of(kind, sentence) }
     }
 }
 
 impl From<LedgerError> for Error {
     fn from(error: LedgerError) -> Self {
-        let (sentence, hint) = (error.to_string(), error.hint());
+        let (sentence, hint, reason) = (error.to_string(), error.hint(), reason_of(&error));
         let kind = match error {
             LedgerError::Missing(_)
             | LedgerError::NotALedger { .. }
@@ -135,14 +181,21 @@ impl From<LedgerError> for Error {
             | LedgerError::NoReason => Kind::Asked,
             _ => Kind::Failed,
         };
-        Self { hint, ..Self::of(kind, sentence) }
+        Self { hint, reason, ..Self::of(kind, sentence) }
+    }
+}
+
+fn reason_of(error: &LedgerError) -> Option<Reason> {
+    match error {
+        LedgerError::Missing(path) => Some(Reason::NoLedger(path.clone())),
+        _ => None,
     }
 }
 
 /// The same for who asks of data or trains: which ledger that is was declared and not asked, so nobody asked wrongly.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(crate) fn of_ledger(error: LedgerError) -> Error {
-    Error { hint: error.hint(), ..Error::failed(error.to_string()) }
+    Error { hint: error.hint(), reason: reason_of(&error), ..Error::failed(error.to_string()) }
 }
 
 #[cfg(test)]
@@ -159,7 +212,10 @@ mod tests {
 
     #[test]
     fn whose_move_it_is_survives_the_way_up() {
-        assert_eq!(Error::from(QueryError::refused("no", None)).kind, Kind::Refused);
+        let no = Refusal::new("ε = 2", "ε = 1", "user");
+        let refused = Error::from(QueryError::refused(no.clone(), None));
+        assert_eq!((refused.kind, refused.refusal()), (Kind::Refused, Some(&no)));
+        assert_eq!(refused.to_string(), no.to_string());
         assert_eq!(Error::from(QueryError::asked("what?", "so")).kind, Kind::Asked);
         assert_eq!(Error::from(LedgerError::NoReason).kind, Kind::Asked);
         assert_eq!(Error::from(LearnError::file("gone", "look")).kind, Kind::Failed);

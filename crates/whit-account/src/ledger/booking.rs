@@ -93,7 +93,7 @@ impl<'a> Booking<'a> {
         let asked = if matches!(error, LedgerError::NoBudget { .. }) { "a budget" } else { "a ledger" };
         self.failure = Some(error.into());
         let unit = charge.first().map_or_else(|| "unit".to_owned(), |(rung, _)| rung.unit.to_string());
-        Refusal { asked: asked.to_owned(), left: "none".to_owned(), unit, available: None }
+        Refusal::new(asked, "none", unit)
     }
 }
 

@@ -136,11 +136,7 @@ pub struct Fit {
 /// How a charge stands to a budget of which this much was used. A budget for a unit of which the charge says nothing is for the caller to refuse.
 pub(super) fn fit(budget: &Budget, filter: &mut Filter, charge: &Charge) -> Fit {
     let refusal = refused(budget, filter, charge, |refused, cost, filter| {
-        let unit = match &budget.analyst {
-            Some(analyst) => format!("{} for {analyst}", budget.unit),
-            None => budget.unit.to_string(),
-        };
-        refusal(refused, unit, filter, cost)
+        refusal(refused, (&budget.unit, budget.analyst.as_deref()), filter, cost)
     });
     Fit { budget: budget.clone(), left: filter.left(), refusal }
 }

@@ -230,7 +230,7 @@ impl LedgerError {
     /// The next step.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Missing(_) => "a first release makes one; or name another file with `--ledger`".to_owned(),
+            Self::Missing(_) => "a first release makes one; or name another file".to_owned(),
             Self::Unwritable { path, .. } => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 Some(folder) if !folder.is_dir() => format!("make the folder `{}` first", folder.display()),
                 _ => "check who may write the file and its folder: more files stand beside a ledger".to_owned(),
@@ -249,7 +249,7 @@ impl LedgerError {
             Self::NoEntry { .. } => "`whit ledger` lists them".to_owned(),
             Self::Closed { state: "committed", .. } => "what was released cannot be taken back; only a reservation without a result can be voided".to_owned(),
             Self::Closed { .. } => "ask anew: a void entry is over".to_owned(),
-            Self::NoReason => "say why, such as `--reason \"the disk was full before anything was drawn\"`".to_owned(),
+            Self::NoReason => "say why, such as \"the disk was full before anything was drawn\"".to_owned(),
             Self::NoBudget { dataset, kind, .. } => {
                 format!("declare one under [dataset.{dataset}] in whit.toml: `budget.{kind} = {{ epsilon = 1.0, delta = 1e-6 }}`")
             }
@@ -263,19 +263,19 @@ impl LedgerError {
                 "one reservation pays for one run: go on from its last checkpoint, or ask anew".to_owned()
             }
             Self::Gone { .. } => {
-                "put the file back, with its head; an owner who means to begin anew says so: `whit ledger reset --reason …`".to_owned()
+                "put the file back, with its head; an owner who means to begin anew says so: `Books::reset`".to_owned()
             }
             Self::Unlike { .. } => {
-                "put both files back as they were; an owner who means to go on with the ledger as it stands says so: `whit ledger accept --reason …`"
+                "put both files back as they were; an owner who means to go on with the ledger as it stands says so: `Books::accept`"
                     .to_owned()
             }
             Self::Foreign { .. } => {
-                "put that ledger back, with its head; an owner who means to go on with the one that stands there now says so: `whit ledger accept --reason …`"
+                "put that ledger back, with its head; an owner who means to go on with the one that stands there now says so: `Books::accept`"
                     .to_owned()
             }
             Self::Torn { .. } => {
-                "put that head back as it was; an owner who knows why says so: `whit ledger accept --reason …` where the ledger is there, \
-                 `whit ledger reset --reason …` where it is gone"
+                "put that head back as it was; an owner who knows why says so: `Books::accept` where the ledger is there, \
+                 `Books::reset` where it is gone"
                     .to_owned()
             }
             Self::Link { .. } => {

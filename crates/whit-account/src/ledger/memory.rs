@@ -86,7 +86,7 @@ impl Memory {
     fn charge_all(&mut self, charge: &Charge) -> Result<(), Refusal> {
         for (rung, cost) in charge {
             let Some(filter) = self.budgets.get_mut(&rung.unit) else { continue };
-            filter.charge(cost).map_err(|refused| refusal(refused, rung.unit.to_string(), filter, cost))?;
+            filter.charge(cost).map_err(|refused| refusal(refused, (&rung.unit, None), filter, cost))?;
         }
         Ok(())
     }
@@ -139,8 +139,7 @@ impl Memory {
 impl Ledger for Memory {
     fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
         let unit = || charge.first().map_or_else(|| "unit".to_owned(), |(rung, _)| rung.unit.to_string());
-        let none =
-            |asked: &str| Refusal { asked: asked.to_owned(), left: "none".to_owned(), unit: unit(), available: None };
+        let none = |asked: &str| Refusal::new(asked, "none", unit());
         self.failure = None;
         if !charge.iter().any(|(rung, _)| self.budgets.contains_key(&rung.unit)) {
             return Err(none("a budget"));

@@ -91,29 +91,32 @@ pub use sqlite::Step;
 pub use verify::Verified;
 
 use crate::filter::{Filter, Refused};
-use whit_core::{Cost, Refusal};
+use whit_core::release::{ShortOf, Shortfall};
+use whit_core::{Cost, Refusal, Unit};
 
-/// A filter's "no" to a cost, in the words of a release.
-fn refusal(refused: Refused, unit: String, filter: &Filter, cost: &Cost) -> Refusal {
-    match refused {
+/// A filter's "no" to a cost, in the words of a release and in its numbers. It is the filter of this unit, and of this analyst alone where one is named.
+fn refusal(refused: Refused, (unit, analyst): (&Unit, Option<&str>), filter: &Filter, cost: &Cost) -> Refusal {
+    let (asked, left, of) = match refused {
         Refused::Short { asked, left, delta } => {
-            let available = filter.available(cost);
-            Refusal {
-                asked: told(asked, delta, Rounding::Up),
-                left: told(left, delta, Rounding::Down),
-                unit,
-                available,
-            }
+            let of = ShortOf::Epsilon { asked, left, delta };
+            (told(asked, delta, Rounding::Up), told(left, delta, Rounding::Down), of)
         }
         Refused::Aside { asked, left } => {
-            let (asked, left) = (format!("δ = {asked:.3e} of its own"), format!("δ = {left:.3e}"));
-            Refusal { asked, left, unit, available: None }
+            (format!("δ = {asked:.3e} of its own"), format!("δ = {left:.3e}"), ShortOf::Delta { asked, left })
         }
         Refused::Unsupported(why) => {
-            let asked = format!("what this budget cannot count ({why})");
-            Refusal { asked, left: told(filter.left(), filter.delta(), Rounding::Down), unit, available: None }
+            let (left, delta) = (filter.left(), filter.delta());
+            let of = ShortOf::Uncountable { left, delta };
+            (format!("what this budget cannot count ({why})"), told(left, delta, Rounding::Down), of)
         }
-    }
+    };
+    let available = if matches!(of, ShortOf::Epsilon { .. }) { filter.available(cost) } else { None };
+    let shortfall = Shortfall { unit: unit.clone(), analyst: analyst.map(str::to_owned), of, fits: None };
+    let whose = match analyst {
+        Some(analyst) => format!("{unit} for {analyst}"),
+        None => unit.to_string(),
+    };
+    Refusal { available, shortfall: Some(Box::new(shortfall)), ..Refusal::new(asked, left, whose) }
 }
 
 /// Which way a number is rounded where it is told: what is left is never told as more, nor what is asked as less.

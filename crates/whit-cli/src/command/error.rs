@@ -1,5 +1,6 @@
 //! Errors as a command tells them: words, and an exit code.
 
+use super::hint::for_command;
 use std::io::{self, Write};
 use std::path::Path;
 use whit::account::ledger::{ExportError, LedgerError};
@@ -52,7 +53,7 @@ impl Error {
             Self::Whit(error) if error.kind == Kind::Asked && error.hint.is_none() => {
                 writeln!(talk, "error: {error}\n  hint: see `whit help`")
             }
-            Self::Whit(error) => writeln!(talk, "error: {}", error.words()),
+            Self::Whit(error) => writeln!(talk, "error: {}", for_command(&error.words())),
         }
     }
 }
@@ -86,7 +87,7 @@ mod tests {
     fn exit_codes_tell_what_happened() {
         let pipe = Error::Output(io::Error::from(io::ErrorKind::BrokenPipe));
         let full = Error::Output(io::Error::from(io::ErrorKind::StorageFull));
-        let refused = Error::from(whit::Error::refused("", ""));
+        let refused = Error::from(whit::Error::refused(whit::Refusal::new("", "", ""), ""));
         let codes = [pipe, Error::failed(""), full, Error::asked("", ""), refused].map(|e| e.code());
         assert_eq!(codes, [0, 1, 1, 2, 3]);
     }

@@ -5,6 +5,7 @@ mod asked;
 mod check;
 mod demo;
 mod error;
+mod hint;
 mod histogram;
 mod hitters;
 mod init;

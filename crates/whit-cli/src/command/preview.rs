@@ -146,7 +146,7 @@ pub(super) fn write(preview: &explain::Preview, out: &mut dyn Write) -> Result<(
         writeln!(out, "Nothing was charged. Ask it with `whit query`.")?;
     }
     for note in &preview.notes {
-        writeln!(out, "note: {note}")?;
+        writeln!(out, "note: {}", super::hint::for_command(note))?;
     }
     Ok(())
 }

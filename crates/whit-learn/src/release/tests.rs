@@ -195,7 +195,7 @@ mod order {
         fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
             if !self.willing {
                 let [asked, left, unit] = ["much", "little", "event"].map(str::to_owned);
-                return Err(Refusal { asked, left, unit, available: None });
+                return Err(Refusal::new(asked, left, unit));
             }
             let everything = charge.iter().all(|(_, cost)| *cost == Cost::Everything);
             self.events.borrow_mut().push(if everything { "reserve everything" } else { "reserve" }.to_owned());

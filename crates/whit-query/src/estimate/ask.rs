@@ -29,7 +29,7 @@ impl From<EstimateError> for QueryError {
     fn from(error: EstimateError) -> Self {
         let hint = match &error {
             EstimateError::Promise { .. } => {
-                "give both, such as --epsilon 0.5 --delta 1e-8, or declare them under `query`"
+                "give both, such as `asking.epsilon = 0.5` `asking.delta = 1e-8`, or declare them under `query`"
             }
             EstimateError::Unbounded(_) => "declare `unit.user` as the column that says whose a row is",
             EstimateError::Overflow | EstimateError::Item { .. } => "use a coarser unit of weight, or fewer items",
@@ -273,7 +273,7 @@ pub fn hitters(
     }
     if bound.cap().is_none() && declared.protected().kind() == Kind::User {
         statement.notes.push(
-            "a user may have every item, and the noise is for that; --items-per-user, or elements_per_user among the caps, needs less"
+            "a user may have every item, and the noise is for that; fewer items per user, or elements_per_user among the caps, needs less"
                 .to_owned(),
         );
     }
@@ -489,7 +489,7 @@ fn describe(
 fn in_noise(clipping: Option<CutOff>) -> &'static str {
     match clipping {
         Some(clipping) if clipping.is_noise() => {
-            "; it was found mostly in noise, so it may be far too short or too long: give --radius by hand, or more ε"
+            "; it was found mostly in noise, so it may be far too short or too long: give a radius by hand, or more ε"
         }
         _ => "",
     }

@@ -73,7 +73,7 @@ impl Dictionary {
                 (None, _) => Err(QueryError::asked(
                     format!("nothing says which values of `{dataset}.{item}` may be named"),
                     format!(
-                        "give a public list with --items FILE or --items table.column, or declare columns.{item} = {{ keys = […] }}"
+                        "give a public list with `question.items = FILE` or `question.items = table.column`, or declare columns.{item} = {{ keys = […] }}"
                     ),
                 )),
             },

@@ -65,7 +65,7 @@ impl Reading<'_> {
             let kind = column(schema, self.dataset, weight)?;
             if !kind.is_numeric() {
                 let sentence = format!("`{}.{weight}` is to be added up, but is no number", self.dataset);
-                return Err(QueryError::asked(sentence, "name a column of numbers, or count without --weight"));
+                return Err(QueryError::asked(sentence, "name a column of numbers, or count without a weight"));
             }
         }
         // What can never be read is found out here, from types alone.

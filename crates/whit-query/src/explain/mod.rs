@@ -101,7 +101,10 @@ impl Tables {
                 // With other caps it is tried on made-up rows no more: that it can be answered is known.
                 let within = self.outlined(&plan.question, logical, &other).ok().and_then(|plan| at(&plan, &other));
                 if let Some(within) = within {
-                    let options = [groups.map(|n| format!("--groups {n}")), rows.map(|n| format!("--rows {n}"))];
+                    let options = [
+                        groups.map(|n| format!("`asking.groups = {n}`")),
+                        rows.map(|n| format!("`asking.rows = {n}`")),
+                    ];
                     let options = options.into_iter().flatten().collect::<Vec<_>>().join(" ");
                     return Ok(format!("{options} would bring it to ± {}", short(within)));
                 }
@@ -112,7 +115,11 @@ impl Tables {
         for times in [2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0] {
             let other = Asking { epsilon: Some(epsilon * times), ..asking.clone() };
             if let Some(within) = at(plan, &other) {
-                return Ok(format!("--epsilon {} would bring it to ± {}", short(epsilon * times), short(within)));
+                return Ok(format!(
+                    "`asking.epsilon = {}` would bring it to ± {}",
+                    short(epsilon * times),
+                    short(within)
+                ));
             }
         }
         Ok("ask for larger groups".to_owned())
@@ -144,7 +151,7 @@ impl Tables {
         if best.errors.iter().all(|error| error.within.is_none()) {
             return Err(QueryError::asked(
                 "how wrong the answer would be depends on the data, so no ε can be found for an error",
-                "preview it with a few values of --epsilon",
+                "preview it with a few values of `asking.epsilon`",
             ));
         }
         if !reaches(&best) {

@@ -170,7 +170,7 @@ fn coordinates(path: &Path, fields: &[Arc<Field>], item: &str, vector: &[String]
     let found: Vec<String> = numbers.map(|field| field.name().clone()).collect();
     if found.is_empty() {
         let sentence = format!("`{}` has no column of numbers besides `{item}`", path.display());
-        return Err(QueryError::asked(sentence, "name the column of vectors with --vector"));
+        return Err(QueryError::asked(sentence, "name the column of vectors"));
     }
     Ok(found)
 }

@@ -12,16 +12,16 @@ impl Tables {
     /// Plans a question that was read already. Nothing private is read, and it is not tried on made-up rows.
     pub(crate) fn outlined(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
         let none = [("groups", asking.groups), ("rows", asking.rows)].into_iter().find(|(_, most)| *most == Some(0));
-        if let Some((option, _)) = none {
+        if let Some((setting, _)) = none {
             return Err(QueryError::asked(
-                format!("with --{option} 0 nothing of anybody would count"),
-                format!("give a number from 1 on, such as --{option} 1"),
+                format!("with `asking.{setting} = 0` nothing of anybody would count"),
+                format!("give a number from 1 on, such as `asking.{setting} = 1`"),
             ));
         }
         if let Some(about) = asking.about.filter(|about| !(1.0..=f64::MAX).contains(about)) {
             return Err(QueryError::asked(
-                format!("--about {about} is no number of rows"),
-                "give one from 1 on, such as --about 1000",
+                format!("`asking.about = {about}` is no number of rows"),
+                "give one from 1 on, such as `asking.about = 1000`",
             ));
         }
         self.surrounded(|around| outline::plan(sql, logical, asking, around))

@@ -145,12 +145,12 @@ fn picked_by_noise(confidence: f64, groups: Option<usize>) -> String {
     let all = groups.filter(|&groups| groups > 1).map_or_else(String::new, |groups| {
         let all = format!("{:.9}", 1.0 - (1.0 - confidence) / groups as f64);
         let all = all.trim_end_matches('0');
-        format!("; with --confidence {all} all {groups} of a column would hold at once, the picked ones among them")
+        format!("; with a confidence of {all} all {groups} of a column would hold at once, the picked ones among them")
     });
     format!(
         "rows are picked by noisy values (HAVING, WHERE, or ORDER BY with LIMIT), and so in part for their noise: the \
          intervals of those that show hold less often than {} %; ask without picking, or for the most frequent items \
-         with `whit hitters --top`{all}",
+         as heavy hitters{all}",
         short(100.0 * confidence)
     )
 }

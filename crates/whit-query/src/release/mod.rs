@@ -97,7 +97,10 @@ impl Tables {
         let epsilon = asking.epsilon.or(defaults.and_then(|query| query.epsilon)).ok_or_else(|| {
             QueryError::asked(
                 "nothing says how much this question may cost",
-                format!("say it with --epsilon 0.5, or declare dataset.{}.query = {{ epsilon = 0.5 }}", dataset.name),
+                format!(
+                    "say it with `asking.epsilon = 0.5`, or declare dataset.{}.query = {{ epsilon = 0.5 }}",
+                    dataset.name
+                ),
             )
         })?;
         let budget = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0).reduce(f64::min);
@@ -310,16 +313,16 @@ pub(crate) fn unchanged(stamps: &Stamps) -> Result<(), ReadError> {
 pub(crate) fn unserved(error: DeskError) -> QueryError {
     let (sentence, hint) = (error.to_string(), error.hint());
     match error {
-        DeskError::Refused { fits: Some(fits), .. } => {
-            QueryError::refused(sentence, Some(format!("nothing was charged; --epsilon {fits} would fit")))
+        DeskError::Refused { refusal, fits: Some(fits) } => {
+            QueryError::refused(refusal, Some(format!("nothing was charged; `asking.epsilon = {fits}` would fit")))
         }
-        DeskError::Refused { fits: None, .. } => QueryError::refused(sentence, hint),
+        DeskError::Refused { refusal, fits: None } => QueryError::refused(refusal, hint),
         DeskError::Release(ReleaseError::Ledger(failure)) => {
-            QueryError { fault: crate::error::Fault::Failed, sentence: failure.to_string(), hint }
+            QueryError { hint, ..QueryError::failed(failure.to_string()) }
         }
         DeskError::Release(_) => QueryError::failed(sentence),
         DeskError::Ledger(_) | DeskError::Void { .. } | DeskError::Unreadable { .. } => {
-            QueryError { fault: crate::error::Fault::Failed, sentence, hint }
+            QueryError { hint, ..QueryError::failed(sentence) }
         }
     }
 }

@@ -97,13 +97,13 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
     if !(epsilon > 0.0 && epsilon.is_finite()) {
         return Err(QueryError::asked(
             format!("ε is {epsilon}, and it must be a finite number above 0"),
-            "try --epsilon 0.5",
+            "try `asking.epsilon = 0.5`",
         ));
     }
     if !(0.0..1.0).contains(&delta) {
         return Err(QueryError::asked(
             format!("δ is {delta}, and it must be at least 0 and below 1"),
-            "try --delta 1e-6",
+            "try `asking.delta = 1e-6`",
         ));
     }
     let selected = plan.parts.iter().filter(|part| part.groups == Groups::Selected && is_private(part)).count();
@@ -120,9 +120,9 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
         return Err(QueryError::asked(
             format!("{what} need a δ above 0"),
             if selected > 0 {
-                "give --delta 1e-6, or list the keys: columns.NAME.keys = […]"
+                "give `asking.delta = 1e-6`, or list the keys: columns.NAME.keys = […]"
             } else {
-                "give --delta 1e-6"
+                "give `asking.delta = 1e-6`"
             },
         ));
     }

@@ -347,8 +347,9 @@ fn a_question_beyond_the_budget_is_refused_with_what_fits() {
     ask(&tables, &room, "SELECT COUNT(*) FROM visits", &asking(0.5)).unwrap();
     let error = ask(&tables, &room, "SELECT SUM(seconds) FROM visits", &asking(3.0)).unwrap_err();
     assert_eq!(error.fault, whit_query::Fault::Refused);
-    assert!(error.hint.as_ref().unwrap().contains("--epsilon"), "{error:?}");
-    let fits: f64 = error.hint.unwrap().split("--epsilon ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(error.hint.as_ref().unwrap().contains("asking.epsilon"), "{error:?}");
+    let fits: f64 =
+        error.hint.unwrap().split("asking.epsilon = ").nth(1).unwrap().split('`').next().unwrap().parse().unwrap();
     ask(&tables, &room, "SELECT SUM(seconds) FROM visits", &asking(fits))
         .unwrap_or_else(|error| panic!("{fits}: {error:?}"));
 }

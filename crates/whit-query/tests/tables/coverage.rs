@@ -354,8 +354,9 @@ fn a_preview_of_a_useless_question_says_so_and_what_would_help() {
         let preview = tables.preview(sql, &asking).unwrap();
         let note = &preview.notes[0];
         assert!(note.starts_with("`c` would be off by ± ") && note.contains("tells nothing"), "{note}");
-        let rows: u64 = note.split("--rows ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-        let groups = note.split("--groups ").nth(1).map(|rest| rest.split(' ').next().unwrap().parse::<u64>().unwrap());
+        let rows: u64 = note.split("asking.rows = ").nth(1).unwrap().split('`').next().unwrap().parse().unwrap();
+        let groups =
+            note.split("asking.groups = ").nth(1).map(|rest| rest.split('`').next().unwrap().parse::<u64>().unwrap());
         // Following it helps.
         let better = tables.preview(sql, &Asking { rows: Some(rows), groups, ..asking.clone() }).unwrap();
         assert!(!better.notes.iter().any(|note| note.contains("tells nothing")), "{:?}", better.notes);
@@ -383,7 +384,7 @@ fn an_answer_says_where_rows_are_picked_by_noisy_values() {
         let note = notes.iter().find(|note| note.contains("picked by noisy values"));
         assert_eq!(note.is_some(), picks, "{sql}: {notes:?}");
         if let Some(note) = note {
-            assert!(note.contains("less often than 95 %") && note.contains("--confidence 0.975 all 2"), "{note}");
+            assert!(note.contains("less often than 95 %") && note.contains("a confidence of 0.975 all 2"), "{note}");
         }
         let preview = tables.preview(sql, &asked(2.0, false)).unwrap();
         assert_eq!(preview.notes.iter().any(|note| note.contains("picked by noisy values")), picks, "{sql}");

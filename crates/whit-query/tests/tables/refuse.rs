@@ -95,8 +95,8 @@ fn slips_are_answered_with_what_was_probably_meant() {
         ("SELECT COUNT(*) FORM visits", asking(1.0), "", "FROM where FORM stands"),
         ("SELECT QUANTILE(seconds, 0.9) FROM visits", asking(1.0), "`quantile`", "APPROX_PERCENTILE_CONT"),
         ("SELECT MODE(shop) FROM visits", asking(1.0), "`mode`", "GROUP BY"),
-        ("SELECT day, COUNT(*) FROM visits GROUP BY day", groups, "--groups 0", "from 1 on"),
-        ("SELECT COUNT(*) FROM visits", about, "--about -5", "from 1 on"),
+        ("SELECT day, COUNT(*) FROM visits GROUP BY day", groups, "`asking.groups = 0`", "from 1 on"),
+        ("SELECT COUNT(*) FROM visits", about, "`asking.about = -5`", "from 1 on"),
     ] {
         let error = tables.plan(sql, &asking).map(|plan| plan.parts.len()).expect_err(sql);
         let found = error.hint.clone().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::spec::asked;
 use crate::Error;
-use crate::error::of_ledger;
+use crate::error::{Reason, of_ledger};
 use std::borrow::Borrow;
 use whit_account::desk::{self, Coins, Desk, DeskError, Instead, Request, Served, Start};
 use whit_account::ledger::{Budget, CurrencyName, Question, Register};
@@ -60,7 +60,7 @@ impl Budgets {
     /// Why nothing was served, and what to do about it.
     pub(crate) fn unserved(&self, error: DeskError, hint: &str) -> Error {
         match error {
-            DeskError::Refused { refusal, fits } => refused(&refusal, &self.list, fits.as_deref()),
+            DeskError::Refused { refusal, fits } => refused(refusal, &self.list, fits.as_deref()),
             DeskError::Ledger(error) => of_ledger(error),
             DeskError::Release(ReleaseError::Ledger(failure)) => broken(&failure),
             DeskError::Void { entry } => voided(entry, AGAIN),
@@ -171,6 +171,7 @@ pub(crate) fn voided(entry: u64, hint: &str) -> Error {
     Error::failed(format!(
         "entry {entry} of the ledger was made void while this run was under way: it ended, nothing of it is released, and nothing of it is spent"
     ))
+    .because(Reason::Voided { entry })
     .with_hint(hint)
 }
 
@@ -220,7 +221,7 @@ pub(crate) fn broken(failure: &LedgerFailure) -> Error {
 }
 
 /// A refusal, with the ε that was tried and would fit, and what might help.
-pub(crate) fn refused(refusal: &Refusal, budgets: &[Budget], fits: Option<&str>) -> Error {
+fn refused(refusal: Refusal, budgets: &[Budget], fits: Option<&str>) -> Error {
     let fits = fits.map_or_else(String::new, |fits| format!("; privacy.epsilon = {fits} would fit"));
     let plain = budgets.iter().any(|budget| budget.delta > 0.0 && budget.currency != CurrencyName::Renyi);
     let better = if plain {
@@ -229,7 +230,7 @@ pub(crate) fn refused(refusal: &Refusal, budgets: &[Budget], fits: Option<&str>)
         ""
     };
     let hint = format!("nothing was charged for it{fits}{better}; `whit ledger` shows what was spent");
-    Error::refused(refusal.to_string(), hint)
+    Error::refused(refusal, hint)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::spec::asked;
 use crate::Error;
+use crate::error::Reason;
 
 pub(crate) use whit_query::source::owner::Owner;
 
@@ -10,7 +11,8 @@ pub(crate) fn needed(owner: Option<Owner>, what: &str) -> Result<Owner, Error> {
     owner.ok_or_else(|| {
         asked(
             format!("{what} is computed from rows without noise, and is for the owner of the data only"),
-            "if you are, say --owner; what you then see is as private as the rows",
+            "if you are, say `request.owner`; what you then see is as private as the rows",
         )
+        .because(Reason::OwnerOnly)
     })
 }

@@ -50,7 +50,7 @@ impl Begin {
             if named(&entry.question) {
                 return Err(asked(
                     format!("entry {number} of the ledger was begun by an earlier version, which noted no checkpoints"),
-                    format!("`whit ledger void {number} --reason …` ends it, if nothing of it has left"),
+                    format!("`Session::void({number})` ends it, if nothing of it has left"),
                 ));
             }
             // Reserved, and ended before the first checkpoint was noted: nothing of it can have been seen.
@@ -82,7 +82,7 @@ impl Begin {
                     at.step
                 ),
                 format!(
-                    "one charge pays for one run: put that checkpoint back to go on; `whit ledger void {number} --reason …` ends it, if nothing of it has left"
+                    "one charge pays for one run: put that checkpoint back to go on; `Session::void({number})` ends it, if nothing of it has left"
                 ),
             )),
         }
@@ -101,7 +101,7 @@ fn unfit(error: LearnError, open: Option<&Entry>) -> Error {
             format!("remove `{path}`: no step of entry {number} was noted, and the same command goes on under it")
         }
         Some(Entry { number, progress: Some(at), .. }) => format!(
-            "put the checkpoint of step {} back to go on; or remove `{path}` and say `whit ledger void {number} --reason …`, if nothing of it has left: the same command then begins anew",
+            "put the checkpoint of step {} back to go on; or remove `{path}` and say `Session::void({number})`, if nothing of it has left: the same command then begins anew",
             at.step
         ),
     };

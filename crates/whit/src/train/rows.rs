@@ -108,7 +108,7 @@ pub(crate) fn gather(
     let mut sink = |_: usize, block: Block<'_>| {
         take(block).map_err(|error| {
             let fault = if error.is_of_the_disk() { Fault::Failed } else { Fault::Asked };
-            QueryError { fault, sentence: error.to_string(), hint: Some(error.hint().to_owned()) }
+            QueryError { fault, ..QueryError::asked(error.to_string(), error.hint()) }
         })
     };
     let numbers = tables.rows_for_learning(reading, &mut sink)?;

@@ -11,7 +11,7 @@ use super::spec::{Spec, asked};
 use super::trial::{Score, Trial, network};
 use super::{Step, Training, Watch, keep};
 use crate::Error;
-use crate::error::of_ledger;
+use crate::error::{Reason, of_ledger};
 use crate::state::State;
 use std::path::{Path, PathBuf};
 use whit_account::desk::{DeskError, Start};
@@ -126,7 +126,7 @@ fn check_curve(request: &Request<'_>) -> Result<(), Error> {
     if !request.curve {
         return Ok(());
     }
-    owner::needed(request.owner, "the curve of --plot")?;
+    owner::needed(request.owner, "the curve of a training")?;
     match request.training.evaluate_where() {
         Some(_) => Ok(()),
         None => Err(asked("there is nothing to draw: no rows are set aside", "write evaluate_where = \"…\"")),
@@ -280,7 +280,8 @@ impl Way<'_> {
         let entry = books.open_reservation(question).map_err(of_ledger)?;
         let begin = Begin::find(place, run, entry.as_ref())?;
         if request.resume && begin.entry.is_none() {
-            return Err(asked("there is no interrupted run to go on with", "leave --resume out to begin one"));
+            let none = asked("there is no interrupted run to go on with", "leave `request.resume` out to begin one");
+            return Err(none.because(Reason::NoRun));
         }
         let (planned, spec) = (reader.planned, reader.spec);
         let (resumed, taken) = (begin.entry.is_some(), begin.taken());

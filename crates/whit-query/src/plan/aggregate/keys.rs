@@ -186,7 +186,7 @@ impl Draft<'_> {
             (None, None) => {
                 return Err(QueryError::asked(
                     format!("nothing says to how many groups one {} may contribute", self.unit_word()),
-                    "say it with --groups N, or declare unit.caps = { groups = N }",
+                    "say it with `asking.groups = N`, or declare unit.caps = { groups = N }",
                 ));
             }
         };

@@ -75,7 +75,7 @@ impl Draft<'_> {
         rows.ok_or_else(|| {
             QueryError::asked(
                 format!("nothing says how many rows of one {} count in one group", self.unit_word()),
-                "say it with --rows N, or declare unit.caps = { rows_per_group = N }",
+                "say it with `asking.rows = N`, or declare unit.caps = { rows_per_group = N }",
             )
         })
     }
