@@ -1,7 +1,7 @@
 //! Differential privacy that asks first what one whit is: one event, one element, one feature, one label, one user.
 //!
 //! This crate is the front door, and the `whit` command stands on it. A [`Session`] holds declaration, data, ledger and analyst, and does all that can be asked:
-//! previews, questions, trainings, and what the ledger says of them. What it does not do goes by the parts:
+//! previews, questions, trainings, and what the ledger says of them. An [`AsyncSession`] does the same where one awaits. What they do not do goes by the parts:
 //!
 //! - [`noise`]: random bits, and samplers that are exact to the last bit;
 //! - [`core`]: units and ladders, bounds, the language of costs, every mechanism, and the release of a value;
@@ -10,6 +10,39 @@
 //! - [`learn`]: models that protect a unit, step by step;
 //! - [`train`]: trainings from their files to a model with its card;
 //! - [`explain`]: what an adversary gains from a release, in numbers that hold.
+//!
+//! # A question, and a budget that says no
+//!
+//! ```
+//! use whit::query::plan::Asking;
+//! use whit::session::{Options, Session};
+//! # let folder = std::env::temp_dir().join(format!("whit-front-door-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # let shoppers: String = (0..500).map(|i| format!("{i},{}\n", i % 40)).collect();
+//! # std::fs::write(folder.join("shoppers.csv"), format!("id,spent\n{shoppers}"))?;
+//! # let config = folder.join("whit.toml");
+//! # let options = Options { ledger: whit::account::ledger::Opening::default(), ..Options::default() };
+//! // One row a shopper, and nobody's is to be found out: ε = 1 for all that is ever asked.
+//! let declaration = "[dataset.shoppers]
+//!     source = 'shoppers.csv'
+//!     unit = { user = 'id', protect = 'user', caps.rows_per_user = 1 }
+//!     columns = { id = 'int', spent = { type = 'float', bounds = [0, 100] } }
+//!     budget.user = { epsilon = 1.0 }";
+//! std::fs::write(&config, declaration)?;
+//!
+//! let mut session = Session::open(&config, options)?;
+//! let at = |epsilon| Asking { epsilon: Some(epsilon), delta: Some(0.0), ..Asking::default() };
+//! let answer = session.ask("SELECT COUNT(*), SUM(spent) FROM shoppers", &at(0.75))?;
+//! assert_eq!(answer.rows[0].len(), 2); // each with its interval
+//!
+//! let error = session.ask("SELECT AVG(spent) FROM shoppers", &at(0.5)).unwrap_err();
+//! let no = error.refusal().expect("only a quarter is left");
+//! println!("{no}"); // this release needs ε = 0.5 per user (id), …, and ε = 0.25 of the budget is left
+//! # assert_eq!(no.left, "ε = 0.25");
+//! assert!(no.shortfall.as_ref().is_some_and(|short| short.fits.is_some_and(|epsilon| epsilon <= 0.25)));
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # A count that hides any one user
 //!
@@ -62,13 +95,8 @@ pub mod session;
 mod state;
 pub mod train;
 
-/// The README's own example, as it is printed there.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
 pub use error::Error;
-pub use session::Session;
+pub use session::{AsyncSession, Session};
 
 pub use whit_account as account;
 pub use whit_core as core;

@@ -1,5 +1,9 @@
 //! Declaration, data, ledger and analyst in one hand: all that can be asked, and paid for.
 
+mod awaited;
+
+pub use awaited::AsyncSession;
+
 use crate::Error;
 use crate::error::{Kind, of_ledger};
 use crate::state::{State, ledger_of};
@@ -59,6 +63,9 @@ pub struct Foreseen {
 /// Data sets that were declared, the ledger beside them, and who asks.
 ///
 /// The ledger is opened, and made where there is none, by the first thing that is paid for. What only looks makes none.
+///
+/// Its methods block until they are done, also where the calling thread belongs to a runtime: nothing panics, and nothing else of that runtime runs on the
+/// thread in the meantime. Inside of a runtime, [`AsyncSession`] is what one wants.
 ///
 /// ```
 /// use whit::query::plan::Asking;

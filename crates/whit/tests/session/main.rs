@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod awaited;
+mod hints;
+mod refusals;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use whit::account::ledger::Opening;
@@ -32,9 +36,20 @@ fn room(name: &str) -> PathBuf {
     folder
 }
 
+/// The same with a budget that adds up ε, at no δ.
+fn room_of_sums(name: &str) -> PathBuf {
+    let folder = room(name);
+    std::fs::write(folder.join("whit.toml"), DECLARED.replace(", delta = 1e-6", "")).unwrap();
+    folder
+}
+
+/// No head is kept elsewhere.
+fn options() -> Options {
+    Options { ledger: Opening::default(), ..Options::default() }
+}
+
 fn session(folder: &Path) -> Session {
-    let options = Options { ledger: Opening::default(), ..Options::default() };
-    Session::open(&folder.join("whit.toml"), options).unwrap()
+    Session::open(&folder.join("whit.toml"), options()).unwrap()
 }
 
 fn asking(epsilon: f64) -> Asking {
