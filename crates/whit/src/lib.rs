@@ -8,6 +8,7 @@
 //! - [`account`]: accountants, from costs to loss, and back to the noise that keeps a promise;
 //! - [`query`]: private statistics over tables, asked in SQL;
 //! - [`learn`]: models that protect a unit, step by step;
+//! - [`declared`]: declarations before a session: drafted, read and checked;
 //! - [`train`]: trainings from their files to a model with its card;
 //! - [`explain`]: what an adversary gains from a release, in numbers that hold.
 //!
@@ -89,12 +90,14 @@
 //! # Ok::<(), whit::account::Unsupported>(())
 //! ```
 
+pub mod declared;
 pub mod error;
 pub mod explain;
 pub mod session;
 mod state;
 pub mod train;
 
+pub use declared::{Declared, Draft};
 pub use error::Error;
 pub use session::{AsyncSession, Session};
 

@@ -3,11 +3,10 @@
 use super::{Error, write_json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use whit::core::declare::Declaration;
-use whit::query::Tables;
+use whit::Declared;
 use whit::query::source::owner::{Owner, OwnerView};
-use whit::query::source::{DatasetView, Tuning, Warehouse, runtime};
-use whit::session::{Options, Session};
+use whit::query::source::{DatasetView, Tuning};
+use whit::session::Options;
 use whit_view::number::grouped;
 use whit_view::table::{Side, Table};
 
@@ -37,13 +36,11 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let file = self.file.as_deref().or(self.config.as_deref()).unwrap_or(Path::new("whit.toml"));
-        let (declaration, folder) = declared(file)?;
+        let declared = Declared::open(file)?;
         if self.owner {
-            return self.for_owner(declaration, &folder, out, talk);
+            return self.for_owner(&declared, out, talk);
         }
-        let tuning = Tuning::default();
-        let warehouse = runtime(tuning.threads)?.block_on(Warehouse::open(declaration, &folder, tuning))?;
-        let views = warehouse.survey()?;
+        let views = declared.check(Tuning::default())?;
         if self.json {
             return write_json(&serde_json::json!({ "datasets": views }), out);
         }
@@ -55,16 +52,8 @@ impl Check {
     }
 
     /// What only the owner may see.
-    fn for_owner(
-        &self,
-        declaration: Declaration,
-        folder: &Path,
-        out: &mut dyn Write,
-        talk: &mut dyn Write,
-    ) -> Result<(), Error> {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let tables = Tables::of(declaration, folder, Tuning::default())?;
-        let mut session = Session::of(tables, Options::default());
+    fn for_owner(&self, declared: &Declared, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        let mut session = declared.session(Options::default())?;
         let views = session.survey(Owner::who_may_see_every_row())?;
         writeln!(talk, "for the owner of the data only: these numbers are exact")?;
         if self.json {
@@ -161,19 +150,6 @@ fn write_for_owner(view: &OwnerView, out: &mut dyn Write) -> Result<(), Error> {
         writeln!(out)?;
     }
     Ok(())
-}
-
-/// Reads a declaration, and says in which folder it stands.
-pub(super) fn declared(file: &Path) -> Result<(Declaration, PathBuf), Error> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Error::asked(
-            format!("`{}` cannot be read: {error}", file.display()),
-            "name the declaration, or let `whit init PATH` draft one from your data",
-        )
-    })?;
-    let declaration = Declaration::parse(&text)
-        .map_err(|error| Error::asked(format!("{}, {error}", file.display()), error.hint().to_owned()))?;
-    Ok((declaration, file.parent().map(Path::to_owned).unwrap_or_default()))
 }
 
 fn write(view: &DatasetView, out: &mut dyn Write) -> Result<(), Error> {

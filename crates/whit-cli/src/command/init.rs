@@ -2,10 +2,10 @@
 
 use super::{Error, Readers, inputs, write_for};
 use std::io::Write;
-use std::path::{Component, Path, PathBuf};
-use whit::core::declare::table_name;
+use std::path::{Path, PathBuf};
+use whit::Draft;
+use whit::query::source::Input;
 use whit::query::source::owner::Owner;
-use whit::query::source::{Input, inspect, runtime};
 
 /// Look at the names and types of some data, and write the draft of a declaration.
 ///
@@ -28,15 +28,14 @@ pub(super) struct Init {
 
 impl Init {
     pub(super) fn run(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let name = self.name()?;
-        let seen = runtime(None)?.block_on(inspect(&Owner::who_may_see_every_row(), &self.path))?;
+        let drafted = Draft::of(Owner::who_may_see_every_row(), &self.path, self.name.as_deref())?;
         if self.output.exists() && !self.force {
             return Err(Error::asked(
                 format!("`{}` is there already", self.output.display()),
                 "write somewhere else with --output, or over it with --force",
             ));
         }
-        let draft = seen.draft(&name, &self.source());
+        let (draft, seen) = (drafted.text(&self.source()), &drafted.seen);
         let data = inputs().may_replace(Input::Declaration).and(Input::Data, &self.path);
         let written = write_for(Readers::Everybody, &data, self.output.clone(), &draft, talk)?;
         if seen.looked {
@@ -60,29 +59,6 @@ impl Init {
         }
         writeln!(talk, "  decide on the budget, then look at what you have: whit check {}", written.display())?;
         Ok(())
-    }
-
-    fn name(&self) -> Result<String, Error> {
-        if let Some(name) = &self.name {
-            let plain = table_name(name);
-            if plain == *name {
-                return Ok(plain);
-            }
-            return Err(Error::asked(
-                format!(
-                    "--name is {name:?}, but it must be lower-case letters, digits and underscores, since SQL asks for it so"
-                ),
-                format!("take --name {plain}"),
-            ));
-        }
-        // The last part of the path that is no pattern, without its extension.
-        let mut parts = self.path.components().filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
-            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
-        });
-        let last = parts.rfind(|part| !part.contains(['*', '?', '['])).unwrap_or_else(|| "data".to_owned());
-        let stem = Path::new(&last).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        Ok(table_name(&stem.unwrap_or(last)))
     }
 
     /// The path as it stands in the draft: relative to the draft where it lies below it, else in full.

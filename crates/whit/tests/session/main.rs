@@ -4,6 +4,7 @@
 
 mod awaited;
 mod hints;
+mod methods;
 mod refusals;
 
 use std::fmt::Write as _;
