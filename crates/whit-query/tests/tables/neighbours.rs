@@ -254,11 +254,7 @@ fn exact(tables: &Tables, sql: &str, asking: &Asking) -> Result<(Plan, Vec<Exact
 }
 
 fn panic_fault() -> Result<(Plan, Vec<ExactPart>), whit_query::QueryError> {
-    Err(whit_query::QueryError {
-        fault: whit_query::Fault::Failed,
-        sentence: "the engine panicked".to_owned(),
-        hint: None,
-    })
+    Err(whit_query::QueryError::failed("the engine panicked"))
 }
 
 /// Tables of each unit, neighbours of each table at each rung, and questions to each pair.
