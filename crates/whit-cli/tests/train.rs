@@ -155,7 +155,7 @@ fn a_logistic_regression_is_learned_paid_once_tried_and_used() {
     let words = ["predict", "model.safetensors", "--owner", "--where", "split = 'test'", "--csv", "told.csv"];
     assert_eq!(whit(&folder, &words).0, 0);
     let told = std::fs::read_to_string(folder.join("told.csv")).unwrap();
-    assert!(told.starts_with("row,told,probability\n1,") && told.lines().count() == 801, "{told}");
+    assert!(told.starts_with("row,predicted,probability\n1,") && told.lines().count() == 801, "{told}");
 
     // Another training file has another model.
     std::fs::write(folder.join("train.toml"), TRAINING.replace("[\"x\", \"z\"]", "[\"z\", \"x\"]")).unwrap();

@@ -200,12 +200,12 @@ impl Session {
         train::evaluate(&self.state.tables, asked_for)
     }
 
-    /// Lets a model tell the target of rows. Where these are private, that is for their owner.
+    /// Predicts the target of rows with a model. Where these are private, that is for their owner.
     pub fn predict(&self, asked_for: &Prediction<'_>) -> Result<Predictions, Error> {
         train::predict(&self.state.tables, self.inputs(), asked_for)
     }
 
-    /// Compares trainings over values and seeds, for the owner. Nothing is charged, no ledger is opened, and nobody is protected.
+    /// Compares trainings over values and seeds, for the owner. Nothing is charged, no ledger is opened, and what is found is non-private.
     pub fn experiment(&self, request: &experiment::Request<'_>, watch: &mut dyn Watch) -> Result<Found, Error> {
         experiment::run(&self.state.tables, &self.inputs(), request, watch)
     }
@@ -230,7 +230,7 @@ impl Session {
         Ok(accounts)
     }
 
-    /// What the owner of the data may see of it: every number is exact, and nothing is charged. No ledger is made; one that is known and gone is told.
+    /// What the owner of the data may see of it: every number is exact, and nothing is charged. No ledger is made; one that is known and gone is an error.
     pub fn survey(&mut self, owner: Owner) -> Result<Vec<OwnerView>, Error> {
         self.state.books_if_any()?;
         let (tables, books) = (&self.state.tables, &mut self.state.books);

@@ -55,7 +55,8 @@ impl Threads {
     }
 
     /// How many there are.
-    pub fn count(&self) -> usize {
+    #[cfg(test)]
+    fn count(&self) -> usize {
         self.runtime().metrics().num_workers()
     }
 

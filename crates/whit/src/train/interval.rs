@@ -1,8 +1,8 @@
 //! Intervals around the parameters of a generalised linear model: two matrices are released at the parameters that were learned, after the last step, with a
 //! charge of their own that was promised before the first.
 
-use super::beside;
-use super::beside::Budgets;
+use super::accompanying;
+use super::accompanying::Budgets;
 use super::meaning;
 use super::reader::Reader;
 use super::spec::{self, Around, Spec, asked};
@@ -171,7 +171,7 @@ impl Intervals {
             names.push("constant".to_owned());
         }
         let clip = spec.privacy.clip()?;
-        let noise = beside::noise("intervals.noise", asked_for.noise)?;
+        let noise = accompanying::noise("intervals.noise", asked_for.noise)?;
         let sandwich = Sandwich::new(names.len(), asked_for.curvature, clip, noise).map_err(|error| cannot(&error))?;
         let meaning = meaning::intervals(asked_for.curvature, asked_for.noise);
         let (sandwich, units, shared) = (sandwich.on(ladder), units as f64, ladder.rungs().len() > 1);
@@ -180,7 +180,7 @@ impl Intervals {
 
     /// What they cost, rung by rung.
     pub(crate) fn charge(&self, ladder: &Ladder) -> Charge {
-        beside::charge(&self.sandwich, ladder)
+        accompanying::charge(&self.sandwich, ladder)
     }
 
     /// What they cost where they are not paid yet.
@@ -190,7 +190,7 @@ impl Intervals {
         training: &Question,
         books: &mut dyn Register,
     ) -> Result<Charge, Error> {
-        beside::unpaid(self.charge(ladder), &self.question(training), books)
+        accompanying::unpaid(self.charge(ladder), &self.question(training), books)
     }
 
     /// What is meant, as a part of what a training means.
@@ -223,14 +223,15 @@ impl Intervals {
         let sums = || reader.with(|learner| learner.sandwich(&self.sandwich, trained.theta()));
         let decode = |bytes: &[u8]| Scatter::read(bytes).map_err(|error| error.to_string());
         let (ladder, noise) = (plan.ladder(), reader.planned.noise);
-        let served = beside::release_of(&self.sandwich, (sums, decode), ladder, &question, noise, (books, budgets))?;
+        let served =
+            accompanying::release_of(&self.sandwich, (sums, decode), ladder, &question, noise, (books, budgets))?;
         let (released, again) = (served.value, served.stored);
         let moments = self.sandwich.moments(&released, self.units);
         let shortened = moments.as_ref().ok().map(|of| [of.shortened, of.shortened_noise]);
         let found = moments.and_then(|moments| self.found(plan, trained, &moments));
         let estimates = found.unwrap_or_else(|error| {
-            let told = format!("there are no intervals: {error}; {}", error.hint());
-            self.estimates(Vec::new(), vec![told])
+            let message = format!("there are no intervals: {error}; {}", error.hint());
+            self.estimates(Vec::new(), vec![message])
         });
         Ok(Estimates { shortened, stored: again, ..estimates })
     }

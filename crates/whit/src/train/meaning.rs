@@ -1,4 +1,4 @@
-//! What a training and the releases beside it mean: see [`whit_account::meaning`]. Whatever changes what is learned stands here, and nothing that is only called otherwise.
+//! What a training and the releases that accompany it mean: see [`whit_account::meaning`]. Whatever changes what is learned stands here, and nothing that is only called otherwise.
 
 use super::spec::{Moves, Opened, Spec};
 use crate::Error;
@@ -85,13 +85,13 @@ pub(super) struct Learning<'a> {
     pub(super) moves: &'a Moves<'a>,
     pub(super) rows_per_unit: Option<u64>,
     pub(super) delta: f64,
-    /// What is told of labels before, and of curvature afterwards.
-    pub(super) beside: [Option<&'a Value>; 2],
+    /// What is released of labels before, and of curvature afterwards.
+    pub(super) accompanying: [Option<&'a Value>; 2],
 }
 
 impl Learning<'_> {
     pub(super) fn meaning(&self, spec: &Spec) -> Result<String, Error> {
-        let [labels, intervals] = self.beside;
+        let [labels, intervals] = self.accompanying;
         let what = json!({
             "recipe": written(self.recipe)?,
             "where": spec.learned,
@@ -121,7 +121,7 @@ pub(super) fn second_moments(spec: &Spec, ladder: &Ladder, radius: f64, noise: f
     meaning::of("second moments", VERSION, &what)
 }
 
-/// Labels that are told by randomised response among these classes; the first share of them without a prior.
+/// Noisy labels, by randomised response among these classes; the first share of them without a prior.
 pub(super) fn labels(
     spec: &Spec,
     ladder: &Ladder,

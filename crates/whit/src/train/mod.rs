@@ -2,13 +2,14 @@
 //!
 //! A [`Training`] is a file that says what is learned and what is promised. [`Session::train`](crate::Session::train) plans it, which reads nothing private, checks that all
 //! of its releases fit the budgets, reserves, reads rows, takes the steps with a checkpoint now and then, releases the model, and writes it with its card. Whoever
-//! [`Watch`]es is told how far it has come and may stop it between two steps.
+//! [`Watch`]es hears how far it has come and may stop it between two steps.
 
-mod beside;
+mod accompanying;
 mod curve;
 mod evaluate;
 pub mod experiment;
 mod interval;
+mod label_clip;
 mod meaning;
 mod owner;
 mod predict;
@@ -19,7 +20,6 @@ mod respond;
 mod resume;
 mod rows;
 mod run;
-mod slope;
 mod spec;
 mod trial;
 mod watch;
@@ -63,12 +63,12 @@ impl Training {
 
     /// The declaration that is meant where no other is named: the `whit.toml` beside it.
     pub fn config(&self) -> PathBuf {
-        Spec::beside(&self.path, Path::new("whit.toml"))
+        Spec::next_to(&self.path, Path::new("whit.toml"))
     }
 
     /// Where the model is written.
     pub fn model(&self) -> PathBuf {
-        Spec::beside(&self.path, &self.spec.output.model)
+        Spec::next_to(&self.path, &self.spec.output.model)
     }
 
     /// The data set that is learned from.
@@ -76,7 +76,7 @@ impl Training {
         &self.spec.dataset
     }
 
-    /// The column that is to be told.
+    /// The column that is to be predicted.
     pub fn target(&self) -> &str {
         &self.spec.target
     }
@@ -90,6 +90,6 @@ impl Training {
 /// Where rows lie. The folder of the ledger is on a disk that its owner chose, while `/tmp` may be in memory.
 pub(crate) fn keep(tables: &Tables, memory: Option<u64>) -> Keep {
     let chosen = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let beside = || ledger_of(tables).parent().unwrap_or(Path::new(".")).to_owned();
-    Keep { memory: memory.unwrap_or_else(|| Keep::default().memory), folder: chosen.unwrap_or_else(beside) }
+    let of_the_ledger = || ledger_of(tables).parent().unwrap_or(Path::new(".")).to_owned();
+    Keep { memory: memory.unwrap_or_else(|| Keep::default().memory), folder: chosen.unwrap_or_else(of_the_ledger) }
 }

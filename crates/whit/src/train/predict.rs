@@ -13,7 +13,7 @@ use whit_learn::train::{Tuning, predict as outputs_of};
 use whit_query::source::{Input, Inputs};
 use whit_query::{QueryError, Tables};
 
-/// Rows of which a model is to tell the target.
+/// Rows of which a model is to predict the target.
 #[derive(Debug, Clone)]
 pub struct Prediction<'a> {
     /// The model, as a training wrote it.
@@ -36,7 +36,7 @@ pub struct Predicted {
     /// Which row, from 1.
     pub row: usize,
     /// A class by its name, or a number.
-    pub told: String,
+    pub predicted: String,
     /// How sure the model is of the class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
@@ -59,21 +59,21 @@ fn sigmoid(z: f64) -> f64 {
     1.0 / (1.0 + (-z).exp())
 }
 
-fn tell(row: usize, z: &[f32], loss: Loss, classes: Option<&[String]>) -> Predicted {
+fn predicted(row: usize, z: &[f32], loss: Loss, classes: Option<&[String]>) -> Predicted {
     let name = |class: usize| classes.and_then(|names| names.get(class)).cloned().unwrap_or_else(|| class.to_string());
     match loss {
         Loss::Softmax => {
             let best = (0..z.len()).fold(0, |best, class| if z[class] > z[best] { class } else { best });
             let total: f64 = z.iter().map(|&other| f64::from(other - z[best]).exp()).sum();
-            Predicted { row, told: name(best), probability: Some(1.0 / total) }
+            Predicted { row, predicted: name(best), probability: Some(1.0 / total) }
         }
         Loss::Logistic => {
             let yes = sigmoid(f64::from(z[0]));
             let class = usize::from(z[0] > 0.0);
-            Predicted { row, told: name(class), probability: Some(if class == 1 { yes } else { 1.0 - yes }) }
+            Predicted { row, predicted: name(class), probability: Some(if class == 1 { yes } else { 1.0 - yes }) }
         }
-        Loss::Poisson => Predicted { row, told: f64::from(z[0]).exp().to_string(), probability: None },
-        Loss::Squared | Loss::Huber { .. } => Predicted { row, told: z[0].to_string(), probability: None },
+        Loss::Poisson => Predicted { row, predicted: f64::from(z[0]).exp().to_string(), probability: None },
+        Loss::Squared | Loss::Huber { .. } => Predicted { row, predicted: z[0].to_string(), probability: None },
     }
 }
 
@@ -99,6 +99,6 @@ pub(crate) fn predict(tables: &Tables, inputs: Inputs, asked_for: &Prediction<'_
     let mut left_out = numbers.left_out.iter().peekable();
     let kept = (0_u64..).filter(|row| left_out.next_if_eq(&row).is_none());
     let rows = kept.zip(outputs.chunks_exact(recipe.outputs));
-    let rows = rows.map(|(row, z)| tell(row as usize + 1, z, recipe.loss, recipe.classes.as_deref())).collect();
+    let rows = rows.map(|(row, z)| predicted(row as usize + 1, z, recipe.loss, recipe.classes.as_deref())).collect();
     Ok(Predictions { rows, left_out: numbers.left_out.len(), private, notes })
 }

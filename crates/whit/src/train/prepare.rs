@@ -4,13 +4,13 @@
 //! the declaration and schemas, and where a label or features are the unit from columns that are public under it: how many rows there are and whose, and for labels
 //! how long rows of features are. [`Planned::learner`] comes after the charge, and nothing that is in a row can make it fail.
 
-use super::beside;
+use super::accompanying;
 use super::interval::Intervals;
+use super::label_clip;
 use super::meaning::Learning;
 use super::project::Directions;
 use super::respond::Answers;
 use super::rows::{Read, declared, in_view, learning, nothing, recipe, rows_per_unit, unprotected};
-use super::slope;
 use super::spec::{self, Moves, Spec, asked};
 use crate::Error;
 use whit_account::ledger::{Question, Register};
@@ -64,7 +64,7 @@ impl Planned {
         Ok(Card { labels, intervals: self.promise.intervals.as_ref().map(Intervals::words), ..card })
     }
 
-    /// What steps and releases beside them cost together, as far as it is not paid: what must fit before any is charged.
+    /// What steps and the releases that accompany them cost together, as far as it is not paid: what must fit before any is charged.
     pub(crate) fn unpaid(&self, training: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
         let (plan, promise) = (self.steps(), &self.promise);
         let mut charges = Vec::new();
@@ -78,7 +78,7 @@ impl Planned {
         if let Some(intervals) = &promise.intervals {
             charges.push(intervals.unpaid(plan.ladder(), training, books)?);
         }
-        Ok(beside::exposed(beside::together(charges), self.noise))
+        Ok(accompanying::exposed(accompanying::together(charges), self.noise))
     }
 
     /// A learner that stands at its start, of rows that were read. They are cut to the caps, whoever has more.
@@ -140,8 +140,8 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
     if !matches!(kind, Kind::Feature) && privacy.padding.is_some() {
         return Err(asked("privacy.padding is for feature units", "leave it out, or protect `feature` in whit.toml"));
     }
-    let told = kind == Kind::Label && privacy.way.is_some_and(spec::Way::tells);
-    if matches!(kind, Kind::Feature | Kind::Label) && privacy.way.is_some() && !told {
+    let noisy_labels = kind == Kind::Label && privacy.way.is_some_and(spec::Way::tells);
+    if matches!(kind, Kind::Feature | Kind::Label) && privacy.way.is_some() && !noisy_labels {
         return Err(asked(
             format!("privacy.way does not apply where the unit is a {kind}: what is public goes a way of its own"),
             "leave it out; where the unit is a label, \"response\" tells all labels before the first step",
@@ -170,7 +170,7 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
                     format!("write target = \"{label}\", or protect another unit in whit.toml"),
                 ));
             }
-            Ok(if told { Way::Mean } else { Way::Label })
+            Ok(if noisy_labels { Way::Mean } else { Way::Label })
         }
         Kind::Feature => {
             if !public.contains(&spec.target) {
@@ -265,12 +265,12 @@ fn promised(
     let around = spec.intervals.as_ref();
     let answers = Answers::new(spec, &ladder, shown)?;
     let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), widths)).transpose()?;
-    // Gradients of labels that were told need no bound: none is as long as this one.
+    // Gradients of noisy labels need no bound: none is as long as this one.
     let norm = if answers.is_some() { privacy.clip.unwrap_or(UNCLIPPED) } else { privacy.clip()? };
     let of_directions = directions.as_ref().map(|directions| directions.charge(&ladder));
     let of_intervals = intervals.as_ref().map(|intervals| intervals.charge(&ladder));
     let draft = Draft {
-        beside: beside::together(of_directions.into_iter().chain(of_intervals)),
+        beside: accompanying::together(of_directions.into_iter().chain(of_intervals)),
         drawn: match privacy.draw {
             spec::Drawn::Units => Drawn::Units,
             spec::Drawn::Users => Drawn::Users,
@@ -298,7 +298,7 @@ fn promised(
     Ok(Promise { plan, directions, answers, intervals })
 }
 
-/// The δ at which ε is told: the file's, or the least of the budgets.
+/// The δ at which ε is stated: the file's, or the least of the budgets.
 fn delta_of(spec: &Spec, dataset: &Dataset) -> Result<f64, Error> {
     let budgets = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0);
     let delta = spec.privacy.delta.or_else(|| budgets.reduce(f64::min));
@@ -371,8 +371,8 @@ pub(crate) fn check(spec: &Spec, tables: &Tables) -> Result<Vec<String>, Error> 
 /// How many rows there are and whose, where that is public and somebody has to know: it reads public columns alone, and none where `privacy.units` says enough.
 pub(crate) fn shown(spec: &Spec, tables: &Tables) -> Result<Option<InView>, Error> {
     let (_, unit) = declared(spec, tables)?;
-    let told = spec.privacy.way.is_some_and(spec::Way::tells);
-    if !in_view(unit.protect) || spec.privacy.units.is_some() && !told {
+    let noisy_labels = spec.privacy.way.is_some_and(spec::Way::tells);
+    if !in_view(unit.protect) || spec.privacy.units.is_some() && !noisy_labels {
         return Ok(None);
     }
     check(spec, tables)?; // a filter of private columns is refused before it is run
@@ -400,7 +400,7 @@ pub(crate) fn plan(spec: &Spec, tables: &Tables, keep: &Keep) -> Result<Planned,
         ));
     }
     let mut notes = check(spec, tables)?;
-    let spec = &*slope::clipped(spec, tables, keep, &mut notes)?;
+    let spec = &*label_clip::clipped(spec, tables, keep, &mut notes)?;
     let noise = match spec.output.seed {
         None => Noise::Secret { threads: 1 },
         Some(seed) => {
@@ -442,7 +442,10 @@ pub(crate) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise
         moves: &moves,
         rows_per_unit,
         delta,
-        beside: [promise.answers.as_ref().map(Answers::meaning), promise.intervals.as_ref().map(Intervals::meaning)],
+        accompanying: [
+            promise.answers.as_ref().map(Answers::meaning),
+            promise.intervals.as_ref().map(Intervals::meaning),
+        ],
     };
     let meaning = learning.meaning(spec)?;
     let plan = plan.clone().stepping(way).map_err(LearnError::from)?.drawing(noise);

@@ -2,8 +2,8 @@
 //!
 //! The ledger keeps what was released, so whoever goes on with an interrupted run, or tries another model on the same directions, pays no second time.
 
-use super::beside;
-use super::beside::Budgets;
+use super::accompanying;
+use super::accompanying::Budgets;
 use super::meaning;
 use super::reader::Reader;
 use super::spec::{Spec, asked};
@@ -47,7 +47,7 @@ impl Directions {
             }
             Kind::Label => {
                 return Err(asked(
-                    "features are public where the unit is a label, so noise in their directions would protect nobody",
+                    "features are public where the unit is a label, so noise in their directions would protect no unit",
                     "project them where they are written, and leave `projection` out",
                 ));
             }
@@ -58,7 +58,7 @@ impl Directions {
                 format!("keep 1 to {width} directions"),
             ));
         }
-        let noise = beside::noise("projection.noise", *noise)?;
+        let noise = accompanying::noise("projection.noise", *noise)?;
         let scatter = Scatter::new(width, *radius, noise).map_err(|error| cannot(&error))?.on(ladder);
         let meaning = meaning::second_moments(spec, ladder, *radius, asked_for.noise);
         let text = format!("second moments of {}", spec.features.join(", "));
@@ -67,7 +67,7 @@ impl Directions {
 
     /// What they cost, rung by rung.
     pub(crate) fn charge(&self, ladder: &Ladder) -> Charge {
-        beside::charge(&self.scatter, ladder)
+        accompanying::charge(&self.scatter, ladder)
     }
 
     /// What they cost where they are not paid yet.
@@ -77,7 +77,7 @@ impl Directions {
         training: &Question,
         books: &mut dyn Register,
     ) -> Result<Charge, Error> {
-        beside::unpaid(self.charge(ladder), &self.question(training), books)
+        accompanying::unpaid(self.charge(ladder), &self.question(training), books)
     }
 
     fn question(&self, training: &Question) -> Question {
@@ -94,12 +94,13 @@ impl Directions {
     ) -> Result<(Projection, Gap), Error> {
         let question = self.question(training);
         if resumed && books.stored(&question).map_err(of_ledger)?.is_none() {
-            return Err(beside::gone("directions"));
+            return Err(accompanying::gone("directions"));
         }
         let (ladder, noise) = (reader.planned.steps().ladder(), reader.planned.noise);
         let sum = || reader.with(|learner| learner.second_moments(&self.scatter));
         let decode = |bytes: &[u8]| Scatter::read(bytes).map_err(|error| error.to_string());
-        let served = beside::release_of(&self.scatter, (sum, decode), ladder, &question, noise, (books, budgets))?;
+        let served =
+            accompanying::release_of(&self.scatter, (sum, decode), ladder, &question, noise, (books, budgets))?;
         self.found(&served.value)
     }
 
@@ -108,9 +109,9 @@ impl Directions {
         Ok(learner.second_moments(&self.scatter)?)
     }
 
-    /// The directions with noise that comes again, charged to nobody: for experiments.
+    /// The directions with noise that comes again, charged to no budget: for experiments.
     pub(crate) fn try_out(&self, sum: &Sum, learner: &Learner<Network>, noise: Noise) -> Result<Projection, Error> {
-        Ok(self.found(&beside::try_out(&self.scatter, sum, learner.plan().ladder(), noise)?)?.0)
+        Ok(self.found(&accompanying::try_out(&self.scatter, sum, learner.plan().ladder(), noise)?)?.0)
     }
 
     fn found(&self, triangle: &[i64]) -> Result<(Projection, Gap), Error> {

@@ -1,7 +1,7 @@
-//! Labels that are told by randomised response before the first step: a release of its own, and the only one that costs anything.
+//! Noisy labels, by randomised response before the first step: a release of its own, and the only one that costs anything.
 
-use super::beside;
-use super::beside::Budgets;
+use super::accompanying;
+use super::accompanying::Budgets;
 use super::meaning;
 use super::reader::Reader;
 use super::spec::{Classes, Spec, Way, asked};
@@ -19,7 +19,7 @@ use whit_learn::train::{Learner, Telling};
 use whit_noise::{Entropy, Ratio};
 use whit_query::source::learn::InView;
 
-/// How labels are told, and what that costs.
+/// How noisy labels are made, and what that costs.
 #[derive(Clone)]
 pub(crate) struct Answers {
     telling: Telling,
@@ -37,12 +37,12 @@ impl Answers {
         let kind = ladder.protected().unit.kind();
         if kind != Kind::Label {
             return Err(asked(
-                format!("labels are told noisily where the unit is a label, and here it is a {kind}"),
+                format!("noisy labels are for the unit label, and here it is a {kind}"),
                 "protect `label` in whit.toml, or take another privacy.way",
             ));
         }
         let Some(names) = spec.classes.as_ref().map(Classes::names) else {
-            return Err(asked("labels are told of classes, and none are named", "write classes = 10"));
+            return Err(asked("noisy labels are of classes, and none are named", "write classes = 10"));
         };
         if !(first > 0.0 && first <= 1.0) {
             return Err(asked(
@@ -53,7 +53,7 @@ impl Answers {
         let epsilon = spec.privacy.epsilon.and_then(|epsilon| Ratio::from_f64_down(epsilon).ok());
         let epsilon =
             epsilon.filter(|epsilon| !epsilon.is_zero() && spec.privacy.noise.is_none()).ok_or_else(|| {
-                asked("labels are told at some ε, and privacy.epsilon does not say which", "write epsilon = 1.0")
+                asked("noisy labels are made at some ε, and privacy.epsilon does not say which", "write epsilon = 1.0")
             })?;
         let telling = Telling { epsilon, classes: names.len() as u32, first };
         let Some(shown) = shown.filter(|shown| shown.rows > 0) else {
@@ -72,7 +72,7 @@ impl Answers {
 
     /// What they cost where they are not paid yet.
     pub(crate) fn unpaid(&self, training: &Question, books: &mut dyn Register) -> Result<Charge, Error> {
-        beside::unpaid(self.charge(), &self.question(training), books)
+        accompanying::unpaid(self.charge(), &self.question(training), books)
     }
 
     /// What is meant, as a part of what a training means.
@@ -80,7 +80,7 @@ impl Answers {
         &self.meaning
     }
 
-    /// How they are told, in words.
+    /// How they are made, in words.
     pub(crate) fn words(&self) -> String {
         let Telling { epsilon, classes, first } = &self.telling;
         let epsilon = epsilon.to_f64();
@@ -96,7 +96,7 @@ impl Answers {
         Question { meaning: meaning::of_labels(&self.meaning), text: self.text.clone(), ..training.clone() }
     }
 
-    /// The labels, from the ledger where they were told before, else told now. A run that goes on (`resumed`) has told them.
+    /// The labels, from the ledger where they were released before, else released now. A run that goes on (`resumed`) has released them.
     pub(crate) fn release(
         &self,
         reader: &Reader<'_>,
@@ -106,7 +106,7 @@ impl Answers {
     ) -> Result<NoisyLabels, Error> {
         let question = self.question(training);
         if resumed && books.stored(&question).map_err(of_ledger)?.is_none() {
-            return Err(beside::gone("labels"));
+            return Err(accompanying::gone("labels"));
         }
         let work = |learner: &Learner<Network>, entropy: &mut dyn Entropy| {
             let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
@@ -120,16 +120,17 @@ impl Answers {
         };
         let decode = |bytes: &[u8]| NoisyLabels::read(bytes).ok_or_else(|| "it holds no labels".to_owned());
         let (charge, noise) = (self.charge(), reader.planned.noise);
-        let served = beside::release((charge, Box::new(work)), (read, decode), &question, noise, (books, budgets));
+        let served =
+            accompanying::release((charge, Box::new(work)), (read, decode), &question, noise, (books, budgets));
         if let Some(learner) = held.into_inner() {
             reader.put(learner);
         }
         Ok(served?.value)
     }
 
-    /// The labels with coins that come again, charged to nobody: for experiments.
+    /// The labels with coins that come again, charged to no budget: for experiments.
     pub(crate) fn try_out(&self, learner: &Learner<Network>, noise: Noise) -> Result<NoisyLabels, Error> {
         let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
-        beside::try_out(&mechanism, &labels[..], learner.plan().ladder(), noise)
+        accompanying::try_out(&mechanism, &labels[..], learner.plan().ladder(), noise)
     }
 }

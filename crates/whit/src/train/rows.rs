@@ -38,7 +38,7 @@ impl Read {
 }
 
 /// What is read of a data set for a recipe, to try a model on or to tell its target. Rows that do not fit are left out.
-pub(crate) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, told: bool) -> Reading<'a> {
+pub(crate) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, with_target: bool) -> Reading<'a> {
     let fits = match recipe.loss {
         Loss::Logistic => Fits::ZeroOrOne,
         Loss::Poisson => Fits::NotNegative,
@@ -51,7 +51,7 @@ pub(crate) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, told: boo
         widths: &recipe.widths,
         bits: recipe.bits,
         scaled: (recipe.scale, recipe.offset),
-        target: told.then_some(target),
+        target: with_target.then_some(target),
         filter,
         users: false,
         elements: false,

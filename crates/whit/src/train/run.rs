@@ -1,6 +1,6 @@
 //! The whole way of a training: plan, check budgets, reserve, read, step, keep, release, and write the model with its card.
 
-use super::beside::{self, Budgets};
+use super::accompanying::{self, Budgets};
 use super::curve::Curve;
 use super::interval::{Estimates, Intervals};
 use super::owner::{self, Owner};
@@ -168,7 +168,7 @@ pub(crate) fn preview(state: &mut State, request: &Request<'_>, watch: &mut dyn 
     let stored = is_known && books.stored(&question).map_err(of_ledger)?.is_some();
     let ladder = planned.steps().ladder();
     let charge = match &planned.promise.intervals {
-        Some(intervals) if stored => beside::exposed(intervals.unpaid(ladder, &question, books)?, planned.noise),
+        Some(intervals) if stored => accompanying::exposed(intervals.unpaid(ladder, &question, books)?, planned.noise),
         _ => planned.unpaid(&question, books)?,
     };
     let free = stored && (planned.promise.intervals.is_none() || charge.is_empty());
@@ -288,7 +288,7 @@ impl Way<'_> {
         if !resumed {
             let all = planned.unpaid(question, books)?;
             let at = |epsilon: f64, books: &mut dyn Register| cost_at(reader, epsilon, question, books);
-            beside::check(&all, question, books, budgets, at)?;
+            accompanying::check(&all, question, books, budgets, at)?;
         }
         watch.doing("learning");
         let promise = &planned.promise;
@@ -296,7 +296,7 @@ impl Way<'_> {
         let directions =
             directions.map(|directions| directions.release(reader, question, resumed, (&mut *books, budgets)));
         let projection = directions.transpose()?.map(|(projection, gap)| {
-            card.projection = card.projection.take().map(|told| format!("{told}; {gap}"));
+            card.projection = card.projection.take().map(|words| format!("{words}; {gap}"));
             projection
         });
         let answers = promise.answers.as_ref();
@@ -366,10 +366,10 @@ impl Way<'_> {
 fn ended(entry: u64, place: &Place) -> Error {
     let _ = std::fs::remove_file(curve_of(place)); // there is none where none was asked for
     let hint = match place.clear() {
-        Ok(()) => beside::AGAIN.to_owned(),
-        Err(why) => format!("remove `{}` ({why}); then {}", place.path().display(), beside::AGAIN),
+        Ok(()) => accompanying::AGAIN.to_owned(),
+        Err(why) => format!("remove `{}` ({why}); then {}", place.path().display(), accompanying::AGAIN),
     };
-    beside::voided(entry, &hint)
+    accompanying::voided(entry, &hint)
 }
 
 /// Whether a run can go on from this step.

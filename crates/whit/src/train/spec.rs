@@ -30,9 +30,9 @@ pub(crate) struct Spec {
     /// and this is added.
     #[serde(default)]
     pub(crate) offset: f32,
-    /// What is to be told.
+    /// What is to be predicted.
     pub(crate) target: String,
-    /// How many classes there are, or their names; a number is told without.
+    /// How many classes there are, or their names; a number is predicted without.
     pub(crate) classes: Option<Classes>,
     /// Which rows are learned from.
     #[serde(rename = "where")]
@@ -45,7 +45,7 @@ pub(crate) struct Spec {
     pub(crate) model: Named,
     pub(crate) loss: Option<Loss>,
     pub(crate) privacy: Privacy,
-    /// Intervals are told around the parameters.
+    /// Intervals are released around the parameters.
     pub(crate) intervals: Option<Around>,
     #[serde(default)]
     pub(crate) optimiser: Optimising,
@@ -87,7 +87,7 @@ pub(crate) struct Privacy {
     pub(crate) delta: Option<f64>,
     /// Standard deviation of the noise, over the clip norm; instead of ε.
     pub(crate) noise: Option<f64>,
-    /// The largest norm of what one unit adds to a step; nothing where labels are told before.
+    /// The largest norm of what one unit adds to a step; nothing where labels are noisy.
     pub(crate) clip: Option<f64>,
     #[serde(default)]
     pub(crate) clipping: Clipped,
@@ -156,7 +156,7 @@ pub(crate) enum Way {
         steps: u32,
         size: f64,
     },
-    /// Labels are told by randomised response before the first step,
+    /// Noisy labels, by randomised response before the first step,
     Response,
     /// or those of some rows first, and of the others with the help of a model of these.
     TwoStages {
@@ -165,7 +165,7 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    /// The share of rows whose labels are told without a prior, where labels are told before the first step.
+    /// The share of rows whose noisy labels are made without a prior, where labels are noisy.
     pub(crate) fn first(self) -> Option<f64> {
         match self {
             Self::Response => Some(1.0),
@@ -174,7 +174,7 @@ impl Way {
         }
     }
 
-    /// Whether labels are told before the first step.
+    /// Whether it learns from noisy labels.
     pub(crate) fn tells(self) -> bool {
         self.first().is_some()
     }
@@ -266,7 +266,7 @@ pub(crate) struct Output {
     /// A checkpoint is written after so many steps each.
     #[serde(default = "often")]
     pub(crate) checkpoint_every: u64,
-    /// Noise that comes again with this seed: for tests and demonstrations. It protects nobody, and costs everything.
+    /// Noise that comes again with this seed: for tests and demonstrations. It is non-private, and costs everything.
     pub(crate) seed: Option<u64>,
 }
 
@@ -322,7 +322,7 @@ impl Spec {
     }
 
     /// A file that the training file names.
-    pub(crate) fn beside(training: &Path, path: &Path) -> PathBuf {
+    pub(crate) fn next_to(training: &Path, path: &Path) -> PathBuf {
         training.parent().unwrap_or(Path::new("")).join(path)
     }
 }

@@ -24,7 +24,7 @@ pub struct Score {
     pub rows: usize,
     /// The mean loss.
     pub loss: f64,
-    /// The share that is told right, for classes.
+    /// The accuracy: the share that is predicted right, for classes.
     pub accuracy: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Whoever waits for a long job: told how far it has come, and may stop it between two steps.
+//! Whoever waits for a long job: hears how far it has come, and may stop it between two steps.
 
 use std::path::Path;
 use whit_core::{Loss, Rung};
@@ -6,7 +6,7 @@ use whit_learn::Plan;
 
 /// Somebody who watches, and whom nothing obliges to do anything about it.
 ///
-/// What is told here is not private, but for what [`Step::loss`] has for the owner.
+/// What is said here is not private, but for what [`Step::loss`] has for the owner.
 pub trait Watch {
     /// This is being done from now on.
     fn doing(&mut self, _what: &str) {}

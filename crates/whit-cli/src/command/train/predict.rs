@@ -60,12 +60,12 @@ impl Predict {
         }
         let sure = told.iter().any(|told| told.probability.is_some());
         if let Some(path) = &self.csv {
-            let mut text = if sure { "row,told,probability\n" } else { "row,told\n" }.to_owned();
+            let mut text = if sure { "row,predicted,probability\n" } else { "row,predicted\n" }.to_owned();
             for one in &told {
-                let word = if one.told.contains([',', '"', '\n', '\r']) {
-                    format!("\"{}\"", one.told.replace('"', "\"\""))
+                let word = if one.predicted.contains([',', '"', '\n', '\r']) {
+                    format!("\"{}\"", one.predicted.replace('"', "\"\""))
                 } else {
-                    one.told.clone()
+                    one.predicted.clone()
                 };
                 let share = one.probability.map_or_else(String::new, |share| format!(",{share}"));
                 let _ = writeln!(text, "{},{word}{share}", one.row); // a text takes everything
@@ -74,11 +74,11 @@ impl Predict {
             return Ok(());
         }
         let shown = if std::io::stdout().is_terminal() { SHOWN } else { usize::MAX };
-        let mut columns = vec![("row", Side::Right), ("told", Side::Left)];
+        let mut columns = vec![("row", Side::Right), ("predicted", Side::Left)];
         columns.extend(sure.then_some(("probability", Side::Right)));
         let mut table = Table::new(columns);
         for one in told.iter().take(shown) {
-            let mut cells = vec![one.row.to_string(), one.told.clone()];
+            let mut cells = vec![one.row.to_string(), one.predicted.clone()];
             cells.extend(one.probability.map(brief));
             table.row(cells);
         }

@@ -38,7 +38,7 @@ pub struct Design {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measured {
-    /// The share of rows that is told right.
+    /// The share of rows that is predicted right.
     #[default]
     Accuracy,
     /// The mean loss.
@@ -337,14 +337,14 @@ fn unprotect(table: &mut Table) {
     privacy.remove("epsilon");
     privacy.remove("clipping");
     // Labels are learned from as they are.
-    privacy.retain(|key, value| key != "way" || !is_told(value));
+    privacy.retain(|key, value| key != "way" || !has_noisy_labels(value));
     privacy.insert("noise".to_owned(), Value::Float(UNHEARD));
     let clip = privacy.get("clip").and_then(|clip| clip.as_float().or_else(|| clip.as_integer().map(|c| c as f64)));
     privacy.insert("clip".to_owned(), Value::Float(clip.unwrap_or(UNCLIPPED).max(UNCLIPPED)));
 }
 
 /// Whether a way is one of those that tell labels first.
-fn is_told(way: &Value) -> bool {
+fn has_noisy_labels(way: &Value) -> bool {
     match way {
         Value::String(way) => way == "response",
         Value::Table(way) => way.contains_key("two-stages"),

@@ -4,9 +4,9 @@ mod design;
 
 pub use design::{Arm, Design, Measured, Varied};
 
+use super::label_clip;
 use super::prepare::{self, Planned, Promise};
 use super::rows::{self, Read};
-use super::slope;
 use super::spec::{Spec, Way, asked};
 use super::trial::Trial;
 use super::{Owner, Watch, keep};
@@ -24,7 +24,7 @@ use whit_query::source::Inputs;
 use whit_query::source::learn::InView;
 use whit_query::{QueryError, Tables};
 
-/// An experiment that is asked for. Whoever runs one looks at rows: noise comes from seeds and scores are not sanitised, so it protects nobody. Nothing is charged, and no
+/// An experiment that is asked for. Whoever runs one looks at rows: noise comes from seeds and scores are not sanitised, so it is non-private. Nothing is charged, and no
 /// ledger is opened.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
@@ -67,7 +67,7 @@ pub struct Outcome {
     pub lost: Vec<RungLoss>,
 }
 
-/// What an experiment found. It protects nobody.
+/// What an experiment found. It is non-private.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// What was compared.
@@ -203,12 +203,12 @@ fn clip(design: &Design, tables: &Tables, jobs: &mut [Job], keep: &Keep) -> Resu
     let (mut notes, mut known): (Vec<String>, Vec<(String, Option<f64>)>) = (Vec::new(), Vec::new());
     for job in jobs {
         let arm = &design.arms[job.arm].name;
-        let of = slope::decided_by(&job.spec).map_err(|error| of_arm(arm, error))?;
+        let of = label_clip::decided_by(&job.spec).map_err(|error| of_arm(arm, error))?;
         let norm = if let Some((_, norm)) = known.iter().find(|(other, _)| *other == of) {
             *norm
         } else {
             let mut own = Vec::new();
-            let clipped = slope::clipped(&job.spec, tables, keep, &mut own).map_err(|error| of_arm(arm, error))?;
+            let clipped = label_clip::clipped(&job.spec, tables, keep, &mut own).map_err(|error| of_arm(arm, error))?;
             let norm = clipped.privacy.clip;
             notes.extend(own.into_iter().map(|note| format!("{arm}: {note}")));
             known.push((of, norm));
@@ -278,8 +278,8 @@ impl Bench<'_> {
             learner.project(projection)?;
         }
         if let Some(answers) = &answers {
-            let told = answers.try_out(&learner, noise)?;
-            learner.tell(&told)?;
+            let noisy = answers.try_out(&learner, noise)?;
+            learner.tell(&noisy)?;
         }
         let steps = learner.plan().steps();
         while learner.taken() < steps {
@@ -302,7 +302,7 @@ impl Bench<'_> {
             let score = trial.score(&recipe, &learner.model()?, learner.projection())?;
             match self.design.measure {
                 Measured::Accuracy => score.accuracy.ok_or_else(|| {
-                    asked("accuracy is for classes, and a number is told here", "write measure = \"loss\"")
+                    asked("accuracy is for classes, and a number is predicted here", "write measure = \"loss\"")
                 })?,
                 Measured::Loss | Measured::Distance => score.loss,
             }

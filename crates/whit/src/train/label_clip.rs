@@ -20,7 +20,7 @@ use whit_query::{QueryError, Tables};
 const LOOKED_AT: usize = 1024;
 
 /// The training with a clip norm where a label is the unit, a linear model tells classes apart and none is given: the longest that a label's part can be. Where one is given,
-/// whoever trains is told how much it shortens. The file was checked before, so that rows are chosen by public columns.
+/// a note says how much it shortens. The file was checked before, so that rows are chosen by public columns.
 pub(crate) fn clipped<'a>(
     spec: &'a Spec,
     tables: &Tables,
@@ -30,9 +30,9 @@ pub(crate) fn clipped<'a>(
     let dataset = tables.warehouse().declaration().dataset(&spec.dataset).map_err(QueryError::from)?;
     let recipe = recipe(spec)?;
     let split = dataset.unit.as_ref().filter(|unit| unit.protect == Kind::Label);
-    let told = spec.privacy.way.is_some_and(spec::Way::tells);
+    let noisy_labels = spec.privacy.way.is_some_and(spec::Way::tells);
     let classes = matches!(recipe.loss, Loss::Softmax | Loss::Logistic);
-    let (Some(unit), false, true, None) = (split, told, classes, &spec.projection) else {
+    let (Some(unit), false, true, None) = (split, noisy_labels, classes, &spec.projection) else {
         return Ok(Cow::Borrowed(spec));
     };
     let rows = features(spec, tables, &recipe, unit.user.is_some(), keep)?;

@@ -1,4 +1,4 @@
-//! Releases beside the steps of a training: each has an entry of its own in the ledger, and what all of them cost must fit before any is charged.
+//! Releases that accompany the steps of a training: each has an entry of its own in the ledger, and what all of them cost must fit before any is charged.
 
 use super::spec::asked;
 use crate::Error;
@@ -69,7 +69,7 @@ impl Budgets {
     }
 }
 
-/// Whether all of a charge fits, or why not. Nothing is written. `at` says what the same would cost at another ε, so that one which is told was tried.
+/// Whether all of a charge fits, or why not. Nothing is written. `at` says what the same would cost at another ε, so that one which is offered was tried.
 pub(crate) fn check(
     charge: &Charge,
     question: &Question,
@@ -183,7 +183,7 @@ pub(crate) fn gone(what: &str) -> Error {
     )
 }
 
-/// The same with noise that comes again, charged to nobody: for experiments.
+/// The same with noise that comes again, charged to no budget: for experiments.
 pub(crate) fn try_out<M: Mechanism<Noisy: Persist>>(
     mechanism: &M,
     exact: &M::Exact,
@@ -195,7 +195,7 @@ pub(crate) fn try_out<M: Mechanism<Noisy: Persist>>(
     Ok(released.map_err(|error| Error::failed(error.to_string()))?.value)
 }
 
-/// A ledger that keeps no books: for experiments, whose noise comes again and protects nobody.
+/// A ledger that keeps no books: for experiments, whose noise comes again: they are non-private.
 struct Unbooked;
 
 impl Ledger for Unbooked {
