@@ -3,245 +3,24 @@
 //! A mechanism returns a [`Sealed`] value, which nobody can read. [`release`] reserves its charge in a [`Ledger`], and only then has
 //! the private value read; it lets the mechanism draw its noise, commits the value, and opens the seal.
 
+mod accuracy;
+mod ledger;
+mod read;
+mod refusal;
+mod sanitise;
+mod seal;
+
 pub use crate::persist::Persist;
+pub use accuracy::Accuracy;
+pub use ledger::{Charge, CommitError, Ledger, LedgerFailure, Note, Progress, Reservation};
+pub use read::{ReadError, ReadKind};
+pub use refusal::{Refusal, ShortOf, Shortfall};
+pub use sanitise::{Mechanism, SanitiseError};
+pub use seal::Sealed;
 
-use crate::cost::Cost;
-use crate::mechanism::{Accuracy, Mechanism, SanitiseError};
-use crate::unit::{Rung, Unit};
+use crate::unit::Rung;
 use std::borrow::Borrow;
-use std::fmt;
 use whit_noise::{Entropy, Replay, Secret};
-
-/// A sanitised value that nobody may read before it is paid for.
-///
-/// It has no accessor, no `Debug` and no `Clone`; [`release`] opens it.
-///
-/// ```compile_fail
-/// let sealed = whit_core::Sealed::new(7);
-/// let peeked: i32 = sealed.0; // the field is private
-/// ```
-///
-/// ```compile_fail
-/// println!("{:?}", whit_core::Sealed::new(7)); // and it does not print itself
-/// ```
-///
-/// ```compile_fail
-/// let _ = whit_core::Sealed::new(7).clone();
-/// ```
-#[must_use = "a sealed value is opened by `release` only"]
-pub struct Sealed<T>(T);
-
-impl<T> Sealed<T> {
-    /// Seals a value: the last thing that a mechanism does.
-    pub fn new(value: T) -> Self {
-        Self(value)
-    }
-
-    /// Looks inside: for the tests and audits of the mechanisms in this crate.
-    #[cfg(test)]
-    pub(crate) fn open(self) -> T {
-        self.0
-    }
-}
-
-/// The costs of one release, rung by rung.
-pub type Charge = Vec<(Rung, Cost)>;
-
-/// A place in a ledger that is spent from now on, whatever happens. It is worth one commit, so it cannot be copied.
-#[derive(Debug, PartialEq, Eq)]
-#[must_use = "what is reserved is spent, so commit it"]
-pub struct Reservation {
-    number: u64,
-}
-
-impl Reservation {
-    /// The reservation with this number: ledgers make them.
-    pub fn new(number: u64) -> Self {
-        Self { number }
-    }
-
-    /// The number that the ledger gave it.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-}
-
-/// A budget's "no". Nothing was drawn and nothing was charged.
-///
-/// ```
-/// use whit_core::Refusal;
-/// let no = Refusal::new("ε = 2", "ε = 0.5", "user (id), replace");
-/// assert_eq!(no.to_string(), "this release needs ε = 2 per user (id), replace, and ε = 0.5 of the budget is left");
-/// ```
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("this release needs {asked} per {unit}, and {left} of the budget is left")]
-pub struct Refusal {
-    /// What the release would have cost, such as "ε = 1.2 at δ = 1e-6".
-    pub asked: String,
-    /// What the budget has left, in the same words.
-    pub left: String,
-    /// The unit whose budget ran out first.
-    pub unit: String,
-    /// The largest ε of this kind of cost that would have fitted, where the ledger can tell.
-    pub available: Option<f64>,
-    /// The same in numbers, for programs; nothing where there was no budget or no ledger to ask.
-    pub shortfall: Option<Box<Shortfall>>,
-}
-
-impl Refusal {
-    /// A "no" in words alone.
-    pub fn new(asked: impl Into<String>, left: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self { asked: asked.into(), left: left.into(), unit: unit.into(), available: None, shortfall: None }
-    }
-}
-
-/// Which budget said no, and how much it is short of. The numbers are as they were computed; those of the sentence are rounded, what is asked up and what is left down.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Shortfall {
-    /// The unit whose budget it is.
-    pub unit: Unit,
-    /// Whose budget it is, where it is one analyst's own.
-    pub analyst: Option<String>,
-    /// What it is short of.
-    pub of: ShortOf,
-    /// The ε of the whole question or training that was tried and would fit now; nothing where none was found or looked for.
-    pub fits: Option<f64>,
-}
-
-/// What a budget is short of.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ShortOf {
-    /// ε, at the δ of the budget.
-    Epsilon {
-        /// What the release would have cost.
-        asked: f64,
-        /// What is left.
-        left: f64,
-        /// The δ of both.
-        delta: f64,
-    },
-    /// δ that a release takes for itself, at no ε.
-    Delta {
-        /// What the release would have cost.
-        asked: f64,
-        /// What is left.
-        left: f64,
-    },
-    /// Nothing that can be compared: the budget counts in a currency that has no price for this release.
-    Uncountable {
-        /// The ε that is left.
-        left: f64,
-        /// Its δ.
-        delta: f64,
-    },
-}
-
-/// Why a ledger could neither say yes nor no: it cannot be read or written. The messages speak of files, never of data.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{sentence}")]
-pub struct LedgerFailure {
-    /// What went wrong.
-    pub sentence: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-/// A ledger that could not note that work was done.
-pub type CommitError = LedgerFailure;
-
-/// How far long work under one reservation has come. One reservation pays for one path of noise, so an interrupted run goes on from the
-/// last checkpoint that its ledger has noted, and from no other.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
-    /// How many steps were taken.
-    pub step: u64,
-    /// The hash of the checkpoint after them.
-    pub checkpoint: String,
-}
-
-/// Notes how far work has come, durably; where it fails, the work ends. See [`Ledger::progress`].
-pub type Note<'a> = dyn FnMut(&Progress) -> Result<(), LedgerFailure> + 'a;
-
-/// The list of charges that a release writes to before anything is drawn.
-pub trait Ledger {
-    /// Sets the charge aside, durably: a crash from here on leaves it spent.
-    fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal>;
-
-    /// Notes, durably, that the reserved work was done and what came of it, so that asking again is free.
-    fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError>;
-
-    /// Notes, durably, how far the reserved work has come: from then on it goes on from this checkpoint and from no other.
-    ///
-    /// The order that survives being killed at any moment: write the next checkpoint beside the last one and synchronise it; note it here;
-    /// rename it. A run that goes on takes whichever of the two files has the hash that was noted.
-    ///
-    /// A ledger that does not outlive the process has nothing to go on from, and keeps nothing.
-    fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
-        let _ = (reservation, progress);
-        Ok(())
-    }
-
-    /// Whether the last refusal was none of a budget's: why the ledger itself could not be read or written.
-    fn failure(&self) -> Option<LedgerFailure> {
-        None
-    }
-}
-
-/// Whose move it is when a private value could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadKind {
-    /// It is not there as it was asked for: ask differently, or declare it otherwise.
-    Asked,
-    /// The data is not what it was when the question was put: ask again.
-    Changed,
-    /// Something outside went wrong: a file, the disk, the engine.
-    Failed,
-}
-
-/// Why a private value could not be read. It speaks of files, plans and parameters, never of what is in a row.
-///
-/// ```
-/// use whit_core::release::ReadError;
-/// let error = ReadError::changed("`visits.csv` changed while it was read", "ask again");
-/// assert_eq!(error.to_string(), "`visits.csv` changed while it was read: ask again");
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadError {
-    /// Whose move it is.
-    pub kind: ReadKind,
-    /// What is wrong.
-    pub sentence: String,
-    /// The next step, where somebody knows one.
-    pub hint: Option<String>,
-}
-
-impl ReadError {
-    /// What is not there as it was asked for.
-    pub fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind: ReadKind::Asked, sentence: sentence.into(), hint: Some(hint.into()) }
-    }
-
-    /// Data that is not what it was.
-    pub fn changed(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind: ReadKind::Changed, sentence: sentence.into(), hint: Some(hint.into()) }
-    }
-
-    /// Something outside that went wrong.
-    pub fn failed(sentence: impl Into<String>) -> Self {
-        Self { kind: ReadKind::Failed, sentence: sentence.into(), hint: None }
-    }
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.hint {
-            Some(hint) => write!(f, "{}: {hint}", self.sentence),
-            None => f.write_str(&self.sentence),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 /// Why nothing was released.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -400,6 +179,7 @@ pub fn charge_of(mechanism: &(impl Mechanism + ?Sized), rungs: &[Rung]) -> Charg
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::Cost;
     use crate::loss::Epsilon;
     use crate::unit::{Change, Unit};
     use std::cell::RefCell;

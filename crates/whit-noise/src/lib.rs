@@ -16,6 +16,7 @@ pub mod race;
 pub mod ratio;
 pub mod round;
 pub mod uniform;
+mod whole;
 
 pub use bernoulli::{bernoulli, bernoulli_exp};
 pub use entropy::{Entropy, Os, Replay, Secret};

@@ -1,6 +1,6 @@
 //! Exact parameters: a non-negative fraction of two integers.
 
-use crate::round::{whole_down, whole_up};
+use crate::whole::{whole_down, whole_up};
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;

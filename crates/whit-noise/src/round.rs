@@ -3,31 +3,12 @@
 //! An upper bound rounds up and a lower one down, each step by itself, so that what comes out is a bound whatever went in. Where the
 //! exact result is a float, it is that one. All take numbers that are not negative, infinity included; NaN stays NaN.
 
+pub use crate::whole::whole_up;
+
 use crate::ratio::{BadRatio, Ratio};
 
 /// Below this, what a product or a quotient rounds away may itself be too small for a float, and no sign tells of it.
 const TINY: f64 = 1e-250;
-
-/// The least float that is not below `whole`.
-///
-/// ```
-/// use whit_noise::round;
-/// assert_eq!(round::whole_up((1 << 53) + 1), 9_007_199_254_740_994.0);
-/// assert_eq!(round::whole_up(7), 7.0);
-/// ```
-#[must_use]
-pub fn whole_up(whole: u128) -> f64 {
-    let near = whole as f64;
-    if (near as u128) < whole { near.next_up() } else { near }
-}
-
-/// The largest float that is not above `whole`.
-#[must_use]
-pub fn whole_down(whole: u128) -> f64 {
-    let near = whole as f64;
-    // The cast back saturates, and 2^128 is above every whole number.
-    if near as u128 > whole || near >= 2f64.powi(128) { near.next_down() } else { near }
-}
 
 /// A float that is not below the fraction: itself where it is a float.
 #[must_use]
@@ -143,6 +124,7 @@ pub fn norm_up(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::whole::whole_down;
     use crate::{Entropy, Replay};
     use dashu_int::IBig;
     use std::cmp::Ordering;
