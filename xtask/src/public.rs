@@ -11,9 +11,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// What library users are meant to have although nobody here names it: crate, name, and why.
-const MEANT: [(&str, &str, &str); 6] = [
+const MEANT: [(&str, &str, &str); 5] = [
     ("whit-account", "TOLERANCE", "the guarantee of `Filter` is stated by it"),
-    ("whit-account", "approximate_delta", "for whoever draws the limit's curve, beside `approximate_epsilon`"),
     ("whit-account", "pure_mu", "the proof behind filters in μ stands there, and their documentation leads to it"),
     ("whit-account", "renyi_for", "for whoever plans many runs of one kind; a declaration knows of none beforehand"),
     (

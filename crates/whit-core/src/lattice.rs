@@ -51,6 +51,11 @@ pub struct Lattice {
 
 impl Lattice {
     /// The integers themselves.
+    ///
+    /// ```
+    /// use whit_core::Lattice;
+    /// assert_eq!(Lattice::INTEGERS.quantise(2.5), Ok(3));
+    /// ```
     pub const INTEGERS: Self = Self { step: Ratio::ONE };
 
     /// The multiples of `step`.

@@ -146,11 +146,6 @@ impl Clt {
         gaussian_epsilon_up(delta, self.mu)
     }
 
-    /// δ at ε if the limit were reached. Not a guarantee.
-    pub fn approximate_delta(&self, epsilon: f64) -> f64 {
-        gaussian_delta(epsilon, self.mu)
-    }
-
     /// The limit for batches of fixed size as Bu, Dong, Long and Su (2020) give it, for sensitivity 1 and a symmetrised
     /// curve: √2·q·√T·√(e^{1/σ²}·Φ(1.5/σ) + 3Φ(−0.5/σ) − 2). It is here to be compared with; it prices no relation of this crate.
     pub fn uniform_sampling(rate: f64, sigma: f64, steps: u64) -> Self {

@@ -73,7 +73,7 @@ impl<'a> Booking<'a> {
     }
 
     /// Whether the commit failed because somebody else had committed under the same entry: that is its value then, and ours was never opened.
-    pub fn beaten(&self) -> bool {
+    pub(crate) fn beaten(&self) -> bool {
         self.beaten
     }
 

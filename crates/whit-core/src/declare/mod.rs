@@ -348,7 +348,7 @@ pub struct BudgetDeclaration {
     pub epsilon: f64,
     /// δ, at least 0 and below 1.
     pub delta: f64,
-    /// What the filter adds up: one of [`BudgetDeclaration::CURRENCIES`]. Where absent, `gaussian`; a budget with δ = 0
+    /// What the filter adds up: `gaussian`, `concentrated`, `renyi` or `sum`. Where absent, `gaussian`; a budget with δ = 0
     /// always has `sum`, the only one that works there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
@@ -356,7 +356,7 @@ pub struct BudgetDeclaration {
 
 impl BudgetDeclaration {
     /// The words for what a filter adds up.
-    pub const CURRENCIES: [&'static str; 4] = ["gaussian", "concentrated", "renyi", "sum"];
+    pub(super) const CURRENCIES: [&'static str; 4] = ["gaussian", "concentrated", "renyi", "sum"];
 }
 
 /// What a question gets that does not say otherwise.

@@ -181,6 +181,12 @@ pub fn largest_error(dimension: usize, scale: f64, beta: f64) -> f64 {
 
 /// The sum of the absolute values of `dimension` real Laplace errors exceeds this with probability `beta`:
 /// the sum has the Gamma law of shape `dimension`, so it is far larger than [`largest_error`].
+///
+/// ```
+/// use whit_core::mechanism::laplace::{largest_error, total_error};
+/// assert!((largest_error(10, 1.0, 0.05) - 5.298).abs() < 1e-3);
+/// assert!((total_error(10, 1.0, 0.05) - 15.705).abs() < 1e-3);
+/// ```
 pub fn total_error(dimension: usize, scale: f64, beta: f64) -> f64 {
     // P(Gamma(d) > x) is P(Poisson(x) < d), a sum of positive terms.
     let exceeds = |x: f64| -> f64 {

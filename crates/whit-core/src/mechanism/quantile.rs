@@ -93,7 +93,7 @@ impl Tree {
     }
 
     /// The same with another number of children a node.
-    pub fn with_branching(low: f64, high: f64, leaves: u32, branching: u32) -> Result<Self, BadParameter> {
+    pub(super) fn with_branching(low: f64, high: f64, leaves: u32, branching: u32) -> Result<Self, BadParameter> {
         if !(low.is_finite() && high.is_finite() && low < high && (high - low).is_finite()) {
             return Err(BadParameter::range("width of the range", high - low, "finite and greater than 0"));
         }

@@ -140,6 +140,20 @@ impl Watch {
     }
 
     /// Whether this run is over.
+    ///
+    /// ```
+    /// use whit_core::mechanism::{SanitiseError, threshold::Watch};
+    /// /// The first of the answers that is above, by its place among them.
+    /// fn first_above(mut watch: Watch, answers: &[i64]) -> Result<Option<usize>, SanitiseError> {
+    ///     for (place, &exact) in answers.iter().enumerate() {
+    ///         watch.answer(exact, &mut whit_noise::Os)?;
+    ///         if watch.has_halted() {
+    ///             return Ok(Some(place));
+    ///         }
+    ///     }
+    ///     Ok(None)
+    /// }
+    /// ```
     pub fn has_halted(&self) -> bool {
         self.halted
     }
@@ -176,6 +190,11 @@ pub fn restart_scales(epsilon: f64, sensitivity: f64, positives: u64) -> Scales 
 }
 
 /// As [`restart_scales`], and the scale with which the value behind each "above" may be released from an ε of its own.
+///
+/// ```
+/// use whit_core::mechanism::threshold::{numeric_scales, restart_scales};
+/// assert_eq!(numeric_scales(1.0, 0.5, 1.0, 5), (restart_scales(1.0, 1.0, 5), 10.0));
+/// ```
 pub fn numeric_scales(epsilon: f64, epsilon_answers: f64, sensitivity: f64, positives: u64) -> (Scales, f64) {
     (restart_scales(epsilon, sensitivity, positives), positives as f64 * sensitivity / epsilon_answers)
 }
@@ -183,6 +202,13 @@ pub fn numeric_scales(epsilon: f64, epsilon_answers: f64, sensitivity: f64, posi
 /// For `positives` answers "above" against one noisy threshold, drawn once; queries may move in different directions. ε is split
 /// 1 : (2c)^(2/3) between threshold and queries, which makes the variance of their difference least. (Lyu, Su, Li 2017.)
 /// Returns the two parts of ε as well.
+///
+/// ```
+/// use whit_core::mechanism::threshold::{restart_scales, single_threshold_scales};
+/// let (scales, on_threshold, on_queries) = single_threshold_scales(1.0, 1.0, 4);
+/// assert!((on_threshold - 0.2).abs() < 1e-12 && (on_queries - 0.8).abs() < 1e-12);
+/// assert!(scales.query < restart_scales(1.0, 1.0, 4).query);
+/// ```
 pub fn single_threshold_scales(epsilon: f64, sensitivity: f64, positives: u64) -> (Scales, f64, f64) {
     let c = positives as f64;
     let on_threshold = epsilon / (1.0 + (2.0 * c).powf(2.0 / 3.0));
@@ -193,6 +219,11 @@ pub fn single_threshold_scales(epsilon: f64, sensitivity: f64, positives: u64) -
 
 /// How far from the threshold real Laplace noise may lead one of `queries` answers astray, except with probability β:
 /// 8Δ(ln k + ln(2/β))/ε (Dwork, Roth 2014, Theorem 3.24). This, not ε, is what grows with the number of queries.
+///
+/// ```
+/// use whit_core::mechanism::threshold::accuracy_up;
+/// assert!((accuracy_up(1.0, 1.0, 1_000, 0.05) - 84.773).abs() < 1e-3);
+/// ```
 pub fn accuracy_up(epsilon: f64, sensitivity: f64, queries: u64, beta: f64) -> f64 {
     8.0 * sensitivity * ((queries as f64).ln() + (2.0 / beta).ln()) / epsilon
 }

@@ -59,7 +59,7 @@ impl Rung {
     /// Whether a loss on this rung and one on `other` may be compared: only under one change is a coarser rung never cheaper.
     ///
     /// A user who comes or goes moves a sum by C where an element that is replaced moves it by 2C: these are two promises.
-    pub fn compares_with(&self, other: &Self) -> bool {
+    fn compares_with(&self, other: &Self) -> bool {
         self.unit.change() == other.unit.change()
     }
 }
@@ -296,6 +296,15 @@ impl Ladder {
     }
 
     /// Refuses unless all rungs are under one change, and so may be compared.
+    ///
+    /// ```
+    /// use whit_core::{Caps, Change, Kind, Ladder, Unit};
+    /// let caps = Caps { elements_per_user: Some(4), rows_per_element: None };
+    /// let rungs = |change| vec![Unit::element("author", "word"), Unit::user("author", change)];
+    /// assert!(Ladder::new(rungs(Change::Replace), caps, Kind::Element)?.check_comparable().is_ok());
+    /// assert!(Ladder::new(rungs(Change::AddRemove), caps, Kind::Element)?.check_comparable().is_err());
+    /// # Ok::<(), whit_core::unit::LadderError>(())
+    /// ```
     pub fn check_comparable(&self) -> Result<(), LadderError> {
         let first = &self.rungs[0];
         match self.rungs.iter().find(|rung| !rung.compares_with(first)) {
