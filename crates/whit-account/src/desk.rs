@@ -305,5 +305,4 @@ fn trimmed(text: String) -> String {
 }
 
 #[cfg(test)]
-#[path = "desk_tests.rs"]
 mod tests;

@@ -2,7 +2,8 @@
 
 use super::Unsupported;
 use super::basic::pure_epsilon_up;
-use super::pair::{APART, Dominating, Parts, Toward, dominating, ln_add, ln_expm1};
+use super::binomial::{Parts, Toward};
+use super::pair::{APART, Dominating, dominating, ln_add, ln_expm1};
 pub use super::quadrature::{Direction, reflected, sided};
 use super::quadrature::{INFLATION, Mixture, from_ln_excess, ln_rest};
 use whit_core::Cost;

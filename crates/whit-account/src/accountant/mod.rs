@@ -17,6 +17,7 @@
 
 pub mod advanced;
 pub mod basic;
+mod binomial;
 pub mod divergence;
 pub mod gdp;
 pub mod pair;

@@ -281,7 +281,7 @@ fn ln_integral_up(f: impl Fn(f64) -> f64, alpha: f64, means: &[f64], turns: &[(f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accountant::pair::binomial;
+    use crate::accountant::binomial::binomial;
 
     /// α, q, r, D(mixture ‖ N(0)), D(N(0) ‖ mixture): 60 digits, from the definition.
     const SIDED: [(f64, f64, f64, f64, f64); 11] = [

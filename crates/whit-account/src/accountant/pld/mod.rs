@@ -382,7 +382,7 @@ fn without_sure(cost: &Cost) -> Cost {
 ///
 /// # Tried by
 /// `the_true_profile_lies_between_the_two_lattices`, `no_extreme_breaks_the_laws` and the other laws in `tests/laws.rs`, the references in
-/// `tests/oracles_pld.rs`, and `no_accountant_falls_below_the_truth_at_any_extreme`, against integrals of up to 400 digits.
+/// `tests/oracles/pld.rs`, and `no_accountant_falls_below_the_truth_at_any_extreme`, against integrals of up to 400 digits.
 pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
     Ok(epsilon_by(cost, delta)?.0)
 }

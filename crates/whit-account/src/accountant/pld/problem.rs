@@ -1,7 +1,8 @@
 //! A cost as laws: for every kind of step, and for each direction, what dominates it and what it certainly is.
 
 use super::law::{Atoms, Curve, Dip, FAR, Laplace, Mixture, Pair, Range, Revealed};
-use crate::accountant::pair::{APART, Dominating, Parts, Toward, dominating};
+use crate::accountant::binomial::{Parts, Toward};
+use crate::accountant::pair::{APART, Dominating, dominating};
 use crate::accountant::{Unsupported, word_for};
 use whit_core::Cost;
 

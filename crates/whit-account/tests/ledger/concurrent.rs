@@ -1,10 +1,6 @@
 //! Thirty-two processes on one ledger: what they are granted never exceeds the budget, and all that fits is granted.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod ledger;
-
-use ledger::{budgets, charge, folder, question, reserve};
+use crate::{budgets, charge, folder, question, reserve, user};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -59,7 +55,7 @@ fn thirty_two_processes_spend_a_budget_exactly_once() {
     let clients: Vec<_> = (0..32)
         .map(|_| {
             Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "client", "--nocapture", "--test-threads=1"])
+                .args(["--exact", "concurrent::client", "--nocapture", "--test-threads=1"])
                 .env(ROLE, &path)
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -137,7 +133,7 @@ fn verifying_while_others_write_raises_no_alarm() {
 fn count(books: &mut Books, meaning: &str, reads: &AtomicU32) -> Served<i64> {
     let one_row = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::NonNegative };
     let count = Laplace::for_epsilon(one_row, Change::Replace, "0.0625".parse().unwrap()).unwrap();
-    let rungs = [Rung { unit: ledger::user(), holds: 1, disjoint: false }];
+    let rungs = [Rung { unit: user(), holds: 1, disjoint: false }];
     let (question, budgets) = (question(meaning), budgets(1.0));
     let (coins, start, instead) = (Coins::Secret(&mut whit_noise::Os), Start::Anew, Instead::Nothing);
     let request = Request { question: &question, rungs: &rungs, coins, start, instead };

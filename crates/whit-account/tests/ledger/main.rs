@@ -1,4 +1,15 @@
-//! What the tests of the ledger share: a fresh folder, a question, a budget, a charge.
+//! The ledger, and what its tests share: a fresh folder, a question, a budget, a charge.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod books;
+mod concurrent;
+mod copies;
+mod crash;
+mod integrity;
+mod report;
+mod room;
+mod verify;
 
 use std::path::PathBuf;
 use whit_account::ledger::{Books, Budget, Question};

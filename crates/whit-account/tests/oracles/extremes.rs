@@ -1,8 +1,6 @@
 //! Every accountant against exact losses of extreme runs: users with up to 10¹⁸ elements, rates up to 1 − 1e-16, noise from 1e-6
 //! to 1e9, δ down to 1e-300. `oracles/extremes.py` integrates them with 60 to 400 digits and shares nothing with the crate.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot read its reference has failed")]
-
 use serde_json::Value;
 use whit_account::{Name, delta, epsilon_by};
 use whit_core::{Change, Cost, Draw, Sampled, Sampling};

@@ -1,10 +1,6 @@
 //! The durable ledger does what the one in memory does, and remembers it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod ledger;
-
-use ledger::{budgets, charge, folder, question, reserve, user};
+use crate::{budgets, charge, folder, question, reserve, user};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use whit_account::ledger::{Books, Budget, CurrencyName, LedgerError, Opening, Question, State, Which};

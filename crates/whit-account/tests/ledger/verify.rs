@@ -1,10 +1,6 @@
 //! A changed byte is found and named; a cut tail is found; an old file is read.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod ledger;
-
-use ledger::{budgets, charge, folder, question, reserve, user};
+use crate::{budgets, charge, folder, question, reserve, user};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use whit_account::ledger::{Books, Budget, Fault, Head, LedgerError, Opening, Question, State, Which};
@@ -133,7 +129,7 @@ fn a_change_to_any_field_is_named_with_its_entry() {
 
 #[test]
 fn a_tail_that_was_cut_off_is_found_by_the_head() {
-    let path = sample("cut");
+    let path = sample("verify-cut");
     let fault = tamper(&path, "DELETE FROM events WHERE sequence >= 6").unwrap_err();
     assert_eq!(fault.to_string(), "event 6: `head` is cut off: the last 2 of 7 records are missing");
     for sql in ["DELETE FROM head", "UPDATE head SET events = 3", "UPDATE head SET hash = zeroblob(32)"] {
@@ -385,7 +381,7 @@ const HEAD_IN_VERSION_1: &str = "9:3ee7efbd14de15d959d0db6cb73179824bee501621573
 
 const SPENT_IN_VERSION_1: [f64; 2] = [2.295_742, 0.725];
 
-/// Today's format, as text. `WHIT_WRITE_LEDGER=1 cargo test -p whit-account --test ledger_verify version` writes it anew.
+/// Today's format, as text. `WHIT_WRITE_LEDGER=1 cargo test -p whit-account --test ledger version` writes it anew.
 #[test]
 fn a_ledger_of_version_2_is_read() {
     let text = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/ledger/version-2.sql");

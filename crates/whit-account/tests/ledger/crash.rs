@@ -3,11 +3,7 @@
 //! The test starts itself again as a child, which releases in a loop and says aloud what it has been promised. The parent kills it
 //! (SIGKILL, as the kernel does when memory runs out) at a named step, or at any moment, opens the ledger and compares.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod ledger;
-
-use ledger::{budgets, charge, folder, question, reserve, user};
+use crate::{budgets, charge, folder, question, reserve, user};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -119,7 +115,7 @@ fn resetting_child() {
 }
 
 fn start(path: &Path, step: &str) -> Child {
-    start_as(("child", ROLE), path, step)
+    start_as(("crash::child", ROLE), path, step)
 }
 
 fn start_as((test, role): (&str, &str), path: &Path, step: &str) -> Child {
@@ -267,7 +263,7 @@ fn a_ledger_is_begun_anew_with_its_reason_or_not_at_all() {
             if left == "away" {
                 std::fs::remove_file(path.with_extension("ledger.head")).unwrap();
             }
-            let mut child = start_as(("resetting_child", RESET), &path, step);
+            let mut child = start_as(("crash::resetting_child", RESET), &path, step);
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
             let here = lines.by_ref().map_while(Result::ok).find(|line| line == "here");
             assert!(here.is_some(), "the child never came to {step}");

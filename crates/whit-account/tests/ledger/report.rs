@@ -1,10 +1,6 @@
 //! What the ledger tells of itself: by rung, by analyst, over time, and as other accountants see it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod ledger;
-
-use ledger::{budgets, charge, folder, question, reserve, user};
+use crate::{budgets, charge, folder, question, reserve, user};
 use whit_account::Name;
 use whit_account::ledger::{Account, Books, Budget, CurrencyName, Question, Statement, Which};
 use whit_core::{Charge, Cost, Ledger, Rho, Rung, Unit};

@@ -1,7 +1,5 @@
 //! The privacy loss distribution against reference numbers, both their values and the side on which an error may lie.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot read its reference has failed")]
-
 use serde_json::Value;
 use whit_account::accountant::renyi::{Conversion, epsilon_at_orders};
 use whit_account::calibrate::{self, Target};
