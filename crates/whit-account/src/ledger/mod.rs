@@ -17,13 +17,13 @@
 //! Each event keeps a digest of every field that it is about, and a hash over these digests and the hash before. So
 //! [`Books::verify`] names the entry and the field of the first change.
 //!
-//! # What stands beside it
+//! # What stands next to it
 //! | file | what it is |
 //! |---|---|
 //! | `whit.ledger.head` | how far the chain goes: without it, or where it says otherwise, nothing is opened |
 //! | `whit.ledger-journal` | SQLite's, to take back a transaction that was killed; empty or void otherwise |
 //! | `whit.ledger.log` | [`OperatorLog`]: what the owner must see and the analyst must not |
-//! | `whit.ledger.turn-…` | empty; there while somebody works on a question, for others who ask the very same to wait ([`Books::turn`]) |
+//! | `whit.ledger.turn-…` | empty; there while somebody works on a question, for others who ask the very same to wait ([`Books::turn`]). One that a killed process leaves goes with the next turn that is taken |
 //!
 //! All are made with mode 0600. A second head may stand [far away](Opening::witness), for the case that all of these go at once. It names every path at which the ledger was ever seen, links
 //! followed, and a lock beside it keeps copies of one ledger apart.
@@ -68,6 +68,7 @@ mod remembered;
 mod report;
 mod secret;
 mod sqlite;
+mod turn;
 mod verify;
 mod watch;
 mod witness;
@@ -83,11 +84,12 @@ pub use log::OperatorLog;
 pub use memory::Memory;
 pub use open::Opening;
 pub use question::{Question, Stored};
-pub use register::{Denied, Register, Terms, Turn};
+pub use register::{Denied, Register, Terms};
 pub use report::{Account, BudgetChange, Moment, Reaccounted, Statement, Which};
 pub use sqlite::Books;
 #[doc(hidden)]
 pub use sqlite::Step;
+pub use turn::Turn;
 pub use verify::Verified;
 
 use crate::filter::{Filter, Refused};

@@ -10,12 +10,10 @@ use super::export::{ExportError, write_csv};
 use super::question::{Question, Stored};
 use super::report::{Account, Moment, Reaccounted, Statement, Which, in_force};
 use super::sqlite::Books;
+use super::turn::Turn;
 use super::verify::Verified;
-use super::witness::{private_file, stands_at};
 use crate::accountant::Name;
-use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
 use whit_core::{Charge, Progress, Refusal};
 
 /// Why there is no reservation.
@@ -54,39 +52,6 @@ pub struct Terms<'a> {
     pub gives_up: bool,
     /// Whether it is charged also where the question is answered already.
     pub again: bool,
-}
-
-/// While it is there, nobody else is at work on the very same question: see [`Register::turn`].
-#[derive(Debug, Default)]
-#[must_use = "who drops a turn lets the next one in"]
-pub struct Turn(Option<(File, PathBuf)>);
-
-impl Turn {
-    /// A turn that a file of this name stands for.
-    pub(super) fn at(path: PathBuf) -> Self {
-        /// So often the file may be another one when it is locked, because somebody let go of it.
-        const TRIES: usize = 10_000;
-        for _ in 0..TRIES {
-            let Ok(file) = private_file().write(true).truncate(false).open(&path) else { break };
-            if file.lock().is_err() {
-                break;
-            }
-            // Whoever had it removed it before letting go, and others may be at a new one by now.
-            if stands_at(&file, &path) {
-                return Self(Some((file, path)));
-            }
-        }
-        Self::default()
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        if let Some((file, path)) = self.0.take() {
-            let _ = std::fs::remove_file(path); // one that stays is taken up by whoever asks next
-            drop(file);
-        }
-    }
 }
 
 /// A ledger as a whole: [`Books`] are one in SQLite, [`Memory`](super::Memory) is one that ends with the process.

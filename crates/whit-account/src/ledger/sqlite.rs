@@ -9,8 +9,9 @@ use super::format::{digest, genesis, hex};
 use super::question::{About, Question, Stored, everything, follows, reserved_values};
 #[cfg(doc)]
 use super::register::Register;
-use super::register::{Denied, Terms, Turn};
+use super::register::{Denied, Terms};
 use super::secret::Secret;
+use super::turn::Turn;
 use super::watch::Watches;
 use super::witness::{Standing, Witness, file_at};
 use rusqlite::types::{Value, ValueRef};
@@ -196,7 +197,8 @@ impl Books {
         question.names_data().then(|| [self.secret.fingerprint(given), given.clone()])
     }
 
-    /// Waits until nobody else is at work on the very same question, until the turn is dropped. Whoever dies lets go of theirs.
+    /// Waits until nobody else is at work on the very same question, until the turn is dropped. Whoever dies lets go of theirs, and the next who takes any turn
+    /// removes the file that stood for it.
     ///
     /// It saves work and charges, and nothing that is promised hangs on it: where no turn can be had, as in a folder that nobody may write to, there is none to
     /// wait for, and [`reserve_for`](Register::reserve_for) still looks whether the question is answered.
@@ -208,9 +210,7 @@ impl Books {
         let fields = [&question.dataset, &question.meaning, &question.fingerprint].map(String::as_bytes);
         let [dataset, meaning, fingerprint] = fields;
         let key = self.secret.hash("turn", &[dataset, meaning, fingerprint, partition.as_bytes()]);
-        let mut name = self.path.clone().into_os_string();
-        name.push(format!(".turn-{}", hex(&key.as_bytes()[..8])));
-        Turn::at(name.into())
+        Turn::at(&self.path, &hex(&key.as_bytes()[..8]))
     }
 
     /// A ledger for work that goes on under an entry that was reserved before: [`reserve`](Ledger::reserve) gives that entry again and charges nothing,

@@ -1,8 +1,9 @@
 //! Thirty-two processes on one ledger: what they are granted never exceeds the budget, and all that fits is granted.
 
 use crate::{budgets, charge, folder, question, reserve, user};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use whit_account::desk::{Coins, Desk, Instead, Request, Served, Start};
@@ -11,6 +12,9 @@ use whit_core::mechanism::laplace::Laplace;
 use whit_core::{Bound, Change, Ledger, Rung, Support};
 
 const ROLE: &str = "WHIT_TEST_LEDGER_CLIENT";
+const HOLDER: &str = "WHIT_TEST_LEDGER_HOLDER";
+const WALKER: &str = "WHIT_TEST_LEDGER_WALKER";
+const MEANING: &str = "WHIT_TEST_LEDGER_MEANING";
 /// A power of two, so that sums are exact and it is known to the last one how many fit.
 const EACH: f64 = 1.0 / 256.0;
 
@@ -206,4 +210,106 @@ fn a_turn_ends_with_whoever_has_it() {
         drop((turn, other));
     });
     assert!(waited.into_inner());
+}
+
+/// A process that runs one test of this file, in the role that a variable gives it.
+fn process(test: &str, role: &str, path: &Path, meaning: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(role, path)
+        .env(MEANING, meaning)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The files that stand for turns at a ledger.
+fn turns_at(path: &Path) -> Vec<PathBuf> {
+    let listed = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|file| file.unwrap().path());
+    listed.filter(|file| file.to_string_lossy().contains(".turn-")).collect()
+}
+
+/// What a process does that takes a turn, says so, and works for ever.
+#[test]
+fn holder() {
+    let Some(path) = std::env::var_os(HOLDER) else { return };
+    let books = Books::open(Path::new(&path)).unwrap();
+    let _turn = books.turn(&question(&std::env::var(MEANING).unwrap()));
+    println!("\nhas it");
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn a_turn_that_a_killed_process_left_goes_with_the_next_and_one_that_is_held_stays() {
+    let path = folder("turns-left").join("whit.ledger");
+    let books = Books::open(&path).unwrap();
+    let start = |meaning: &str| {
+        let mut child = process("concurrent::holder", HOLDER, &path, meaning);
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.map_while(Result::ok).any(|line| line == "has it"));
+        child
+    };
+    let mut held = start("held");
+    let of_held = turns_at(&path);
+    for meaning in ["left", "left too"] {
+        let mut killed = start(meaning);
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+    }
+    assert_eq!((of_held.len(), turns_at(&path).len()), (1, 2), "the second found the first one's and removed it");
+    let turn = books.turn(&question("mine"));
+    let there = turns_at(&path);
+    assert!(there.len() == 2 && there.contains(&of_held[0]), "{there:?}");
+    drop(turn);
+    assert_eq!(turns_at(&path), of_held);
+    // And whoever asks what is held still waits for it.
+    let waits = std::thread::spawn(move || drop(books.turn(&question("held"))));
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!waits.is_finished(), "its turn was swept while somebody had it");
+    held.kill().unwrap();
+    held.wait().unwrap();
+    waits.join().unwrap();
+    assert_eq!(turns_at(&path), Vec::<PathBuf>::new());
+}
+
+/// What a process does that takes turn after turn, at two questions, and ends in the middle of the last one without letting go of it.
+#[test]
+fn walker() {
+    let Some(path) = std::env::var_os(WALKER) else { return };
+    let path = Path::new(&path);
+    let books = Books::open_as(path, &opening(path)).unwrap();
+    for lap in 0..60 {
+        let meaning = ["one", "two"][lap % 2];
+        let turn = books.turn(&question(meaning));
+        let marker = path.with_extension(meaning);
+        // Fails where another process is between these two lines.
+        drop(std::fs::File::create_new(&marker).unwrap());
+        std::fs::remove_file(&marker).unwrap();
+        if lap == 59 {
+            println!("\nwalked");
+            std::process::exit(0); // nothing is dropped: the file stays
+        }
+        drop(turn);
+    }
+}
+
+/// Processes that end without letting go, and others that sweep what they leave, never have one turn together.
+#[test]
+fn no_two_processes_have_the_same_turn_while_others_sweep() {
+    let path = folder("turns-swept").join("whit.ledger");
+    drop(Books::open_as(&path, &opening(&path)).unwrap());
+    for _ in 0..3 {
+        let all: Vec<Child> = (0..8).map(|_| process("concurrent::walker", WALKER, &path, "")).collect();
+        for one in all {
+            let output = one.wait_with_output().unwrap();
+            let walked = String::from_utf8_lossy(&output.stdout).lines().any(|line| line == "walked");
+            assert!(walked && output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    assert!(!turns_at(&path).is_empty(), "the last ones left theirs");
+    drop(Books::open_as(&path, &opening(&path)).unwrap().turn(&question("three")));
+    assert_eq!(turns_at(&path), Vec::<PathBuf>::new());
 }
