@@ -4,12 +4,13 @@
 //! stored? → fits? → reserve → read → sanitise → commit → value
 //! ```
 //!
-//! [`Desk::once`] walks it. What is stored is told again and costs nothing; what does not fit is refused, with the largest ε that was tried and would; rows are read after the
+//! [`Desk::once`] walks it. What is stored is released again and costs nothing; what does not fit is refused, with the largest ε that was tried and would; rows are read after the
 //! reservation is durable and never without one; whatever fails after that leaves the charge spent.
 
 use crate::ledger::{Booking, Budget, Denied, LedgerError, Question, Register, Stored, Terms};
 use std::borrow::Borrow;
 use whit_core::declare::QueryDefaults;
+use whit_core::digits::terse_down;
 use whit_core::release::Persist;
 use whit_core::release::{ReadError, ReleaseError, Reservation, charge_of, release_reproducibly_without_privacy};
 use whit_core::{Charge, Mechanism, Progress, Refusal, Rung, release};
@@ -26,7 +27,7 @@ pub enum Coins<'a> {
 /// Under which reservation the work is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// Under a new one. A reservation that an earlier try left open stays spent: why it ended may have told something.
+    /// Under a new one. A reservation that an earlier try left open stays spent: why it ended may have shown something.
     Anew,
     /// Under one of the same question and analyst that is open, if there is one. For work of which nothing can have been seen when it ends early, and in which nothing
     /// that is in a row makes it fail.
@@ -218,7 +219,7 @@ impl<'a> Desk<'a> {
                 Some(stored) => served(stored, decode),
                 None => Err(error.into()),
             },
-            // Where that cannot be told, it is not said.
+            // Where that cannot be known, it is not said.
             Err(_) if self.ledger.is_void(entry).unwrap_or(false) => Err(DeskError::Void { entry }),
             Err(error) => Err(error.into()),
         }
@@ -248,8 +249,7 @@ impl<'a> Desk<'a> {
             Instead::Shares { price } => {
                 let near = refusal.available.filter(|near| *near > 0.0);
                 let shares = near.into_iter().flat_map(|near| [1.0, 0.97, 0.9, 0.7, 0.5].map(|share| share * near));
-                let told = |text: &String| text.parse().is_ok_and(|epsilon| fits(price, epsilon));
-                shares.map(|epsilon| trimmed(written_down(epsilon, 0.0))).find(told)
+                shares.map(terse_down).find(|written| written.parse().is_ok_and(|epsilon| fits(price, epsilon)))
             }
         };
         if let Some(shortfall) = &mut refusal.shortfall {
@@ -286,22 +286,10 @@ pub fn largest(refused: f64, mut fits: impl FnMut(f64) -> bool) -> Option<String
         if fits(middle) { low = middle } else { high = middle }
     }
     // What is rounded down fits if more did, and that is looked at all the same.
-    let told = [0.0, 1.0, 2.0, 10.0]
+    [0.0, 0.001, 0.002, 0.01]
         .into_iter()
-        .map(|steps| written_down(low, steps))
-        .find(|told| told.parse().is_ok_and(|told| told >= LEAST_EPSILON && fits(told)))?;
-    Some(trimmed(told))
-}
-
-/// A positive number with four digits, rounded down, less so many steps of the last.
-fn written_down(number: f64, steps: f64) -> String {
-    let digits = (3 - number.log10().floor() as i32).clamp(0, 15) as usize;
-    let scale = 10_f64.powi(digits as i32);
-    format!("{:.digits$}", ((number * scale).floor() - steps) / scale)
-}
-
-fn trimmed(text: String) -> String {
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+        .map(|less| terse_down(low * (1.0 - less)))
+        .find(|written| written.parse().is_ok_and(|epsilon| epsilon >= LEAST_EPSILON && fits(epsilon)))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //!   *any* order is within its budget. δ = E[(1 − e^{ε−L})₊] splits over which order, the first in the list, is within its
 //!   budget at the end. Where it is α, that order was within its budget all along, since costs only grow; so the transcript
 //!   is the same as that of the filter which watches α alone, for which the expectation is at most δ/m. The m parts add up to δ.
-//! - **The plain sum besides.** While all runs are pure (or approximate, their δ being set aside), L ≤ Σε along every path. So filters in ρ, in μ and at
+//! - **The plain sum as well.** While all runs are pure (or approximate, their δ being set aside), L ≤ Σε along every path. So filters in ρ, in μ and at
 //!   Rényi orders also go on while Σε is within ε: the part of δ that belongs to such an end is 0, so it takes no share.
 //! - **Gaussian.** Fix two neighbours. A Gaussian run with parameter μᵢ is what a Brownian motion with drift 0 or 1 does during a time of μᵢ². How long the
 //!   next run lasts may depend on the path so far: all runs together are a function of one path up to time μ², which
@@ -109,7 +109,7 @@ pub enum Refused {
 
 /// What one cost comes to.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Price {
+pub(crate) struct CostPrice {
     amounts: Vec<f64>,
     aside: f64,
 }
@@ -141,7 +141,7 @@ pub struct Filter {
     spent: Vec<f64>,
     aside: f64,
     aside_spent: f64,
-    memo: BTreeMap<String, Price>,
+    memo: BTreeMap<String, CostPrice>,
 }
 
 /// By how much, relatively, a plain sum may exceed its budget.
@@ -217,7 +217,7 @@ impl Filter {
     /// What was charged so far, as an ε at the budget's δ. A report on the budget: what a *later* refusal will have
     /// guaranteed is the budget itself, and what holds at this very moment is for an [`odometer`](crate::odometer) to say.
     ///
-    /// Of δ, what approximate runs have brought along is taken away first, and no more: so one release that was calibrated to ε at the budget's δ is told as that ε.
+    /// Of δ, what approximate runs have brought along is taken away first, and no more: so one release that was calibrated to ε at the budget's δ is reported as that ε.
     pub fn spent(&self) -> f64 {
         self.best(|i| Some(self.in_epsilon(i, self.spent[i], self.delta - self.aside_spent)))
     }
@@ -306,7 +306,7 @@ impl Filter {
     }
 
     /// What a cost comes to in this filter's currency; remembered.
-    pub(crate) fn price(&mut self, cost: &Cost) -> Result<Price, Unsupported> {
+    pub(crate) fn price(&mut self, cost: &Cost) -> Result<CostPrice, Unsupported> {
         let key = format!("{cost:?}"); // floats print so that they can be read back, so equal keys are equal costs
         if let Some(price) = self.memo.get(&key) {
             return Ok(price.clone());
@@ -319,11 +319,11 @@ impl Filter {
         Ok(price)
     }
 
-    fn work_out(&self, cost: &Cost) -> Result<Price, Unsupported> {
+    fn work_out(&self, cost: &Cost) -> Result<CostPrice, Unsupported> {
         let Some(leaves) = runs(cost)? else {
-            return Ok(Price { amounts: vec![f64::INFINITY; self.budget.len()], aside: 0.0 });
+            return Ok(CostPrice { amounts: vec![f64::INFINITY; self.budget.len()], aside: 0.0 });
         };
-        let mut price = Price { amounts: vec![0.0; self.budget.len()], aside: 0.0 };
+        let mut price = CostPrice { amounts: vec![0.0; self.budget.len()], aside: 0.0 };
         let add = |sum: &mut f64, amount: f64, times: u64| {
             if amount > 0.0 {
                 *sum = (*sum + (amount * times as f64).next_up().next_up()).next_up();
@@ -379,7 +379,7 @@ impl Filter {
     }
 
     /// Whether a price fits into what is left.
-    pub(crate) fn fits(&self, price: &Price) -> Result<(), Refused> {
+    pub(crate) fn fits(&self, price: &CostPrice) -> Result<(), Refused> {
         if price.aside > 0.0 && sum_up(self.aside_spent, price.aside) > tolerated(self.aside) {
             return Err(Refused::Aside { asked: price.aside, left: (self.aside - self.aside_spent).max(0.0) });
         }
@@ -388,7 +388,7 @@ impl Filter {
         if free || (0..self.budget.len()).any(|i| after(i) <= self.budget[i]) {
             return Ok(());
         }
-        // Told at the order at which most is left, so that what is asked is more than what is left.
+        // Reported at the order at which most is left, so that what is asked is more than what is left.
         let (asked, left) = match self.nearest() {
             Some(i) => (self.plainly(i, price.amounts[i]), self.left()),
             None => (self.plainly(0, price.amounts[0]), 0.0),
@@ -397,7 +397,7 @@ impl Filter {
     }
 
     /// Adds a price that fits.
-    pub(crate) fn add(&mut self, price: &Price) {
+    pub(crate) fn add(&mut self, price: &CostPrice) {
         for (spent, amount) in self.spent.iter_mut().zip(&price.amounts) {
             *spent = sum_up(*spent, *amount);
         }

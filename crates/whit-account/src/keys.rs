@@ -246,9 +246,9 @@ mod tests {
             let moved = rule.moved()[0].1;
             let cost = rule.cost(&user());
             for epsilon in [0.0, 0.1, 0.5, 1.0, 2.0, 4.0] {
-                let (seen, told) =
+                let (seen, stated) =
                     (worst(&rule, epsilon, moved, top), accountant::delta(&cost, epsilon, Name::Pld).unwrap());
-                assert!(seen <= told.upper * (1.0 + 1e-9), "{cost:?} at ε {epsilon}: {seen} > {}", told.upper);
+                assert!(seen <= stated.upper * (1.0 + 1e-9), "{cost:?} at ε {epsilon}: {seen} > {}", stated.upper);
             }
         }
     }
@@ -271,20 +271,20 @@ mod tests {
     fn what_is_chosen_keeps_the_promise_and_shows_most() {
         // Proven by at least one accountant; the numerical one rounds up by a little.
         let loss = |rule: &Keys, delta: f64| {
-            let told =
+            let stated =
                 |name| accountant::epsilon(&rule.cost(&user()), delta, name).map_or(f64::INFINITY, |loss| loss.upper);
-            told(Name::Pld).min(told(Name::Basic))
+            stated(Name::Pld).min(stated(Name::Basic))
         };
         for (epsilon, delta) in [(1.0, 1e-6), (0.1, 1e-8), (5.0, 1e-10), (0.01, 1e-3)] {
             for (keys, by) in [(1, 1), (2, 1), (5, 1), (20, 1), (3, 4), (1, 10), (300, 1)] {
                 let chosen = choose(epsilon, delta, moves(keys, by)).unwrap();
                 for rule in [optimal(epsilon, delta, moves(keys, by)), gaussian(epsilon, delta, moves(keys, by))] {
                     let Ok(rule) = rule else { continue };
-                    let told = loss(&rule, delta);
-                    assert!(told <= epsilon * (1.0 + 1e-6), "{keys} by {by}: ε {told} for {epsilon}");
+                    let stated = loss(&rule, delta);
+                    assert!(stated <= epsilon * (1.0 + 1e-6), "{keys} by {by}: ε {stated} for {epsilon}");
                     // Equal parts are too careful for many keys; there the noise has won.
                     let careful = keys > 2 && rule.sigma().is_none();
-                    assert!(careful || told > epsilon * 0.97, "{keys} by {by}: ε {told} leaves some of {epsilon}");
+                    assert!(careful || stated > epsilon * 0.97, "{keys} by {by}: ε {stated} leaves some of {epsilon}");
                     assert!(chosen.half() <= rule.half(), "{keys} by {by} at ε {epsilon}");
                 }
             }
@@ -302,8 +302,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_promised_is_refused_in_a_sentence() {
-        let told = choose(1.0, 0.0, moves(1, 1)).unwrap_err().to_string();
-        assert!(told.starts_with("δ for private keys is 0, but it must be greater than 0"), "{told}");
+        let message = choose(1.0, 0.0, moves(1, 1)).unwrap_err().to_string();
+        assert!(message.starts_with("δ for private keys is 0, but it must be greater than 0"), "{message}");
         assert!(choose(f64::NAN, 1e-6, moves(1, 1)).is_err());
         assert!(choose(f64::INFINITY, 1e-6, moves(1, 1)).is_err());
         assert!(choose(1.0, 1e-6, vec![]).is_err());

@@ -1,6 +1,6 @@
 //! Where the papers' accounting is wrong, whit is right: each test fails on the printed formula.
 //!
-//! docs/errata.md names the test of each. Closed forms (E2, E5, E6, E13, C4, T1, T2) are tried beside them in this crate, sensitivities
+//! docs/errata.md names the test of each. Closed forms (E2, E5, E6, E13, C4, T1, T2) are tried next to them in this crate, sensitivities
 //! (E7, E8) and mechanisms (E14, C1, C2, C3, C5, T3, T5) in `whit-core`. Here are those that need composition.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its reference has failed")]

@@ -218,7 +218,7 @@ fn what_reveals_nearly_everything_is_never_priced_low() {
         let all = e * f64::from(times);
         let loss = epsilon(&pure(e).repeat(times.into()), d, Name::Pld).unwrap();
         assert!(loss.upper >= all + (-d).ln_1p() - 1e-6 && loss.upper <= all * (1.0 + 1e-9), "{times} × {e}: {loss:?}");
-        // Two or more such answers are told apart almost surely, so δ(ε) is 1 − e^(ε − all) nearly.
+        // Two or more such answers are distinguished almost surely, so δ(ε) is 1 − e^(ε − all) nearly.
         assert!(loss.lower <= all + (-d).ln_1p() + 1e-9 * all, "{times} × {e}: {loss:?}");
         let loss = epsilon(&Cost::BoundedRange { epsilon: eps(e) }.repeat(times.into()), d, Name::Pld).unwrap();
         assert!(loss.upper >= all / 2.0 - 1.0 && loss.upper <= all * (1.0 + 1e-9), "range, {times} × {e}: {loss:?}");
@@ -241,7 +241,7 @@ fn what_reveals_nearly_everything_is_never_priced_low() {
         assert!(loss.upper > 190.0 && loss.lower <= loss.upper, "{cost:?}: {loss:?}");
         assert!(delta(&cost, 1.0, Name::Pld).unwrap().upper > 0.2, "{cost:?}");
     }
-    // A tiny step beside a large one is no reason for a lattice as fine as the tiny one.
+    // A tiny step next to a large one is no reason for a lattice as fine as the tiny one.
     let mixed = epsilon(&Cost::Series(vec![pure(1e-6), pure(1.0)]).repeat(100), 1e-6, Name::Pld).unwrap();
     assert!(mixed.upper - mixed.lower < 0.01 * mixed.upper, "{mixed:?}");
 }
@@ -320,7 +320,7 @@ fn any_cost(seed: u64) -> (Cost, f64) {
 
 /// A user of 35 elements, of whom one comes or goes: the lowest point of the loss was once taken for one far to the left, where slopes are rounding, and ε for 0.
 #[test]
-fn what_is_told_of_one_element_is_never_nothing() {
+fn what_is_known_of_one_element_is_never_nothing() {
     for i in 0..60 {
         let noise = 18.5 + 0.01 * f64::from(i);
         let cost =
@@ -403,7 +403,7 @@ fn no_extreme_breaks_the_laws() {
     }
 }
 
-/// A number is told under the name of the accountant that proved it, also where one part of it was simply added.
+/// A number is reported under the name of the accountant that proved it, also where one part of it was simply added.
 #[test]
 fn who_proved_a_part_is_named_for_the_whole() {
     let part = Cost::Concentrated { rho: Rho::new(0.1).unwrap() };

@@ -2,7 +2,7 @@
 
 /// Which way the last digit that people see is rounded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Toward {
+enum DigitRounding {
     Nearest,
     Up,
     Down,
@@ -10,35 +10,40 @@ enum Toward {
 
 /// Five significant digits, rounded to the nearest.
 pub fn brief(value: f64) -> String {
-    shorten(value, 5, Toward::Nearest)
+    shorten(value, 5, DigitRounding::Nearest)
 }
 
 /// Five significant digits that are never below the value by more than a hair (1e-12 of it): for bounds from above.
 pub fn brief_up(value: f64) -> String {
-    shorten(value, 5, Toward::Up)
+    shorten(value, 5, DigitRounding::Up)
 }
 
 /// Five significant digits that are never above the value by more than a hair (1e-12 of it): for bounds from below.
 pub fn brief_down(value: f64) -> String {
-    shorten(value, 5, Toward::Down)
+    shorten(value, 5, DigitRounding::Down)
+}
+
+/// The same with four digits: for a number that a person is to type again.
+pub fn terse_down(value: f64) -> String {
+    shorten(value, 4, DigitRounding::Down)
 }
 
 /// A probability as a percentage of four significant digits, rounded to the nearest.
 pub fn percent(value: f64) -> String {
-    format!("{} %", shorten(value * 100.0, 4, Toward::Nearest))
+    format!("{} %", shorten(value * 100.0, 4, DigitRounding::Nearest))
 }
 
 /// The same, never below the value by more than a hair.
 pub fn percent_up(value: f64) -> String {
-    format!("{} %", shorten(value * 100.0, 4, Toward::Up))
+    format!("{} %", shorten(value * 100.0, 4, DigitRounding::Up))
 }
 
 /// The same, never above the value by more than a hair.
 pub fn percent_down(value: f64) -> String {
-    format!("{} %", shorten(value * 100.0, 4, Toward::Down))
+    format!("{} %", shorten(value * 100.0, 4, DigitRounding::Down))
 }
 
-fn shorten(value: f64, significant: usize, toward: Toward) -> String {
+fn shorten(value: f64, significant: usize, toward: DigitRounding) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "∞".into() } else { "-∞".into() };
     }
@@ -53,9 +58,9 @@ fn shorten(value: f64, significant: usize, toward: Toward) -> String {
     // A bound that was rounded by a few bits to be safe reads as the number it stands for; JSON has every digit.
     let hair = value.abs() * 1e-12;
     digits += match toward {
-        Toward::Up if shown < value - hair => 1,
-        Toward::Down if shown > value + hair => -1,
-        Toward::Nearest | Toward::Up | Toward::Down => 0,
+        DigitRounding::Up if shown < value - hair => 1,
+        DigitRounding::Down if shown > value + hair => -1,
+        DigitRounding::Nearest | DigitRounding::Up | DigitRounding::Down => 0,
     };
     let top = 10_i64.pow(significant as u32);
     if digits.abs() == top {
@@ -110,6 +115,7 @@ mod tests {
         assert_eq!((brief_up(1.0_f64.next_up()), brief_up(1.000_000_01)), ("1".into(), "1.0001".into()));
         assert_eq!(brief_down(1.000_000_1_f64.next_down()), "1");
         assert_eq!(brief_down(0.999_999), "0.99999");
+        assert_eq!([1234.5, 0.123_46, 0.5, 9.999_9].map(terse_down), ["1234", "0.1234", "0.5", "9.999"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! ε, δ, ρ, μ: the numbers in which a loss of privacy is told. Arithmetic on them rounds up, never down.
+//! ε, δ, ρ, μ: the numbers in which a loss of privacy is stated. Arithmetic on them rounds up, never down.
 
 use serde::{Deserialize, Serialize};
 

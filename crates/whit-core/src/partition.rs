@@ -164,7 +164,7 @@ impl Partition {
 /// # Ok::<(), whit_core::partition::PartitionError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Points")]
+#[serde(try_from = "NearestDraft")]
 pub struct Nearest {
     centroids: Vec<Vec<f64>>,
     embeddings: BTreeMap<String, Vec<f64>>,
@@ -173,16 +173,16 @@ pub struct Nearest {
 
 /// The same as it stands in a file, before it is known to make sense.
 #[derive(Deserialize)]
-struct Points {
+struct NearestDraft {
     centroids: Vec<Vec<f64>>,
     embeddings: BTreeMap<String, Vec<f64>>,
     unknown: usize,
 }
 
-impl TryFrom<Points> for Nearest {
+impl TryFrom<NearestDraft> for Nearest {
     type Error = PartitionError;
 
-    fn try_from(points: Points) -> Result<Self, PartitionError> {
+    fn try_from(points: NearestDraft) -> Result<Self, PartitionError> {
         Self::new(points.centroids, points.embeddings, points.unknown)
     }
 }
@@ -260,8 +260,8 @@ mod tests {
 
     #[test]
     fn what_only_an_engine_can_tell_is_not_guessed() {
-        let told = Partition::expression("day", "date_trunc('day', at)").element_of("x").unwrap_err().to_string();
-        assert!(told.starts_with("the partition `date_trunc('day', at)` is evaluated by an engine"), "{told}");
+        let message = Partition::expression("day", "date_trunc('day', at)").element_of("x").unwrap_err().to_string();
+        assert!(message.starts_with("the partition `date_trunc('day', at)` is evaluated by an engine"), "{message}");
         assert!(Partition::registrable_domain("url").element_of("https://a.example.org").is_err());
     }
 

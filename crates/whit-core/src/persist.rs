@@ -1,4 +1,4 @@
-//! Values as bytes, for a ledger to keep beside their charge.
+//! Values as bytes, for a ledger to keep with their charge.
 
 /// A value that a ledger can keep, so that asking for it again is free.
 ///
@@ -104,13 +104,13 @@ pub mod finite_or_word {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum NumberOrWord {
             Number(f64),
             Word(String),
         }
-        match Written::deserialize(from)? {
-            Written::Number(number) => Ok(number),
-            Written::Word(word) => word.parse().map_err(serde::de::Error::custom),
+        match NumberOrWord::deserialize(from)? {
+            NumberOrWord::Number(number) => Ok(number),
+            NumberOrWord::Word(word) => word.parse().map_err(serde::de::Error::custom),
         }
     }
 }

@@ -79,8 +79,8 @@ pub struct Release<T> {
 /// refused has read nothing. It gives the value, or a reference to it, or, where noise is drawn between one reading and the next, a reader that
 /// it opens for this reservation.
 ///
-/// When it fails, or the mechanism does, the reservation stays spent: noise may have been drawn, and to fail tells something too. When the commit fails, the value is
-/// dropped unread, since asking again would draw another: the average of many tells more than one.
+/// When it fails, or the mechanism does, the reservation stays spent: noise may have been drawn, and to fail shows something too. When the commit fails, the value is
+/// dropped unread, since asking again would draw another: the average of many shows more than one.
 ///
 /// ```
 /// use whit_core::mechanism::laplace::Laplace;

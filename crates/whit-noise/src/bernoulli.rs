@@ -81,7 +81,7 @@ pub(crate) fn accept(near: f64, entropy: &mut dyn Entropy, exact: impl Fn() -> (
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fit::Tree;
+    use crate::fit::BitTree;
     use crate::uniform::below;
 
     fn ratio(n: u128, d: u128) -> Ratio {
@@ -92,14 +92,14 @@ mod tests {
     #[test]
     fn a_biased_coin_has_exactly_its_bias() {
         for (n, d) in [(1, 3), (2, 3), (1, 2), (5, 7), (1, 1000), (999, 1000), (3, 8)] {
-            let (yes, open) = Tree::new(40).probability(|entropy| bernoulli(&ratio(n, d), entropy));
+            let (yes, open) = BitTree::new(40).probability(|entropy| bernoulli(&ratio(n, d), entropy));
             // The mass at p − yes that is still open is what the bits beyond depth 40 decide.
             let p = n as f64 / d as f64;
             assert!(yes <= p + 1e-15 && p <= yes + open + 1e-15, "{n}/{d}: {yes} + {open}");
             assert!(open <= 2f64.powi(-39), "{open}");
         }
         let (wrong, open) =
-            Tree::new(40).probability(|entropy| bernoulli(&ratio(1, 3), entropy) || entropy.bits(12) == 0);
+            BitTree::new(40).probability(|entropy| bernoulli(&ratio(1, 3), entropy) || entropy.bits(12) == 0);
         assert!(wrong > 1.0 / 3.0 + 1e-4 && open < 1e-7, "a bias of one in 4,096 would be seen");
     }
 
@@ -107,7 +107,7 @@ mod tests {
     fn a_uniform_integer_is_exactly_uniform() {
         for n in [1, 2, 3, 5, 6, 7, 12, 17] {
             for k in 0..n {
-                let (hit, open) = Tree::new(18).probability(|entropy| below(n, entropy) == k);
+                let (hit, open) = BitTree::new(18).probability(|entropy| below(n, entropy) == k);
                 let p = 1.0 / n as f64;
                 assert!(hit <= p + 1e-15 && p <= hit + open + 1e-15, "{k} of {n}");
             }

@@ -54,19 +54,19 @@ pub(crate) fn in_parallel(
 }
 
 /// Takes words from another source by the block, for draws that need several.
-pub(crate) struct Ahead<'a> {
+pub(crate) struct WordBlock<'a> {
     entropy: &'a mut dyn Entropy,
     words: [u64; BLOCK],
     at: usize,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> WordBlock<'a> {
     pub(crate) fn new(entropy: &'a mut dyn Entropy) -> Self {
         Self { entropy, words: [0; BLOCK], at: BLOCK }
     }
 }
 
-impl Entropy for Ahead<'_> {
+impl Entropy for WordBlock<'_> {
     fn bits(&mut self, count: u32) -> u64 {
         if self.at == BLOCK {
             self.entropy.fill(&mut self.words);

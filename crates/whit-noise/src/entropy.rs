@@ -20,8 +20,8 @@ pub trait Entropy {
 }
 
 mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Os {}
+    pub trait SecretSource {}
+    impl SecretSource for super::Os {}
 }
 
 /// Entropy that nobody can predict or repeat: the only kind from which something may be released.
@@ -30,7 +30,7 @@ mod sealed {
 /// fn release(entropy: &mut dyn whit_noise::Secret) {}
 /// release(&mut whit_noise::Replay::new(7)); // a seed is no secret
 /// ```
-pub trait Secret: Entropy + sealed::Sealed {}
+pub trait Secret: Entropy + sealed::SecretSource {}
 impl Secret for Os {}
 
 /// How many words one generator gives before it is keyed anew: one mebibyte.

@@ -72,7 +72,7 @@ fn upper_gamma(a: f64, x: f64) -> f64 {
 
 /// Walks every string of random bits down to a depth: the exact law of a sampler that needs few bits.
 #[derive(Debug)]
-pub struct Tree {
+pub struct BitTree {
     depth: usize,
 }
 
@@ -100,7 +100,7 @@ impl Entropy for Path<'_> {
     }
 }
 
-impl Tree {
+impl BitTree {
     /// All strings of at most `depth` bits.
     pub fn new(depth: usize) -> Self {
         Self { depth }

@@ -172,7 +172,7 @@ impl DiscreteGaussian {
 
     /// Fills a slice with independent draws. After an error the slice holds nothing of use.
     pub fn fill(&self, out: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
-        let mut ahead = bulk::Ahead::new(entropy);
+        let mut ahead = bulk::WordBlock::new(entropy);
         for out in out {
             *out = self.draw(&mut ahead)?;
         }

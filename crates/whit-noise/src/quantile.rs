@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 const CELL_BITS: u32 = 5;
 const CELLS: usize = 1 << CELL_BITS;
 /// A Taylor polynomial of degree 7: eight coefficients, one cache line.
-type Cell = [f64; 8];
+type TaylorCell = [f64; 8];
 
 /// Binades of the normal table; what lies further out (about once in 2^32 draws) is settled in ball arithmetic.
 pub(crate) const NORMAL_BINADES: usize = 32;
@@ -35,7 +35,7 @@ fn place(bits: u64) -> (usize, usize, f64) {
 
 /// Horner's rule, always in this order: the certificate is about these very operations.
 #[inline]
-fn horner(c: &Cell, t: f64) -> f64 {
+fn horner(c: &TaylorCell, t: f64) -> f64 {
     let mut sum = c[7];
     for k in (0..7).rev() {
         sum = sum * t + c[k];
@@ -47,7 +47,7 @@ fn horner(c: &Cell, t: f64) -> f64 {
 ///
 /// The error is at most [`log_error`]: the real beyond the known bits is counted in.
 #[inline]
-pub(crate) fn minus_ln(table: &[Cell; CELLS], bits: u64) -> (f64, usize) {
+pub(crate) fn minus_ln(table: &[TaylorCell; CELLS], bits: u64) -> (f64, usize) {
     let (binade, cell, t) = place(bits);
     (horner(&table[cell], t) + binade as f64 * std::f64::consts::LN_2, binade)
 }
@@ -62,7 +62,7 @@ pub(crate) fn log_error(binade: usize) -> f64 {
 ///
 /// The error is at most [`normal_error`].
 #[inline]
-pub(crate) fn normal(table: &[[Cell; CELLS]; NORMAL_BINADES], bits: u64) -> Option<(f64, usize)> {
+pub(crate) fn normal(table: &[[TaylorCell; CELLS]; NORMAL_BINADES], bits: u64) -> Option<(f64, usize)> {
     let (binade, cell, t) = place(bits | 1); // a zero would have no leading one; it is far tail either way
     Some((horner(&table.get(binade)?[cell], t), binade))
 }
@@ -81,8 +81,8 @@ fn middle(cell: usize) -> (f64, f64) {
 }
 
 /// The logarithm's table: Taylor polynomials of −ln(m/2), m in [1, 2), in t = (m − middle)/half width.
-pub(crate) fn log_table() -> &'static [Cell; CELLS] {
-    static TABLE: OnceLock<[Cell; CELLS]> = OnceLock::new();
+pub(crate) fn log_table() -> &'static [TaylorCell; CELLS] {
+    static TABLE: OnceLock<[TaylorCell; CELLS]> = OnceLock::new();
     TABLE.get_or_init(|| {
         std::array::from_fn(|cell| {
             let (m, half) = middle(cell);
@@ -103,8 +103,8 @@ pub(crate) fn log_table() -> &'static [Cell; CELLS] {
 ///
 /// With w = 1/φ(z): z⁽ⁿ⁾(v) = (−w)ⁿ·Pₙ(z), where P₁ = 1 and Pₙ₊₁ = Pₙ′ + n·z·Pₙ. All coefficients of Pₙ are
 /// non-negative, so every derivative is largest in size at the cell's smaller end, which bounds the remainder.
-pub(crate) fn normal_table() -> &'static [[Cell; CELLS]; NORMAL_BINADES] {
-    static TABLE: OnceLock<Vec<[Cell; CELLS]>> = OnceLock::new();
+pub(crate) fn normal_table() -> &'static [[TaylorCell; CELLS]; NORMAL_BINADES] {
+    static TABLE: OnceLock<Vec<[TaylorCell; CELLS]>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {
         let mut table = vec![[[0.0; 8]; CELLS]; NORMAL_BINADES];
         for (binade, cells) in table.iter_mut().enumerate() {
@@ -119,7 +119,7 @@ pub(crate) fn normal_table() -> &'static [[Cell; CELLS]; NORMAL_BINADES] {
     table.as_slice().try_into().expect("the table has as many binades as it was made with")
 }
 
-fn normal_cell(z: f64, half: f64) -> Cell {
+fn normal_cell(z: f64, half: f64) -> TaylorCell {
     let step = -half / density(z); // −w·h
     let mut coefficients = [z, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
     let mut polynomial = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]; // P₁, lowest power first
@@ -182,7 +182,7 @@ mod tests {
     }
 
     /// Rounding of Horner's rule on |t| ≤ 1 (Higham, Accuracy and Stability, §5.1): γ₁₆·Σ|cₖ|, plus the rounding of t.
-    fn horner_rounding(c: &Cell) -> f64 {
+    fn horner_rounding(c: &TaylorCell) -> f64 {
         let (gamma, tail) = (16.0 * 2f64.powi(-53) * 1.001, c[1..].iter().map(|c| c.abs()).sum::<f64>());
         gamma * tail + 2.0 * 2f64.powi(-53) * (c[0].abs() + tail) + 8.0 * 2f64.powi(-53) * tail
     }

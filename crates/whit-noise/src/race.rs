@@ -11,9 +11,12 @@ use crate::uniform::Unknown;
 use dashu_int::IBig;
 use std::cmp::Ordering;
 
-#[derive(Clone, Copy, PartialEq)]
-enum Noise {
+/// The noise that each score gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Perturbation {
+    /// Gumbel noise.
     Gumbel,
+    /// Exponential noise.
     Exponential,
 }
 
@@ -25,12 +28,12 @@ enum Noise {
 /// assert_eq!(order[0], 0);
 /// ```
 pub fn gumbel(scores: &[i64], factor: &Ratio, keep: usize, entropy: &mut dyn Entropy) -> Vec<usize> {
-    run(scores, factor, keep, Noise::Gumbel, entropy)
+    run(scores, factor, keep, Perturbation::Gumbel, entropy)
 }
 
 /// The first `keep` candidates in the order of `factor·score + Exp(1) noise`, best first.
 pub fn exponential(scores: &[i64], factor: &Ratio, keep: usize, entropy: &mut dyn Entropy) -> Vec<usize> {
-    run(scores, factor, keep, Noise::Exponential, entropy)
+    run(scores, factor, keep, Perturbation::Exponential, entropy)
 }
 
 struct Runner {
@@ -42,7 +45,7 @@ struct Runner {
     error: f64,
 }
 
-fn run(scores: &[i64], factor: &Ratio, keep: usize, noise: Noise, entropy: &mut dyn Entropy) -> Vec<usize> {
+fn run(scores: &[i64], factor: &Ratio, keep: usize, noise: Perturbation, entropy: &mut dyn Entropy) -> Vec<usize> {
     let Some(&best) = scores.iter().max() else { return Vec::new() };
     let slope = factor.to_f64();
     let mut runners: Vec<Runner> = scores
@@ -75,25 +78,32 @@ fn run(scores: &[i64], factor: &Ratio, keep: usize, noise: Noise, entropy: &mut 
 }
 
 /// The noise in `f64`, and a bound on its error; infinite where `f64` does not know.
-fn near(bits: u64, noise: Noise) -> (f64, f64) {
+fn near(bits: u64, noise: Perturbation) -> (f64, f64) {
     if bits == 0 {
         return (0.0, f64::INFINITY);
     }
     let (e, binade) = minus_ln(log_table(), bits);
     let error = if binade < LOG_BINADES { log_error(binade) } else { f64::INFINITY };
     match noise {
-        Noise::Exponential => (e, error),
+        Perturbation::Exponential => (e, error),
         // −ln e moves by error/(e − error); the library's logarithm is within two units in the last place.
-        Noise::Gumbel if e > 2.0 * error => {
+        Perturbation::Gumbel if e > 2.0 * error => {
             let log = -libm::log(e);
             (log, error / (e - error) + log.abs() * 2f64.powi(-50) + 2f64.powi(-60))
         }
-        Noise::Gumbel => (0.0, f64::INFINITY),
+        Perturbation::Gumbel => (0.0, f64::INFINITY),
     }
 }
 
 /// Whether candidate `a` has the larger key.
-fn beats(runners: &mut [Runner], a: usize, b: usize, factor: &Ratio, noise: Noise, entropy: &mut dyn Entropy) -> bool {
+fn beats(
+    runners: &mut [Runner],
+    a: usize,
+    b: usize,
+    factor: &Ratio,
+    noise: Perturbation,
+    entropy: &mut dyn Entropy,
+) -> bool {
     let slack = runners[a].error + runners[b].error;
     let lead = runners[a].key - runners[b].key;
     if lead.abs() > slack {
@@ -110,8 +120,8 @@ fn beats(runners: &mut [Runner], a: usize, b: usize, factor: &Ratio, noise: Nois
     let smaller = mine.race(&mut theirs, entropy, |mine, theirs, precision| {
         let shrink = ball::exp_minus(&numerator, &denominator, precision);
         match noise {
-            Noise::Exponential => (mine.ball(precision), theirs.ball(precision).times(&shrink)),
-            Noise::Gumbel => match (mine.minus_ln(precision), theirs.minus_ln(precision)) {
+            Perturbation::Exponential => (mine.ball(precision), theirs.ball(precision).times(&shrink)),
+            Perturbation::Gumbel => match (mine.minus_ln(precision), theirs.minus_ln(precision)) {
                 (Some(mine), Some(theirs)) => (mine, theirs.times(&shrink)),
                 _ => (Ball::integer(&IBig::ZERO, precision), Ball::integer(&IBig::ZERO, precision)), // undecided: go on
             },

@@ -175,7 +175,7 @@ mod tests {
         assert!(Exact::of(found.next_up()).cmp(exact).is_gt(), "{what}: {:e} would do", found.next_up());
     }
 
-    /// Floats with all their bits in use, whole numbers, powers of two and what lies beside them.
+    /// Floats with all their bits in use, whole numbers, powers of two and what lies next to them.
     fn numbers() -> Vec<f64> {
         let mut replay = Replay::new(0x20_0d);
         let mut numbers = vec![0.0, 1.0, 3.0, 0.1, 1e100, 1e-100, 2f64.powi(53), f64::EPSILON];

@@ -301,7 +301,7 @@ fn races_are_won_with_the_right_probabilities() {
     let due = |p: [f64; 3]| p.map(|p| p * f64::from(n));
     assert!(chi_square_p_value(&gumbel, &due(softmax)) > 1e-9);
     assert!(chi_square_p_value(&exponential, &due(flips)) > 1e-9);
-    assert!(chi_square_p_value(&exponential, &due(softmax)) < 1e-9, "the two laws are told apart");
+    assert!(chi_square_p_value(&exponential, &due(softmax)) < 1e-9, "the two laws are distinguished");
 }
 
 /// Two equal scores with equal first words: only further bits can tell them apart, and they do, fairly.

@@ -56,7 +56,7 @@ impl State {
     /// not, the ledger notes nothing either, and the next question tries again.
     pub(crate) fn log_change(&mut self) {
         let Some(books) = &mut self.books else { return };
-        let log = OperatorLog::beside(books.path());
+        let log = OperatorLog::next_to(books.path());
         for (dataset, fingerprint) in self.tables.take_changed() {
             let written =
                 log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));

@@ -172,7 +172,7 @@ pub fn kairouz_optimal_epsilon(runs: &Runs, delta: f64) -> f64 {
 const SHARES: [f64; 8] = [0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 0.99];
 
 /// The exact δ of so many runs is a sum of about the root of their number of terms: beyond this it takes too long, and the closed
-/// bounds alone are told. When ε is searched through for a δ, it is asked for a hundred times.
+/// bounds alone are reported. When ε is searched through for a δ, it is asked for a hundred times.
 const MOST_SUMMED: u64 = 1_000_000_000;
 const MOST_SEARCHED: u64 = 1_000_000;
 

@@ -2,7 +2,7 @@
 
 /// On which side of a law its parts may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Toward {
+pub(crate) enum PartSide {
     /// None is smaller than what it stands for.
     Up,
     /// None is larger.
@@ -15,7 +15,7 @@ pub(crate) enum Toward {
 /// Of N(j) with a random j against N(0), and of the same with j in view, a larger j is never harder to tell: for
 /// an event of given probability under N(0), N(j) gives it at most Φ(Φ⁻¹(x) + j/σ), which rises with j. So a law of j
 /// that is stochastically larger dominates.
-pub(crate) struct Parts {
+pub(crate) struct BinomialParts {
     /// (j, probability), by rising j.
     pub(crate) weighted: Vec<(f64, f64)>,
     /// Whether these are the probabilities themselves.
@@ -29,8 +29,8 @@ const MOST_PARTS: usize = 128;
 /// Beyond this deviation not even all probabilities are looked at.
 const WIDEST: f64 = 300.0;
 
-impl Parts {
-    pub(crate) fn of(trials: u64, q: f64, toward: Toward) -> Self {
+impl BinomialParts {
+    pub(crate) fn of(trials: u64, q: f64, toward: PartSide) -> Self {
         let (n, mean) = (trials as f64, trials as f64 * q);
         let deviation = (mean * (1.0 - q)).sqrt();
         if deviation > WIDEST {
@@ -50,7 +50,7 @@ impl Parts {
         for (j, weight) in weights {
             let here = group(j);
             match parts.last_mut().filter(|_| here == last) {
-                Some(part) => *part = (if toward == Toward::Up { j } else { part.0 }, part.1 + weight),
+                Some(part) => *part = (if toward == PartSide::Up { j } else { part.0 }, part.1 + weight),
                 None => parts.push((j, weight)),
             }
             last = here;
@@ -59,21 +59,21 @@ impl Parts {
     }
 
     /// P(|j − mean| on one side ≥ t·deviation) ≤ exp(−t²/2/(1 + t/(3·deviation))): Bernstein's inequality.
-    fn by_bernstein(n: f64, mean: f64, deviation: f64, toward: Toward) -> Self {
+    fn by_bernstein(n: f64, mean: f64, deviation: f64, toward: PartSide) -> Self {
         let beyond = |t: f64| (-0.5 * t * t / (1.0 + t / (3.0 * deviation))).exp();
         let mut parts = Vec::new();
         for i in 0..80 {
             let (from, to) = (f64::from(i) * 0.5, f64::from(i + 1) * 0.5);
             let weight = beyond(from) - beyond(to);
             let j = match toward {
-                Toward::Up => ((mean + to * deviation) * (1.0 + 4.0 * f64::EPSILON)).min(n * (1.0 + f64::EPSILON)),
-                Toward::Down => ((mean - to * deviation) * (1.0 - 4.0 * f64::EPSILON)).max(0.0),
+                PartSide::Up => ((mean + to * deviation) * (1.0 + 4.0 * f64::EPSILON)).min(n * (1.0 + f64::EPSILON)),
+                PartSide::Down => ((mean - to * deviation) * (1.0 - 4.0 * f64::EPSILON)).max(0.0),
             };
             if weight > 0.0 {
                 parts.push((j, weight));
             }
         }
-        if toward == Toward::Down {
+        if toward == PartSide::Down {
             parts.reverse();
         }
         Self { weighted: parts, exact: false, missing: beyond(40.0).max(1e-300) }
@@ -123,12 +123,12 @@ mod tests {
     fn parts_stand_on_their_side_of_the_law() {
         for (trials, q) in [(30, 0.3), (400, 0.5), (100_000, 0.01), (1_000_000, 0.7), (1 << 60, 1e-17), (1 << 60, 0.4)]
         {
-            let [up, down] = [Toward::Up, Toward::Down].map(|toward| Parts::of(trials, q, toward));
+            let [up, down] = [PartSide::Up, PartSide::Down].map(|toward| BinomialParts::of(trials, q, toward));
             for parts in [&up, &down] {
                 let all: f64 = parts.weighted.iter().map(|part| part.1).sum();
                 assert!((all - 1.0).abs() < 1e-9 && parts.weighted.len() <= 140, "{trials} at {q}: {all}");
             }
-            let above = |parts: &Parts, j: f64| -> f64 {
+            let above = |parts: &BinomialParts, j: f64| -> f64 {
                 parts.weighted.iter().filter(|part| part.0 > j).map(|part| part.1).sum()
             };
             let (mean, deviation) = (trials as f64 * q, (trials as f64 * q * (1.0 - q)).sqrt());
@@ -150,7 +150,7 @@ mod tests {
             let (mean, deviation) = (trials as f64 * q, (trials as f64 * q * (1.0 - q)).sqrt());
             assert!(deviation > WIDEST, "{trials} at {q} are looked at one by one");
             let (law, _) = binomial(trials, q);
-            let [up, down] = [Toward::Up, Toward::Down].map(|toward| Parts::of(trials, q, toward));
+            let [up, down] = [PartSide::Up, PartSide::Down].map(|toward| BinomialParts::of(trials, q, toward));
             let above = |law: &[(f64, f64)], j: f64| -> f64 { law.iter().filter(|p| p.0 > j).map(|p| p.1).sum() };
             let below = |law: &[(f64, f64)], j: f64| -> f64 { law.iter().filter(|p| p.0 <= j).map(|p| p.1).sum() };
             for i in -80..=80 {
@@ -166,7 +166,7 @@ mod tests {
                 }
             }
             // Each law as a whole is less than two deviations off.
-            let average = |parts: &Parts| parts.weighted.iter().map(|part| part.0 * part.1).sum::<f64>();
+            let average = |parts: &BinomialParts| parts.weighted.iter().map(|part| part.0 * part.1).sum::<f64>();
             for off in [average(&up) - mean, mean - average(&down)] {
                 assert!((0.0..2.0 * deviation).contains(&off), "{trials} at {q}: {off}");
             }

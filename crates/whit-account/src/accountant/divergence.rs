@@ -2,10 +2,10 @@
 
 use super::Unsupported;
 use super::basic::pure_epsilon_up;
-use super::binomial::{Parts, Toward};
+use super::binomial::{BinomialParts, PartSide};
 use super::pair::{APART, Dominating, dominating, ln_add, ln_expm1};
+use super::quadrature::{BinomialMixture, INFLATION, from_ln_excess, ln_rest};
 pub use super::quadrature::{Direction, reflected, sided};
-use super::quadrature::{INFLATION, Mixture, from_ln_excess, ln_rest};
 use whit_core::Cost;
 
 /// Above so many units that change at once the coins of a binomial mixture are revealed, which is looser: the integral takes
@@ -144,7 +144,7 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
         return f64::INFINITY;
     }
     let revealed = |holds: u64, difference: f64| {
-        let drawn = Parts::of(holds, rate, Toward::Up);
+        let drawn = BinomialParts::of(holds, rate, PartSide::Up);
         // What is left out of the law counts as if all were drawn: at high orders the rarest case may weigh most.
         let rest = (holds as f64 * (1.0 + f64::EPSILON), drawn.missing);
         let ln_excess = drawn
@@ -180,7 +180,7 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
         Dominating::Reflected { reach, apart } => reflected(alpha, rate, reach / sigma, apart / sigma),
         Dominating::Binomial { holds } if holds > MOST_MIXED => revealed(holds, 1.0),
         Dominating::Binomial { holds } => {
-            let mixture = Mixture::new(holds, rate, sigma);
+            let mixture = BinomialMixture::new(holds, rate, sigma);
             let directions =
                 [Direction::Away, Direction::Towards].map(|direction| mixture.divergence(alpha, direction));
             if directions[0] < directions[1] { directions[1] } else { directions[0] + 0.0 * directions[1] } // keeps a NaN
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_binomial_mixture_of_one_is_the_plain_step_and_stays_below_the_revealed_one() {
         for (alpha, q, sigma) in [(1.5, 0.01, 1.0), (8.0, 0.2, 2.0), (40.0, 1e-3, 1.0), (3.0, 0.9, 0.5)] {
-            let one = Mixture::new(1, q, sigma);
+            let one = BinomialMixture::new(1, q, sigma);
             for direction in [Direction::Away, Direction::Towards] {
                 let plain = sided(alpha, q, 1.0 / sigma, direction);
                 assert!((one.divergence(alpha, direction) / plain - 1.0).abs() < 1e-8);

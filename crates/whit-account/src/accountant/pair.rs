@@ -1,4 +1,4 @@
-//! Which two laws a step of subsampled Gaussian noise is at worst told apart by, and how well.
+//! Which two laws of a step of subsampled Gaussian noise are easiest to distinguish, and how well.
 //!
 //! # The key lemma
 //! Let E = N(e), A = N(a), B = N(b) have the same covariance σ²·I, |a − e| ≤ r and |a − b| ≤ d, and let
@@ -17,7 +17,7 @@
 //! compositions are worked out.
 
 use super::Unsupported;
-use super::binomial::{Parts, Toward};
+use super::binomial::{BinomialParts, PartSide};
 use crate::normal::{gap, gaussian_delta, gaussian_epsilon_up};
 use whit_core::{Change, Draw, Sampled, Sampling};
 use whit_noise::round::whole_up;
@@ -152,7 +152,7 @@ pub fn step_delta(pair: &Dominating, rate: f64, sigma: f64, epsilon: f64) -> f64
         Dominating::Reflected { reach, apart } => reflected_delta(reach / sigma, apart / sigma, rate, epsilon),
         Dominating::Binomial { holds } => binomial_delta(holds, rate, sigma, epsilon),
         Dominating::Revealed { holds } => {
-            let drawn = Parts::of(holds, rate, Toward::Up);
+            let drawn = BinomialParts::of(holds, rate, PartSide::Up);
             let all = drawn.weighted.iter().map(|&(j, weight)| weight * gaussian_delta(epsilon, 2.0 * j / sigma));
             (drawn.missing + all.sum::<f64>()).min(1.0)
         }
@@ -212,7 +212,7 @@ fn towards_delta(r: f64, q: f64, epsilon: f64) -> f64 {
 
 /// The profile of N(j), j ~ Binomial(holds, q), against N(0) at ε ≥ 0, the worse direction; means in units of 1, noise σ.
 fn binomial_delta(holds: u64, q: f64, sigma: f64, epsilon: f64) -> f64 {
-    let drawn = Parts::of(holds, q, Toward::Up);
+    let drawn = BinomialParts::of(holds, q, PartSide::Up);
     let terms: Vec<_> = drawn.weighted.iter().map(|&(j, weight)| (j / sigma, weight, weight.ln())).collect();
     let dropped = drawn.missing; // counted as if it gave everything away
     // L(x) = ln Σ w·exp(h·x − h²/2), the log-ratio of the mixture to N(0): convex and increasing in x.
@@ -243,7 +243,7 @@ fn binomial_delta(holds: u64, q: f64, sigma: f64, epsilon: f64) -> f64 {
         x
     };
     let x = solve(epsilon);
-    // Nobody tells more than that something was drawn at all: also where rounding leaves no place at which to look.
+    // Nothing shows more than that something was drawn at all: also where rounding leaves no place at which to look.
     let most = (dropped + terms.iter().filter(|term| term.0 > 0.0).map(|term| term.1).sum::<f64>()).min(1.0);
     let away: f64 = dropped + terms.iter().map(|&(h, w, _)| w * gap(x - h, h)).sum::<f64>();
     let away = if away <= most { away } else { most };

@@ -136,14 +136,14 @@ pub fn reflected(alpha: f64, q: f64, r: f64, d: f64) -> f64 {
 }
 
 /// N(j/σ) with j ~ Binomial(holds, q).
-pub(super) struct Mixture {
+pub(super) struct BinomialMixture {
     /// Log-weight of the part at 0.
     ln_none: f64,
     /// Mean and log-weight of each other part.
     parts: Vec<(f64, f64)>,
 }
 
-impl Mixture {
+impl BinomialMixture {
     pub(super) fn new(holds: u64, q: f64, sigma: f64) -> Self {
         // Weights may underflow, and at high orders the rarest part may count most: so in logarithms throughout.
         let (ln_none, odds) = (holds as f64 * (-q).ln_1p(), q.ln() - (-q).ln_1p());
@@ -358,7 +358,7 @@ mod tests {
             .iter()
             .flat_map(|a| weights.iter().map(move |b| a.1 * b.1 * (a.0 * b.0 / (sigma * sigma)).exp()))
             .sum();
-        let found = Mixture::new(6, q, sigma).divergence(2.0, Direction::Away);
+        let found = BinomialMixture::new(6, q, sigma).divergence(2.0, Direction::Away);
         assert!((found / moment.ln() - 1.0).abs() < 1e-8);
     }
 }

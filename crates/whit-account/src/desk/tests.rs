@@ -174,16 +174,16 @@ fn who_gives_all_privacy_up_is_asked_for_no_budget_and_pays_with_everything() {
 }
 
 #[test]
-fn the_epsilon_that_is_told_was_tried() {
-    let told = largest(2.0, |epsilon| epsilon <= 0.123_46).unwrap();
-    assert_eq!(told, "0.1234");
+fn the_epsilon_that_is_said_to_fit_was_tried() {
+    let fits = largest(2.0, |epsilon| epsilon <= 0.123_46).unwrap();
+    assert_eq!(fits, "0.1234");
     assert_eq!(largest(2.0, |_| false), None);
-    assert_eq!(written_down(1234.5, 0.0), "1234");
+    assert_eq!(largest(5000.0, |epsilon| epsilon <= 1234.5).unwrap(), "1234");
 }
 
-/// Two go on under one entry: one commits, and the other is told the same, though it had drawn its own.
+/// Two go on under one entry: one commits, and the other gets the same, though it had drawn its own.
 #[test]
-fn of_two_under_one_entry_both_are_told_what_was_committed_first() {
+fn of_two_under_one_entry_both_get_what_was_committed_first() {
     let folder = std::env::temp_dir().join(format!("whit-desk-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder); // it may not be there
     std::fs::create_dir_all(&folder).unwrap();

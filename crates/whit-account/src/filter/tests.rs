@@ -110,7 +110,7 @@ fn a_filter_in_mu_prices_pure_runs_by_the_curve_that_touches_theirs() {
             let bound = gdp::gaussian_curve(mu, alpha);
             assert!(bound <= exact + 1e-14, "ε {epsilon}, α {alpha}: {bound} above {exact}");
         }
-        // A μ smaller by a thousandth is above it at the corner, so the grid would have told.
+        // A μ smaller by a thousandth is above it at the corner, so the grid would have shown it.
         let corner = 1.0 / (1.0 + epsilon.exp());
         assert!(gdp::gaussian_curve(mu * 0.999, corner) > corner, "ε {epsilon}");
     }

@@ -93,7 +93,7 @@ impl Fault {
 
 /// What happens to an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     Reserve,
     Commit,
     Void,
@@ -103,7 +103,7 @@ pub(super) enum Kind {
     Note,
 }
 
-impl Kind {
+impl EventKind {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Reserve => "reserve",
@@ -133,9 +133,9 @@ impl Kind {
 pub(super) const RESERVED: [&str; 8] =
     ["dataset", "analyst", "question", "meaning", "fingerprint", "partition_hash", "charge", "budgets"];
 
-/// An event to be appended: its kind, its entry, its time, and the values of [`Kind::fields`].
+/// An event to be appended: its kind, its entry, its time, and the values of [`EventKind::fields`].
 pub(super) struct New<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: EventKind,
     pub(super) entry: i64,
     pub(super) time: i64,
     pub(super) values: &'a [Value],
@@ -166,16 +166,16 @@ pub(super) fn append(connection: &Connection, head: Head, new: &New<'_>) -> rusq
     let sequence = events as i64;
     let mut reason = None;
     match new.kind {
-        Kind::Reserve => {
+        EventKind::Reserve => {
             let sql = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
             let number = ToSqlOutput::from(new.entry);
             let all = std::iter::once(&number as &dyn ToSql).chain(new.values.iter().map(|value| value as &dyn ToSql));
             connection.execute(sql, rusqlite::params_from_iter(all))?;
         }
-        Kind::Commit => {
+        EventKind::Commit => {
             connection.execute("INSERT INTO results VALUES (?1, ?2)", params![new.entry, new.values[0]])?;
         }
-        Kind::Void | Kind::Progress | Kind::Note => reason = Some(&new.values[0]),
+        EventKind::Void | EventKind::Progress | EventKind::Note => reason = Some(&new.values[0]),
     }
     connection.execute(
         "INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -199,7 +199,7 @@ pub(super) fn read_head(connection: &Connection) -> rusqlite::Result<Option<Head
 #[derive(Debug, Clone)]
 pub(super) struct Event {
     pub(super) head: Head,
-    pub(super) kind: Kind,
+    pub(super) kind: EventKind,
     pub(super) entry: u64,
     pub(super) time: i64,
     pub(super) values: Vec<Value>,
@@ -279,20 +279,20 @@ fn read(row: &Row<'_>, before: Head, results: bool) -> Result<Event, Stop> {
         if kept == Some(digest(name, value).as_bytes()) { Ok(()) } else { Err(fault(name, changed)) }
     };
     check(0, "kind", kind)?;
-    let Some(kind) = kind.as_str().ok().and_then(Kind::of) else {
+    let Some(kind) = kind.as_str().ok().and_then(EventKind::of) else {
         return Err(fault("kind", "is one that this whit does not know").into());
     };
     check(1, "entry", row.get_ref(2)?)?;
     check(2, "time", row.get_ref(3)?)?;
     let columns = match kind {
-        Kind::Reserve => 8..16,
-        Kind::Commit => 7..8,
-        Kind::Void | Kind::Progress | Kind::Note => 6..7,
+        EventKind::Reserve => 8..16,
+        EventKind::Commit => 7..8,
+        EventKind::Void | EventKind::Progress | EventKind::Note => 6..7,
     };
     let mut values = Vec::with_capacity(columns.len());
     for (i, (name, column)) in kind.fields().iter().zip(columns).enumerate() {
         let value = row.get_ref(column)?;
-        if kind != Kind::Commit || results {
+        if kind != EventKind::Commit || results {
             check(3 + i, name, value)?;
         }
         values.push(value.try_into().map_err(|_| fault(name, changed))?);

@@ -1,7 +1,8 @@
-//! The entries of a ledger, as the chain of events tells them.
+//! The entries of a ledger, as the chain of events gives them.
 
 use super::budget::Budget;
-use super::chain::{Event, Fault, Head, Kind, RESERVED, Stop, check_head, read_head, walk};
+use super::chain::{Event, EventKind, Fault, Head, RESERVED, Stop, check_head, read_head, walk};
+use super::error::LedgerError;
 use super::format::{hex, read_budgets, read_charge};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
@@ -91,7 +92,7 @@ impl Entry {
 
 /// Everything that a walk has seen, entry by entry.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct EntriesSeen {
     pub(super) head: Head,
     /// The head before the last event.
     pub(super) before: Head,
@@ -105,7 +106,7 @@ pub(super) struct Seen {
     budgets: Once<Vec<Budget>>,
 }
 
-impl Default for Seen {
+impl Default for EntriesSeen {
     fn default() -> Self {
         Self {
             head: Head::start(),
@@ -120,8 +121,24 @@ impl Default for Seen {
     }
 }
 
-impl Seen {
-    /// Reads what was appended since. The file must go on from what was seen: what was read once was told, and is not forgotten.
+impl EntriesSeen {
+    /// The entry of this number.
+    pub(super) fn numbered(&self, number: u64) -> Result<&Entry, LedgerError> {
+        let place = number.checked_sub(1).and_then(|place| self.entries.get(place as usize));
+        place.ok_or(LedgerError::NoEntry { number, last: self.entries.len() as u64 })
+    }
+
+    /// The same, if it is open.
+    pub(super) fn open_entry(&self, number: u64) -> Result<&Entry, LedgerError> {
+        let entry = self.numbered(number)?;
+        if entry.state == State::Reserved {
+            Ok(entry)
+        } else {
+            Err(LedgerError::Closed { number, state: entry.state.word() })
+        }
+    }
+
+    /// Reads what was appended since. The file must go on from what was seen: what was read once was shown, and is not forgotten.
     pub(super) fn catch_up(&mut self, connection: &Connection) -> Result<(), Stop> {
         let says = read_head(connection)?.ok_or_else(|| Fault::file("has no head".to_owned()))?;
         self.goes_on(connection)?;
@@ -175,13 +192,13 @@ impl Seen {
             field: field.to_owned(),
             what,
         };
-        if kind == Kind::Reserve {
+        if kind == EventKind::Reserve {
             if entry != self.entries.len() as u64 + 1 {
                 return Err(fault("entry", format!("should be {}", self.entries.len() + 1)));
             }
             let new = self.entry(entry, time, values).map_err(|(field, what)| fault(field, what))?;
             self.entries.push(new);
-        } else if kind == Kind::Note {
+        } else if kind == EventKind::Note {
             let Some(Value::Text(reason)) = values.into_iter().next() else {
                 return Err(fault("reason", "is no text".to_owned()));
             };
@@ -192,21 +209,21 @@ impl Seen {
                 return Err(fault("entry", format!("names no open entry to {}", kind.word())));
             };
             match (kind, values.into_iter().next()) {
-                (Kind::Void, Some(Value::Text(reason))) => open.state = State::Void { time, reason },
-                (Kind::Progress, Some(Value::Text(text))) => {
+                (EventKind::Void, Some(Value::Text(reason))) => open.state = State::Void { time, reason },
+                (EventKind::Progress, Some(Value::Text(text))) => {
                     let next = read_progress(&text).ok_or_else(|| fault("reason", "is no progress".to_owned()))?;
                     if open.progress.as_ref().is_some_and(|last| last.step >= next.step) {
                         return Err(fault("reason", format!("goes back to step {}", next.step)));
                     }
                     open.progress = Some(next);
                 }
-                (Kind::Commit, _) => {
+                (EventKind::Commit, _) => {
                     open.state = State::Committed { time };
                     self.commits.insert(entry, head.events);
                 }
                 _ => return Err(fault("reason", "is no text".to_owned())),
             }
-            self.voids += u64::from(kind == Kind::Void);
+            self.voids += u64::from(kind == EventKind::Void);
         }
         (self.before, self.head) = (self.head, head);
         Ok(())

@@ -233,7 +233,7 @@ impl LedgerError {
             Self::Missing(_) => "a first release makes one; or name another file".to_owned(),
             Self::Unwritable { path, .. } => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 Some(folder) if !folder.is_dir() => format!("make the folder `{}` first", folder.display()),
-                _ => "check who may write the file and its folder: more files stand beside a ledger".to_owned(),
+                _ => "check who may write the file and its folder: more files stand next to a ledger".to_owned(),
             },
             Self::Locked { .. } => "wait for the other process, or end it; what it reserved stays spent".to_owned(),
             Self::NotALedger { .. } => "name another file: nothing in this one was changed".to_owned(),

@@ -3,8 +3,8 @@
 //! An export may be shown. So it has no fingerprint of the data, no checkpoint's hash, none of the chain's hashes (they vouch for both), and no secret. What is built from it knows every
 //! charge and every result, and has a chain, a secret and heads of its own; since it knows no fingerprints, it answers nothing from what was released before.
 
-use super::chain::{Event, Fault, Head, Kind, New, Stop, append, check_head, read_head, walk};
-use super::entry::{Seen, read_progress, write_progress};
+use super::chain::{Event, EventKind, Fault, Head, New, Stop, append, check_head, read_head, walk};
+use super::entry::{EntriesSeen, read_progress, write_progress};
 use super::error::LedgerError;
 use super::format::{VERSION, genesis, hex, read_budgets, read_charge, time_text, unhex, write_budgets, write_charge};
 use super::secret::UNKNOWN;
@@ -27,7 +27,7 @@ struct First {
 /// One event. Which fields there are hangs on its kind.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct EventLine {
     event: u64,
     kind: String,
     entry: u64,
@@ -77,12 +77,12 @@ fn unchecked(text: &str, before: blake3::Hash) -> Option<(String, blake3::Hash)>
 }
 
 /// Lines with their checks, as they are written.
-struct Lines<'a> {
+struct CheckedLines<'a> {
     out: &'a mut dyn Write,
     last: blake3::Hash,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> CheckedLines<'a> {
     /// Says first what it is, and how many events there are.
     fn begin(out: &'a mut dyn Write, events: u64) -> io::Result<Self> {
         let mut lines = Self { out, last: genesis() };
@@ -99,7 +99,7 @@ impl<'a> Lines<'a> {
 
 /// Writes events as lines of JSON.
 pub(super) fn write_events(events: &[Event], out: &mut dyn Write) -> Result<(), ExportError> {
-    let mut lines = Lines::begin(out, events.len() as u64)?;
+    let mut lines = CheckedLines::begin(out, events.len() as u64)?;
     for event in events {
         let line = line(event.clone()).map_err(|stop| match stop {
             Stop::Fault(fault) => LedgerError::Changed(fault),
@@ -132,7 +132,7 @@ impl Books {
         self.check_there()?;
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
         let head = self.chain_head()?;
-        let mut lines = Lines::begin(out, head.events)?;
+        let mut lines = CheckedLines::begin(out, head.events)?;
         let mut failed = None;
         let walked = walk(&transaction, Head::start(), true, |event| {
             lines.write(&line(event)?).map_err(|error| {
@@ -169,7 +169,7 @@ impl Books {
 
     fn take_lines(&self, lines: impl BufRead) -> Result<Head, LedgerError> {
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
-        let (mut wanted, mut last, mut seen) = (None, genesis(), Seen::default());
+        let (mut wanted, mut last, mut seen) = (None, genesis(), EntriesSeen::default());
         for (place, text) in lines.lines().enumerate() {
             let wrong = |what: String| LedgerError::Line { line: place as u64 + 1, what };
             let text = text.map_err(|error| wrong(error.to_string()))?;
@@ -191,7 +191,7 @@ impl Books {
                 wanted = Some(first.events);
                 continue;
             }
-            let line: Line = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+            let line: EventLine = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
             let (kind, values) = values(&line).map_err(wrong)?;
             let (entry, time) = (line.entry as i64, line.time);
             let head = append(&transaction, seen.head, &New { kind, entry, time, values: &values })
@@ -235,9 +235,9 @@ fn quoted(text: &str) -> String {
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-fn line(event: Event) -> Result<Line, Stop> {
+fn line(event: Event) -> Result<EventLine, Stop> {
     let Event { head, kind, entry, time, values } = event;
-    let mut line = Line { event: head.events, kind: kind.word().to_owned(), entry, time, ..Line::default() };
+    let mut line = EventLine { event: head.events, kind: kind.word().to_owned(), entry, time, ..EventLine::default() };
     let mut values = values.into_iter();
     let mut text = || match values.next() {
         Some(Value::Text(text)) => Some(text),
@@ -252,7 +252,7 @@ fn line(event: Event) -> Result<Line, Stop> {
         })
     };
     match kind {
-        Kind::Reserve => {
+        EventKind::Reserve => {
             (line.dataset, line.analyst, line.question, line.meaning) = (text(), text(), text(), text());
             line.partition = {
                 text(); // the fingerprint
@@ -260,26 +260,26 @@ fn line(event: Event) -> Result<Line, Stop> {
             };
             (line.charge, line.budgets) = (json("charge", text())?, json("budgets", text())?);
         }
-        Kind::Commit => match values.next() {
+        EventKind::Commit => match values.next() {
             Some(Value::Blob(bytes)) => match String::from_utf8(bytes) {
                 Ok(readable) => line.value = Some(readable),
                 Err(other) => line.value_hex = Some(hex(other.as_bytes())),
             },
             _ => return Err(Fault::file("has a result that is none".to_owned()).into()),
         },
-        Kind::Void | Kind::Note => line.reason = text(),
-        Kind::Progress => line.step = text().as_deref().and_then(read_progress).map(|progress| progress.step),
+        EventKind::Void | EventKind::Note => line.reason = text(),
+        EventKind::Progress => line.step = text().as_deref().and_then(read_progress).map(|progress| progress.step),
     }
     Ok(line)
 }
 
 /// The values of an event, in the order in which they are kept.
-fn values(line: &Line) -> Result<(Kind, Vec<Value>), String> {
+fn values(line: &EventLine) -> Result<(EventKind, Vec<Value>), String> {
     let missing = |field: &str| format!("`{field}` is missing");
     let text = |field: &str, value: &Option<String>| value.clone().map(Value::Text).ok_or_else(|| missing(field));
-    let kind = Kind::of(&line.kind).ok_or_else(|| format!("`{}` is no kind of event", line.kind))?;
+    let kind = EventKind::of(&line.kind).ok_or_else(|| format!("`{}` is no kind of event", line.kind))?;
     let values = match kind {
-        Kind::Reserve => {
+        EventKind::Reserve => {
             let meaning = line.meaning.as_deref().and_then(unhex).ok_or_else(|| missing("meaning"))?;
             let charge = line.charge.as_ref().ok_or_else(|| missing("charge"))?;
             let budgets = read_budgets(&line.budgets.as_ref().ok_or_else(|| missing("budgets"))?.to_string())?;
@@ -294,13 +294,13 @@ fn values(line: &Line) -> Result<(Kind, Vec<Value>), String> {
                 Value::Text(write_budgets(&budgets.iter().collect::<Vec<_>>())?),
             ]
         }
-        Kind::Commit => vec![Value::Blob(match (&line.value, &line.value_hex) {
+        EventKind::Commit => vec![Value::Blob(match (&line.value, &line.value_hex) {
             (Some(text), None) => text.clone().into_bytes(),
             (None, Some(hex)) => unhex(hex).ok_or_else(|| "`value_hex` is no hexadecimal".to_owned())?,
             _ => return Err(missing("value")),
         })],
-        Kind::Void | Kind::Note => vec![text("reason", &line.reason)?],
-        Kind::Progress => {
+        EventKind::Void | EventKind::Note => vec![text("reason", &line.reason)?],
+        EventKind::Progress => {
             let step = line.step.ok_or_else(|| missing("step"))?;
             vec![Value::Text(write_progress(&Progress { step, checkpoint: String::new() }))]
         }

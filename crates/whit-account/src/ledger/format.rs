@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_across_leap_years_and_centuries() {
+    fn times_are_written_across_leap_years_and_centuries() {
         assert_eq!(time_text(-1), "1969-12-31 23:59:59");
         assert_eq!(time_text(951_782_400_000), "2000-02-29 00:00:00");
         assert_eq!(time_text(4_107_542_400_000), "2100-03-01 00:00:00");

@@ -5,7 +5,7 @@ use super::witness::private_file;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A log beside the ledger, for the owner of the data. It may tell of rows, so nothing of it goes where an analyst looks.
+/// A log next to the ledger, for the owner of the data. It may speak of rows, so nothing of it goes where an analyst looks.
 ///
 /// The file is `whit.ledger.log` for the ledger `whit.ledger`, made with mode 0600 at the first line. The time is the caller's.
 ///
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// use whit_account::ledger::OperatorLog;
 /// # let folder = std::env::temp_dir().join(format!("whit-log-{}", std::process::id()));
 /// # std::fs::create_dir_all(&folder)?;
-/// let log = OperatorLog::beside(&folder.join("whit.ledger"));
+/// let log = OperatorLog::next_to(&folder.join("whit.ledger"));
 /// log.write(1_709_210_096_789, "visits: 3 rows have no number in `age` and count as missing")?;
 /// assert_eq!(
 ///     std::fs::read_to_string(log.path())?,
@@ -29,7 +29,7 @@ pub struct OperatorLog {
 
 impl OperatorLog {
     /// The log of the ledger in this file.
-    pub fn beside(ledger: &Path) -> Self {
+    pub fn next_to(ledger: &Path) -> Self {
         Self { path: super::witness::with_ending(ledger, "log") }
     }
 
@@ -59,7 +59,7 @@ mod tests {
     fn a_line_is_appended_to_a_file_that_others_cannot_read() {
         let folder = std::env::temp_dir().join(format!("whit-operator-log-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let log = OperatorLog::beside(&folder.join("whit.ledger"));
+        let log = OperatorLog::next_to(&folder.join("whit.ledger"));
         log.write(0, "one\ntwo").unwrap();
         log.write(1000, "three").unwrap();
         let text = std::fs::read_to_string(log.path()).unwrap();

@@ -3,8 +3,8 @@
 //! It lasts as long as the process does, so it is for tests, demonstrations and programs that keep their own books.
 
 use super::budget::{Budget, Fit};
-use super::chain::{Event, Fault, Head, Kind, New};
-use super::entry::{Decision, Entry, Seen, State, write_progress};
+use super::chain::{Event, EventKind, Fault, Head, New};
+use super::entry::{Decision, EntriesSeen, Entry, write_progress};
 use super::error::LedgerError;
 use super::export::{ExportError, write_events};
 use super::question::{About, Question, Stored, everything, follows, reserved_values};
@@ -51,7 +51,7 @@ use whit_core::{Charge, Ledger, Progress, Refusal, Unit};
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     budgets: BTreeMap<Unit, Filter>,
-    seen: Seen,
+    seen: EntriesSeen,
     events: Vec<Event>,
     watches: Watches,
     sources: BTreeMap<String, String>,
@@ -92,7 +92,7 @@ impl Memory {
     }
 
     /// Takes in one event.
-    fn append(&mut self, kind: Kind, entry: u64, values: Vec<Value>) -> Result<(), LedgerError> {
+    fn append(&mut self, kind: EventKind, entry: u64, values: Vec<Value>) -> Result<(), LedgerError> {
         let (head, _) = New { kind, entry: entry as i64, time: 0, values: &values }.after(self.seen.head);
         let event = Event { head, kind, entry, time: 0, values };
         self.seen.take(event.clone())?;
@@ -103,22 +103,8 @@ impl Memory {
     fn reserve_entry(&mut self, question: &Question, charge: &Charge, budgets: &[&Budget]) -> Result<u64, LedgerError> {
         let number = self.seen.entries.len() as u64 + 1;
         let values = reserved_values(question, question.fingerprint.clone(), charge, budgets)?;
-        self.append(Kind::Reserve, number, values.to_vec())?;
+        self.append(EventKind::Reserve, number, values.to_vec())?;
         Ok(number)
-    }
-
-    fn entry(&self, number: u64) -> Result<&Entry, LedgerError> {
-        let place = number.checked_sub(1).and_then(|place| self.seen.entries.get(place as usize));
-        place.ok_or(LedgerError::NoEntry { number, last: self.seen.entries.len() as u64 })
-    }
-
-    fn open_entry(&self, number: u64) -> Result<&Entry, LedgerError> {
-        let entry = self.entry(number)?;
-        if entry.state == State::Reserved {
-            Ok(entry)
-        } else {
-            Err(LedgerError::Closed { number, state: entry.state.word() })
-        }
     }
 
     fn about<T>(&self, question: &Question, look: impl FnOnce(&About<'_>, &[Entry]) -> Option<T>) -> Option<T> {
@@ -127,8 +113,8 @@ impl Memory {
     }
 
     /// All events again, from the start.
-    fn replay(&self) -> Result<Seen, Fault> {
-        let mut seen = Seen::default();
+    fn replay(&self) -> Result<EntriesSeen, Fault> {
+        let mut seen = EntriesSeen::default();
         for event in &self.events {
             seen.take(event.clone())?;
         }
@@ -158,12 +144,12 @@ impl Ledger for Memory {
     }
 
     fn commit(&mut self, reservation: Reservation, value: &[u8]) -> Result<(), CommitError> {
-        let at = self.entry(reservation.number())?.progress.clone();
+        let at = self.seen.numbered(reservation.number())?.progress.clone();
         Ok(self.commit_entry(reservation.number(), at.as_ref(), value)?)
     }
 
     fn progress(&mut self, reservation: &Reservation, progress: &Progress) -> Result<(), LedgerFailure> {
-        let after = self.entry(reservation.number())?.progress.clone();
+        let after = self.seen.numbered(reservation.number())?.progress.clone();
         Ok(self.note_progress(reservation.number(), after.as_ref(), progress)?)
     }
 
@@ -217,34 +203,34 @@ impl Register for Memory {
     }
 
     fn check_open(&mut self, number: u64, charge: &Charge, at: Option<&Progress>) -> Result<(), LedgerError> {
-        let entry = self.open_entry(number)?;
+        let entry = self.seen.open_entry(number)?;
         if *entry.charge == *charge { follows(entry, at) } else { Err(LedgerError::OtherCharge { number }) }
     }
 
     fn note_progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
-        let entry = self.open_entry(number)?;
+        let entry = self.seen.open_entry(number)?;
         follows(entry, after)?;
         if let Some(last) = entry.progress.as_ref().filter(|last| last.step >= next.step) {
             return Err(LedgerError::NoProgress { number, last: last.step, step: next.step });
         }
-        self.append(Kind::Progress, number, vec![Value::Text(write_progress(next))])
+        self.append(EventKind::Progress, number, vec![Value::Text(write_progress(next))])
     }
 
     fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
-        Ok(self.entry(number)?.progress.clone())
+        Ok(self.seen.numbered(number)?.progress.clone())
     }
 
     fn commit_entry(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError> {
-        follows(self.open_entry(number)?, at)?;
-        self.append(Kind::Commit, number, vec![Value::Blob(value.to_vec())])
+        follows(self.seen.open_entry(number)?, at)?;
+        self.append(EventKind::Commit, number, vec![Value::Blob(value.to_vec())])
     }
 
     fn void(&mut self, number: u64, reason: &str) -> Result<(), LedgerError> {
         if reason.trim().is_empty() {
             return Err(LedgerError::NoReason);
         }
-        self.open_entry(number)?;
-        self.append(Kind::Void, number, vec![Value::Text(reason.trim().to_owned())])
+        self.seen.open_entry(number)?;
+        self.append(EventKind::Void, number, vec![Value::Text(reason.trim().to_owned())])
     }
 
     fn entries(&self, which: &Which) -> Result<Vec<Entry>, LedgerError> {
@@ -300,6 +286,7 @@ impl Register for Memory {
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::State;
     use super::*;
     use crate::filter::Currency;
     use whit_core::{Change, Cost, Epsilon, Rung};

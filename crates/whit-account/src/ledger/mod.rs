@@ -26,19 +26,19 @@
 //! | `whit.ledger.turn-…` | empty; there while somebody works on a question, for others who ask the very same to wait ([`Books::turn`]). One that a killed process leaves goes with the next turn that is taken |
 //!
 //! All are made with mode 0600. A second head may stand [far away](Opening::witness), for the case that all of these go at once. It names every path at which the ledger was ever seen, links
-//! followed, and a lock beside it keeps copies of one ledger apart.
+//! followed, and a lock next to it keeps copies of one ledger apart.
 //! A file that is gone, cut, rolled back to an older copy, or changed in any byte that holds something is an error when the ledger is next opened or verified; who
 //! has it open already reads only what is new. An owner who knows why [accepts](Books::accept) the ledger as it stands, or [begins anew](Books::reset); both are kept.
 //!
 //! # What happens when
 //! | | |
 //! |---|---|
-//! | a process is killed | before an event's commit: as if it had never been. After it: it is booked, nobody was told, and the next to open or write brings the heads up to date |
-//! | many processes write | one at a time, each after it has read what the others wrote. Who waits longer than its patience is told so; what it had reserved stays spent |
-//! | the disk is full, or a folder cannot be written | nothing is told. What came as far as the main file stays booked, and the heads follow when they can |
-//! | the file goes, or another takes its place, or an older copy is written into it, while it is open | who has it open says so instead of telling anything; who opens it next is told that it is gone, or unlike its head |
+//! | a process is killed | before an event's commit: as if it had never been. After it: it is booked, nothing was answered, and the next to open or write brings the heads up to date |
+//! | many processes write | one at a time, each after it has read what the others wrote. Who waits longer than its patience gets an error; what it had reserved stays spent |
+//! | the disk is full, or a folder cannot be written | nothing is answered. What came as far as the main file stays booked, and the heads follow when they can |
+//! | the file goes, or another takes its place, or an older copy is written into it, while it is open | who has it open says so instead of answering; who opens it next learns that it is gone, or unlike its head |
 //! | another ledger takes its place, or it goes and one is made without the head far away | an error, where a head far away knows of the first at this path, until the owner [accepts](Books::accept) the other |
-//! | copies of one ledger are charged at once | with a head far away, one; the others are told that their file is an older copy |
+//! | copies of one ledger are charged at once | with a head far away, one; the others learn that their file is an older copy |
 //! | nothing can be written | a sound ledger can be [looked at](Books::open_existing) |
 //! | a file goes, or an older copy comes back, while nobody has it open | an error, as above, unless all files that could know went or came back together |
 //! | the clock jumps | times in reports jump with it, to the end of the year 9999 at most. No order, sum or limit hangs on the clock |
@@ -93,15 +93,17 @@ pub use turn::Turn;
 pub use verify::Verified;
 
 use crate::filter::{Filter, Refused};
+use whit_core::digits::{brief_down, brief_up};
 use whit_core::release::{ShortOf, Shortfall};
 use whit_core::{Cost, Refusal, Unit};
 
-/// A filter's "no" to a cost, in the words of a release and in its numbers. It is the filter of this unit, and of this analyst alone where one is named.
+/// A filter's "no" to a cost, in the words of a release and in its numbers. It is the filter of this unit, and of this analyst alone where one is named. The
+/// words are rounded as in every report: what is left is never printed as more, nor what is asked as less.
 fn refusal(refused: Refused, (unit, analyst): (&Unit, Option<&str>), filter: &Filter, cost: &Cost) -> Refusal {
     let (asked, left, of) = match refused {
         Refused::Short { asked, left, delta } => {
             let of = ShortOf::Epsilon { asked, left, delta };
-            (told(asked, delta, Rounding::Up), told(left, delta, Rounding::Down), of)
+            (in_words(&brief_up(asked), delta), in_words(&brief_down(left), delta), of)
         }
         Refused::Aside { asked, left } => {
             (format!("δ = {asked:.3e} of its own"), format!("δ = {left:.3e}"), ShortOf::Delta { asked, left })
@@ -109,7 +111,7 @@ fn refusal(refused: Refused, (unit, analyst): (&Unit, Option<&str>), filter: &Fi
         Refused::Unsupported(why) => {
             let (left, delta) = (filter.left(), filter.delta());
             let of = ShortOf::Uncountable { left, delta };
-            (format!("what this budget cannot count ({why})"), told(left, delta, Rounding::Down), of)
+            (format!("what this budget cannot count ({why})"), in_words(&brief_down(left), delta), of)
         }
     };
     let available = if matches!(of, ShortOf::Epsilon { .. }) { filter.available(cost) } else { None };
@@ -121,29 +123,8 @@ fn refusal(refused: Refused, (unit, analyst): (&Unit, Option<&str>), filter: &Fi
     Refusal { available, shortfall: Some(Box::new(shortfall)), ..Refusal::new(asked, left, whose) }
 }
 
-/// Which way a number is rounded where it is told: what is left is never told as more, nor what is asked as less.
-#[derive(Debug, Clone, Copy)]
-enum Rounding {
-    Up,
-    Down,
-}
-
-/// ε at δ in words: five digits, as in every report, so that the same number reads the same everywhere.
-fn told(epsilon: f64, delta: f64, rounding: Rounding) -> String {
-    /// So that 0.1 in binary stays 0.1.
-    const HAIR: f64 = 1e-12;
-    let epsilon = if epsilon.is_finite() && epsilon > 0.0 {
-        let digits = (4 - epsilon.log10().floor() as i32).clamp(0, 15);
-        let scale = 10_f64.powi(digits);
-        let scaled = match rounding {
-            Rounding::Up => (epsilon * (1.0 - HAIR) * scale).ceil(),
-            Rounding::Down => (epsilon * (1.0 + HAIR) * scale).floor(),
-        };
-        let text = format!("{:.*}", digits as usize, scaled / scale);
-        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-    } else {
-        format!("{epsilon}")
-    };
+/// ε, as it is printed, at δ.
+fn in_words(epsilon: &str, delta: f64) -> String {
     if delta == 0.0 { format!("ε = {epsilon}") } else { format!("ε = {epsilon} at δ = {delta:e}") }
 }
 
@@ -153,14 +134,15 @@ mod tests {
 
     #[test]
     fn a_refusal_speaks_in_short_numbers_that_err_on_the_safe_side() {
-        for round in [Rounding::Down, Rounding::Up] {
-            assert_eq!(told(0.1, 0.0, round), "ε = 0.1");
-            assert_eq!(told(0.3 - 0.2, 0.0, round), "ε = 0.1");
-            assert_eq!(told(f64::INFINITY, 1e-6, round), "ε = inf at δ = 1e-6");
-            assert_eq!(told(120.0, 0.0, round), "ε = 120");
-            assert_eq!(told(0.0, 0.0, round), "ε = 0");
+        for brief in [brief_down, brief_up] {
+            let printed = |epsilon, delta| in_words(&brief(epsilon), delta);
+            assert_eq!(printed(0.1, 0.0), "ε = 0.1");
+            assert_eq!(printed(0.3 - 0.2, 0.0), "ε = 0.1");
+            assert_eq!(printed(f64::INFINITY, 1e-6), "ε = ∞ at δ = 1e-6");
+            assert_eq!(printed(120.0, 0.0), "ε = 120");
+            assert_eq!(printed(0.0, 0.0), "ε = 0");
         }
-        assert_eq!(told(1.234_567, 1e-6, Rounding::Down), "ε = 1.2345 at δ = 1e-6");
-        assert_eq!(told(1.234_567, 1e-6, Rounding::Up), "ε = 1.2346 at δ = 1e-6");
+        assert_eq!(in_words(&brief_down(1.234_567), 1e-6), "ε = 1.2345 at δ = 1e-6");
+        assert_eq!(in_words(&brief_up(1.234_567), 1e-6), "ε = 1.2346 at δ = 1e-6");
     }
 }

@@ -1,14 +1,14 @@
 //! Opening a ledger, making one, and bringing an old one up to date.
 
-use super::chain::{Head, Kind, New, append};
-use super::entry::{Seen, UPGRADED};
+use super::chain::{EventKind, Head, New, append};
+use super::entry::{EntriesSeen, UPGRADED};
 use super::error::LedgerError;
 use super::format::{APPLICATION, SCHEMA, SINCE_2, UNTIL_1, VERSION, genesis};
 use super::register::Denied;
-use super::secret::Secret;
+use super::secret::LedgerSecret;
 use super::sqlite::{Books, NOW, Step};
 use super::watch::Watches;
-use super::witness::{Standing, Witness, file_at, private_file};
+use super::witness::{HeadStanding, Witness, file_at, private_file};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 pub struct Opening {
     /// How long to wait whenever another process holds it.
     pub patience: Duration,
-    /// A folder, away from the ledger and named by its absolute path, in which its head is kept too: so that a ledger that goes together with the head beside it is missed, and an
+    /// A folder, away from the ledger and named by its absolute path, in which its head is kept too: so that a ledger that goes together with the head next to it is missed, and an
     /// older copy of both is known.
     pub witness: Option<PathBuf>,
 }
@@ -62,7 +62,7 @@ fn given(reason: &str) -> Result<&str, LedgerError> {
 
 /// What a file is.
 #[derive(Clone, Copy)]
-enum Found {
+enum LedgerFile {
     Empty,
     Version(i64),
 }
@@ -99,7 +99,7 @@ impl Books {
     fn open_to_look(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
         let mut books = Self::connect(path, opening, Trust::Heads)?;
         let standing = books.look(Self::agrees)?;
-        if standing == Standing::Behind {
+        if standing == HeadStanding::Behind {
             match books.settle() {
                 Err(error @ (LedgerError::Head { .. } | LedgerError::Unwritable { .. } | LedgerError::Disk { .. })) => {
                     books.unsettled = Some(error);
@@ -111,7 +111,7 @@ impl Books {
     }
 
     /// How the heads stand to what was read, where they know of no other ledger in this file.
-    fn agrees(&mut self) -> Result<Standing, Denied> {
+    fn agrees(&mut self) -> Result<HeadStanding, Denied> {
         let standing = self.standing()?;
         self.witness.check_others(self.secret.ledger)?;
         Ok(standing)
@@ -134,7 +134,7 @@ impl Books {
         };
         books.begin()?;
         let noted = books.read_on().and_then(|()| {
-            books.append(Kind::Note, 0, &[Value::Text(format!("taken as it stood: {reason}{differed}"))])
+            books.append(EventKind::Note, 0, &[Value::Text(format!("taken as it stood: {reason}{differed}"))])
         });
         let ended = if noted.is_ok() { "COMMIT" } else { "ROLLBACK" };
         let ended = books.connection.execute_batch(ended).map_err(|error| books.explain(&error));
@@ -172,10 +172,10 @@ impl Books {
             attached => attached?,
         };
         match found {
-            Found::Empty => {}
+            LedgerFile::Empty => {}
             // An earlier attempt came so far, and nothing was charged since.
-            Found::Version(VERSION) if matches!(books.has_only_begun(), Ok(true)) => {}
-            Found::Version(_) => return Err(in_the_way()),
+            LedgerFile::Version(VERSION) if matches!(books.has_only_begun(), Ok(true)) => {}
+            LedgerFile::Version(_) => return Err(in_the_way()),
         }
         books.hook = hook;
         books.prepare(found, Trust::File, Some(&begun))?;
@@ -184,7 +184,8 @@ impl Books {
         books.at(Step::AfterReset);
         if books.seen.decisions.iter().all(|decision| decision.reason != begun) {
             books.begin()?;
-            let noted = books.catch_up_to_write().and_then(|()| books.append(Kind::Note, 0, &[Value::Text(begun)]));
+            let noted =
+                books.catch_up_to_write().and_then(|()| books.append(EventKind::Note, 0, &[Value::Text(begun)]));
             books.end(noted.map_err(Denied::Failed), Step::InCommit, Step::AfterCommit)?;
         }
         Ok(books)
@@ -215,7 +216,7 @@ impl Books {
     }
 
     /// Opens or makes the file, and says what it is. Nothing is written into it: a file that is not ours stays as it is.
-    fn attach(path: &Path, opening: &Opening, trust: Trust) -> Result<(Self, Found), LedgerError> {
+    fn attach(path: &Path, opening: &Opening, trust: Trust) -> Result<(Self, LedgerFile), LedgerError> {
         let explain = |error: &rusqlite::Error| LedgerError::from_sqlite(error, path, opening.patience);
         let unwritable = |why: String| LedgerError::Unwritable { path: path.to_owned(), why };
         if path.is_dir() {
@@ -239,11 +240,11 @@ impl Books {
             path: path.to_owned(),
             patience: opening.patience,
             file: file_at(path),
-            secret: Secret::new(),
+            secret: LedgerSecret::new(),
             witness,
             held: None,
             unsettled: None,
-            seen: Seen::default(),
+            seen: EntriesSeen::default(),
             watches: Watches::default(),
             hook: None,
         };
@@ -264,12 +265,12 @@ impl Books {
     }
 
     /// Makes the tables, or brings them up to date, and reads the secret.
-    fn prepare(&mut self, found: Found, trust: Trust, begun: Option<&str>) -> Result<(), LedgerError> {
+    fn prepare(&mut self, found: LedgerFile, trust: Trust, begun: Option<&str>) -> Result<(), LedgerError> {
         self.keep_journal()?;
         match found {
-            Found::Empty => self.create(trust, begun)?,
-            Found::Version(1) => self.upgrade(trust)?,
-            Found::Version(_) => {}
+            LedgerFile::Empty => self.create(trust, begun)?,
+            LedgerFile::Version(1) => self.upgrade(trust)?,
+            LedgerFile::Version(_) => {}
         }
         match (self.read_secret()?, trust) {
             (Some(secret), _) => self.secret = secret,
@@ -286,7 +287,7 @@ impl Books {
     }
 
     /// What the file is; refuses one that another program, or a later version, has made.
-    fn look_at_file(&self) -> Result<Found, LedgerError> {
+    fn look_at_file(&self) -> Result<LedgerFile, LedgerError> {
         // One transaction, since another process may be making the file at this very moment.
         let read = || {
             let transaction = self.connection.unchecked_transaction()?;
@@ -311,14 +312,14 @@ impl Books {
             (APPLICATION, 1) if secrets > 0 => {
                 Err(LedgerError::Damaged { path: path(), what: "its version was changed".to_owned() })
             }
-            (APPLICATION, 1..=VERSION) => Ok(Found::Version(found)),
+            (APPLICATION, 1..=VERSION) => Ok(LedgerFile::Version(found)),
             (APPLICATION, found) if found > VERSION => Err(LedgerError::Newer { path: path(), found, known: VERSION }),
-            (0, 0) if tables == 0 => Ok(Found::Empty),
+            (0, 0) if tables == 0 => Ok(LedgerFile::Empty),
             _ => Err(LedgerError::NotALedger { path: path(), what: "another program made it" }),
         }
     }
 
-    /// What is committed stands in the main file. The journal beside it holds what is needed to take back a transaction that was killed, and stays
+    /// What is committed stands in the main file. The journal next to it holds what is needed to take back a transaction that was killed, and stays
     /// when it is over: to make and remove it would cost more than all the rest.
     fn keep_journal(&self) -> Result<(), LedgerError> {
         let since = Instant::now();
@@ -375,8 +376,8 @@ impl Books {
         }
         transaction.commit().map_err(explain)?;
         match self.look_at_file()? {
-            Found::Version(VERSION) => Ok(()),
-            Found::Empty | Found::Version(_) => {
+            LedgerFile::Version(VERSION) => Ok(()),
+            LedgerFile::Empty | LedgerFile::Version(_) => {
                 Err(LedgerError::Damaged { path: self.path.clone(), what: "its tables were not made".to_owned() })
             }
         }
@@ -391,7 +392,7 @@ impl Books {
         if found == 1 {
             // Format 1 had no head, so one that is there speaks of a ledger that was another.
             trust.allows(&self.witness)?;
-            let mut seen = Seen::default();
+            let mut seen = EntriesSeen::default();
             seen.catch_up(&transaction)
                 .map_err(|stop| stop.into_error(|error| LedgerError::from_sqlite(error, &self.path, self.patience)))?;
             let upgrade = || {
@@ -418,10 +419,10 @@ impl Books {
     }
 
     /// The secret; nothing where it is not as it was written.
-    fn read_secret(&self) -> Result<Option<Secret>, LedgerError> {
+    fn read_secret(&self) -> Result<Option<LedgerSecret>, LedgerError> {
         let read = |row: &rusqlite::Row<'_>| {
             let (ledger, key, sound): (Vec<u8>, Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(Secret::of(&ledger, &key, &sound))
+            Ok(LedgerSecret::of(&ledger, &key, &sound))
         };
         let found = self.connection.query_row("SELECT ledger, key, sound FROM secret", [], read).optional();
         found.map(Option::flatten).map_err(|error| self.explain(&error))
@@ -432,10 +433,10 @@ impl Books {
 fn note(connection: &Connection, after: Head, reason: &str) -> rusqlite::Result<Head> {
     let time = connection.query_row(NOW, [], |row| row.get(0))?;
     let values = [Value::Text(reason.to_owned())];
-    append(connection, after, &New { kind: Kind::Note, entry: 0, time, values: &values })
+    append(connection, after, &New { kind: EventKind::Note, entry: 0, time, values: &values })
 }
 
-fn insert_secret(connection: &Connection, secret: &Secret) -> rusqlite::Result<()> {
+fn insert_secret(connection: &Connection, secret: &LedgerSecret) -> rusqlite::Result<()> {
     let (ledger, key, sound) = secret.parts();
     connection.execute("INSERT OR REPLACE INTO secret VALUES (1, ?1, ?2, ?3)", params![ledger, key, sound]).map(|_| ())
 }

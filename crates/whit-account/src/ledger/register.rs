@@ -142,7 +142,7 @@ pub trait Register {
         Ok(in_force(&self.entries(&Which::default())?))
     }
 
-    /// What was spent, and what is left of these budgets. Rungs without a budget are told too.
+    /// What was spent, and what is left of these budgets. Rungs without a budget are reported too.
     fn statement(&self, budgets: &[Budget]) -> Result<Statement, LedgerError> {
         Statement::of(&self.entries(&Which::default())?, budgets)
     }

@@ -47,7 +47,7 @@ pub struct Account {
     pub unknown: u64,
     /// ε so far, at δ.
     pub spent: f64,
-    /// The δ at which ε is told: the budget's.
+    /// The δ at which ε is reported: the budget's.
     pub delta: f64,
     /// The budget, where there is one.
     pub budget: Option<Budget>,
@@ -90,7 +90,7 @@ pub struct Moment {
     pub epsilon: f64,
 }
 
-/// What an accountant says of all that was charged to one unit, beside what the budget's filter says.
+/// What an accountant says of all that was charged to one unit, next to what the budget's filter says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reaccounted {
     /// What the filter says.
@@ -117,7 +117,7 @@ impl Books {
         Ok(in_force(&self.read()?.entries))
     }
 
-    /// What was spent, and what is left of these budgets. Rungs without a budget are told too.
+    /// What was spent, and what is left of these budgets. Rungs without a budget are reported too.
     pub fn statement(&self, budgets: &[Budget]) -> Result<Statement, LedgerError> {
         Statement::of(&self.read()?.entries, budgets)
     }
@@ -279,7 +279,7 @@ pub(super) fn accounts(entries: &[Entry], budgets: &[Budget]) -> Result<Vec<Acco
         if found.iter().any(own) {
             continue;
         }
-        // Told at the δ of the data set's other budgets.
+        // Reported at the δ of the data set's other budgets.
         let deltas = budgets.iter().filter(|budget| budget.dataset == dataset && budget.delta > 0.0);
         let delta = deltas.map(|budget| budget.delta).fold(f64::INFINITY, f64::min);
         let delta = if delta.is_finite() { delta } else { DELTA };
@@ -289,7 +289,7 @@ pub(super) fn accounts(entries: &[Entry], budgets: &[Budget]) -> Result<Vec<Acco
     Ok(found)
 }
 
-/// The δ at which a unit's loss is told where no budget of the data set names one.
+/// The δ at which a unit's loss is reported where no budget of the data set names one.
 const DELTA: f64 = 1e-6;
 
 /// What a budget has spent and what it has left.

@@ -13,12 +13,12 @@ pub(super) const UNKNOWN: &str = "unknown";
 
 /// The secret of one ledger, and the name by which the ledger is known elsewhere.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Secret {
+pub(super) struct LedgerSecret {
     pub(super) ledger: [u8; 16],
     key: [u8; 32],
 }
 
-impl Secret {
+impl LedgerSecret {
     /// A fresh one.
     pub(super) fn new() -> Self {
         let mut words = [0; 6];
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_is_keyed_depends_on_the_secret_and_on_what_it_is_for() {
-        let (one, other) = (Secret::new(), Secret::new());
+        let (one, other) = (LedgerSecret::new(), LedgerSecret::new());
         assert_ne!(one.fingerprint("blake3:1"), other.fingerprint("blake3:1"));
         assert_eq!(one.fingerprint("blake3:1"), one.clone().fingerprint("blake3:1"));
         assert_ne!(one.hash("a", &[b"bc"]), one.hash("ab", &[b"c"]));
@@ -83,13 +83,13 @@ mod tests {
 
     #[test]
     fn a_secret_of_which_one_byte_changed_is_none() {
-        let secret = Secret::new();
+        let secret = LedgerSecret::new();
         let (ledger, key, sound) = secret.parts();
-        assert!(Secret::of(ledger, key, &sound).is_some());
+        assert!(LedgerSecret::of(ledger, key, &sound).is_some());
         for place in 0..80 {
             let mut all = [ledger, key, &sound].concat();
             all[place] ^= 1;
-            assert!(Secret::of(&all[..16], &all[16..48], &all[48..]).is_none(), "{place}");
+            assert!(LedgerSecret::of(&all[..16], &all[16..48], &all[48..]).is_none(), "{place}");
         }
     }
 }

@@ -2,18 +2,18 @@
 
 use super::booking::Booking;
 use super::budget::{Budget, Fit};
-use super::chain::{Fault, Head, Kind, New, Stop, append, read_head};
-use super::entry::{Entry, Seen, State, write_progress};
+use super::chain::{EventKind, Fault, Head, New, Stop, append, read_head};
+use super::entry::{EntriesSeen, Entry, write_progress};
 use super::error::LedgerError;
 use super::format::{digest, genesis, hex};
 use super::question::{About, Question, Stored, everything, follows, reserved_values};
 #[cfg(doc)]
 use super::register::Register;
 use super::register::{Denied, Terms};
-use super::secret::Secret;
+use super::secret::LedgerSecret;
 use super::turn::Turn;
 use super::watch::Watches;
-use super::witness::{Standing, Witness, file_at};
+use super::witness::{HeadStanding, Witness, file_at};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension};
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ use whit_core::Ledger;
 use whit_core::{Charge, Progress};
 
 /// The time in milliseconds since 1970. The clock is SQLite's: this crate reads none.
-/// One that is beyond what SQLite can write as text, which ends with the year 9999, is told as the last that is not: no order, sum or limit hangs on it.
+/// One that is beyond what SQLite can write as text, which ends with the year 9999, is reported as the last that is not: no order, sum or limit hangs on it.
 pub(super) const NOW: &str = "SELECT coalesce(CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER), 253402300799999)";
 
 /// The steps of a release at which a test may end the process.
@@ -53,7 +53,7 @@ pub enum Step {
 /// processes can spend the same ε. A reservation whose work never finished stays spent until the owner [voids](Books::void) it.
 ///
 /// # What an event waits for
-/// A release is two events: the charge is booked before anything is drawn, and the result before it is told. Each waits for the disk seven times
+/// A release is two events: the charge is booked before anything is drawn, and the result before it is released. Each waits for the disk seven times
 /// (six without a head far away), and each time has its reason:
 ///
 /// | what | without it, after the power fails |
@@ -62,8 +62,8 @@ pub enum Step {
 /// | the folder that names the journal | the journal may be missing. Ours stays, but SQLite asks for this whenever it opens one, and there is no way to decline |
 /// | the journal's header | a main file that is half written cannot be taken back |
 /// | the main file | the journal may be void before what it guards has come |
-/// | the journal's void header | the event may be taken back after it was told |
-/// | the head beside the file | a sound ledger may be refused, since its head is two or more events behind |
+/// | the journal's void header | the event may be taken back after it was released |
+/// | the head next to the file | a sound ledger may be refused, since its head is two or more events behind |
 /// | the head far away | an older copy of all other files may pass until the ledger is next opened |
 ///
 /// Nothing else waits. Events that were read are not read again, and heads that are right are not written again.
@@ -111,13 +111,13 @@ pub struct Books {
     pub(super) patience: Duration,
     /// Which file was opened.
     pub(super) file: Option<(u64, u64)>,
-    pub(super) secret: Secret,
+    pub(super) secret: LedgerSecret,
     pub(super) witness: Witness,
     /// The [lock](Witness::lock) far away, while an event is written.
     pub(super) held: Option<File>,
     /// Why the heads could not be brought up to date when it was opened to be looked at.
     pub(super) unsettled: Option<LedgerError>,
-    pub(super) seen: Seen,
+    pub(super) seen: EntriesSeen,
     pub(super) watches: Watches,
     pub(super) hook: Option<Box<dyn FnMut(Step) + Send>>,
 }
@@ -230,29 +230,12 @@ impl Books {
         at: Option<&Progress>,
     ) -> Result<(), LedgerError> {
         Ok(self.look(|books| {
-            let entry = books.open_entry(number)?;
+            let entry = books.seen.open_entry(number)?;
             if *entry.charge != *charge {
                 return Err(LedgerError::OtherCharge { number }.into());
             }
             Ok(follows(entry, at)?)
         })?)
-    }
-
-    /// The entry of this number. What is new was read before.
-    fn entry(&self, number: u64) -> Result<&Entry, LedgerError> {
-        let last = self.seen.entries.len() as u64;
-        let place = number.checked_sub(1).and_then(|place| self.seen.entries.get(place as usize));
-        place.ok_or(LedgerError::NoEntry { number, last })
-    }
-
-    /// The same, if it is open.
-    fn open_entry(&self, number: u64) -> Result<&Entry, LedgerError> {
-        let entry = self.entry(number)?;
-        if entry.state == State::Reserved {
-            Ok(entry)
-        } else {
-            Err(LedgerError::Closed { number, state: entry.state.word() })
-        }
     }
 
     /// Notes how far the work of an open entry has come, durably and in the chain. `after` is what was noted before: where that is not the last, somebody else
@@ -265,17 +248,17 @@ impl Books {
 
     fn progress_within(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
         self.catch_up_to_write()?;
-        let entry = self.open_entry(number)?;
+        let entry = self.seen.open_entry(number)?;
         follows(entry, after)?;
         if let Some(last) = entry.progress.as_ref().filter(|last| last.step >= next.step) {
             return Err(LedgerError::NoProgress { number, last: last.step, step: next.step });
         }
-        self.append(Kind::Progress, number as i64, &[Value::Text(write_progress(next))])
+        self.append(EventKind::Progress, number as i64, &[Value::Text(write_progress(next))])
     }
 
     /// How far the work of an entry had come when that was last noted.
     pub fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
-        Ok(self.look(|books| Ok(books.entry(number)?.progress.clone()))?)
+        Ok(self.look(|books| Ok(books.seen.numbered(number)?.progress.clone()))?)
     }
 
     /// Takes back a reservation of which nothing came. The reason is kept, and so is the entry.
@@ -286,7 +269,7 @@ impl Books {
         if reason.trim().is_empty() {
             return Err(LedgerError::NoReason);
         }
-        self.close(number, Kind::Void, Value::Text(reason.trim().to_owned()), None)
+        self.close(number, EventKind::Void, Value::Text(reason.trim().to_owned()), None)
     }
 
     /// How far the chain goes: a short text to keep elsewhere. It is made under the ledger's secret, so nobody can guess from it what the data is.
@@ -320,7 +303,7 @@ impl Books {
     }
 
     /// Everything that stands in the ledger now: what was read before, with what came since.
-    pub(super) fn read(&self) -> Result<Cow<'_, Seen>, LedgerError> {
+    pub(super) fn read(&self) -> Result<Cow<'_, EntriesSeen>, LedgerError> {
         self.check_there()?;
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
         if self.seen.is_all(&transaction).map_err(|error| self.explain(&error))? {
@@ -389,17 +372,17 @@ impl Books {
         self.catch_up_to_write()?;
         judge(self)?;
         let entry = self.seen.entries.len() as i64 + 1;
-        self.append(Kind::Reserve, entry, values)?;
+        self.append(EventKind::Reserve, entry, values)?;
         Ok(entry as u64)
     }
 
     /// Commits the value of an open entry.
     pub(super) fn commit(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError> {
-        self.close(number, Kind::Commit, Value::Blob(value.to_vec()), at)
+        self.close(number, EventKind::Commit, Value::Blob(value.to_vec()), at)
     }
 
     /// Commits or voids an open entry. What is committed follows from the progress that was noted last; `at` is what its own work has noted.
-    fn close(&mut self, number: u64, kind: Kind, value: Value, at: Option<&Progress>) -> Result<(), LedgerError> {
+    fn close(&mut self, number: u64, kind: EventKind, value: Value, at: Option<&Progress>) -> Result<(), LedgerError> {
         self.begin()?;
         let closed = self.close_within(number, kind, value, at);
         Ok(self.end(closed.map_err(Denied::Failed), Step::InCommit, Step::AfterCommit)?)
@@ -408,19 +391,19 @@ impl Books {
     fn close_within(
         &mut self,
         number: u64,
-        kind: Kind,
+        kind: EventKind,
         value: Value,
         at: Option<&Progress>,
     ) -> Result<(), LedgerError> {
         self.catch_up_to_write()?;
-        let entry = self.open_entry(number)?;
-        if kind == Kind::Commit {
+        let entry = self.seen.open_entry(number)?;
+        if kind == EventKind::Commit {
             follows(entry, at)?;
         }
         self.append(kind, number as i64, &[value])
     }
 
-    pub(super) fn append(&mut self, kind: Kind, entry: i64, values: &[Value]) -> Result<(), LedgerError> {
+    pub(super) fn append(&mut self, kind: EventKind, entry: i64, values: &[Value]) -> Result<(), LedgerError> {
         let append = || {
             let time = self.connection.query_row(NOW, [], |row| row.get(0))?;
             append(&self.connection, self.seen.head, &New { kind, entry, time, values })
@@ -438,7 +421,7 @@ impl Books {
     }
 
     /// Reads what is new, and compares it with the heads outside of the file.
-    fn catch_up(&mut self) -> Result<Standing, LedgerError> {
+    fn catch_up(&mut self) -> Result<HeadStanding, LedgerError> {
         self.read_on()?;
         self.standing()
     }
@@ -451,11 +434,11 @@ impl Books {
     }
 
     /// How the heads outside of the file stand to what was read of it.
-    pub(super) fn standing(&self) -> Result<Standing, LedgerError> {
+    pub(super) fn standing(&self) -> Result<HeadStanding, LedgerError> {
         self.check_heads(&self.seen)
     }
 
-    pub(super) fn check_heads(&self, seen: &Seen) -> Result<Standing, LedgerError> {
+    pub(super) fn check_heads(&self, seen: &EntriesSeen) -> Result<HeadStanding, LedgerError> {
         self.witness.check(self.secret.ledger, seen, |event| {
             let sql = "SELECT hash FROM events WHERE sequence = ?1";
             let hash: Option<Vec<u8>> = self
@@ -487,7 +470,7 @@ impl Books {
     /// Reads and compares for whoever is about to write an event and holds the lock: the heads are one behind at most, so they must not be behind already.
     pub(super) fn catch_up_to_write(&mut self) -> Result<(), LedgerError> {
         self.check_there()?;
-        if self.catch_up()? == Standing::Behind {
+        if self.catch_up()? == HeadStanding::Behind {
             self.witness.write(self.secret.ledger, self.seen.head)?;
         }
         Ok(())
@@ -528,7 +511,7 @@ impl Books {
         match (result, ended) {
             (Ok(value), Ok(())) => {
                 self.at(Step::BeforeHead);
-                // Whoever asked is told only when the heads know of it too.
+                // Whoever asked is answered only when the heads know of it too.
                 self.settle()?;
                 self.at(after);
                 Ok(value)

@@ -1,10 +1,10 @@
 //! Walking the whole chain again, and adding everything up anew.
 
 use super::budget::refused;
-use super::chain::{Fault, Head, Kind, Stop, check_head, read_head, walk};
-use super::entry::{Entry, Seen};
+use super::chain::{EventKind, Fault, Head, Stop, check_head, read_head, walk};
+use super::entry::{EntriesSeen, Entry};
 use super::report::{Account, accounts};
-use super::secret::Secret;
+use super::secret::LedgerSecret;
 use super::sqlite::Books;
 use super::watch::Watches;
 use rusqlite::Connection;
@@ -32,7 +32,7 @@ impl Books {
     }
 
     /// The same for what is said to its owner, who decides what the heads outside of the file are worth. The caller holds a transaction, so that all is of one state.
-    pub(super) fn replay(&self, kept: Option<&Head>) -> Result<Seen, Fault> {
+    pub(super) fn replay(&self, kept: Option<&Head>) -> Result<EntriesSeen, Fault> {
         let seen = replay(&self.connection, kept, &self.secret).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
             Stop::Sqlite(error) => self.unreadable(&error),
@@ -87,8 +87,8 @@ impl Books {
     }
 }
 
-fn replay(connection: &Connection, kept: Option<&Head>, secret: &Secret) -> Result<Seen, Stop> {
-    let (mut seen, mut watches) = (Seen::default(), Watches::default());
+fn replay(connection: &Connection, kept: Option<&Head>, secret: &LedgerSecret) -> Result<EntriesSeen, Stop> {
+    let (mut seen, mut watches) = (EntriesSeen::default(), Watches::default());
     let mut through =
         kept.is_none_or(|kept| kept.events == 0 && (*kept == Head::start() || *kept == secret.shown(Head::start())));
     let head = walk(connection, Head::start(), true, |event| {
@@ -101,7 +101,7 @@ fn replay(connection: &Connection, kept: Option<&Head>, secret: &Secret) -> Resu
             }
             through = true;
         }
-        let reserved = event.kind == Kind::Reserve;
+        let reserved = event.kind == EventKind::Reserve;
         let before = seen.entries.len();
         seen.take(event)?;
         if reserved {
@@ -119,7 +119,7 @@ fn replay(connection: &Connection, kept: Option<&Head>, secret: &Secret) -> Resu
 }
 
 /// Whether an entry fitted into what the entries before it had left.
-fn check_fit(watches: &mut Watches, entry: &Entry, before: &[Entry], seen: &Seen) -> Result<(), Fault> {
+fn check_fit(watches: &mut Watches, entry: &Entry, before: &[Entry], seen: &EntriesSeen) -> Result<(), Fault> {
     let fault = |field: &str, what: String| Fault {
         event: Some(seen.head.events),
         entry: Some(entry.number),

@@ -15,11 +15,11 @@ const WATCHED: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Watches {
     voids: u64,
-    list: Vec<Watch>,
+    list: Vec<BudgetWatch>,
 }
 
 #[derive(Debug, Clone)]
-struct Watch {
+struct BudgetWatch {
     budget: Budget,
     filter: Filter,
     /// So many entries have been looked at.
@@ -45,7 +45,7 @@ impl Watches {
             if self.list.len() >= WATCHED {
                 self.list.remove(0);
             }
-            self.list.push(Watch { budget: budget.clone(), filter, upto: 0 });
+            self.list.push(BudgetWatch { budget: budget.clone(), filter, upto: 0 });
             self.list.len() - 1
         };
         let watch = &mut self.list[place];

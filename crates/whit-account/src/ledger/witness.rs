@@ -1,14 +1,14 @@
 //! What is known of a ledger outside of its file: how far its chain goes.
 //!
-//! A file alone cannot know that it is gone, cut, or an older copy of itself. So the [`Head`] is kept beside it, in `whit.ledger.head`, and where the
-//! caller names a folder for that, also far away from it, under the ledger's own name. The file must go exactly as far as the head beside it says, and at
+//! A file alone cannot know that it is gone, cut, or an older copy of itself. So the [`Head`] is kept next to it, in `whit.ledger.head`, and where the
+//! caller names a folder for that, also far away from it, under the ledger's own name. The file must go exactly as far as the head next to it says, and at
 //! least as far as the one far away. A head far away names every path at which its ledger was ever seen, so that another ledger at one of them, or none, is
 //! an error too.
 //!
 //! # The order of writing
-//! Event n is committed to the ledger's main file and synchronised; then the heads say n; then the caller is told, and only then can anything be released. Whoever
+//! Event n is committed to the ledger's main file and synchronised; then the heads say n; then the caller gets its answer, and only then can anything be released. Whoever
 //! writes event n + 1 first sees to it that the heads say n. So after a crash at any moment the heads are right or one event behind, and
-//! of that event nobody was told. Everything else is an error: heads that are ahead (the file was cut or is an older copy), two or more behind (the head is an
+//! of that event nothing was answered. Everything else is an error: heads that are ahead (the file was cut or is an older copy), two or more behind (the head is an
 //! older copy), another hash, a byte that changed.
 //!
 //! # Copies of one ledger
@@ -16,7 +16,7 @@
 //! lock far away last, when the heads are written. In this order always, and never two such locks at once: nobody waits for somebody who waits for them.
 
 use super::chain::Head;
-use super::entry::Seen;
+use super::entry::EntriesSeen;
 use super::error::LedgerError;
 use super::format::{hex, unhex};
 use super::open::Opening;
@@ -38,7 +38,7 @@ pub(super) struct Witness {
     ledger: PathBuf,
     /// Its path in heads far away; and that of the link by which it was reached, so that a link that goes is missed too.
     names: Vec<String>,
-    beside: PathBuf,
+    near: PathBuf,
     away: Option<PathBuf>,
     /// How long to wait for others who write heads far away.
     patience: Duration,
@@ -48,31 +48,31 @@ pub(super) struct Witness {
 
 /// One head in its file.
 #[derive(Debug, Clone, PartialEq)]
-struct Mark {
+struct HeadMark {
     ledger: [u8; 16],
     head: Head,
-    /// Where the ledger was ever seen, for a head that is not beside it.
+    /// Where the ledger was ever seen, for a head that is not next to it.
     paths: Vec<String>,
 }
 
 /// What the file of a head holds.
-enum Kept {
+enum HeadFile {
     /// There is no such file.
     Nothing,
-    Head(Mark),
+    Head(HeadMark),
     /// Something that is not as it was written.
     Torn(Vec<u8>),
 }
 
 /// How heads stand to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum HeadStanding {
     Exact,
-    /// By the event of which nobody was told.
+    /// By the event of which nothing was answered.
     Behind,
 }
 
-impl Mark {
+impl HeadMark {
     fn to_text(&self) -> String {
         let paths = self.paths.join("\n");
         let text = format!("{TITLE}\nledger {}\nat {}\n", hex(&self.ledger), self.head);
@@ -96,24 +96,24 @@ impl Mark {
     }
 
     /// What a file holds.
-    fn look(file: &Path) -> Result<Kept, LedgerError> {
+    fn look(file: &Path) -> Result<HeadFile, LedgerError> {
         let mut attempts = 20;
         loop {
             let bytes = match std::fs::read(file) {
                 Ok(bytes) => bytes,
                 Err(why) if matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                    return Ok(Kept::Nothing);
+                    return Ok(HeadFile::Nothing);
                 }
                 Err(why) => {
                     return Err(LedgerError::Head { path: file.to_owned(), why: why.to_string() });
                 }
             };
             if let Some(mark) = std::str::from_utf8(&bytes).ok().and_then(Self::of_text) {
-                return Ok(Kept::Head(mark));
+                return Ok(HeadFile::Head(mark));
             }
             // Another process may be writing it at this very moment.
             if attempts == 0 {
-                return Ok(Kept::Torn(bytes));
+                return Ok(HeadFile::Torn(bytes));
             }
             attempts -= 1;
             std::thread::sleep(Duration::from_millis(2));
@@ -123,27 +123,27 @@ impl Mark {
     /// The head in a file; nothing where there is no file.
     fn read(file: &Path, ledger: &Path) -> Result<Option<Self>, LedgerError> {
         match Self::look(file)? {
-            Kept::Nothing => Ok(None),
-            Kept::Head(mark) => Ok(Some(mark)),
-            Kept::Torn(_) => {
+            HeadFile::Nothing => Ok(None),
+            HeadFile::Head(mark) => Ok(Some(mark)),
+            HeadFile::Torn(_) => {
                 let what = "it is not as it was written".to_owned();
                 Err(LedgerError::Unlike { path: ledger.to_owned(), witness: file.to_owned(), what })
             }
         }
     }
 
-    /// Writes it in place; where the file is not there, or has another size, as a whole beside it, which is then renamed: who reads it never finds a half.
+    /// Writes it in place; where the file is not there, or has another size, as a whole next to it, which is then renamed: who reads it never finds a half.
     fn write(&self, file: &Path, synchronised: bool) -> io::Result<()> {
         let text = self.to_text();
         let in_place = std::fs::metadata(file).is_ok_and(|about| about.len() == text.len() as u64);
-        let beside = with_ending(file, "new");
-        let mut open = private_file().truncate(!in_place).write(true).open(if in_place { file } else { &beside })?;
+        let temporary = with_ending(file, "new");
+        let mut open = private_file().truncate(!in_place).write(true).open(if in_place { file } else { &temporary })?;
         open.write_all(text.as_bytes())?;
         if synchronised {
             open.sync_data()?;
         }
         if !in_place {
-            std::fs::rename(&beside, file)?;
+            std::fs::rename(&temporary, file)?;
             if synchronised {
                 synchronise_folder(file)?;
             }
@@ -168,12 +168,12 @@ impl Witness {
             }
             Err(_) => named.clone(),
         };
-        // By whichever link it is reached, it has one head beside it.
-        let beside = with_ending(if is_link { known.as_path() } else { ledger }, "head");
+        // By whichever link it is reached, it has one head next to it.
+        let near = with_ending(if is_link { known.as_path() } else { ledger }, "head");
         let mut names = vec![text_of(&known), text_of(&named)];
         names.dedup();
         let (away, patience) = (opening.witness.clone(), opening.patience);
-        Ok(Self { ledger: known, names, beside, away, patience, synchronised: true })
+        Ok(Self { ledger: known, names, near, away, patience, synchronised: true })
     }
 
     fn away_of(&self, ledger: [u8; 16]) -> Option<PathBuf> {
@@ -203,7 +203,7 @@ impl Witness {
     }
 
     /// Heads far away that name this very file. One that is not as it was written has no mark; one that does not name this file concerns nobody here.
-    fn known(&self) -> Result<Vec<(PathBuf, Option<Mark>)>, LedgerError> {
+    fn known(&self) -> Result<Vec<(PathBuf, Option<HeadMark>)>, LedgerError> {
         let Some(folder) = &self.away else { return Ok(Vec::new()) };
         let failed = |why: io::Error| LedgerError::Head { path: folder.clone(), why: why.to_string() };
         let files = match std::fs::read_dir(folder) {
@@ -219,12 +219,12 @@ impl Witness {
             if file.extension().is_none_or(|ending| ending != "head") || file.is_dir() {
                 continue;
             }
-            match Mark::look(&file)? {
-                Kept::Head(mark) if mark.paths.iter().any(|path| self.names.contains(path)) => {
+            match HeadMark::look(&file)? {
+                HeadFile::Head(mark) if mark.paths.iter().any(|path| self.names.contains(path)) => {
                     found.push((file, Some(mark)));
                 }
-                Kept::Torn(bytes) if self.names.iter().any(|name| holds(&bytes, name)) => found.push((file, None)),
-                Kept::Nothing | Kept::Head(_) | Kept::Torn(_) => {}
+                HeadFile::Torn(bytes) if self.names.iter().any(|name| holds(&bytes, name)) => found.push((file, None)),
+                HeadFile::Nothing | HeadFile::Head(_) | HeadFile::Torn(_) => {}
             }
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
@@ -233,20 +233,20 @@ impl Witness {
 
     /// A head that knows of a ledger in this file, if there is one.
     pub(super) fn knows(&self) -> Option<PathBuf> {
-        if matches!(Mark::look(&self.beside), Ok(Kept::Head(_))) {
-            return Some(self.beside.clone());
+        if matches!(HeadMark::look(&self.near), Ok(HeadFile::Head(_))) {
+            return Some(self.near.clone());
         }
         self.known().ok()?.into_iter().map(|(file, _)| file).next()
     }
 
     /// That nothing is known of a ledger in this file of which something would be forgotten: for one that is to be made.
     pub(super) fn check_none(&self) -> Result<(), LedgerError> {
-        let beside = match Mark::look(&self.beside)? {
-            Kept::Nothing => None,
-            Kept::Head(mark) => Some((self.beside.clone(), Some(mark))),
-            Kept::Torn(_) => Some((self.beside.clone(), None)),
+        let near = match HeadMark::look(&self.near)? {
+            HeadFile::Nothing => None,
+            HeadFile::Head(mark) => Some((self.near.clone(), Some(mark))),
+            HeadFile::Torn(_) => Some((self.near.clone(), None)),
         };
-        let known = self.known()?.into_iter().chain(beside);
+        let known = self.known()?.into_iter().chain(near);
         self.check_forgotten(known, |path, witness, events| LedgerError::Gone { path, witness, events })
     }
 
@@ -259,7 +259,7 @@ impl Witness {
     /// That of all these heads none knows of events, or is one that cannot be read.
     fn check_forgotten(
         &self,
-        mut heads: impl Iterator<Item = (PathBuf, Option<Mark>)>,
+        mut heads: impl Iterator<Item = (PathBuf, Option<HeadMark>)>,
         known: impl Fn(PathBuf, PathBuf, u64) -> LedgerError,
     ) -> Result<(), LedgerError> {
         let path = || self.ledger.clone();
@@ -271,9 +271,9 @@ impl Witness {
     }
 
     /// Heads far away that name this file, and are of other ledgers.
-    fn others(&self, ledger: [u8; 16]) -> Result<Vec<(PathBuf, Option<Mark>)>, LedgerError> {
+    fn others(&self, ledger: [u8; 16]) -> Result<Vec<(PathBuf, Option<HeadMark>)>, LedgerError> {
         let own = self.away_of(ledger);
-        let is_other = |file: &Path, mark: Option<&Mark>| {
+        let is_other = |file: &Path, mark: Option<&HeadMark>| {
             own.as_deref() != Some(file) && mark.is_none_or(|mark| mark.ledger != ledger)
         };
         let mut known = self.known()?;
@@ -285,9 +285,9 @@ impl Witness {
     pub(super) fn check(
         &self,
         ledger: [u8; 16],
-        seen: &Seen,
+        seen: &EntriesSeen,
         at: impl FnOnce(u64) -> Result<Option<blake3::Hash>, LedgerError>,
-    ) -> Result<Standing, LedgerError> {
+    ) -> Result<HeadStanding, LedgerError> {
         let unlike = |witness: &Path, what: String| LedgerError::Unlike {
             path: self.ledger.clone(),
             witness: witness.to_owned(),
@@ -295,22 +295,22 @@ impl Witness {
         };
         let other = |witness: &Path| unlike(witness, "it is the head of another ledger".to_owned());
         let ends = seen.head.events;
-        let mut standing = Standing::Exact;
-        match Mark::read(&self.beside, &self.ledger)? {
-            None if seen.may_lack_head() => standing = Standing::Behind,
-            None => return Err(unlike(&self.beside, "there is no head, and a ledger has one".to_owned())),
-            Some(mark) if mark.ledger != ledger => return Err(other(&self.beside)),
+        let mut standing = HeadStanding::Exact;
+        match HeadMark::read(&self.near, &self.ledger)? {
+            None if seen.may_lack_head() => standing = HeadStanding::Behind,
+            None => return Err(unlike(&self.near, "there is no head, and a ledger has one".to_owned())),
+            Some(mark) if mark.ledger != ledger => return Err(other(&self.near)),
             Some(mark) if mark.head == seen.head => {}
-            Some(mark) if mark.head == seen.before && ends > 0 => standing = Standing::Behind,
-            Some(mark) => return Err(unlike(&self.beside, differing(mark.head, seen.head))),
+            Some(mark) if mark.head == seen.before && ends > 0 => standing = HeadStanding::Behind,
+            Some(mark) => return Err(unlike(&self.near, differing(mark.head, seen.head))),
         }
         let Some(away) = self.away_of(ledger) else { return Ok(standing) };
-        match Mark::read(&away, &self.ledger)? {
-            None => standing = Standing::Behind,
+        match HeadMark::read(&away, &self.ledger)? {
+            None => standing = HeadStanding::Behind,
             Some(mark) if mark.ledger != ledger => return Err(other(&away)),
             Some(mark) if mark.head == seen.head => {
                 if self.names.iter().any(|name| !mark.paths.contains(name)) {
-                    standing = Standing::Behind; // it was moved, or is a copy
+                    standing = HeadStanding::Behind; // it was moved, or is a copy
                 }
             }
             Some(mark) => {
@@ -318,7 +318,7 @@ impl Witness {
                 if known != Some(mark.head.hash()) {
                     return Err(unlike(&away, differing(mark.head, seen.head)));
                 }
-                standing = Standing::Behind;
+                standing = HeadStanding::Behind;
             }
         }
         Ok(standing)
@@ -327,18 +327,18 @@ impl Witness {
     /// Has all heads say how far the chain goes. The caller holds the ledger's lock, and the one [far away](Self::lock).
     pub(super) fn write(&self, ledger: [u8; 16], head: Head) -> Result<(), LedgerError> {
         let failed = |path: &Path, why: &io::Error| LedgerError::Head { path: path.to_owned(), why: why.to_string() };
-        let mark = Mark { ledger, head, paths: Vec::new() };
-        mark.write(&self.beside, self.synchronised).map_err(|why| failed(&self.beside, &why))?;
+        let mark = HeadMark { ledger, head, paths: Vec::new() };
+        mark.write(&self.near, self.synchronised).map_err(|why| failed(&self.near, &why))?;
         if let (Some(folder), Some(file)) = (&self.away, self.away_of(ledger)) {
             make_private_folder(folder).map_err(|why| failed(folder, &why))?;
             // Where it was once seen it is missed, wherever else it is seen after that.
-            let mut paths = match Mark::look(&file) {
-                Ok(Kept::Head(kept)) if kept.ledger == ledger => kept.paths,
+            let mut paths = match HeadMark::look(&file) {
+                Ok(HeadFile::Head(kept)) if kept.ledger == ledger => kept.paths,
                 _ => Vec::new(),
             };
             let new: Vec<&String> = self.names.iter().filter(|name| !paths.contains(name)).collect();
             paths.extend(new.into_iter().cloned());
-            let mark = Mark { ledger, head, paths };
+            let mark = HeadMark { ledger, head, paths };
             mark.write(&file, self.synchronised).map_err(|why| failed(&file, &why))?;
         }
         Ok(())
@@ -353,11 +353,11 @@ impl Witness {
     /// Forgets ledgers that stood in this file before, and of which nothing was ever asked.
     pub(super) fn forget(&self) -> Result<(), LedgerError> {
         self.known()?.into_iter().try_for_each(|(file, mark)| self.disown(&file, mark.as_ref()))?;
-        remove(&self.beside)
+        remove(&self.near)
     }
 
     /// Has one head far away not name this file any more. One that names no other is of no more use.
-    fn disown(&self, file: &Path, mark: Option<&Mark>) -> Result<(), LedgerError> {
+    fn disown(&self, file: &Path, mark: Option<&HeadMark>) -> Result<(), LedgerError> {
         let failed = |why: io::Error| LedgerError::Head { path: file.to_owned(), why: why.to_string() };
         let Some(mark) = mark else {
             // Nobody can say what it knew. It is put aside, under a name that is no head's.
@@ -365,7 +365,7 @@ impl Witness {
         };
         // Whoever has that ledger elsewhere may be writing its head.
         let _held = self.lock(mark.ledger)?;
-        let Kept::Head(mut mark) = Mark::look(file)? else { return Ok(()) };
+        let HeadFile::Head(mut mark) = HeadMark::look(file)? else { return Ok(()) };
         mark.paths.retain(|path| !self.names.contains(path));
         if mark.paths.is_empty() { remove(file) } else { mark.write(file, self.synchronised).map_err(failed) }
     }
@@ -484,26 +484,26 @@ mod tests {
         let first = format!("{TITLE}\nledger {}\nat {head}\n", "07".repeat(16));
         let check = blake3::hash(format!("{first}/a/whit.ledger").as_bytes());
         let sector = format!("{first}check {}\n", hex(check.as_bytes()));
-        let mark = Mark::of_text(&format!("{sector:<511}\n/a/whit.ledger\n")).unwrap();
-        assert_eq!(mark, Mark { ledger: [7; 16], head, paths: vec!["/a/whit.ledger".to_owned()] });
+        let mark = HeadMark::of_text(&format!("{sector:<511}\n/a/whit.ledger\n")).unwrap();
+        assert_eq!(mark, HeadMark { ledger: [7; 16], head, paths: vec!["/a/whit.ledger".to_owned()] });
     }
 
     #[test]
     fn a_head_is_read_back_and_no_byte_of_its_file_may_change() {
         let (one, two) = ("/home/a b/whit.ledger".to_owned(), "/b".to_owned());
         for paths in [Vec::new(), vec![one.clone()], vec![one, two]] {
-            let mark = Mark { ledger: [7; 16], head: Head::of(12, blake3::hash(b"x")), paths };
+            let mark = HeadMark { ledger: [7; 16], head: Head::of(12, blake3::hash(b"x")), paths };
             let text = mark.to_text();
-            assert_eq!(Mark::of_text(&text), Some(mark.clone()));
+            assert_eq!(HeadMark::of_text(&text), Some(mark.clone()));
             assert!(text.len() >= SECTOR && text.as_bytes()[SECTOR - 1] == b'\n');
             for place in 0..text.len() {
                 for bit in 0..8 {
                     let mut changed = text.clone().into_bytes();
                     changed[place] ^= 1 << bit;
-                    let read = std::str::from_utf8(&changed).ok().and_then(Mark::of_text);
+                    let read = std::str::from_utf8(&changed).ok().and_then(HeadMark::of_text);
                     assert_eq!(read, None, "byte {place}, bit {bit}");
                 }
-                assert_eq!(Mark::of_text(&text[..place]), None, "cut at {place}");
+                assert_eq!(HeadMark::of_text(&text[..place]), None, "cut at {place}");
             }
         }
     }

@@ -218,7 +218,7 @@ fn a_budget_at_a_delta_counts_gaussian_pure_and_approximate_runs_together() {
 }
 
 #[test]
-fn a_currency_that_has_no_price_for_an_earlier_entry_is_told() {
+fn a_currency_that_has_no_price_for_an_earlier_entry_is_reported() {
     let mut books = open("currency");
     let mut budget = [Budget::new("visits", user(), 1.0, 1e-6)];
     budget[0].currency = CurrencyName::Concentrated;
@@ -279,7 +279,7 @@ fn patience(milliseconds: u64) -> Opening {
     Opening { patience: Duration::from_millis(milliseconds), ..Opening::default() }
 }
 
-fn told(path: &Path) -> (LedgerError, String, String) {
+fn error_at(path: &Path) -> (LedgerError, String, String) {
     let error = Books::open_as(path, &patience(50)).unwrap_err();
     let (sentence, hint) = (error.to_string(), error.hint().unwrap());
     (error, sentence, hint)
@@ -291,7 +291,7 @@ fn a_file_that_is_no_ledger_is_left_as_it_is() {
     let text = folder.join("notes.txt");
     std::fs::write(&text, "these are my notes, and not a database at all\n".repeat(100)).unwrap();
     let before = std::fs::read(&text).unwrap();
-    let (error, sentence, hint) = told(&text);
+    let (error, sentence, hint) = error_at(&text);
     assert!(matches!(error, LedgerError::NotALedger { .. }), "{sentence}");
     assert!(hint.contains("nothing in this one was changed"));
     assert_eq!(std::fs::read(&text).unwrap(), before);
@@ -299,7 +299,7 @@ fn a_file_that_is_no_ledger_is_left_as_it_is() {
     let other = folder.join("other.db");
     rusqlite::Connection::open(&other).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
     let before = std::fs::read(&other).unwrap();
-    let (_, sentence, _) = told(&other);
+    let (_, sentence, _) = error_at(&other);
     assert!(sentence.ends_with("is no ledger of whit: another program made it"), "{sentence}");
     assert_eq!(std::fs::read(&other).unwrap(), before);
 }
@@ -310,7 +310,7 @@ fn a_format_of_the_future_is_named() {
     let path = books.path().to_owned();
     drop(books);
     rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
-    let (_, sentence, hint) = told(&path);
+    let (_, sentence, hint) = error_at(&path);
     assert!(sentence.ends_with("has format 7, and this whit reads formats up to 2"), "{sentence}");
     assert!(hint.contains("a later one"));
 }
@@ -341,16 +341,16 @@ fn a_ledger_that_another_process_holds_is_waited_for_and_then_named() {
 #[test]
 fn a_folder_that_is_not_there_or_cannot_be_written_is_named() {
     let folder = folder("nowhere");
-    let (error, _, hint) = told(&folder.join("missing/whit.ledger"));
+    let (error, _, hint) = error_at(&folder.join("missing/whit.ledger"));
     assert!(matches!(error, LedgerError::Unwritable { .. }), "{error}");
     assert_eq!(hint, format!("make the folder `{}` first", folder.join("missing").display()));
-    let (_, sentence, _) = told(&folder);
+    let (_, sentence, _) = error_at(&folder);
     assert!(sentence.ends_with("it is a folder"), "{sentence}");
     let file = folder.join("file");
     std::fs::write(&file, "").unwrap();
-    assert!(matches!(told(&file.join("whit.ledger")).0, LedgerError::Unwritable { .. }));
+    assert!(matches!(error_at(&file.join("whit.ledger")).0, LedgerError::Unwritable { .. }));
     if cfg!(target_os = "linux") {
-        let (error, sentence, hint) = told(Path::new("/proc/whit.ledger")); // not even root writes there
+        let (error, sentence, hint) = error_at(Path::new("/proc/whit.ledger")); // not even root writes there
         assert!(matches!(error, LedgerError::Unwritable { .. }), "{sentence}");
         assert!(hint.starts_with("check who may write"), "{hint}");
     }

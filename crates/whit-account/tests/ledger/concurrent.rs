@@ -150,7 +150,7 @@ fn count(books: &mut Books, meaning: &str, reads: &AtomicU32) -> Served<i64> {
     Desk::new(books, &budgets).once(request, &count, read, decode).unwrap()
 }
 
-/// Of thirty-two who ask the very same at once, one pays and reads, and all are told the same.
+/// Of thirty-two who ask the very same at once, one pays and reads, and all get the same.
 #[test]
 fn the_same_question_asked_by_many_at_once_is_charged_once() {
     let path = folder("asked-at-once").join("whit.ledger");

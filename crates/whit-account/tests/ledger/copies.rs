@@ -57,7 +57,7 @@ fn to_look_at_a_copy_does_not_make_the_first_be_forgotten() {
     assert!(matches!(room.open().unwrap_err(), LedgerError::Gone { events: 4, .. }));
 }
 
-/// The file is one, by whichever link it is reached: it has one head beside it, and a link that leads nowhere makes none.
+/// The file is one, by whichever link it is reached: it has one head next to it, and a link that leads nowhere makes none.
 #[cfg(unix)]
 #[test]
 fn a_link_to_a_ledger_is_that_ledger() {
@@ -168,7 +168,7 @@ fn a_copy_waits_until_what_is_charged_to_another_is_known_far_away() {
         if format!("{at:?}") == "BeforeHead" && !hooked.swap(true, std::sync::atomic::Ordering::Relaxed) {
             let budget = budgets(1.0);
             let mut booking = second.booking(question("b"), &budget);
-            assert!(booking.reserve(&charge(PAID)).is_err(), "the other is not told yet");
+            assert!(booking.reserve(&charge(PAID)).is_err(), "the other is not answered yet");
             let failure = booking.failure().unwrap();
             assert!(failure.sentence.starts_with("another process has held the ledger"), "{failure}");
         }
@@ -180,7 +180,7 @@ fn a_copy_waits_until_what_is_charged_to_another_is_known_far_away() {
     assert!(matches!(twin.open().unwrap_err(), LedgerError::Unlike { .. }));
 }
 
-/// What was read was told: a process that has a ledger open does not take an older copy, written into the same file, for all there is.
+/// What was read was shown: a process that has a ledger open does not take an older copy, written into the same file, for all there is.
 #[test]
 fn an_older_copy_that_comes_while_it_is_open_is_found() {
     let room = Room::near("rolled-back-open");
@@ -200,10 +200,10 @@ fn an_older_copy_that_comes_while_it_is_open_is_found() {
     assert_eq!(room.open().unwrap().verify().unwrap().events, 2, "nothing was written");
 }
 
-/// Nor does it tell what stands in a file that went.
+/// Nor does it release what stands in a file that went.
 #[cfg(unix)]
 #[test]
-fn a_stored_answer_is_not_told_from_a_file_that_went() {
+fn a_stored_answer_is_not_released_from_a_file_that_went() {
     let room = Room::near("moved-open");
     room.ask(0..1);
     let books = room.open().unwrap();
@@ -215,7 +215,7 @@ fn a_stored_answer_is_not_told_from_a_file_that_went() {
     assert!(books.verify().is_err() && books.export(&mut std::io::sink()).is_err());
 }
 
-/// A head that is not as it was written concerns whom it names, and they are told what to do.
+/// A head that is not as it was written concerns whom it names, and they learn what to do.
 #[test]
 fn a_damaged_head_concerns_only_the_ledger_that_it_names() {
     let room = Room::new("torn");

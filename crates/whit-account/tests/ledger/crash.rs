@@ -38,7 +38,7 @@ fn wait_for_the_end() -> ! {
     }
 }
 
-/// Releases its argument, and stops after the draw where it is told to.
+/// Releases its argument, and stops after the draw where it is to.
 struct Traced<'a> {
     stops: &'a dyn Fn(&str),
 }
@@ -101,7 +101,7 @@ fn with_away(path: &Path) -> Opening {
     Opening { witness: Some(path.with_extension("away")), ..Opening::default() }
 }
 
-/// What a child does that begins a ledger anew, until it comes to the step that it is told.
+/// What a child does that begins a ledger anew, until it comes to the step that it was given.
 #[test]
 fn resetting_child() {
     let Some(path) = std::env::var_os(RESET) else { return };
@@ -251,13 +251,13 @@ fn a_hundred_processes_killed_at_any_moment_lose_nothing_and_forget_nothing() {
 /// are left; and to ask for the same again completes it.
 #[test]
 fn a_ledger_is_begun_anew_with_its_reason_or_not_at_all() {
-    for left in ["both", "beside", "away"] {
+    for left in ["both", "near", "away"] {
         for step in ["InReset", "BeforeHead", "AfterReset"] {
             let path = folder(&format!("crash-reset-{left}-{step}")).join("whit.ledger");
             let opening = with_away(&path);
             let _ = reserve(&mut Books::open_as(&path, &opening).unwrap(), "7", EACH).unwrap();
             std::fs::remove_file(&path).unwrap();
-            if left == "beside" {
+            if left == "near" {
                 std::fs::remove_dir_all(path.with_extension("away")).unwrap();
             }
             if left == "away" {

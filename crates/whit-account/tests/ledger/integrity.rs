@@ -19,13 +19,13 @@ fn one_changed_byte_in_any_file_is_found_or_holds_nothing() {
     let reservation = reserve(&mut books, "train", PAID).unwrap();
     books.progress(reservation.number(), None, &Progress { step: 7, checkpoint: "d".into() }).unwrap();
     drop(books);
-    OperatorLog::beside(&room.path()).write(0, "a row was bad").unwrap();
+    OperatorLog::next_to(&room.path()).write(0, "a row was bad").unwrap();
     let (files, said) = (room.files(), room.says(5).unwrap());
     let names: Vec<String> = files.keys().map(|file| name(file)).collect();
     assert_eq!(files.len(), 5, "the ledger, its journal, its log and two heads: {names:?}");
     let mut state = 7_u64;
     for (file, bytes) in &files {
-        // Every 4th byte of what is small (every bit of a head is tried beside its code); every 37th of what is large; not the same ones each time.
+        // Every 4th byte of what is small (every bit of a head is tried next to its code); every 37th of what is large; not the same ones each time.
         let stride = if bytes.len() < 2000 { 4 } else { 37 };
         let (mut noticed, mut harmless) = (0, 0);
         for place in (0..bytes.len()).step_by(stride) {
@@ -57,7 +57,7 @@ fn one_changed_byte_in_any_file_is_found_or_holds_nothing() {
 
 /// The class of faults that the file written ahead had: a part of it, changed, made all that came after disappear.
 #[test]
-fn what_was_told_stands_in_the_main_file() {
+fn what_was_released_stands_in_the_main_file() {
     let room = Room::near("main-file");
     room.ask(0..3);
     let mut books = room.open().unwrap();
@@ -84,7 +84,7 @@ fn a_file_that_goes_is_missed() {
         std::fs::remove_file(file).unwrap();
         let away = file.starts_with(room.folder.join("away"));
         match room.says(3) {
-            // The head far away is made again while the one beside the ledger is there; an old journal is nothing.
+            // The head far away is made again while the one next to the ledger is there; an old journal is nothing.
             Ok(says) => assert!(says == said && (away || name(file).ends_with("-journal")), "{}", file.display()),
             Err(sentence) if is_ledger(file) => {
                 assert!(
@@ -171,13 +171,13 @@ fn an_older_copy_is_found() {
             if put_back.iter().filter(|file| !name(file).ends_with("-journal")).count() + 1 >= names.len() {
                 continue; // everything that there is was put back, far away too: nobody is left who could know
             }
-            let told: Vec<String> = put_back.iter().map(|file| name(file)).collect();
+            let names: Vec<String> = put_back.iter().map(|file| name(file)).collect();
             match room.says(12) {
                 Ok(says) => {
                     // A journal that is over is nothing, and the head far away need only not be ahead.
                     let harmless =
-                        told.iter().all(|name| name.ends_with("-journal") || (name.len() > 32 && is_head(name)));
-                    assert!(says == said && harmless, "{told:?} of age {age}");
+                        names.iter().all(|name| name.ends_with("-journal") || (name.len() > 32 && is_head(name)));
+                    assert!(says == said && harmless, "{names:?} of age {age}");
                 }
                 Err(sentence) => assert!(sentence.contains("whit.ledger"), "{sentence}"),
             }
@@ -210,7 +210,7 @@ fn an_owner_who_knows_why_takes_a_ledger_as_it_stands() {
     room.ask(4..5);
     assert_eq!(room.open().unwrap().verify().unwrap().events, 7);
 
-    // A copy elsewhere, used beside the first.
+    // A copy elsewhere, used along with the first.
     let other = Room { folder: folder("accepted-twin"), opening: room.opening.clone() };
     std::fs::create_dir_all(other.folder.join("here")).unwrap();
     for ending in ["", ".head"] {
@@ -224,7 +224,7 @@ fn an_owner_who_knows_why_takes_a_ledger_as_it_stands() {
 
 /// A journal of a transaction that was killed half-way through the main file, with any byte of it changed.
 #[test]
-fn a_changed_journal_cannot_take_back_what_was_told() {
+fn a_changed_journal_cannot_take_back_what_was_released() {
     let room = Room::new("hot-journal");
     room.ask(0..3);
     // A journal as it is when pages go to the main file: SQLite writes them early where its cache is small.
@@ -272,7 +272,7 @@ fn files_of_a_ledger_are_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let room = Room::new("modes");
     room.ask(0..1);
-    OperatorLog::beside(&room.path()).write(0, "x").unwrap();
+    OperatorLog::next_to(&room.path()).write(0, "x").unwrap();
     let files = room.files();
     assert_eq!(files.len(), 5, "{:?}", files.keys());
     let locks = room.away("lock");
@@ -283,7 +283,7 @@ fn files_of_a_ledger_are_its_owners_alone() {
     }
 }
 
-/// Where nothing can be written nothing is told, and nothing is forgotten when it can be again.
+/// Where nothing can be written nothing is released, and nothing is forgotten when it can be again.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_head_that_cannot_be_written_stops_a_release() {
@@ -303,7 +303,7 @@ fn a_head_that_cannot_be_written_stops_a_release() {
     });
     let budget = budgets(1.0);
     let mut booking = books.booking(question("three"), &budget);
-    assert!(booking.reserve(&charge(PAID)).is_err(), "what the head does not know of is not told");
+    assert!(booking.reserve(&charge(PAID)).is_err(), "what the head does not know of is not released");
     assert!(booking.failure().unwrap().sentence.contains("whit.ledger.head"), "{:?}", booking.failure());
     drop(books);
     std::fs::remove_dir(&head).unwrap();
@@ -315,7 +315,7 @@ fn a_head_that_cannot_be_written_stops_a_release() {
 /// A process that still holds the file could go on writing to what nobody else will ever see.
 #[cfg(unix)]
 #[test]
-fn nothing_is_told_by_a_ledger_whose_file_went_while_it_was_open() {
+fn nothing_is_released_by_a_ledger_whose_file_went_while_it_was_open() {
     let went = |name: &str, go: fn(&Path)| {
         let room = Room::near(name);
         room.ask(0..2);
@@ -324,7 +324,7 @@ fn nothing_is_told_by_a_ledger_whose_file_went_while_it_was_open() {
         let mut booking = books.booking(question("before"), &budget);
         let reservation = booking.reserve(&charge(PAID)).unwrap();
         go(&room.path());
-        assert!(booking.commit(reservation, b"an answer").is_err(), "{name}: it was to be told");
+        assert!(booking.commit(reservation, b"an answer").is_err(), "{name}: it was to be released");
         assert!(booking.reserve(&charge(PAID)).is_err(), "{name}: it was charged where nobody sees it");
         let failure = booking.failure().unwrap();
         assert!(failure.sentence.contains("while it was open"), "{name}: {failure}");
@@ -350,7 +350,7 @@ fn nothing_is_told_by_a_ledger_whose_file_went_while_it_was_open() {
     assert!(matches!(room.open().unwrap_err(), LedgerError::Gone { events: 4, .. }), "the old head still misses it");
 }
 
-/// To make a file, or to put one in another's place, takes longer than all the rest of a charge, and a disk must be told of it once more.
+/// To make a file, or to put one in another's place, takes longer than all the rest of a charge, and a disk must be asked to keep it once more.
 #[cfg(unix)]
 #[test]
 fn a_charge_writes_into_files_that_are_there() {

@@ -73,7 +73,7 @@ fn a_statement_tells_what_was_spent_by_rung_and_by_analyst() {
     near(find(&accounts, &element(), Some("bob")).spent, gaussians(8.0, 1));
     let users = find(&accounts, &user(), None);
     near(users.spent, gaussians(2.0, 4));
-    assert_eq!((users.budget.as_ref(), users.left), (None, None), "told, though nobody limits it");
+    assert_eq!((users.budget.as_ref(), users.left), (None, None), "reported, though nobody limits it");
     near(find(&by_analyst, &element(), Some("alice")).spent, gaussians(8.0, 3));
     near(find(&by_analyst, &user(), Some("bob")).spent, gaussians(2.0, 1));
     assert!(find(&by_analyst, &element(), Some("bob")).left.is_some(), "bob has a budget of his own");
@@ -137,14 +137,14 @@ fn a_unit_of_which_some_releases_say_nothing_has_an_infinite_loss() {
     let users = find(&statement.accounts, &user(), None);
     assert_eq!((users.spent, users.unknown, users.releases), (f64::INFINITY, 1, 2));
     let wanted = Budget::new("visits", user(), 30.0, 1e-6);
-    let told = books.spent(&wanted).unwrap();
-    assert_eq!((told.spent, told.left), (f64::INFINITY, Some(0.0)));
+    let account = books.spent(&wanted).unwrap();
+    assert_eq!((account.spent, account.left), (f64::INFINITY, Some(0.0)));
     let line = &books.reaccount(Name::Pld, &[wanted]).unwrap()[1];
     assert_eq!(line.loss, Err("1 of 2 releases say nothing of this unit".to_owned()));
 }
 
 #[test]
-fn what_the_usual_currency_cannot_count_is_told_in_another() {
+fn what_the_usual_currency_cannot_count_is_reported_in_another() {
     let mut books = Books::open(&folder("rho").join("whit.ledger")).unwrap();
     let rho = Cost::Concentrated { rho: Rho::new(0.01).unwrap() };
     let mut own = budget(3.0);
@@ -162,9 +162,9 @@ fn an_empty_ledger_has_nothing_to_tell() {
     let statement = books.statement(&[]).unwrap();
     assert!(statement.accounts.is_empty() && statement.by_analyst.is_empty());
     assert!(books.budgets().unwrap().is_empty() && books.history(&budget(1.0)).unwrap().is_empty());
-    let told = books.spent(&budget(1.0)).unwrap();
+    let account = books.spent(&budget(1.0)).unwrap();
     // Half of δ is kept for what brings a δ along, so Gaussian noise may not have all of ε at all of δ.
-    assert!(told.spent == 0.0 && (0.96..1.0).contains(&told.left.unwrap()), "{told:?}");
+    assert!(account.spent == 0.0 && (0.96..1.0).contains(&account.left.unwrap()), "{account:?}");
     assert_eq!(books.verify().unwrap().events, 0);
 }
 

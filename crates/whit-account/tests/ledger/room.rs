@@ -38,7 +38,7 @@ impl Room {
         Books::open_as(&self.path(), &self.opening)
     }
 
-    /// Asks so many questions more, and is told their answers.
+    /// Asks so many questions more, and gets their answers.
     pub(crate) fn ask(&self, questions: std::ops::Range<u32>) {
         let mut books = self.open().unwrap();
         let budget = budgets(1.0);

@@ -40,10 +40,10 @@ fn fill(books: &mut Books) {
 /// A copy of the ledger with its head, under another name.
 fn copied(path: &Path, ending: &str) -> PathBuf {
     let copy = path.with_extension(ending);
-    let beside = |path: &Path, ending: &str| PathBuf::from(format!("{}{ending}", path.display()));
-    let _ = std::fs::remove_file(beside(&copy, "-journal")); // there may be none
+    let with_ending = |path: &Path, ending: &str| PathBuf::from(format!("{}{ending}", path.display()));
+    let _ = std::fs::remove_file(with_ending(&copy, "-journal")); // there may be none
     std::fs::copy(path, &copy).unwrap();
-    std::fs::copy(beside(path, ".head"), beside(&copy, ".head")).unwrap();
+    std::fs::copy(with_ending(path, ".head"), with_ending(&copy, ".head")).unwrap();
     copy
 }
 
@@ -137,7 +137,7 @@ fn a_tail_that_was_cut_off_is_found_by_the_head() {
     }
 }
 
-/// Somebody who cuts the tail and writes the head inside of the file anew is found by the head beside it; one whose owner is told that all is well, by a head
+/// Somebody who cuts the tail and writes the head inside of the file anew is found by the head next to it; one whose owner is assured that all is well, by a head
 /// that was kept elsewhere.
 #[test]
 fn a_forged_tail_is_found_by_the_heads_outside_of_the_file() {

@@ -1,4 +1,4 @@
-//! Reference numbers of others, and exact integrals, against every accountant. The numbers stand beside these files as JSON, each with its source.
+//! Reference numbers of others, and exact integrals, against every accountant. The numbers stand next to these files as JSON, each with its source.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its reference has failed")]
 

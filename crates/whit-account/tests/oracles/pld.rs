@@ -70,7 +70,7 @@ fn composed_losses_match_the_references() {
         if let Some(attack) = entry["attack_lower_bound"].as_f64() {
             assert!(
                 loss.lower > attack * 0.998,
-                "{}: {} is a poor lower bound beside {attack}",
+                "{}: {} is a poor lower bound next to {attack}",
                 entry["id"],
                 loss.lower
             );
@@ -99,7 +99,7 @@ fn laplace_noise_composes_as_the_references_say() {
                 let h = max * 1e-3;
                 let near = delta(max - h);
                 let low = mass * -(-h).exp_m1();
-                assert!(near.upper >= low && near.lower <= low * 1.002, "{near:?} beside {low}");
+                assert!(near.upper >= low && near.lower <= low * 1.002, "{near:?} next to {low}");
                 assert!((mass * (-max).exp() - expected("mass_at_min")).abs() < 1e-12);
                 assert!(((-max / 2.0).exp() / 4.0 - expected("density_at_zero")).abs() < 1e-12);
                 // The end itself is rounded, so what lies beyond it is nothing, or the least that is more.

@@ -17,14 +17,14 @@ fn furthest(left: &[Vec<i64>], right: &[Vec<i64>]) -> (u64, u64) {
     pairs.fold((0, 0), |(l1, square), next| (l1.max(next.0), square.max(next.1)))
 }
 
-/// Whether `told` covers what was measured; with `tight`, also that it says no more than that, but for rounding.
-fn check(told: Sensitivity, (l1, square): (u64, u64), tight: bool, what: &str) {
+/// Whether `stated` covers what was measured; with `tight`, also that it says no more than that, but for rounding.
+fn check(stated: Sensitivity, (l1, square): (u64, u64), tight: bool, what: &str) {
     let (l1, square) = (l1 as f64, square as f64);
-    assert!(told.l1 >= l1, "{what}: ℓ1 {} is below {l1}", told.l1);
-    assert!(told.l2 * told.l2 >= square * (1.0 - 1e-15), "{what}: ℓ2 {} is below √{square}", told.l2);
+    assert!(stated.l1 >= l1, "{what}: ℓ1 {} is below {l1}", stated.l1);
+    assert!(stated.l2 * stated.l2 >= square * (1.0 - 1e-15), "{what}: ℓ2 {} is below √{square}", stated.l2);
     if tight {
-        assert!(told.l1 == l1 || told.l1.is_infinite(), "{what}: ℓ1 {} is not {l1}", told.l1);
-        assert!(told.l2 <= square.sqrt() * (1.0 + 1e-15), "{what}: ℓ2 {} is above √{square}", told.l2);
+        assert!(stated.l1 == l1 || stated.l1.is_infinite(), "{what}: ℓ1 {} is not {l1}", stated.l1);
+        assert!(stated.l2 <= square.sqrt() * (1.0 + 1e-15), "{what}: ℓ2 {} is above √{square}", stated.l2);
     }
 }
 
@@ -152,7 +152,7 @@ fn moved_by(moved: &Unit, bounded: &Unit, group: usize, bound: &Bound, most: usi
 }
 
 #[test]
-fn no_neighbour_of_any_unit_moves_a_bounded_sum_further_than_told() {
+fn no_neighbour_of_any_unit_moves_a_bounded_sum_further_than_stated() {
     let (element, shop) = (1, 3);
     let own = Unit::element("user", "element");
     let any = |groups, low, high| Bound::coordinates(groups, low, high, Support::Any).unwrap();
@@ -179,7 +179,7 @@ fn no_neighbour_of_any_unit_moves_a_bounded_sum_further_than_told() {
 }
 
 #[test]
-fn no_neighbour_on_a_coarser_rung_moves_the_sum_further_than_told() {
+fn no_neighbour_on_a_coarser_rung_moves_the_sum_further_than_stated() {
     let (by_element, by_shop) = (1, 3);
     // With one element a user the figures are attained; with two, three groups have no room for the worst.
     for (most, change) in [(1, ADD), (1, REPLACE), (2, ADD), (2, REPLACE)] {
@@ -199,10 +199,10 @@ fn no_neighbour_on_a_coarser_rung_moves_the_sum_further_than_told() {
                 ladder = ladder.element_wise().unwrap();
             }
             let measured = moved_by(&user, &protected, group, &bound, most);
-            let (told, plain) = (bound.on(&ladder)[1], bound.sensitivity(protected.change()).at(&ladder.rungs()[1]));
+            let (stated, plain) = (bound.on(&ladder)[1], bound.sensitivity(protected.change()).at(&ladder.rungs()[1]));
             let what = format!("{user} over {protected}, by {}, {bound:?}", COLUMNS[group]);
-            check(told, measured, most == 1, &what);
-            assert!(told.l1 <= plain.l1 && told.l2 <= plain.l2, "{what}: knowing more never costs more");
+            check(stated, measured, most == 1, &what);
+            assert!(stated.l1 <= plain.l1 && stated.l2 <= plain.l2, "{what}: knowing more never costs more");
         }
     }
 }
@@ -245,9 +245,9 @@ fn clustered_histograms_move_as_far_as_the_reference_says() {
     ];
     for (sizes, radius, expected) in reference {
         let clusters = Clusters::new(sizes.to_vec(), radius).unwrap();
-        let told = [clusters.element(REPLACE), clusters.element(ADD), clusters.user(REPLACE), clusters.user(ADD)];
-        for (told, expected) in told.iter().zip(expected) {
-            assert!((told.l2 / expected - 1.0).abs() < 1e-15, "{sizes:?}: {} and not {expected}", told.l2);
+        let stated = [clusters.element(REPLACE), clusters.element(ADD), clusters.user(REPLACE), clusters.user(ADD)];
+        for (stated, expected) in stated.iter().zip(expected) {
+            assert!((stated.l2 / expected - 1.0).abs() < 1e-15, "{sizes:?}: {} and not {expected}", stated.l2);
         }
     }
     assert_eq!(Clusters::new(vec![1, 3], 2.0).unwrap().block(0, REPLACE).map(|s| s.l2), Some(2.0));
@@ -269,10 +269,10 @@ fn clustered_histograms_move_as_far_as_brute_force_finds() {
         let dimension = sizes.iter().sum();
         let users = vectors(&whole, dimension, short);
         for (change, others) in [(ADD, vec![vec![0; dimension]]), (REPLACE, users.clone())] {
-            let (measured, told) = (furthest(&users, &others), clusters.user(change));
-            check(told, measured, false, "clusters");
-            assert!((told.l2 * told.l2 / measured.1 as f64 - 1.0).abs() < 1e-14, "{sizes:?}: ℓ2 is attained");
-            assert!(told.l1 < 1.24 * measured.0 as f64, "{sizes:?}: ℓ1 is nearly attained, as far as integers go");
+            let (measured, stated) = (furthest(&users, &others), clusters.user(change));
+            check(stated, measured, false, "clusters");
+            assert!((stated.l2 * stated.l2 / measured.1 as f64 - 1.0).abs() < 1e-14, "{sizes:?}: ℓ2 is attained");
+            assert!(stated.l1 < 1.24 * measured.0 as f64, "{sizes:?}: ℓ1 is nearly attained, as far as integers go");
         }
     }
 }
@@ -305,8 +305,8 @@ fn heavy_hitters_move_by_twice_the_items_of_a_user() {
         // Signs, and elements that are never empty: all users with at most so many elements, each −2..1 or 1..3.
         for (low, high, support) in [(-2, 1, EMPTY), (1, 3, NEVER_EMPTY), (-1, 3, EMPTY)] {
             let users = sparse(most, low, high, dimension.min(4));
-            let told = Bound::coordinates(1, low, high, support).unwrap().on(&ladder)[1];
-            check(told, furthest(&users, &users), false, "element-wise sums");
+            let stated = Bound::coordinates(1, low, high, support).unwrap().on(&ladder)[1];
+            check(stated, furthest(&users, &users), false, "element-wise sums");
         }
         if dimension > most {
             assert!(replaced.1 > most as u64, "the paper's √m is violated");

@@ -189,15 +189,15 @@ mod tests {
                         (ADD, furthest(&all, &zero), true),
                         (REPLACE, furthest(&all, &all), range.0 == 0 || whole || rows == 1),
                     ] {
-                        let told = limits.sensitivity(change);
+                        let stated = limits.sensitivity(change);
                         let (l1, l2) = (l1 as f64, (square as f64).sqrt());
                         assert!(
-                            told.l1 >= l1 && told.l2 >= l2 * (1.0 - 1e-15),
-                            "{limits:?} {change}: {told:?}, {l1} {l2}"
+                            stated.l1 >= l1 && stated.l2 >= l2 * (1.0 - 1e-15),
+                            "{limits:?} {change}: {stated:?}, {l1} {l2}"
                         );
                         assert!(
-                            !tight || (told.l1 == l1 && told.l2 <= l2 * (1.0 + 1e-15)),
-                            "{limits:?} {change}: {told:?} is more than {l1} {l2}"
+                            !tight || (stated.l1 == l1 && stated.l2 <= l2 * (1.0 + 1e-15)),
+                            "{limits:?} {change}: {stated:?} is more than {l1} {l2}"
                         );
                         tried += 1;
                     }
@@ -246,8 +246,8 @@ mod tests {
             for in_all in [1, u64::MAX] {
                 let huge = limits(u64::MAX, u64::MAX, in_all, u64::MAX, (low, high));
                 for change in [ADD, REPLACE] {
-                    let told = huge.sensitivity(change);
-                    assert!(told.l1 >= 9.2e18 && told.l2 >= 9.2e18, "{huge:?} {change}: {told:?}");
+                    let stated = huge.sensitivity(change);
+                    assert!(stated.l1 >= 9.2e18 && stated.l2 >= 9.2e18, "{huge:?} {change}: {stated:?}");
                 }
             }
         }

@@ -1,13 +1,12 @@
 //! What must agree within a declaration: the protected rung and its columns, budgets and rungs, tables and keys.
 
-use super::value::{Entries, Value};
-use super::{Dataset, Declaration, DeclareError, Keys, UnitDeclaration, UserKey};
+use super::error::DeclareResult;
+use super::value::{Entries, TomlValue};
+use super::{Dataset, Declaration, Keys, UnitDeclaration, UserKey};
 use crate::unit::{Change, Kind, LadderError};
 
-type Check = Result<(), DeclareError>;
-
 /// A table has a unit, or is public; never both, never neither.
-pub(super) fn unit_or_public(table: &Entries<'_>, public: bool) -> Check {
+pub(super) fn unit_or_public(table: &Entries<'_>, public: bool) -> DeclareResult<()> {
     if !public {
         return match table.get("unit") {
             Some(_) => Ok(()),
@@ -29,7 +28,7 @@ pub(super) fn unit_or_public(table: &Entries<'_>, public: bool) -> Check {
 }
 
 /// The protected rung has the columns that it needs, and nothing is declared that would be ignored.
-pub(super) fn unit(dataset: &str, unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
+pub(super) fn unit(dataset: &str, unit: &UnitDeclaration, table: &Entries<'_>) -> DeclareResult<()> {
     let missing = |name: &str, why: &str, hint: &str| {
         let sentence = format!("{{key}} is missing, and {why}");
         Err(table.place().below(name).wrong(&sentence, hint))
@@ -69,7 +68,7 @@ pub(super) fn unit(dataset: &str, unit: &UnitDeclaration, table: &Entries<'_>) -
 }
 
 /// Refuses what would be read and then have no effect.
-fn idle(unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
+fn idle(unit: &UnitDeclaration, table: &Entries<'_>) -> DeclareResult<()> {
     let (protect, of_columns) = (unit.protect, matches!(unit.protect, Kind::Feature | Kind::Label));
     let refuse = |name: &str, why: &str, hint: &str| match table.get(name) {
         Some(value) => {
@@ -89,7 +88,7 @@ fn idle(unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
     Ok(())
 }
 
-fn public_columns(unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
+fn public_columns(unit: &UnitDeclaration, table: &Entries<'_>) -> DeclareResult<()> {
     let Some(value) = table.get("public") else { return Ok(()) };
     if let Some(label) = unit.label.as_ref().filter(|label| unit.public.contains(label)) {
         return Err(value.wrong(
@@ -108,7 +107,7 @@ fn public_columns(unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
     }
 }
 
-fn caps(unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
+fn caps(unit: &UnitDeclaration, table: &Entries<'_>) -> DeclareResult<()> {
     let Some(value) = table.get("caps") else { return Ok(()) };
     let caps = &unit.caps;
     let refuse = |name: &str, what: &str, hint: &str| {
@@ -130,7 +129,7 @@ fn caps(unit: &UnitDeclaration, table: &Entries<'_>) -> Check {
 }
 
 /// A budget names a rung that is on the ladder, so that it is charged.
-pub(super) fn budget_rung(kind: Kind, unit: &UnitDeclaration, value: &Value<'_>) -> Check {
+pub(super) fn budget_rung(kind: Kind, unit: &UnitDeclaration, value: &TomlValue<'_>) -> DeclareResult<()> {
     let Ok(ladder) = unit.ladder() else { return Ok(()) }; // said already
     if ladder.rung(kind).is_some() {
         return Ok(());
@@ -158,7 +157,7 @@ pub(super) fn budget_rung(kind: Kind, unit: &UnitDeclaration, value: &Value<'_>)
 }
 
 /// What one data set says of another holds.
-pub(super) fn references(declaration: &Declaration, dataset: &Dataset, table: &Entries<'_>) -> Check {
+pub(super) fn references(declaration: &Declaration, dataset: &Dataset, table: &Entries<'_>) -> DeclareResult<()> {
     through(declaration, dataset, table)?;
     let Some(columns) = table.get("columns") else { return Ok(()) };
     let columns = columns.names("")?;
@@ -186,7 +185,7 @@ pub(super) fn references(declaration: &Declaration, dataset: &Dataset, table: &E
 }
 
 /// A key to another table leads to that table's users; else one person would be two.
-fn through(declaration: &Declaration, dataset: &Dataset, table: &Entries<'_>) -> Check {
+fn through(declaration: &Declaration, dataset: &Dataset, table: &Entries<'_>) -> DeclareResult<()> {
     let user = dataset.unit.as_ref().and_then(|unit| unit.user.as_ref());
     let Some(UserKey::Through { column, other_table, other_column, .. }) = user else { return Ok(()) };
     let place = match table.get("unit") {

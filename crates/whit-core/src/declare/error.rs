@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// What reading or checking a part of a declaration gives.
+pub(super) type DeclareResult<T> = Result<T, DeclareError>;
+
 /// A declaration that cannot be meant: one sentence that names the place and the key, and [`DeclareError::hint`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclareError {

@@ -49,7 +49,7 @@ use std::fmt;
 pub struct Declaration {
     /// The data sets, by name.
     pub datasets: BTreeMap<String, Dataset>,
-    /// Where the ledger is, relative to `whit.toml`; `whit.ledger` beside it where this is absent.
+    /// Where the ledger is, relative to `whit.toml`; `whit.ledger` next to it where this is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<String>,
 }

@@ -1,14 +1,13 @@
 //! From the text of a `whit.toml` to a [`Declaration`].
 
-use super::value::{self, Entries, Value};
+use super::error::DeclareResult;
+use super::value::{self, Entries, TomlValue};
 use super::{
     Bounds, BudgetDeclaration, CapsDeclaration, ColumnDeclaration, ColumnType, Dataset, Declaration, DeclareError,
     ElementSource, Format, Keys, QueryDefaults, UnitDeclaration, UserKey, check, nearest,
 };
 use crate::unit::{Change, Kind};
 use std::collections::{BTreeMap, BTreeSet};
-
-type Read<T> = Result<T, DeclareError>;
 
 const KINDS: [(&str, Kind); 5] = [
     ("event", Kind::Event),
@@ -18,10 +17,10 @@ const KINDS: [(&str, Kind); 5] = [
     ("user", Kind::User),
 ];
 
-pub(super) fn declaration(text: &str) -> Read<Declaration> {
+pub(super) fn declaration(text: &str) -> DeclareResult<Declaration> {
     let parsed = value::parse(text)?;
     let root = value::root(text, parsed.get_ref(), &["dataset", "ledger"])?;
-    let ledger = root.read("ledger", |v| v.text("a path beside this file, such as ledger = \"whit.ledger\""))?;
+    let ledger = root.read("ledger", |v| v.text("a path next to this file, such as ledger = \"whit.ledger\""))?;
     let no_data = "begin one with `[dataset.NAME]` and a `source`; `whit init PATH` writes a draft";
     let Some(datasets) = root.get("dataset") else {
         return Err(DeclareError::new("no data set is declared", no_data));
@@ -44,7 +43,7 @@ pub(super) fn declaration(text: &str) -> Read<Declaration> {
 }
 
 /// SQL reads a name without quotes in lower case, so a table with another name could not be asked for.
-fn check_name(name: &str, value: &Value<'_>) -> Read<()> {
+fn check_name(name: &str, value: &TomlValue<'_>) -> DeclareResult<()> {
     let plain = table_name(name);
     if plain == name {
         return Ok(());
@@ -85,7 +84,7 @@ pub fn table_name(text: &str) -> String {
 
 const DATASET: [&str; 8] = ["source", "format", "newlines_in_values", "public", "unit", "columns", "budget", "query"];
 
-fn dataset(name: &str, value: &Value<'_>) -> Read<Dataset> {
+fn dataset(name: &str, value: &TomlValue<'_>) -> DeclareResult<Dataset> {
     let table = value.entries(&DATASET)?;
     let public = table.read("public", |v| v.boolean("public = true says that the whole table is public"))?;
     let public = public.unwrap_or(false);
@@ -111,7 +110,7 @@ fn dataset(name: &str, value: &Value<'_>) -> Read<Dataset> {
     })
 }
 
-fn source(table: &Entries<'_>) -> Read<Vec<String>> {
+fn source(table: &Entries<'_>) -> DeclareResult<Vec<String>> {
     let hint = "name a file, a glob or a folder, relative to this file: source = \"visits/*.parquet\"";
     let Some(value) = table.get("source") else {
         return Err(table.place().wrong("{key} has no source, so there is nothing to read", hint));
@@ -123,7 +122,7 @@ fn source(table: &Entries<'_>) -> Read<Vec<String>> {
     Ok(sources)
 }
 
-fn unit(dataset: &str, value: &Value<'_>) -> Read<UnitDeclaration> {
+fn unit(dataset: &str, value: &TomlValue<'_>) -> DeclareResult<UnitDeclaration> {
     let table = value.entries(&["user", "element", "public", "label", "protect", "change", "caps"])?;
     let protect_hint = "say what one whit is: event, element, feature, label or user";
     let Some(protect) = table.get("protect") else {
@@ -146,7 +145,7 @@ fn unit(dataset: &str, value: &Value<'_>) -> Read<UnitDeclaration> {
     Ok(unit)
 }
 
-fn user(dataset: &str, value: &Value<'_>) -> Read<UserKey> {
+fn user(dataset: &str, value: &TomlValue<'_>) -> DeclareResult<UserKey> {
     let hint = "a column, unit.user = \"user_id\", or a key, unit.user = \"orders.customer_id -> customers.id\"";
     let text = value.text(hint)?;
     let Some((here, there)) = text.split_once("->") else {
@@ -171,7 +170,7 @@ fn dotted(text: &str) -> Option<(String, String)> {
     (!table.is_empty() && !column.is_empty()).then(|| (table.to_owned(), column.to_owned()))
 }
 
-fn element(value: &Value<'_>) -> Read<ElementSource> {
+fn element(value: &TomlValue<'_>) -> DeclareResult<ElementSource> {
     let hint = "a column or SQL, unit.element = \"date_trunc('day', at)\"; or { column = \"word\", file = \
                 \"words.partition\" }; or { column = \"weekday\", dictionary = { sat = \"weekend\" }, unknown = \"weekday\" }";
     if !value.is_table() {
@@ -185,8 +184,8 @@ fn element(value: &Value<'_>) -> Read<ElementSource> {
         (Some(file), None, None) => Ok(ElementSource::PartitionFile { column, path: file.text(hint)? }),
         (None, Some(list), Some(unknown)) => {
             let entries = list.names(hint)?;
-            let read = |(name, v): (&str, &Value<'_>)| Ok((name.to_owned(), v.key_text(hint)?));
-            let elements = entries.iter().map(read).collect::<Read<_>>()?;
+            let read = |(name, v): (&str, &TomlValue<'_>)| Ok((name.to_owned(), v.key_text(hint)?));
+            let elements = entries.iter().map(read).collect::<DeclareResult<_>>()?;
             Ok(ElementSource::Dictionary { column, elements, unknown: unknown.text(hint)? })
         }
         (None, Some(_), None) => Err(value.wrong(
@@ -198,7 +197,7 @@ fn element(value: &Value<'_>) -> Read<ElementSource> {
     }
 }
 
-fn public(value: &Value<'_>) -> Read<Vec<String>> {
+fn public(value: &TomlValue<'_>) -> DeclareResult<Vec<String>> {
     let hint = "list the columns that never change between neighbours: unit.public = [\"country\"]";
     let columns = value.texts(hint)?;
     let mut seen = BTreeSet::new();
@@ -208,7 +207,7 @@ fn public(value: &Value<'_>) -> Read<Vec<String>> {
     }
 }
 
-fn caps(value: &Value<'_>) -> Read<CapsDeclaration> {
+fn caps(value: &TomlValue<'_>) -> DeclareResult<CapsDeclaration> {
     let known = ["elements_per_user", "rows_per_element", "rows_per_user", "groups", "rows_per_group"];
     let table = value.entries(&known)?;
     let cap = |name| table.read(name, |v| v.count("a cap is a whole number, at least 1; leave it out for none"));
@@ -221,9 +220,9 @@ fn caps(value: &Value<'_>) -> Read<CapsDeclaration> {
     })
 }
 
-fn columns(value: &Value<'_>) -> Read<BTreeMap<String, ColumnDeclaration>> {
+fn columns(value: &TomlValue<'_>) -> DeclareResult<BTreeMap<String, ColumnDeclaration>> {
     let entries = value.names("one entry a column: columns.seconds = { type = \"int\", bounds = [0, 600] }")?;
-    let column = |(name, v): (&str, &Value<'_>)| {
+    let column = |(name, v): (&str, &TomlValue<'_>)| {
         if !v.is_table() {
             // `columns.day = "date"`: often the type is all there is to say.
             let declared = ColumnDeclaration { kind: Some(kind(v)?), ..ColumnDeclaration::default() };
@@ -250,7 +249,7 @@ fn columns(value: &Value<'_>) -> Read<BTreeMap<String, ColumnDeclaration>> {
     entries.iter().map(column).collect()
 }
 
-fn kind(value: &Value<'_>) -> Read<ColumnType> {
+fn kind(value: &TomlValue<'_>) -> DeclareResult<ColumnType> {
     let hint = format!("a column's type is one of: {}", ColumnType::KNOWN);
     let text = value.text(&hint)?;
     ColumnType::parse(&text).ok_or_else(|| {
@@ -268,7 +267,7 @@ fn kind(value: &Value<'_>) -> Read<ColumnType> {
     })
 }
 
-fn bounds(value: &Value<'_>) -> Read<Bounds> {
+fn bounds(value: &TomlValue<'_>) -> DeclareResult<Bounds> {
     let hint = "bounds = [0, 600], which you can defend without looking at the data, or bounds = \"auto\" to find them privately";
     if !value.is_array() {
         let auto = value.word(&[("auto", ())], hint).map(|()| Bounds::Auto);
@@ -290,7 +289,7 @@ fn bounds(value: &Value<'_>) -> Read<Bounds> {
     Err(value.wrong(&format!("{{key}} = [{low}, {high}] {sentence}"), hint))
 }
 
-fn keys(value: &Value<'_>) -> Read<Keys> {
+fn keys(value: &TomlValue<'_>) -> DeclareResult<Keys> {
     let hint = "list them, keys = [\"at\", \"de\"], or take them from a public table, keys = \"countries.code\"";
     if !value.is_array() {
         let text = value.text(hint)?;
@@ -298,7 +297,7 @@ fn keys(value: &Value<'_>) -> Read<Keys> {
             .ok_or_else(|| value.wrong(&format!("{{key}} is `{text}`, which is not `table.column`"), hint))?;
         return Ok(Keys::FromTable { table, column });
     }
-    let listed = value.items(hint)?.iter().map(|item| item.key_text(hint)).collect::<Read<Vec<_>>>()?;
+    let listed = value.items(hint)?.iter().map(|item| item.key_text(hint)).collect::<DeclareResult<Vec<_>>>()?;
     if listed.is_empty() {
         return Err(value.wrong("{key} lists no keys, so every answer would be empty", hint));
     }
@@ -309,7 +308,7 @@ fn keys(value: &Value<'_>) -> Read<Keys> {
     }
 }
 
-fn budgets(value: &Value<'_>, unit: Option<&UnitDeclaration>) -> Read<Vec<BudgetDeclaration>> {
+fn budgets(value: &TomlValue<'_>, unit: Option<&UnitDeclaration>) -> DeclareResult<Vec<BudgetDeclaration>> {
     let rungs = KINDS.map(|(word, _)| word);
     let known: Vec<&str> = rungs.into_iter().chain(["analyst"]).collect();
     let table = value.entries(&known)?;
@@ -331,7 +330,7 @@ fn rung_budgets(
     table: &Entries<'_>,
     analyst: Option<&str>,
     unit: Option<&UnitDeclaration>,
-) -> Read<Vec<BudgetDeclaration>> {
+) -> DeclareResult<Vec<BudgetDeclaration>> {
     let mut budgets = Vec::new();
     for (word, kind) in KINDS {
         if let Some(value) = table.get(word) {
@@ -344,7 +343,7 @@ fn rung_budgets(
     Ok(budgets)
 }
 
-fn budget(kind: Kind, analyst: Option<&str>, value: &Value<'_>) -> Read<BudgetDeclaration> {
+fn budget(kind: Kind, analyst: Option<&str>, value: &TomlValue<'_>) -> DeclareResult<BudgetDeclaration> {
     let hint = format!("budget.{kind} = {{ epsilon = 3.0, delta = 1e-6 }}");
     let table = value.entries(&["epsilon", "delta", "currency"])?;
     let Some(epsilon) = epsilon(&table)? else {
@@ -372,7 +371,7 @@ fn budget(kind: Kind, analyst: Option<&str>, value: &Value<'_>) -> Read<BudgetDe
     })
 }
 
-fn query(value: &Value<'_>) -> Read<QueryDefaults> {
+fn query(value: &TomlValue<'_>) -> DeclareResult<QueryDefaults> {
     let table = value.entries(&["epsilon", "delta", "groups"])?;
     let groups = table.read("groups", |v| v.count("the most groups to which one unit contributes"))?;
     let (epsilon, range) = (epsilon(&table)?, QueryDefaults::EPSILON);
@@ -385,7 +384,7 @@ fn query(value: &Value<'_>) -> Read<QueryDefaults> {
     Ok(QueryDefaults { epsilon, delta: delta(&table)?, groups })
 }
 
-fn epsilon(table: &Entries<'_>) -> Read<Option<f64>> {
+fn epsilon(table: &Entries<'_>) -> DeclareResult<Option<f64>> {
     let hint = "ε is the logarithm of the factor by which an output may become more likely; 1 is strong, 10 is weak";
     table.read("epsilon", |v| match v.number(hint)? {
         epsilon if epsilon > 0.0 => Ok(epsilon),
@@ -393,7 +392,7 @@ fn epsilon(table: &Entries<'_>) -> Read<Option<f64>> {
     })
 }
 
-fn delta(table: &Entries<'_>) -> Read<Option<f64>> {
+fn delta(table: &Entries<'_>) -> DeclareResult<Option<f64>> {
     let hint = "δ is a probability; take it well below one over the number of units, such as 1e-6";
     table.read("delta", |v| match v.number(hint)? {
         delta if (0.0..1.0).contains(&delta) => Ok(delta),

@@ -89,28 +89,40 @@ fn everything_that_is_declared_is_read() {
 
 #[test]
 fn a_mistake_is_named_with_its_line_and_the_nearest_key() {
-    let told = mistake("unit.user =", "unit.usr =");
+    let message = mistake("unit.user =", "unit.usr =");
     assert!(
-        told.starts_with("line 4: `dataset.visits.unit.usr` is not a key that is known here | did you mean `user`?"),
-        "{told}"
+        message.starts_with("line 4: `dataset.visits.unit.usr` is not a key that is known here | did you mean `user`?"),
+        "{message}"
     );
-    let told = mistake("source = \"visits", "sauce = \"visits");
-    assert!(told.contains("line 3: `dataset.visits.sauce`") && told.contains("did you mean `source`?"), "{told}");
-    let told = mistake("bounds = [0, 600]", "bound = [0, 600]");
-    assert!(told.contains("line 9: `dataset.visits.columns.seconds.bound`") && told.contains("`bounds`"), "{told}");
-    let told = mistake("rows_per_element = 50", "rows_per_elements = 50");
-    assert!(told.contains("line 8") && told.contains("did you mean `rows_per_element`?"), "{told}");
-    let told = mistake("unit.protect = \"element\"", "unit.protect = \"elemnt\"");
-    assert!(told.contains("line 7: `dataset.visits.unit.protect` is `elemnt`") && told.contains("`element`"), "{told}");
-    let told = mistake("[dataset.visits]", "budgets = 3\n[dataset.visits]");
-    assert!(told.contains("line 2: `budgets` is not a key") && told.contains("known here: dataset, ledger"), "{told}");
-    let told = mistake("\"renyi\"", "\"reny\"");
-    assert!(told.contains("line 14") && told.contains("did you mean `renyi`?"), "{told}");
+    let message = mistake("source = \"visits", "sauce = \"visits");
+    assert!(
+        message.contains("line 3: `dataset.visits.sauce`") && message.contains("did you mean `source`?"),
+        "{message}"
+    );
+    let message = mistake("bounds = [0, 600]", "bound = [0, 600]");
+    assert!(
+        message.contains("line 9: `dataset.visits.columns.seconds.bound`") && message.contains("`bounds`"),
+        "{message}"
+    );
+    let message = mistake("rows_per_element = 50", "rows_per_elements = 50");
+    assert!(message.contains("line 8") && message.contains("did you mean `rows_per_element`?"), "{message}");
+    let message = mistake("unit.protect = \"element\"", "unit.protect = \"elemnt\"");
+    assert!(
+        message.contains("line 7: `dataset.visits.unit.protect` is `elemnt`") && message.contains("`element`"),
+        "{message}"
+    );
+    let message = mistake("[dataset.visits]", "budgets = 3\n[dataset.visits]");
+    assert!(
+        message.contains("line 2: `budgets` is not a key") && message.contains("known here: dataset, ledger"),
+        "{message}"
+    );
+    let message = mistake("\"renyi\"", "\"reny\"");
+    assert!(message.contains("line 14") && message.contains("did you mean `renyi`?"), "{message}");
 }
 
 #[test]
 fn every_mistake_gets_its_own_sentence() {
-    for (line, instead, told) in [
+    for (line, instead, message) in [
         ("source = \"visits/*.parquet\"", "", "`dataset.visits` has no source"),
         ("\"visits/*.parquet\"", "[]", "`dataset.visits.source` is empty"),
         ("\"visits/*.parquet\"", "7", "must be text in quotes, and is an integer"),
@@ -170,7 +182,7 @@ fn every_mistake_gets_its_own_sentence() {
         ),
     ] {
         let found = mistake(line, instead);
-        assert!(found.contains(told), "{instead} in place of {line}:\n{found}");
+        assert!(found.contains(message), "{instead} in place of {line}:\n{found}");
     }
     let huge = "caps = { elements_per_user = 9000000000000000000, rows_per_element = 4 }";
     let event =
@@ -243,22 +255,25 @@ fn a_budget_needs_the_caps_that_link_its_rung() {
         let error = wrong(&format!("[dataset.t]\nsource = 't.csv'\n{lines}"));
         format!("{error} | {}", error.hint())
     };
-    let told = refused("unit.user = 'u'\nunit.protect = 'event'\nbudget.user = { epsilon = 1, delta = 1e-6 }");
-    assert!(told.contains("line 5: `dataset.t.budget.user` cannot be kept: without `rows_per_user` one user may hold any number of events"), "{told}");
-    assert!(told.contains("declare unit.caps.rows_per_user"), "{told}");
-    let told = refused("unit.user = 'u'\nunit.protect = 'user'\nbudget.element = { epsilon = 1, delta = 1e-6 }");
+    let message = refused("unit.user = 'u'\nunit.protect = 'event'\nbudget.user = { epsilon = 1, delta = 1e-6 }");
+    assert!(message.contains("line 5: `dataset.t.budget.user` cannot be kept: without `rows_per_user` one user may hold any number of events"), "{message}");
+    assert!(message.contains("declare unit.caps.rows_per_user"), "{message}");
+    let message = refused("unit.user = 'u'\nunit.protect = 'user'\nbudget.element = { epsilon = 1, delta = 1e-6 }");
     assert!(
-        told.contains(
+        message.contains(
             "`dataset.t.budget.element` names a rung that is not declared | budgets can be given for budget.user"
         ),
-        "{told}"
+        "{message}"
     );
-    let told = refused("unit.user = 'u'\nunit.protect = 'event'\nunit.caps.elements_per_user = 3");
-    assert!(told.contains("`dataset.t.unit.caps.elements_per_user` caps elements, and none is declared"), "{told}");
-    let told = refused("unit.protect = 'event'\nunit.caps.rows_per_user = 3");
-    assert!(told.contains("caps users, and none is declared"), "{told}");
-    let told = refused("unit.protect = 'event'\nunit.element = 'day'");
-    assert!(told.contains("`dataset.t.unit.user` is missing, and an element is the rows of one user"), "{told}");
+    let message = refused("unit.user = 'u'\nunit.protect = 'event'\nunit.caps.elements_per_user = 3");
+    assert!(
+        message.contains("`dataset.t.unit.caps.elements_per_user` caps elements, and none is declared"),
+        "{message}"
+    );
+    let message = refused("unit.protect = 'event'\nunit.caps.rows_per_user = 3");
+    assert!(message.contains("caps users, and none is declared"), "{message}");
+    let message = refused("unit.protect = 'event'\nunit.element = 'day'");
+    assert!(message.contains("`dataset.t.unit.user` is missing, and an element is the rows of one user"), "{message}");
 }
 
 #[test]
@@ -289,7 +304,7 @@ fn several_tables_belong_to_one_user_through_keys() {
     let user = shop.datasets["orders"].unit.as_ref().unwrap().user.as_ref().unwrap();
     assert_eq!((user.column(), user.to_string().as_str()), ("customer_id", "orders.customer_id -> customers.id"));
     assert_eq!(shop.datasets["orders"].unit.as_ref().unwrap().units()[1], Unit::user("customer_id", Change::Replace));
-    for (instead, told) in [
+    for (instead, message) in [
         ("order.customer_id -> customers.id", "begins at `order`, but belongs to `orders`"),
         (
             "orders.customer_id -> customer.id",
@@ -299,7 +314,7 @@ fn several_tables_belong_to_one_user_through_keys() {
         ("orders.customer_id -> customers", "must be `table.column -> other.column`"),
     ] {
         let error = wrong(&SHOP.replace("orders.customer_id -> customers.id", instead));
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
     let public = SHOP.replace("unit.user = 'id'\nunit.protect = 'user'", "public = true");
     assert!(wrong(&public).to_string().contains("leads to `customers`, which has no users"));
@@ -487,7 +502,7 @@ fn types_are_declared_with_the_column_or_in_place_of_it() {
         ),
     ] {
         let error = Declaration::parse(&text(columns)).unwrap_err();
-        let told = format!("{error} | {}", error.hint());
-        assert!(told.contains(expected), "{told}");
+        let message = format!("{error} | {}", error.hint());
+        assert!(message.contains(expected), "{message}");
     }
 }

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 /// One value, its full key, and the text that it stands in.
 #[derive(Clone)]
-pub(super) struct Value<'a> {
+pub(super) struct TomlValue<'a> {
     text: &'a str,
     key: String,
     span: Range<usize>,
@@ -17,19 +17,19 @@ pub(super) struct Value<'a> {
 
 /// A table whose keys are all among the known ones.
 pub(super) struct Entries<'a> {
-    place: Place<'a>,
-    values: BTreeMap<&'a str, Value<'a>>,
+    place: KeyPosition<'a>,
+    values: BTreeMap<&'a str, TomlValue<'a>>,
 }
 
 /// Where something stands: its full key and its line.
 #[derive(Clone)]
-pub(super) struct Place<'a> {
+pub(super) struct KeyPosition<'a> {
     text: &'a str,
     key: String,
     start: usize,
 }
 
-impl Place<'_> {
+impl KeyPosition<'_> {
     /// A mistake here. `{key}` in the sentence stands for the full key in quotes.
     pub(super) fn wrong(&self, sentence: &str, hint: impl Into<String>) -> DeclareError {
         let key = format!("`{}`", self.key);
@@ -38,28 +38,28 @@ impl Place<'_> {
 
     /// The place of an entry below this one that is not there.
     pub(super) fn below(&self, name: &str) -> Self {
-        Place { key: joined(&self.key, name), ..self.clone() }
+        KeyPosition { key: joined(&self.key, name), ..self.clone() }
     }
 }
 
 /// Parses a whole text; syntax errors become sentences with a line.
 pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, DeclareError> {
     DeTable::parse(text).map_err(|error| {
-        let told = error.message().lines().next().unwrap_or("it is not TOML").to_owned();
+        let message = error.message().lines().next().unwrap_or("it is not TOML").to_owned();
         let line = line_of(text, error.span().map_or(0, |span| span.start));
         let there = text.lines().nth(line - 1).unwrap_or("").trim();
-        let hint = if told.contains("duplicate key") {
+        let hint = if message.contains("duplicate key") {
             "two entries have one name, so which one counts is not clear: rename one or leave it out"
         } else {
             "a line is `key = value`, text stands in quotes, and `[dataset.NAME]` begins a data set"
         };
-        DeclareError::new(format!("this is not TOML: {told} at `{there}`"), hint).at(line)
+        DeclareError::new(format!("this is not TOML: {message} at `{there}`"), hint).at(line)
     })
 }
 
 /// The top of a text.
 pub(super) fn root<'a>(text: &'a str, table: &'a DeTable<'a>, known: &[&str]) -> Result<Entries<'a>, DeclareError> {
-    Entries::new(Place { text, key: String::new(), start: 0 }, table, Some(known))
+    Entries::new(KeyPosition { text, key: String::new(), start: 0 }, table, Some(known))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -75,7 +75,7 @@ fn joined(key: &str, name: &str) -> String {
 }
 
 impl<'a> Entries<'a> {
-    fn new(place: Place<'a>, table: &'a DeTable<'a>, known: Option<&[&str]>) -> Result<Self, DeclareError> {
+    fn new(place: KeyPosition<'a>, table: &'a DeTable<'a>, known: Option<&[&str]>) -> Result<Self, DeclareError> {
         let mut values = BTreeMap::new();
         for (name, value) in table {
             let (text, key) = (place.text, joined(&place.key, name.get_ref()));
@@ -85,22 +85,22 @@ impl<'a> Entries<'a> {
                     Some(near) => format!("did you mean `{near}`? Known here: {all}"),
                     None => format!("known here: {all}"),
                 };
-                let place = Place { text, key, start: name.span().start };
+                let place = KeyPosition { text, key, start: name.span().start };
                 return Err(place.wrong("{key} is not a key that is known here", hint));
             }
             let name: &'a str = name.get_ref();
-            values.insert(name, Value { text, key, span: value.span(), toml: value.get_ref() });
+            values.insert(name, TomlValue { text, key, span: value.span(), toml: value.get_ref() });
         }
         Ok(Self { place, values })
     }
 
     /// The place of the table itself.
-    pub(super) fn place(&self) -> &Place<'a> {
+    pub(super) fn place(&self) -> &KeyPosition<'a> {
         &self.place
     }
 
     /// An entry, if it is there.
-    pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
+    pub(super) fn get(&self, name: &str) -> Option<&TomlValue<'a>> {
         self.values.get(name)
     }
 
@@ -108,13 +108,13 @@ impl<'a> Entries<'a> {
     pub(super) fn read<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&Value<'a>) -> Result<T, DeclareError>,
+        read: impl FnOnce(&TomlValue<'a>) -> Result<T, DeclareError>,
     ) -> Result<Option<T>, DeclareError> {
         self.get(name).map(read).transpose()
     }
 
     /// All entries, by name.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a str, &Value<'a>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a str, &TomlValue<'a>)> {
         self.values.iter().map(|(&name, value)| (name, value))
     }
 
@@ -124,10 +124,10 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl<'a> Value<'a> {
+impl<'a> TomlValue<'a> {
     /// Where the value stands.
-    pub(super) fn place(&self) -> Place<'a> {
-        Place { text: self.text, key: self.key.clone(), start: self.span.start }
+    pub(super) fn place(&self) -> KeyPosition<'a> {
+        KeyPosition { text: self.text, key: self.key.clone(), start: self.span.start }
     }
 
     /// A mistake in this value. `{key}` in the sentence stands for the full key in quotes.
@@ -194,7 +194,7 @@ impl<'a> Value<'a> {
     /// The items of a list.
     pub(super) fn items(&self, hint: &str) -> Result<Vec<Self>, DeclareError> {
         let array = self.toml.as_array().ok_or_else(|| self.not("a list in brackets", hint))?;
-        let item = |value: &'a Spanned<DeValue<'a>>| Value {
+        let item = |value: &'a Spanned<DeValue<'a>>| TomlValue {
             text: self.text,
             key: self.key.clone(),
             span: value.span(),

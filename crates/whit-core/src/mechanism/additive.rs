@@ -499,5 +499,4 @@ impl Mechanism for Additive {
 }
 
 #[cfg(test)]
-#[path = "additive_tests.rs"]
 mod tests;

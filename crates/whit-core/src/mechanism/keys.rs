@@ -38,7 +38,7 @@ pub struct Moved {
 /// # Claim
 /// About the set of the keys that show, whatever keys there are.
 /// Optimal: for one key and counts that differ by 1, (ε, δ); so `keys` times (by·ε, δ·(e^(by·ε) − 1)/(e^ε − 1)).
-/// Gaussian: one run of Gaussian noise of σ/(by·√keys), and beside it (0, δ) with
+/// Gaussian: one run of Gaussian noise of σ/(by·√keys), and apart from it (0, δ) with
 /// `δ = keys · P[by + round(N) ≥ threshold]`.
 ///
 /// # Why
@@ -57,7 +57,7 @@ pub struct Moved {
 ///
 /// # Tried by
 /// `both_inequalities_hold_exactly_at_every_count` (big integers), `the_rule_is_the_papers_closed_form`,
-/// `keys_show_as_often_as_told`, `a_group_of_steps_loses_what_is_charged`,
+/// `keys_show_as_often_as_stated`, `a_group_of_steps_loses_what_is_charged`,
 /// `no_pair_of_data_sets_tells_more_than_the_cost_says`.
 ///
 /// ```
@@ -71,12 +71,12 @@ pub struct Moved {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Keys {
-    law: Law,
+    law: KeysLaw,
     moved: Vec<(Rung, Moved)>,
 }
 
 #[derive(Debug, Clone)]
-enum Law {
+enum KeysLaw {
     Optimal {
         epsilon: Epsilon,
         delta: Delta,
@@ -93,13 +93,13 @@ impl Keys {
     /// The rule that shows most among all that are (ε, δ) for a count that changes by one.
     pub fn optimal(epsilon: Epsilon, delta: Delta, moved: Vec<(Rung, Moved)>) -> Result<Self, BadParameter> {
         protected(&moved)?;
-        Ok(Self { law: Law::Optimal { epsilon, delta, table: table(epsilon, delta)? }, moved })
+        Ok(Self { law: KeysLaw::Optimal { epsilon, delta, table: table(epsilon, delta)? }, moved })
     }
 
     /// Rounded Gaussian noise of this standard deviation on each count; a key shows where that reaches the threshold.
     pub fn gaussian(sigma: Ratio, threshold: i64, moved: Vec<(Rung, Moved)>) -> Result<Self, BadParameter> {
         protected(&moved)?;
-        Ok(Self { law: Law::Gaussian { noise: Box::new(RoundedGaussian::new(sigma)?), threshold }, moved })
+        Ok(Self { law: KeysLaw::Gaussian { noise: Box::new(RoundedGaussian::new(sigma)?), threshold }, moved })
     }
 
     /// The same with the lowest threshold at which a unit of the first rung pays at most δ for keys that it alone has.
@@ -120,15 +120,15 @@ impl Keys {
             let middle = low + (high - low) / 2;
             if fits(middle) { high = middle } else { low = middle }
         }
-        Ok(Self { law: Law::Gaussian { noise, threshold: high }, moved })
+        Ok(Self { law: KeysLaw::Gaussian { noise, threshold: high }, moved })
     }
 
     /// The chance that a key shows which so many things have.
     pub fn chance(&self, count: u64) -> f64 {
         match &self.law {
-            Law::Optimal { .. } => self.parts(count).unwrap_or(0) as f64 / ONE as f64,
-            Law::Gaussian { .. } if count == 0 => 0.0,
-            Law::Gaussian { noise, threshold } => reaches(noise, *threshold, count),
+            KeysLaw::Optimal { .. } => self.parts(count).unwrap_or(0) as f64 / ONE as f64,
+            KeysLaw::Gaussian { .. } if count == 0 => 0.0,
+            KeysLaw::Gaussian { noise, threshold } => reaches(noise, *threshold, count),
         }
     }
 
@@ -136,34 +136,34 @@ impl Keys {
     /// without rounding, for audits. Nothing for the Gaussian law.
     pub fn parts(&self, count: u64) -> Option<u128> {
         match &self.law {
-            Law::Optimal { table, .. } => {
+            KeysLaw::Optimal { table, .. } => {
                 Some(usize::try_from(count).ok().and_then(|count| table.get(count).copied()).unwrap_or(ONE))
             }
-            Law::Gaussian { .. } => None,
+            KeysLaw::Gaussian { .. } => None,
         }
     }
 
     /// The least count at which a key shows at least every other time.
     pub fn half(&self) -> u64 {
         match &self.law {
-            Law::Optimal { table, .. } => table.partition_point(|parts| *parts < ONE / 2) as u64,
-            Law::Gaussian { threshold, .. } => (*threshold).max(1) as u64,
+            KeysLaw::Optimal { table, .. } => table.partition_point(|parts| *parts < ONE / 2) as u64,
+            KeysLaw::Gaussian { threshold, .. } => (*threshold).max(1) as u64,
         }
     }
 
     /// The threshold of the Gaussian law.
     pub fn threshold(&self) -> Option<i64> {
         match &self.law {
-            Law::Optimal { .. } => None,
-            Law::Gaussian { threshold, .. } => Some(*threshold),
+            KeysLaw::Optimal { .. } => None,
+            KeysLaw::Gaussian { threshold, .. } => Some(*threshold),
         }
     }
 
     /// The standard deviation of the Gaussian law.
     pub fn sigma(&self) -> Option<&Ratio> {
         match &self.law {
-            Law::Optimal { .. } => None,
-            Law::Gaussian { noise, .. } => Some(noise.sigma()),
+            KeysLaw::Optimal { .. } => None,
+            KeysLaw::Gaussian { noise, .. } => Some(noise.sigma()),
         }
     }
 
@@ -185,14 +185,14 @@ impl Keys {
     /// must seal the names of the keys that show, or what it releases about these, and nothing of the others.
     pub fn draw(&self, counts: &[u64], entropy: &mut dyn Entropy) -> Result<Vec<bool>, SanitiseError> {
         match &self.law {
-            Law::Optimal { table, .. } => {
+            KeysLaw::Optimal { table, .. } => {
                 let mut words = vec![0; 2 * counts.len()];
                 entropy.fill(&mut words);
                 let draws = words.chunks_exact(2).map(|pair| (u128::from(pair[0]) << 64 | u128::from(pair[1])) >> 8);
                 let parts = |count: u64| table.get(usize::try_from(count).unwrap_or(usize::MAX)).map_or(ONE, |p| *p);
                 Ok(counts.iter().zip(draws).map(|(count, draw)| draw < parts(*count)).collect())
             }
-            Law::Gaussian { noise, threshold } => {
+            KeysLaw::Gaussian { noise, threshold } => {
                 let mut noisy = vec![0; counts.len()];
                 noise.fill(&mut noisy, entropy)?;
                 let reaches = |count: u64, noise: i64| i128::from(count) + i128::from(noise) >= i128::from(*threshold);
@@ -217,10 +217,10 @@ impl Mechanism for Keys {
             return Cost::Nothing;
         }
         match &self.law {
-            Law::Optimal { epsilon, delta, .. } => {
+            KeysLaw::Optimal { epsilon, delta, .. } => {
                 steps_up(*epsilon, *delta, moved.by).map_or(Cost::Everything, |cost| cost.repeat(moved.keys))
             }
-            Law::Gaussian { noise, threshold } => {
+            KeysLaw::Gaussian { noise, threshold } => {
                 let spread = quotient_down(ratio_down(noise.sigma()), distance_up(*moved));
                 match Delta::new(alone_up(noise, *threshold, *moved)) {
                     Ok(delta) if delta.get() < 1.0 && spread > 0.0 => Cost::Series(vec![
@@ -284,7 +284,7 @@ fn steps_up(epsilon: Epsilon, delta: Delta, steps: u64) -> Option<Cost> {
 }
 
 /// A lower bound on e^ε, `mantissa / 2^shift`, and an upper bound on what one over it is.
-struct Factor {
+struct GrowthBound {
     /// Between 2^63 and 2^64.
     mantissa: u128,
     /// At most 63.
@@ -293,7 +293,7 @@ struct Factor {
     inverse: u128,
 }
 
-impl Factor {
+impl GrowthBound {
     /// The series Σ xⁿ/n! at x = ε/2^k, cut short, and squared k times; every step rounds down, and every term is
     /// positive.
     fn exp_down(epsilon: f64) -> Self {
@@ -356,7 +356,7 @@ fn table(epsilon: Epsilon, delta: Delta) -> Result<Vec<u128>, BadParameter> {
     if step == 0 {
         return Err(bad("δ", delta.get(), "greater than 10^-36, or no key would ever show"));
     }
-    let factor = Factor::exp_down(epsilon.get());
+    let factor = GrowthBound::exp_down(epsilon.get());
     let mut table = vec![0];
     let mut before = 0;
     while before < ONE {
@@ -375,5 +375,4 @@ fn table(epsilon: Epsilon, delta: Delta) -> Result<Vec<u128>, BadParameter> {
 }
 
 #[cfg(test)]
-#[path = "keys_tests.rs"]
 mod tests;

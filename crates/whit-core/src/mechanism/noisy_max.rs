@@ -5,14 +5,8 @@ use super::{Accuracy, Mechanism, SanitiseError};
 use crate::cost::Cost;
 use crate::release::Sealed;
 use crate::unit::Rung;
-use whit_noise::{Entropy, race};
-
-/// The noise that each score gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Noise {
-    Gumbel,
-    Exponential,
-}
+use whit_noise::Entropy;
+use whit_noise::race::{self, Perturbation};
 
 /// Report-noisy-max: each score gets noise of its own, and the number of the largest is released, not the noisy score.
 ///
@@ -41,25 +35,25 @@ enum Noise {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoisyMax {
     candidates: Candidates,
-    noise: Noise,
+    noise: Perturbation,
 }
 
 impl NoisyMax {
     /// With Gumbel noise of scale 1/factor on each score.
     pub fn gumbel(candidates: Candidates) -> Self {
-        Self { candidates, noise: Noise::Gumbel }
+        Self { candidates, noise: Perturbation::Gumbel }
     }
 
     /// With exponential noise of scale 1/factor on each score.
     pub fn exponential(candidates: Candidates) -> Self {
-        Self { candidates, noise: Noise::Exponential }
+        Self { candidates, noise: Perturbation::Exponential }
     }
 
     /// The law of the choice, from the exact scores. It is as private as they are: for audits and worked examples.
     pub fn probabilities(&self, scores: &[i64]) -> Result<Vec<f64>, SanitiseError> {
         match self.noise {
-            Noise::Gumbel => Exponential::new(self.candidates.clone()).probabilities(scores),
-            Noise::Exponential => PermuteAndFlip::new(self.candidates.clone()).probabilities(scores),
+            Perturbation::Gumbel => Exponential::new(self.candidates.clone()).probabilities(scores),
+            Perturbation::Exponential => PermuteAndFlip::new(self.candidates.clone()).probabilities(scores),
         }
     }
 }
@@ -70,16 +64,16 @@ impl Mechanism for NoisyMax {
 
     fn cost(&self, rung: &Rung) -> Cost {
         self.candidates.range_up(rung).map_or(Cost::Everything, |epsilon| match self.noise {
-            Noise::Gumbel => Cost::BoundedRange { epsilon },
-            Noise::Exponential => Cost::Pure { epsilon },
+            Perturbation::Gumbel => Cost::BoundedRange { epsilon },
+            Perturbation::Exponential => Cost::Pure { epsilon },
         })
     }
 
     fn sanitise(&self, exact: &[i64], entropy: &mut dyn Entropy) -> Result<Sealed<usize>, SanitiseError> {
         let (numbers, scores): (Vec<usize>, Vec<i64>) = self.candidates.contest(exact)?.into_iter().unzip();
         let order = match self.noise {
-            Noise::Gumbel => race::gumbel(&scores, self.candidates.factor(), 1, entropy),
-            Noise::Exponential => race::exponential(&scores, self.candidates.factor(), 1, entropy),
+            Perturbation::Gumbel => race::gumbel(&scores, self.candidates.factor(), 1, entropy),
+            Perturbation::Exponential => race::exponential(&scores, self.candidates.factor(), 1, entropy),
         };
         Ok(Sealed::new(numbers[order[0]]))
     }

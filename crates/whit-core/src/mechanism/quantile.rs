@@ -42,9 +42,9 @@ pub struct Estimate {
 /// and add up to at most `rows`, and their length is at most their sum; there are `groups · levels` such blocks.
 ///
 /// # Tried by
-/// `no_unit_adds_more_than_the_bound_says`; the intervals by `intervals_hold_the_quantile_as_often_as_told`,
+/// `no_unit_adds_more_than_the_bound_says`; the intervals by `intervals_hold_the_quantile_as_often_as_stated`,
 /// `an_interval_is_as_wide_as_the_noise_on_its_own_rank_needs`,
-/// `beside_a_gap_that_ends_in_a_spike_intervals_hold_as_often_as_told`, `at_the_ends_of_the_range_intervals_hold_as_often_as_told`.
+/// `next_to_a_gap_that_ends_in_a_spike_intervals_hold_as_often_as_stated`, `at_the_ends_of_the_range_intervals_hold_as_often_as_stated`.
 ///
 /// ```
 /// use whit_core::mechanism::quantile::Tree;
@@ -243,7 +243,7 @@ impl Tree {
     ///
     /// Below a node of estimate h, child i has h_i = r_i + (v_i / V)·h, where the r_i are independent of h and of
     /// everything outside of the node, v_i is the child's own variance and V their sum. So a weighted sum Σ α_i·h_i
-    /// is (Σ α_i·v_i / V)·h and beside it something of variance Σ α_i²·v_i − (Σ α_i·v_i)² / V. From the leaf that is
+    /// is (Σ α_i·v_i / V)·h and apart from it something of variance Σ α_i²·v_i − (Σ α_i·v_i)² / V. From the leaf that is
     /// cut up to its topmost node this adds up.
     fn prefix(&self, end: usize) -> Prefix {
         if end == self.leaves() {
@@ -326,7 +326,7 @@ impl Tree {
     }
 }
 
-/// A noisy tree, read: how many values lie below each bin, as far as can be told.
+/// A noisy tree, read: how many values lie below each bin, as far as can be seen.
 #[derive(Debug, Clone)]
 pub struct Ranks<'a> {
     tree: &'a Tree,
@@ -340,7 +340,7 @@ pub struct Ranks<'a> {
 }
 
 impl Ranks<'_> {
-    /// How many values there are, as far as can be told.
+    /// How many values there are, as far as can be seen.
     pub fn total(&self) -> f64 {
         self.below[self.below.len() - 1]
     }
@@ -353,11 +353,11 @@ impl Ranks<'_> {
     /// stretch the interval far beyond what the noise on the rank asked for comes to. That noise is of one linear form
     /// of the counts, the rank less q times the total, and its variance is known exactly. Where ranks fell and were
     /// pooled, it is the variance of the pool's mean, and a little less. At the ends of a stretch without values the nearest rising sequence
-    /// leans outwards; so where a pool is flatter than noise would make it beside such slopes as it lies between, its
+    /// leans outwards; so where a pool is flatter than noise would make it next to such slopes as it lies between, its
     /// first and last rank may also pass half-way between what was pooled and what was counted.
     ///
     /// That is tried, not proved: which ranks are pooled is the noise's choice. Intervals for 95 % hold 94 to 97 % in
-    /// humps, tails, beside gaps and spikes, and 99 % where the noise on a rank is a tenth of all values or more; where
+    /// humps, tails, next to gaps and spikes, and 99 % where the noise on a rank is a tenth of all values or more; where
     /// they are a few bins wide, no narrower one may do.
     ///
     /// The interval speaks of the noise, and not of values that bounding left out; at 0 and 1 it reaches to the end of
@@ -387,7 +387,7 @@ impl Ranks<'_> {
                 may_start[last] |= starts;
             }
         }
-        // Where topmost nodes meet, a rank has far less noise than beside it, and holds its neighbours: one that is clearly too high speaks against all
+        // Where topmost nodes meet, a rank has far less noise than next to it, and holds its neighbours: one that is clearly too high speaks against all
         // that start there or later. A second test, so each end has half of its chance to be wrong; and one only: in a gap all of them say the same,
         // so a meeting is heard where ranks rise clearly from the last and to the next.
         let surer = deviations((1.0 - confidence) / 4.0);
@@ -477,7 +477,7 @@ impl Ranks<'_> {
         apart + (inside - q) * (inside - q) * cut + (1.0 - q) * (1.0 - q) * before + q * q * after
     }
 
-    /// Whether ranks stay the same over a pool for longer than noise would make them: at the steeper of the slopes beside
+    /// Whether ranks stay the same over a pool for longer than noise would make them: at the steeper of the slopes next to
     /// it, as far again to either side, they would have risen by more than four standard deviations of that rise.
     fn flat(&self, start: usize, size: usize) -> bool {
         let (first, last) = (start, start + size - 1);
@@ -578,5 +578,4 @@ pub(super) fn deviations(tail: f64) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "quantile_tests.rs"]
 mod tests;

@@ -62,7 +62,7 @@ pub struct Found {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// The share of all values that lies outside, as far as can be told: those that clamping to the range would move.
+    /// The share of all values that lies outside, as far as can be seen: those that clamping to the range would move.
     pub outside: f64,
     /// With 95 % confidence, no larger share lies outside.
     pub outside_at_most: f64,
@@ -272,7 +272,7 @@ mod tests {
             let exact = counts(bins, &values);
             for (sigma, coverage) in [("1", 1.0), ("5", 0.99), ("40", 0.95), ("150", 0.9)] {
                 let spread: f64 = sigma.parse().unwrap();
-                let (mut wide, mut told_too_little) = (0, 0);
+                let (mut wide, mut stated_too_little) = (0, 0);
                 for _ in 0..trials {
                     let found = bins.choose(&noisy(bins, &exact, sigma, &mut entropy), spread, coverage).unwrap();
                     let Found { low, high, outside, outside_at_most } = found.expect("20,000 values are seen");
@@ -285,11 +285,11 @@ mod tests {
                     let occupied: Vec<usize> = (0..bins.len()).filter(|bin| exact[*bin] > 0).collect();
                     let (first, last) = (bins.edges(occupied[0]).0, bins.edges(occupied[occupied.len() - 1]).1);
                     wide += u64::from(low < first || high > last);
-                    told_too_little += u64::from(outside_at_most < lost);
+                    stated_too_little += u64::from(outside_at_most < lost);
                     assert!(outside <= outside_at_most && (0.0..=1.0).contains(&outside_at_most));
                 }
                 assert!(within_chance(wide, trials, 0.05), "{kind}, σ {sigma}: {wide} ranges beyond the data");
-                assert!(within_chance(told_too_little, trials, 0.05), "{kind}, σ {sigma}: {told_too_little}");
+                assert!(within_chance(stated_too_little, trials, 0.05), "{kind}, σ {sigma}: {stated_too_little}");
             }
         }
     }
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!((five.low, five.high, five.outside), (4.0, 8.0, 0.0));
     }
 
-    /// 1000 noisy counts of no data: something is seen in one of a thousand such tests. If the noise were told as a third of what
+    /// 1000 noisy counts of no data: something is seen in one of a thousand such tests. If the noise were stated as a third of what
     /// it is, it would be seen nearly always.
     #[test]
     fn no_data_gives_no_range() {
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(seen, 0);
         assert!(broken > 900, "{broken}");
         let few = noisy(bins, &counts(bins, &[7.0; 5]), "40", &mut entropy);
-        assert_eq!(bins.choose(&few, 40.0, 0.99), Ok(None), "five values cannot be told from noise of 40");
+        assert_eq!(bins.choose(&few, 40.0, 0.99), Ok(None), "five values cannot be distinguished from noise of 40");
         assert!(bins.choose(&[0; 3], 1.0, 0.9).is_err());
     }
 
@@ -361,9 +361,15 @@ mod tests {
             let added = units.iter().map(|unit| apart(unit, &nothing)).fold(0.0, f64::max);
             let replaced = units.iter().flat_map(|a| units.iter().map(|b| apart(a, b))).fold(0.0, f64::max);
             for (change, furthest) in [(Change::AddRemove, added), (Change::Replace, replaced)] {
-                let told = bins.bound(groups as u64, rows as u64).unwrap().sensitivity(change).l2;
-                assert!(told * told >= furthest * (1.0 - 1e-15), "{groups} groups of {rows}: {told}² < {furthest}");
-                assert!(told * told <= furthest * (1.0 + 1e-12), "{groups} groups of {rows}: {furthest} is attained");
+                let stated = bins.bound(groups as u64, rows as u64).unwrap().sensitivity(change).l2;
+                assert!(
+                    stated * stated >= furthest * (1.0 - 1e-15),
+                    "{groups} groups of {rows}: {stated}² < {furthest}"
+                );
+                assert!(
+                    stated * stated <= furthest * (1.0 + 1e-12),
+                    "{groups} groups of {rows}: {furthest} is attained"
+                );
             }
         }
     }

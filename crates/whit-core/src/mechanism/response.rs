@@ -250,7 +250,7 @@ mod tests {
     use super::super::trial::{epsilon, fit, rung, tally};
     use super::*;
     use whit_noise::Replay;
-    use whit_noise::fit::Tree;
+    use whit_noise::fit::BitTree;
 
     fn ratio(text: &str) -> Ratio {
         text.parse().unwrap()
@@ -266,7 +266,7 @@ mod tests {
         for (values, truth) in [(2, "3/4"), (3, "1/2"), (4, "5/8")] {
             let mechanism = Response::new(values, ratio(truth)).unwrap();
             let probability = |exact: u64, z: u64| {
-                Tree::new(16).probability(|entropy| mechanism.sanitise(&exact, entropy).unwrap().open() == z)
+                BitTree::new(16).probability(|entropy| mechanism.sanitise(&exact, entropy).unwrap().open() == z)
             };
             let (on, off) = (ratio(truth).to_f64(), mechanism.indicator().off().to_f64());
             let claimed = epsilon(&mechanism.cost(&replace(1)));

@@ -1,5 +1,6 @@
 //! What a release asks of a ledger: a charge set aside before anything is read, and the value noted before anybody sees it.
 
+use super::Refusal;
 use crate::cost::Cost;
 use crate::unit::Rung;
 
@@ -23,26 +24,6 @@ impl Reservation {
     pub fn number(&self) -> u64 {
         self.number
     }
-}
-
-/// A budget's "no". Nothing was drawn and nothing was charged.
-///
-/// ```
-/// use whit_core::Refusal;
-/// let no = Refusal { asked: "ε = 2".into(), left: "ε = 0.5".into(), unit: "user (id), replace".into(), available: Some(0.49) };
-/// assert_eq!(no.to_string(), "this release needs ε = 2 per user (id), replace, and ε = 0.5 of the budget is left");
-/// ```
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("this release needs {asked} per {unit}, and {left} of the budget is left")]
-pub struct Refusal {
-    /// What the release would have cost, such as "ε = 1.2 at δ = 1e-6".
-    pub asked: String,
-    /// What the budget has left, in the same words.
-    pub left: String,
-    /// The unit whose budget ran out first.
-    pub unit: String,
-    /// The largest ε of this kind of cost that would have fitted, where the ledger can tell.
-    pub available: Option<f64>,
 }
 
 /// Why a ledger could neither say yes nor no: it cannot be read or written. The messages speak of files, never of data.
@@ -81,7 +62,7 @@ pub trait Ledger {
 
     /// Notes, durably, how far the reserved work has come: from then on it goes on from this checkpoint and from no other.
     ///
-    /// The order that survives being killed at any moment: write the next checkpoint beside the last one and synchronise it; note it here;
+    /// The order that survives being killed at any moment: write the next checkpoint next to the last one and synchronise it; note it here;
     /// rename it. A run that goes on takes whichever of the two files has the hash that was noted.
     ///
     /// A ledger that does not outlive the process has nothing to go on from, and keeps nothing.

@@ -102,7 +102,7 @@ impl Rows {
 
     /// The units that have rows, each as its rows, sorted.
     pub fn units(&self, unit: &Unit) -> Result<Vec<Vec<Vec<i64>>>, RowsError> {
-        Ok(Layout::of(unit, self)?.pieces(&self.bag))
+        Ok(UnitColumns::of(unit, self)?.pieces(&self.bag))
     }
 
     fn places(&self, seen: usize) -> Result<u64, RowsError> {
@@ -131,13 +131,13 @@ fn sorted(mut rows: Bag) -> Bag {
 }
 
 /// Where a unit's columns stand in the rows.
-struct Layout {
+struct UnitColumns {
     key: Vec<usize>,
     /// What neighbours agree on, row by row: the key and the public columns of a feature or label unit.
     kept: Vec<usize>,
 }
 
-impl Layout {
+impl UnitColumns {
     fn of(unit: &Unit, rows: &Rows) -> Result<Self, RowsError> {
         let find = |column: &str| {
             let missing = || RowsError::NoColumn { unit: unit.clone(), column: column.to_owned() };
@@ -190,7 +190,7 @@ pub fn distance(unit: &Unit, a: &Rows, b: &Rows) -> Result<Option<u64>, RowsErro
     if a.columns != b.columns {
         return Err(RowsError::Columns);
     }
-    let layout = Layout::of(unit, a)?;
+    let layout = UnitColumns::of(unit, a)?;
     let (in_a, in_b) = (layout.pieces(&a.bag), layout.pieces(&b.bag));
     let same = shared(&in_a, &in_b);
     let (size_a, size_b) = (in_a.len() as u64, in_b.len() as u64);
@@ -295,7 +295,7 @@ pub fn neighbours(unit: &Unit, rows: &Rows, domain: &Domain) -> Result<Vec<Rows>
     if domain.values.len() != rows.columns.len() {
         return Err(RowsError::Width { columns: rows.columns.len(), found: domain.values.len() });
     }
-    let layout = Layout::of(unit, rows)?;
+    let layout = UnitColumns::of(unit, rows)?;
     let pieces = layout.pieces(&rows.bag);
     let without = |i: usize| -> Vec<Bag> { pieces[..i].iter().chain(&pieces[i + 1..]).cloned().collect() };
     let key_of = |bag: &Bag| project(&bag[0], &layout.key);
@@ -408,8 +408,8 @@ mod tests {
                     }
                 }
                 for (to, length) in walk.iter().enumerate() {
-                    let told = distance(&unit, start, &sets[to]).unwrap();
-                    assert_eq!(told, *length, "{unit}: {:?} to {:?}", start.bag, sets[to].bag);
+                    let found = distance(&unit, start, &sets[to]).unwrap();
+                    assert_eq!(found, *length, "{unit}: {:?} to {:?}", start.bag, sets[to].bag);
                 }
             }
         }
@@ -517,8 +517,8 @@ mod tests {
     #[test]
     fn a_question_that_makes_no_sense_gets_a_sentence() {
         let set = rows(&[[0, 0, 0]]);
-        let told = distance(&Unit::user("author", Change::Replace), &set, &set).unwrap_err().to_string();
-        assert!(told.contains("`user (author), replace` needs a column `author`"), "{told}");
+        let message = distance(&Unit::user("author", Change::Replace), &set, &set).unwrap_err().to_string();
+        assert!(message.contains("`user (author), replace` needs a column `author`"), "{message}");
         assert!(Rows::new(&["a"], vec![vec![1, 2]]).is_err());
         let crowded = rows(&[[0, 0, 0], [1, 0, 0]]).with_places(1);
         assert!(distance(&Unit::event(Change::Replace), &crowded, &crowded).is_err());

@@ -38,7 +38,7 @@ impl Caps {
 
 /// One unit's place on a ladder.
 ///
-/// A report names the unit with its change beside each rung, as `Display` does.
+/// A report names the unit with its change at each rung, as `Display` does.
 ///
 /// ```
 /// use whit_core::{Change, Rung, Unit};
@@ -200,7 +200,7 @@ impl LadderError {
             Self::ZeroCap(cap) => format!("declare `{cap}` as 1 or more"),
             Self::TooLarge(_) => "declare smaller caps".to_owned(),
             Self::NotElementWise(_) => "protect the element rung, or leave the ladder as it is".to_owned(),
-            Self::MixedChanges { .. } => "name the change beside each, or declare both under one change".to_owned(),
+            Self::MixedChanges { .. } => "name the change at each, or declare both under one change".to_owned(),
         }
     }
 }

@@ -79,7 +79,7 @@ impl fmt::Display for Kind {
 /// | label | one row, or the rows with one key | all but the label |
 /// | user | one user's rows | nothing, not even who the user is |
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Draft")]
+#[serde(try_from = "UnitDraft")]
 pub struct Unit {
     kind: Kind,
     key: Vec<String>,
@@ -208,7 +208,7 @@ impl fmt::Display for Unit {
 /// A unit as it stands in a file, before it is known to make sense.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Draft {
+struct UnitDraft {
     kind: Kind,
     #[serde(default)]
     key: Vec<String>,
@@ -247,11 +247,11 @@ pub enum UnitError {
     },
 }
 
-impl TryFrom<Draft> for Unit {
+impl TryFrom<UnitDraft> for Unit {
     type Error = UnitError;
 
-    fn try_from(draft: Draft) -> Result<Self, UnitError> {
-        let Draft { kind, key, public, label, change } = draft;
+    fn try_from(draft: UnitDraft) -> Result<Self, UnitError> {
+        let UnitDraft { kind, key, public, label, change } = draft;
         let (needs, fits) = match kind {
             Kind::Event => ("no column", key.is_empty()),
             Kind::Element => ("a user column and an element column", key.len() == 2),
@@ -287,8 +287,8 @@ mod tests {
             assert_eq!(unit.change(), Change::Replace);
             let text = serde_json::to_string(&unit).unwrap();
             assert_eq!(serde_json::from_str::<Unit>(&text).unwrap(), unit);
-            let told = serde_json::from_str::<Unit>(&text.replace("replace", "add-remove")).unwrap_err().to_string();
-            assert!(told.contains("is `replace` by definition"), "{told}");
+            let message = serde_json::from_str::<Unit>(&text.replace("replace", "add-remove")).unwrap_err().to_string();
+            assert!(message.contains("is `replace` by definition"), "{message}");
         }
         for unit in [Unit::event(Change::AddRemove), Unit::user("id", Change::AddRemove)] {
             let text = serde_json::to_string(&unit).unwrap();
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_unit_that_no_constructor_makes_is_refused_when_read() {
-        for (text, told) in [
+        for (text, message) in [
             (r#"{"kind":"user","key":[],"change":"replace"}"#, "needs one user column in its key, and `key` has 0"),
             (r#"{"kind":"event","key":["id"],"change":"replace"}"#, "needs no column"),
             (r#"{"kind":"label","change":"replace"}"#, "`label` is missing from a unit of kind `label`"),
@@ -306,7 +306,7 @@ mod tests {
             (r#"{"kind":"user","key":["id"],"label":"ill","change":"replace"}"#, "`label` has no meaning for"),
         ] {
             let error = serde_json::from_str::<Unit>(text).unwrap_err().to_string();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 

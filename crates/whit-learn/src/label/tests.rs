@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use whit_core::Change;
 use whit_core::release::release_reproducibly_without_privacy;
 use whit_noise::Replay;
-use whit_noise::fit::Tree;
+use whit_noise::fit::BitTree;
 
 fn ratio(text: &str) -> Ratio {
     text.parse().unwrap()
@@ -81,7 +81,7 @@ fn every_string_of_coins_follows_the_law() {
     for row in 0..4 {
         for label in 0..4 {
             for (told, expected) in (0..).zip(response.law(row, label)) {
-                let (hit, open) = Tree::new(18).probability(|entropy| response.answer(row, label, entropy) == told);
+                let (hit, open) = BitTree::new(18).probability(|entropy| response.answer(row, label, entropy) == told);
                 let expected = expected.to_f64();
                 assert!(open < 1e-3, "{open} is open");
                 assert!(hit <= expected + 1e-12 && expected <= hit + open + 1e-12, "{row}, {label} to {told}: {hit}");

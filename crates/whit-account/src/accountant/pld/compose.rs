@@ -11,18 +11,18 @@
 //! result and subtracted from the lower one, as is a bound on the rounding of the transform (entry by entry, since each
 //! butterfly errs by at most a multiple of the sum of the sizes that enter it: 8·ε₀·log₂N per unit of ℓ1 norm).
 
-use super::lattice::{Lattice, sum_of};
+use super::lattice::{LossLattice, sum_of};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
 /// Laws on one lattice, each with the number of steps that follow it.
-pub(crate) struct Steps<'a> {
-    pub(crate) laws: Vec<(&'a Lattice, u64)>,
+pub(crate) struct LatticeSteps<'a> {
+    pub(crate) laws: Vec<(&'a LossLattice, u64)>,
     pub(crate) step: f64,
 }
 
 /// A window of the composed law, tilted.
-pub(crate) struct Window {
+pub(crate) struct TiltedWindow {
     step: f64,
     /// The loss of the first point.
     start: f64,
@@ -82,20 +82,20 @@ pub(crate) struct Workspace {
     planner: Option<FftPlanner<f64>>,
     buffer: Vec<Complex<f64>>,
     scratch: Vec<Complex<f64>>,
-    product: Vec<Factor>,
+    product: Vec<SpectrumEntry>,
     tilted: Vec<f64>,
 }
 
 impl Workspace {
     /// Takes a window's memory back.
-    pub(crate) fn recycle(&mut self, window: Window) {
+    pub(crate) fn recycle(&mut self, window: TiltedWindow) {
         self.tilted = window.tilted;
     }
 }
 
 /// One entry of the composed spectrum.
 #[derive(Clone, Copy)]
-struct Factor {
+struct SpectrumEntry {
     /// The logarithm of its size as computed.
     size: f64,
     phase: f64,
@@ -126,15 +126,15 @@ impl Outside {
     }
 }
 
-impl Steps<'_> {
-    fn points<'b>(&self, law: &'b Lattice) -> impl Iterator<Item = (f64, f64)> + Clone + use<'b> {
+impl LatticeSteps<'_> {
+    fn points<'b>(&self, law: &'b LossLattice) -> impl Iterator<Item = (f64, f64)> + Clone + use<'b> {
         let step = self.step;
         law.mass.iter().zip(law.start..).map(move |(&mass, i)| (i as f64 * step + law.offset, mass))
     }
 
     /// K(θ), raised by what the rounding of every exponent may come to in all steps.
     fn cumulant(&self, theta: f64) -> f64 {
-        let rounding = |law: &Lattice| 2.0 * f64::EPSILON * (4.0 + theta * law.reach() * self.step);
+        let rounding = |law: &LossLattice| 2.0 * f64::EPSILON * (4.0 + theta * law.reach() * self.step);
         self.laws
             .iter()
             .map(|(law, times)| (exponents(self.points(law), theta).1 + rounding(law)) * *times as f64)
@@ -142,7 +142,7 @@ impl Steps<'_> {
     }
 
     /// The window [low, low + 2^n·step) of the composed law under the tilt θ > 0.
-    pub(crate) fn window(&self, outside: &Outside, low: f64, high: f64, workspace: &mut Workspace) -> Window {
+    pub(crate) fn window(&self, outside: &Outside, low: f64, high: f64, workspace: &mut Workspace) -> TiltedWindow {
         let theta = outside.theta;
         let points = even_and_smooth(((high - low) / self.step).ceil().max(2.0) as usize);
         // The composed law lies on the lattice shifted by the sum of all offsets.
@@ -156,7 +156,7 @@ impl Steps<'_> {
         let mut total = 0.0;
         // The laws are real, so half of the spectrum says all.
         product.clear();
-        product.resize(points / 2 + 1, Factor { size: 0.0, phase: 0.0, limit: 0.0 });
+        product.resize(points / 2 + 1, SpectrumEntry { size: 0.0, phase: 0.0, limit: 0.0 });
         for &(law, times) in &self.laws {
             let normal = exponents(self.points(law), theta).1;
             total += normal * times as f64;
@@ -209,7 +209,7 @@ impl Steps<'_> {
         tilted.extend(spectrum[shift..].iter().chain(&spectrum[..shift]).map(|z| z.re * scale));
         let width = points as f64 * self.step;
         let (a, b) = (start as f64 * self.step + offset, start as f64 * self.step + offset + width);
-        Window {
+        TiltedWindow {
             step: self.step,
             start: a,
             tilted,
@@ -234,7 +234,7 @@ impl Steps<'_> {
     }
 }
 
-impl Lattice {
+impl LossLattice {
     /// The largest size of a loss, in steps.
     fn reach(&self) -> f64 {
         let last = self.start + self.mass.len() as i64 - 1;
@@ -251,7 +251,7 @@ struct Tail {
     shrunk: f64,
 }
 
-impl Window {
+impl TiltedWindow {
     /// The smallest ε ≥ 0 in the window with δ(ε) ≤ `delta`; errors go against the caller when `upper`, else for them.
     /// `None` when ε lies to the left of the window.
     pub(crate) fn epsilon(&self, delta: f64, upper: bool) -> Option<f64> {
@@ -353,8 +353,8 @@ mod tests {
     #[test]
     fn a_composed_law_of_two_atoms_is_binomial() {
         let (step, times, up) = (0.125, 1000_u64, 0.6);
-        let law = Lattice { start: -1, offset: 0.0, mass: vec![1.0 - up, 0.0, up], infinite: 0.0 };
-        let steps = Steps { laws: vec![(&law, times)], step };
+        let law = LossLattice { start: -1, offset: 0.0, mass: vec![1.0 - up, 0.0, up], infinite: 0.0 };
+        let steps = LatticeSteps { laws: vec![(&law, times)], step };
         let mut workspace = Workspace::default();
         let (theta, low, high) = (4.0, -60.0, 130.0); // the bulk of the tilted law is at 803 wins
         let window = steps.window(&steps.outside(theta), low, high, &mut workspace);

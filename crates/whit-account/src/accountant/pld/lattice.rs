@@ -8,11 +8,11 @@
 //! the bins are no easier to tell apart than the law; and the average over a bin again errs in second order only. Mass
 //! of P that is left out, or given a smaller loss, can only lower the result.
 
-use super::law::{Atoms, Curve, Masses};
+use super::law::{Atoms, LossCurve, Masses};
 
 /// Mass at offset + i·step for whole i, and at infinity.
 #[derive(Debug, Clone)]
-pub(crate) struct Lattice {
+pub(crate) struct LossLattice {
     /// The i of `mass[0]`.
     pub(crate) start: i64,
     /// Where the lattice's zero lies; not more than half a step from 0.
@@ -23,7 +23,7 @@ pub(crate) struct Lattice {
 
 /// What rounding may have done to a tail of a curve: an error of the argument x counts x² times in e^(−x²/2), and x² is at
 /// most twice the logarithm of one over the tail.
-pub(crate) fn blur(curve: &dyn Curve, tail: f64) -> f64 {
+pub(crate) fn blur(curve: &dyn LossCurve, tail: f64) -> f64 {
     curve.rounding() * tail * (1.0 - 2.0 * tail.clamp(1e-305, 1.0).ln())
 }
 
@@ -32,7 +32,7 @@ const MOST_CELLS: f64 = 2_097_152.0;
 /// Beyond this laws are not followed: means that are too far away are brought nearer, a larger loss counts as infinite, and a lower one is cut to it.
 pub(crate) const LARGEST_LOSS: f64 = 600.0;
 
-/// How far a loss may lie beside its cell of width `step` before the cell is lifted: the driver pays for so much in every step.
+/// How far a loss may lie outside of its cell of width `step` before the cell is lifted: the driver pays for so much in every step.
 pub(crate) fn allowance(step: f64) -> f64 {
     1e-14 + 1e-9 * step
 }
@@ -66,7 +66,7 @@ pub(crate) fn cell(low: (Masses, Masses), high: (Masses, Masses)) -> (Masses, Ma
     (Masses { p: p.max(0.0), q: q.max(0.0) }, Masses { p: p_scale, q: q_scale })
 }
 
-pub(crate) fn at(curve: &dyn Curve, u: f64) -> (Masses, Masses) {
+pub(crate) fn at(curve: &dyn LossCurve, u: f64) -> (Masses, Masses) {
     let (none, all) = (Masses { p: 0.0, q: 0.0 }, Masses { p: 1.0, q: 1.0 });
     if u == f64::INFINITY {
         (none, all)
@@ -81,7 +81,7 @@ pub(crate) fn at(curve: &dyn Curve, u: f64) -> (Masses, Masses) {
 }
 
 /// Bisects for the coordinate beyond which `mass` is at most `cut`.
-fn edge(curve: &dyn Curve, cut: f64, upper: bool) -> f64 {
+fn edge(curve: &dyn LossCurve, cut: f64, upper: bool) -> f64 {
     let (low, high) = curve.span();
     let (mut near, mut far) = if upper { (low, high) } else { (high, low) };
     for _ in 0..60 {
@@ -93,22 +93,22 @@ fn edge(curve: &dyn Curve, cut: f64, upper: bool) -> f64 {
 }
 
 /// The losses that cover all but `cut` of P on either side.
-fn losses(curve: &dyn Curve, cut: f64) -> (f64, f64) {
+fn losses(curve: &dyn LossCurve, cut: f64) -> (f64, f64) {
     (curve.loss(edge(curve, cut, false)).max(-LARGEST_LOSS), curve.loss(edge(curve, cut, true)).min(LARGEST_LOSS))
 }
 
 /// How far these losses are apart, from 0 too.
-pub(crate) fn range(curve: &dyn Curve, cut: f64) -> f64 {
+pub(crate) fn range(curve: &dyn LossCurve, cut: f64) -> f64 {
     let (low, high) = losses(curve, cut);
     2.0 * high.abs().max(low.abs())
 }
 
 /// A lattice law that dominates the curve. With `reflect` only its positive losses are read, and the law is completed
 /// so that it is its own mirror image (errata, key lemma).
-pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) -> Lattice {
+pub(crate) fn dominating(curve: &dyn LossCurve, step: f64, cut: f64, reflect: bool) -> LossLattice {
     let (low, high) = losses(curve, cut);
     if !(high >= low && (high - low).max(high) / step < MOST_CELLS) {
-        return Lattice { start: 0, offset: 0.0, mass: vec![1.0], infinite: 1.0 };
+        return LossLattice { start: 0, offset: 0.0, mass: vec![1.0], infinite: 1.0 };
     }
     let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
     let (first, last) = if reflect { (0, last.max(1)) } else { (first, last.max(first + 1)) };
@@ -133,7 +133,7 @@ pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) 
         let slack = ((unsure + ratio * blur(curve, scale.q)) / shrink).min(c.p);
         // P = u + v and Q = u·e^-l + v·e^-(l+h) for shares u and v at the cell's ends.
         let v = if ratio == 0.0 { c.p } else { ((c.p - ratio * c.q) / shrink).clamp(0.0, c.p) };
-        // Where rounding may have put losses beside the cell, they are given those of the cells above it.
+        // Where rounding may have put losses outside of the cell, they are given those of the cells above it.
         let next = astray(place);
         let worst = error.max(next);
         let lift = if worst > allowance(step) { (worst / step).ceil().min(1e9) as usize } else { 0 };
@@ -148,7 +148,7 @@ pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) 
     }
     let infinite = (infinite + low.0.p + blur(curve, low.0.p)).min(1.0);
     if !reflect {
-        return Lattice { start: first, offset: 0.0, mass, infinite };
+        return LossLattice { start: first, offset: 0.0, mass, infinite };
     }
     let positive = &mass[1..];
     let mut whole: Vec<f64> =
@@ -157,7 +157,7 @@ pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) 
     let both = sum_of(positive.iter().chain(&whole).copied());
     whole.push((1.0 - both - infinite).max(0.0) + 4.0 * f64::EPSILON);
     whole.extend_from_slice(positive);
-    Lattice { start: -(positive.len() as i64), offset: 0.0, mass: whole, infinite }
+    LossLattice { start: -(positive.len() as i64), offset: 0.0, mass: whole, infinite }
 }
 
 /// A lattice law that the curve dominates.
@@ -165,12 +165,12 @@ pub(crate) fn dominating(curve: &dyn Curve, step: f64, cut: f64, reflect: bool) 
 /// The first bin is the heaviest cell, and the lattice is shifted so that its loss lies on it exactly: it may hold nearly
 /// all of the mass (the unit was not drawn), and an error there would count in every step. From its two ends bins are
 /// cut outwards.
-pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
+pub(crate) fn dominated(curve: &dyn LossCurve, step: f64, cut: f64) -> LossLattice {
     let (bottom, top) = (edge(curve, cut, false), edge(curve, cut, true).min(curve.place(LARGEST_LOSS, f64::NAN)));
     let end = top.next_down(); // an atom at the top is a bin of its own
     let (low, high) = (curve.loss(bottom), curve.loss(top));
     if !(high >= low && (high - low) / step < MOST_CELLS) {
-        return Lattice { start: 0, offset: 0.0, mass: vec![0.0], infinite: 0.0 };
+        return LossLattice { start: 0, offset: 0.0, mass: vec![0.0], infinite: 0.0 };
     }
     let has_atom = curve.below(bottom).p > 2.0 * cut + 1e-5 || curve.above(end).p > 2.0 * cut + 1e-5;
     // Where atoms sit at the ends, the driver has laid the lattice on them.
@@ -235,11 +235,11 @@ pub(crate) fn dominated(curve: &dyn Curve, step: f64, cut: f64) -> Lattice {
             }
         }
     }
-    Lattice { start: first, offset, mass, infinite: 0.0 }
+    LossLattice { start: first, offset, mass, infinite: 0.0 }
 }
 
 /// The ends of a cell of one step that is about as heavy as any: at the bottom, around 0, or where the law is densest.
-fn heaviest(curve: &dyn Curve, step: f64, low: f64, high: f64, bottom: f64, end: f64) -> (f64, Option<f64>) {
+fn heaviest(curve: &dyn LossCurve, step: f64, low: f64, high: f64, bottom: f64, end: f64) -> (f64, Option<f64>) {
     let knots: Vec<f64> = curve.knots().into_iter().filter(|u| *u > bottom && *u < end).collect();
     let density = |ends: &[f64]| {
         let p = cell(at(curve, ends[0]), at(curve, ends[1])).0.p;
@@ -312,7 +312,7 @@ fn balance(
 }
 
 /// A lattice law that dominates finitely many atoms: each is split between its two neighbours, both masses kept.
-pub(crate) fn dominating_atoms(law: &Atoms, step: f64) -> Lattice {
+pub(crate) fn dominating_atoms(law: &Atoms, step: f64) -> LossLattice {
     let places: Vec<f64> = law.atoms.iter().map(|atom| atom.0 / step).collect();
     let first = places.iter().copied().fold(f64::INFINITY, f64::min).floor() as i64;
     let last = places.iter().copied().fold(f64::NEG_INFINITY, f64::max).ceil() as i64;
@@ -333,11 +333,11 @@ pub(crate) fn dominating_atoms(law: &Atoms, step: f64) -> Lattice {
     for m in &mut mass {
         *m *= 1.0 + 4.0 * f64::EPSILON;
     }
-    Lattice { start: first, offset: 0.0, mass, infinite: law.infinite }
+    LossLattice { start: first, offset: 0.0, mass, infinite: law.infinite }
 }
 
 /// A lattice law that finitely many atoms dominate: each is given the lattice loss below it.
-pub(crate) fn dominated_atoms(law: &Atoms, step: f64) -> Lattice {
+pub(crate) fn dominated_atoms(law: &Atoms, step: f64) -> LossLattice {
     let place = |loss: f64| (loss / step + 1e-9).floor() as i64;
     let first = law.atoms.iter().map(|atom| place(atom.0)).min().unwrap_or(0);
     let last = law.atoms.iter().map(|atom| place(atom.0)).max().unwrap_or(0);
@@ -345,22 +345,22 @@ pub(crate) fn dominated_atoms(law: &Atoms, step: f64) -> Lattice {
     for &(loss, p) in &law.atoms {
         mass[(place(loss) - first) as usize] += p * (1.0 - 4.0 * f64::EPSILON);
     }
-    Lattice { start: first, offset: 0.0, mass, infinite: law.infinite }
+    LossLattice { start: first, offset: 0.0, mass, infinite: law.infinite }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::law::{Dip, Laplace, Mixture, Pair, Range};
+    use super::super::law::{BoundedRangeLoss, DippingLoss, LaplaceLoss, MixtureLoss, PairLoss};
     use super::*;
 
-    fn profile(lattice: &Lattice, step: f64, epsilon: f64) -> f64 {
+    fn profile(lattice: &LossLattice, step: f64, epsilon: f64) -> f64 {
         let finite = lattice.mass.iter().zip(lattice.start..);
         let finite = finite.map(|(mass, i)| mass * (-(epsilon - lattice.offset - i as f64 * step).exp_m1()).max(0.0));
         lattice.infinite + finite.sum::<f64>()
     }
 
     /// At every ε the true profile lies between the two lattices, and they are close.
-    fn encloses(curve: &dyn Curve, step: f64, reflect: bool) {
+    fn encloses(curve: &dyn LossCurve, step: f64, reflect: bool) {
         let (up, down) = (dominating(curve, step, 1e-14, reflect), dominated(curve, step, 1e-14));
         for k in -40..200 {
             let epsilon = f64::from(k) * step * 0.77;
@@ -377,14 +377,14 @@ mod tests {
 
     #[test]
     fn the_true_profile_lies_between_the_two_lattices() {
-        encloses(&Pair::new(0.1, 1.0, -1.0), 0.01, false);
-        encloses(&Pair::new(0.1, 1.0, -1.0), 0.01, true);
-        encloses(&Mixture::sided(0.01, 0.25), 0.0005, false);
-        encloses(&Mixture::sided(0.01, 0.25).reversed(), 0.0002, false);
-        encloses(&Dip::new(Pair::new(0.1, 3.0, 1.0)), 0.01, false);
-        encloses(&Mixture::new(&[(1.0, 1.0)], &[(1.0, 0.0)]), 0.02, false);
-        encloses(&Laplace { epsilon: 1.0 }, 0.02, false);
-        encloses(&Range { epsilon: 1.0 }, 0.02, false);
+        encloses(&PairLoss::new(0.1, 1.0, -1.0), 0.01, false);
+        encloses(&PairLoss::new(0.1, 1.0, -1.0), 0.01, true);
+        encloses(&MixtureLoss::sided(0.01, 0.25), 0.0005, false);
+        encloses(&MixtureLoss::sided(0.01, 0.25).reversed(), 0.0002, false);
+        encloses(&DippingLoss::new(PairLoss::new(0.1, 3.0, 1.0)), 0.01, false);
+        encloses(&MixtureLoss::new(&[(1.0, 1.0)], &[(1.0, 0.0)]), 0.02, false);
+        encloses(&LaplaceLoss { epsilon: 1.0 }, 0.02, false);
+        encloses(&BoundedRangeLoss { epsilon: 1.0 }, 0.02, false);
     }
 
     #[test]

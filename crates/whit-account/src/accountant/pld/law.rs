@@ -6,8 +6,8 @@
 mod mixture;
 mod pair;
 
-pub(crate) use mixture::Mixture;
-pub(crate) use pair::{Dip, Pair};
+pub(crate) use mixture::MixtureLoss;
+pub(crate) use pair::{DippingLoss, PairLoss};
 
 use crate::normal::upper_tail;
 
@@ -19,7 +19,7 @@ pub(crate) struct Masses {
 }
 
 /// A law whose loss rises continuously with a coordinate; atoms may sit at either end.
-pub(crate) trait Curve {
+pub(crate) trait LossCurve {
     /// What lies above u.
     fn above(&self, u: f64) -> Masses;
     /// What lies at or below u.
@@ -119,11 +119,11 @@ fn knots_around(means: impl Iterator<Item = f64>, (low, high): (f64, f64)) -> Ve
 
 /// Laplace noise of scale 1 on a distance ε: atoms at ±ε, and between them a density.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Laplace {
+pub(crate) struct LaplaceLoss {
     pub(crate) epsilon: f64,
 }
 
-impl Curve for Laplace {
+impl LossCurve for LaplaceLoss {
     fn above(&self, u: f64) -> Masses {
         if u >= self.epsilon {
             return Masses { p: 0.0, q: 0.0 };
@@ -168,11 +168,11 @@ impl Curve for Laplace {
 /// over all t is the profile of the law with P(L > l) = E(1 − s)/(E − 1) and Q(L > l) = (1/s − 1)/(E − 1), where E = e^ε
 /// and s = e^((l−ε)/2), on [−ε, ε]; so it dominates each of them and may be composed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Range {
+pub(crate) struct BoundedRangeLoss {
     pub(crate) epsilon: f64,
 }
 
-impl Curve for Range {
+impl LossCurve for BoundedRangeLoss {
     fn above(&self, u: f64) -> Masses {
         if u >= self.epsilon {
             return Masses { p: 0.0, q: 0.0 };
@@ -206,12 +206,12 @@ impl Curve for Range {
 
 /// Gaussian noise at a distance that is revealed: with weight wⱼ the loss is that of N(μⱼ) against N(0).
 #[derive(Debug, Clone)]
-pub(crate) struct Revealed {
+pub(crate) struct RevealedLoss {
     /// (weight, μ), every μ greater than 0; what is missing from 1 has no loss at all.
     pub(crate) parts: Vec<(f64, f64)>,
 }
 
-impl Curve for Revealed {
+impl LossCurve for RevealedLoss {
     fn rounding(&self) -> f64 {
         (16.0 + 8.0 * self.parts.len() as f64) * f64::EPSILON
     }
@@ -265,7 +265,7 @@ impl Atoms {
         Self { atoms: vec![(epsilon, (1.0 - delta) * truth), (-epsilon, (1.0 - delta) * lie)], infinite: delta }
     }
 
-    /// The same as [`geometric`](Self::geometric) when only three things are told apart: outputs up to 0, from `shift`
+    /// The same as [`geometric`](Self::geometric) when only three things are distinguished: outputs up to 0, from `shift`
     /// on, and between; those between are as likely under P as under Q.
     pub(crate) fn three_bins(shift: u64, scale: f64) -> Self {
         let (end, epsilon) = (1.0 / (1.0 + (-1.0 / scale).exp()), shift as f64 / scale);
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     /// Along every curve Q is what P says it is: dQ = e^-loss·dP, checked cell by cell.
-    fn is_a_law(curve: &dyn Curve) {
+    fn is_a_law(curve: &dyn LossCurve) {
         let (low, high) = curve.span();
         let (low, high) = (low.max(-12.0), high.min(25.0));
         let cells = 4000;
@@ -322,7 +322,7 @@ mod tests {
                 for i in 0..400 {
                     let sigma = 0.3 + 0.05 * f64::from(i);
                     let (reach, apart) = (f64::from(elements) / sigma, 1.0 / sigma);
-                    let pair = Pair::new(rate, reach, reach - apart);
+                    let pair = PairLoss::new(rate, reach, reach - apart);
                     let above = pair.above(pair.place(0.0, f64::NAN));
                     let exact = step_delta(&Dominating::Reflected { reach, apart }, rate, 1.0, 0.0);
                     let found = above.p - above.q;
@@ -337,23 +337,23 @@ mod tests {
 
     #[test]
     fn curves_give_q_what_the_loss_says() {
-        is_a_law(&Pair::new(0.1, 1.0, -1.0));
-        is_a_law(&Mixture::sided(0.01, 0.25));
-        is_a_law(&Mixture::sided(0.01, 0.25).reversed());
-        is_a_law(&Dip::new(Pair::new(0.3, 3.0, 1.0)));
-        is_a_law(&Dip::new(Pair::new(0.01, 7.5, 7.0)));
-        is_a_law(&Laplace { epsilon: 0.8 });
-        is_a_law(&Range { epsilon: 1.3 });
-        is_a_law(&Revealed { parts: vec![(0.1, 0.5), (0.01, 1.0)] });
+        is_a_law(&PairLoss::new(0.1, 1.0, -1.0));
+        is_a_law(&MixtureLoss::sided(0.01, 0.25));
+        is_a_law(&MixtureLoss::sided(0.01, 0.25).reversed());
+        is_a_law(&DippingLoss::new(PairLoss::new(0.3, 3.0, 1.0)));
+        is_a_law(&DippingLoss::new(PairLoss::new(0.01, 7.5, 7.0)));
+        is_a_law(&LaplaceLoss { epsilon: 0.8 });
+        is_a_law(&BoundedRangeLoss { epsilon: 1.3 });
+        is_a_law(&RevealedLoss { parts: vec![(0.1, 0.5), (0.01, 1.0)] });
     }
 
     #[test]
     fn a_loss_is_found_where_it_is() {
-        let pair = Pair::new(0.01, 0.25, -0.25);
+        let pair = PairLoss::new(0.01, 0.25, -0.25);
         for loss in [-0.01, -1e-5, 0.0, 1e-6, 0.003, 0.5, 3.0] {
             assert!((pair.loss(pair.place(loss, 0.0)) - loss).abs() < 1e-14, "{loss}");
         }
-        let bounded = Mixture::sided(0.01, 0.25).reversed();
+        let bounded = MixtureLoss::sided(0.01, 0.25).reversed();
         assert_eq!(bounded.place(0.02, 0.0), f64::INFINITY, "the loss of an addition stays below −ln(1 − q)");
     }
 

@@ -17,10 +17,10 @@ mod problem;
 
 use super::{DeltaLoss, Name, Unsupported, advanced, basic, gdp, renyi, zcdp};
 use crate::normal::{gaussian_delta, gaussian_epsilon_up};
-use compose::{Sketch, Steps, Window, Workspace, sketch_cumulant};
-use lattice::{LARGEST_LOSS, Lattice};
-use plan::{Plan, sketch};
-use problem::{LARGEST_STEP, Law, Leaf, Leg, Problem};
+use compose::{LatticeSteps, Sketch, TiltedWindow, Workspace, sketch_cumulant};
+use lattice::{LARGEST_LOSS, LossLattice};
+use plan::{TiltPlan, sketch};
+use problem::{LARGEST_STEP, Leg, Problem, StepLaw, StepLaws};
 use std::cell::{Cell, RefCell};
 use whit_core::{Change, Cost, Draw, Epsilon, Loss, Sampled, Sampling};
 
@@ -37,18 +37,18 @@ const CELL_WORK: (f64, f64) = (2.0, 12.0);
 
 /// What a question has cost so far: counted, not timed, so that the same question has the same answer everywhere.
 #[derive(Default)]
-struct Work {
+struct WorkDone {
     spent: Cell<f64>,
     workspace: RefCell<Workspace>,
 }
 
-impl Work {
+impl WorkDone {
     fn add(&self, work: f64) {
         self.spent.set(self.spent.get() + work);
     }
 }
 
-impl Law {
+impl StepLaw {
     fn parts(&self) -> f64 {
         match self {
             Self::Curve { curve, .. } => curve.parts() as f64,
@@ -58,15 +58,22 @@ impl Law {
 }
 
 /// All leaves on one lattice, for one direction.
-fn on_lattice(problem: &Problem, leg: usize, step: f64, cut: f64, upper: bool, work: &Work) -> Vec<(Lattice, u64)> {
-    let put = |leaf: &Leaf| {
+fn on_lattice(
+    problem: &Problem,
+    leg: usize,
+    step: f64,
+    cut: f64,
+    upper: bool,
+    work: &WorkDone,
+) -> Vec<(LossLattice, u64)> {
+    let put = |leaf: &StepLaws| {
         let leg = &leaf.legs[leg.min(leaf.legs.len() - 1)];
         let law = if upper { &leg.upper } else { &leg.lower };
         let lattice = match (law, upper) {
-            (Law::Curve { curve, reflect }, true) => lattice::dominating(&**curve, step, cut, *reflect),
-            (Law::Curve { curve, .. }, false) => lattice::dominated(&**curve, step, cut),
-            (Law::Atoms(atoms), true) => lattice::dominating_atoms(atoms, step),
-            (Law::Atoms(atoms), false) => lattice::dominated_atoms(atoms, step),
+            (StepLaw::Curve { curve, reflect }, true) => lattice::dominating(&**curve, step, cut, *reflect),
+            (StepLaw::Curve { curve, .. }, false) => lattice::dominated(&**curve, step, cut),
+            (StepLaw::Atoms(atoms), true) => lattice::dominating_atoms(atoms, step),
+            (StepLaw::Atoms(atoms), false) => lattice::dominated_atoms(atoms, step),
         };
         work.add(law.parts() * lattice.mass.len() as f64 * if upper { CELL_WORK.0 } else { CELL_WORK.1 });
         (lattice, leaf.times)
@@ -76,8 +83,8 @@ fn on_lattice(problem: &Problem, leg: usize, step: f64, cut: f64, upper: bool, w
 
 /// Composes in a window that is widened until what it misplaces no longer matters, as far as memory goes. `None` where
 /// the plan itself asks for more.
-fn window(laws: &[(Lattice, u64)], step: f64, plan: Plan, delta: f64, work: &Work) -> Option<Window> {
-    let steps = Steps { laws: laws.iter().map(|(law, times)| (law, *times)).collect(), step };
+fn window(laws: &[(LossLattice, u64)], step: f64, plan: TiltPlan, delta: f64, work: &WorkDone) -> Option<TiltedWindow> {
+    let steps = LatticeSteps { laws: laws.iter().map(|(law, times)| (law, *times)).collect(), step };
     let outside = steps.outside(plan.theta);
     let (mut low, mut high) = (plan.low, plan.high);
     let wider = |low: f64, high: f64| (0.5 * plan.spread).max(0.05 * (high - low)).max(step);
@@ -112,7 +119,7 @@ impl Problem {
     }
 
     fn sketch(&self, leg: usize, upper: bool) -> Sketch {
-        let one = |leaf: &Leaf| {
+        let one = |leaf: &StepLaws| {
             let leg = &leaf.legs[leg.min(leaf.legs.len() - 1)];
             (sketch(if upper { &leg.upper } else { &leg.lower }), leaf.times)
         };
@@ -127,7 +134,7 @@ impl Problem {
         }
     }
 
-    /// What placing lattice points, and losses a billionth of a step beside them, may have cost: see [`lattice`].
+    /// What placing lattice points, and losses a billionth of a step next to them, may have cost: see [`lattice`].
     fn slack(&self, step: f64) -> f64 {
         self.steps() * lattice::allowance(step)
     }
@@ -139,12 +146,12 @@ impl Problem {
 
     /// Σ T·(total variation of a step): an upper bound on δ at ε = 0.
     fn variation(&self) -> f64 {
-        let one = |leaf: &Leaf| {
+        let one = |leaf: &StepLaws| {
             let leg = |leg: &Leg| match &leg.upper {
-                Law::Atoms(atoms) => {
+                StepLaw::Atoms(atoms) => {
                     atoms.infinite + atoms.atoms.iter().map(|&(l, p)| p * (-(-l).exp_m1()).max(0.0)).sum::<f64>()
                 }
-                Law::Curve { curve, .. } => {
+                StepLaw::Curve { curve, .. } => {
                     let above = curve.above(curve.place(0.0, f64::NAN));
                     above.p - above.q + 64.0 * curve.rounding() * above.p
                 }
@@ -163,16 +170,16 @@ impl Problem {
 
     /// The range of the losses of all laws together, each as often as it has parts: what a lattice has to hold.
     fn reach(&self, cut: f64, upper: bool) -> f64 {
-        let law = |law: &Law| match law {
-            Law::Atoms(atoms) => atoms.atoms.iter().map(|atom| atom.0.abs()).fold(0.0, f64::max) * 2.0,
-            Law::Curve { curve, .. } => lattice::range(&**curve, cut) * law.parts(),
+        let law = |law: &StepLaw| match law {
+            StepLaw::Atoms(atoms) => atoms.atoms.iter().map(|atom| atom.0.abs()).fold(0.0, f64::max) * 2.0,
+            StepLaw::Curve { curve, .. } => lattice::range(&**curve, cut) * law.parts(),
         };
         let side = |leg: &Leg| law(if upper { &leg.upper } else { &leg.lower });
         self.leaves.iter().flat_map(|leaf| &leaf.legs).map(side).sum()
     }
 
     /// The lattice for a plan, halved `finer` times, as far as memory goes; and whether it went that far.
-    fn step(&self, plan: &Plan, cut: f64, finer: i32, upper: bool) -> (f64, bool) {
+    fn step(&self, plan: &TiltPlan, cut: f64, finer: i32, upper: bool) -> (f64, bool) {
         let cells = if upper { MOST_CELLS } else { MOST_CELLS * CELL_WORK.0 / CELL_WORK.1 };
         let finest = ((plan.high - plan.low) / (LARGEST_TRANSFORM / 4.0)).max(self.reach(cut, upper) / cells);
         // The error of a lattice is of second order in its step over the deviation of one loss.
@@ -182,7 +189,7 @@ impl Problem {
     }
 
     /// Refines the lattice until both sides are close; `solve` gives (upper, lower, whether finer is possible).
-    fn refine(&self, work: &Work, solve: impl Fn(i32) -> (f64, f64, bool)) -> (f64, f64) {
+    fn refine(&self, work: &WorkDone, solve: impl Fn(i32) -> (f64, f64, bool)) -> (f64, f64) {
         let mut best = (f64::INFINITY, 0.0_f64);
         let mut finer = 0;
         // Where the lower law is another one, the gap does not close, and two lattices are enough.
@@ -218,8 +225,8 @@ impl Problem {
         if self.single(0.0).is_some() {
             return self.invert_single(delta);
         }
-        let plan = |leg: usize, upper: bool| Plan::for_delta(&self.sketch(leg, upper), delta);
-        let plans: Vec<Plan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
+        let plan = |leg: usize, upper: bool| TiltPlan::for_delta(&self.sketch(leg, upper), delta);
+        let plans: Vec<TiltPlan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
         // Chernoff's bound tells which direction costs more.
         let chernoff = |leg: usize| {
             let theta = plans[leg].theta;
@@ -228,8 +235,8 @@ impl Problem {
         let main = (0..plans.len()).max_by(|&a, &b| chernoff(a).total_cmp(&chernoff(b))).unwrap_or(0);
         let below = if self.tight() { plans[main] } else { plan(main, false) };
         let cut = self.cut(delta);
-        let work = Work::default();
-        let side = |leg: usize, plan: &Plan, mut step: f64, upper: bool| {
+        let work = WorkDone::default();
+        let side = |leg: usize, plan: &TiltPlan, mut step: f64, upper: bool| {
             let mut laws = on_lattice(self, leg, step, cut, upper, &work);
             let mut plan = *plan;
             let mut examined = f64::INFINITY;
@@ -243,7 +250,7 @@ impl Problem {
                 }
                 // ε lies further left: flatten the tilt and look there. Below 0 there is nothing to look for.
                 let width = plan.high - plan.low;
-                plan = Plan { theta: plan.theta * 0.7, low: (plan.low - width).max(-2.0 * step), ..plan };
+                plan = TiltPlan { theta: plan.theta * 0.7, low: (plan.low - width).max(-2.0 * step), ..plan };
                 if (plan.high - plan.low) / step > 0.5 * LARGEST_TRANSFORM {
                     step = self.aligned(4.0 * step);
                     laws = on_lattice(self, leg, step, cut, upper, &work);
@@ -270,13 +277,13 @@ impl Problem {
 
     /// δ at ε of a single step, without a lattice.
     fn single(&self, epsilon: f64) -> Option<(f64, f64)> {
-        let [Leaf { times: 1, legs, .. }] = &self.leaves[..] else { return None };
-        let one = |law: &Law| match law {
-            Law::Curve { curve, .. } => {
+        let [StepLaws { times: 1, legs, .. }] = &self.leaves[..] else { return None };
+        let one = |law: &StepLaw| match law {
+            StepLaw::Curve { curve, .. } => {
                 let above = lattice::at(&**curve, curve.place(epsilon.min(LARGEST_LOSS), f64::NAN)).0;
                 if epsilon > LARGEST_LOSS { above.p } else { (above.p - epsilon.exp() * above.q).max(0.0) }
             }
-            Law::Atoms(atoms) => {
+            StepLaw::Atoms(atoms) => {
                 atoms.infinite + atoms.atoms.iter().map(|&(l, p)| p * (-(epsilon - l).exp_m1()).max(0.0)).sum::<f64>()
             }
         };
@@ -284,12 +291,12 @@ impl Problem {
         let lower = legs.iter().map(|leg| one(&leg.lower)).fold(0.0, f64::max);
         let lower = if epsilon > LARGEST_LOSS { 0.0 } else { lower };
         // Both masses are off by a few units in the last place of what lies above ε.
-        let above = |law: &Law| match law {
-            Law::Curve { curve, .. } => {
+        let above = |law: &StepLaw| match law {
+            StepLaw::Curve { curve, .. } => {
                 let place = curve.place(epsilon.min(LARGEST_LOSS), f64::NAN);
                 4.0 * lattice::blur(&**curve, lattice::at(&**curve, place).0.p)
             }
-            Law::Atoms(_) => 64.0 * f64::EPSILON * upper,
+            StepLaw::Atoms(_) => 64.0 * f64::EPSILON * upper,
         };
         let slack = legs.iter().map(|leg| above(&leg.upper).max(above(&leg.lower))).fold(0.0, f64::max);
         Some(((upper + slack).min(1.0), (lower - slack).max(0.0)))
@@ -322,8 +329,8 @@ impl Problem {
         if let Some((upper, lower)) = self.single(epsilon) {
             return ((upper + missing).min(1.0), lower);
         }
-        let plan = |leg: usize, upper: bool| Plan::for_epsilon(&self.sketch(leg, upper), epsilon);
-        let plans: Vec<Plan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
+        let plan = |leg: usize, upper: bool| TiltPlan::for_epsilon(&self.sketch(leg, upper), epsilon);
+        let plans: Vec<TiltPlan> = (0..self.directions()).map(|leg| plan(leg, true)).collect();
         // Chernoff's bound, which is off by a prefactor, tells which direction matters and what is negligible.
         let rough = |leg: usize| {
             let (k, ..) = sketch_cumulant(&self.sketch(leg, true), plans[leg].theta);
@@ -332,11 +339,11 @@ impl Problem {
         let sizes: Vec<f64> = (0..plans.len()).map(rough).collect();
         let main = (0..plans.len()).max_by(|&a, &b| sizes[a].total_cmp(&sizes[b])).unwrap_or(0);
         let below = if self.tight() { plans[main] } else { plan(main, false) };
-        let work = Work::default();
-        let side = |leg: usize, plan: &Plan, step: f64, upper: bool| {
+        let work = WorkDone::default();
+        let side = |leg: usize, plan: &TiltPlan, step: f64, upper: bool| {
             let laws = on_lattice(self, leg, step, self.cut(sizes[leg]), upper, &work);
             let moved = if upper { epsilon - self.slack(step) } else { epsilon + self.slack(step) };
-            let plan = Plan { low: plan.low.min(moved - step), ..*plan };
+            let plan = TiltPlan { low: plan.low.min(moved - step), ..*plan };
             let found = window(&laws, step, plan, sizes[leg], &work);
             found.map_or(if upper { 1.0 } else { 0.0 }, |found| found.delta(moved, upper))
         };
@@ -482,7 +489,7 @@ fn through_removal(cost: &Cost, delta: f64) -> Option<(f64, Name)> {
     Some(((leaving.upper + coming.upper) * (1.0 + 4.0 * f64::EPSILON), by))
 }
 
-/// Where nothing but zCDP is known of some leaves: Rényi accounting of all, or their (ε, δ/2) beside the others' PLD.
+/// Where nothing but zCDP is known of some leaves: Rényi accounting of all, or their (ε, δ/2) added to the others' PLD.
 fn concentrated(cost: &Cost, problem: &Problem, delta: f64) -> Result<(Loss, Name), Unsupported> {
     let others = |replace: bool| {
         let leaves = cost.leaves().into_iter().filter_map(|(leaf, times)| match leaf {
@@ -525,9 +532,9 @@ pub(super) fn delta_by(cost: &Cost, epsilon: f64) -> Result<(DeltaLoss, Name), U
         return loss(0.0, 0.0);
     }
     if epsilon == f64::INFINITY {
-        let infinite = |leaf: &Leaf| match &leaf.legs[0].upper {
-            Law::Atoms(atoms) => atoms.infinite,
-            Law::Curve { .. } => 0.0,
+        let infinite = |leaf: &StepLaws| match &leaf.legs[0].upper {
+            StepLaw::Atoms(atoms) => atoms.infinite,
+            StepLaw::Curve { .. } => 0.0,
         };
         return loss(problem.leaves.iter().map(|leaf| infinite(leaf) * leaf.times as f64).sum::<f64>().min(1.0), 0.0);
     }

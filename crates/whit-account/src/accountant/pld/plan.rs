@@ -2,13 +2,13 @@
 
 use super::compose::{Sketch, sketch_cumulant};
 use super::lattice;
-use super::problem::Law;
+use super::problem::StepLaw;
 
 /// A sketch of a law: (loss, mass) in rough cells.
-pub(super) fn sketch(law: &Law) -> Vec<(f64, f64)> {
+pub(super) fn sketch(law: &StepLaw) -> Vec<(f64, f64)> {
     match law {
-        Law::Atoms(atoms) => atoms.atoms.clone(),
-        Law::Curve { curve, reflect } => {
+        StepLaw::Atoms(atoms) => atoms.atoms.clone(),
+        StepLaw::Curve { curve, reflect } => {
             let mut knots = curve.knots();
             if *reflect {
                 let zero = curve.place(0.0, f64::NAN);
@@ -38,7 +38,7 @@ pub(super) fn sketch(law: &Law) -> Vec<(f64, f64)> {
 
 /// Which tilt, and where the window lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
+pub(super) struct TiltPlan {
     pub(super) theta: f64,
     pub(super) low: f64,
     pub(super) high: f64,
@@ -58,7 +58,7 @@ fn tilt_where(rising: impl Fn(f64) -> f64) -> f64 {
     low.exp()
 }
 
-impl Plan {
+impl TiltPlan {
     /// For ε at δ: the tilt of Chernoff's bound, θK′ − K = ln(1/δ), puts the bulk at the bound on ε that it gives.
     pub(super) fn for_delta(sketch: &Sketch, delta: f64) -> Self {
         let aim = (1.0 / delta).ln().max(0.1);

@@ -1,7 +1,9 @@
 //! A cost as laws: for every kind of step, and for each direction, what dominates it and what it certainly is.
 
-use super::law::{Atoms, Curve, Dip, FAR, Laplace, Mixture, Pair, Range, Revealed};
-use crate::accountant::binomial::{Parts, Toward};
+use super::law::{
+    Atoms, BoundedRangeLoss, DippingLoss, FAR, LaplaceLoss, LossCurve, MixtureLoss, PairLoss, RevealedLoss,
+};
+use crate::accountant::binomial::{BinomialParts, PartSide};
 use crate::accountant::pair::{APART, Dominating, dominating};
 use crate::accountant::{Unsupported, word_for};
 use whit_core::Cost;
@@ -11,18 +13,18 @@ pub(super) const LARGEST_STEP: f64 = 50.0;
 /// The most atoms of one law.
 const MOST_ATOMS: u64 = 1000;
 
-pub(super) enum Law {
-    Curve { curve: Box<dyn Curve>, reflect: bool },
+pub(super) enum StepLaw {
+    Curve { curve: Box<dyn LossCurve>, reflect: bool },
     Atoms(Atoms),
 }
 
 /// One kind of step in one direction: what dominates it, and what it certainly is.
 pub(super) struct Leg {
-    pub(super) upper: Law,
-    pub(super) lower: Law,
+    pub(super) upper: StepLaw,
+    pub(super) lower: StepLaw,
 }
 
-pub(super) struct Leaf {
+pub(super) struct StepLaws {
     pub(super) times: u64,
     /// The direction "unit is there" against "is not", and the other; the same where neighbours may swap.
     pub(super) legs: Vec<Leg>,
@@ -36,7 +38,7 @@ pub(super) struct Leaf {
 
 /// What is left of a cost when everything with a closed form has been taken out.
 pub(super) struct Problem {
-    pub(super) leaves: Vec<Leaf>,
+    pub(super) leaves: Vec<StepLaws>,
     /// Total μ² of plain Gaussian noise.
     pub(super) squares: f64,
     /// Total ρ of which nothing but zCDP is known.
@@ -52,25 +54,25 @@ pub(super) struct Problem {
     pub(super) unbounded: Option<&'static str>,
 }
 
-fn symmetric(curve: impl Curve + Clone + 'static) -> Leg {
-    let lower = Law::Curve { curve: Box::new(curve.clone()), reflect: false };
-    Leg { upper: Law::Curve { curve: Box::new(curve), reflect: true }, lower }
+fn symmetric(curve: impl LossCurve + Clone + 'static) -> Leg {
+    let lower = StepLaw::Curve { curve: Box::new(curve.clone()), reflect: false };
+    Leg { upper: StepLaw::Curve { curve: Box::new(curve), reflect: true }, lower }
 }
 
 /// Both directions of a mixture, and of the one below it where that is another.
-fn sided(upper: &Mixture, lower: Option<&Mixture>) -> Vec<Leg> {
+fn sided(upper: &MixtureLoss, lower: Option<&MixtureLoss>) -> Vec<Leg> {
     let lower = lower.unwrap_or(upper);
     [(upper.clone(), lower.clone()), (upper.reversed(), lower.reversed())]
         .into_iter()
         .map(|(upper, lower)| Leg {
-            upper: Law::Curve { curve: Box::new(upper), reflect: false },
-            lower: Law::Curve { curve: Box::new(lower), reflect: false },
+            upper: StepLaw::Curve { curve: Box::new(upper), reflect: false },
+            lower: StepLaw::Curve { curve: Box::new(lower), reflect: false },
         })
         .collect()
 }
 
 fn atoms(law: Atoms) -> Leg {
-    Leg { upper: Law::Atoms(law.clone()), lower: Law::Atoms(law) }
+    Leg { upper: StepLaw::Atoms(law.clone()), lower: StepLaw::Atoms(law) }
 }
 
 impl Problem {
@@ -95,8 +97,8 @@ impl Problem {
         }
         if problem.squares > 0.0 && !problem.leaves.is_empty() {
             let mu = problem.squares.sqrt();
-            let leg = symmetric(Mixture::new(&[(1.0, mu)], &[(1.0, 0.0)]));
-            problem.leaves.push(Leaf { times: 1, legs: vec![leg], tight: true, anchor: None, missing: 0.0 });
+            let leg = symmetric(MixtureLoss::new(&[(1.0, mu)], &[(1.0, 0.0)]));
+            problem.leaves.push(StepLaws { times: 1, legs: vec![leg], tight: true, anchor: None, missing: 0.0 });
             problem.squares = 0.0;
         }
         Ok(problem)
@@ -123,7 +125,7 @@ impl Problem {
             self.surely_lower += if surely { all } else { 0.0 };
         } else if epsilon > 0.0 {
             let (leg, tight, anchor) = law(epsilon);
-            self.leaves.push(Leaf { times, legs: vec![leg], tight, anchor, missing: 0.0 });
+            self.leaves.push(StepLaws { times, legs: vec![leg], tight, anchor, missing: 0.0 });
         }
         self.bounded = self.bounded.map(|sum| (sum + all) * (1.0 + 4.0 * f64::EPSILON));
     }
@@ -140,20 +142,20 @@ impl Problem {
                 let d = delta.get();
                 self.add_bounded(epsilon.get(), times, false, |e| (atoms(Atoms::response(e, 0.0)), true, Some(e)));
                 if d > 0.0 && !self.everything {
-                    // (ε, δ) is ε and, beside it, nothing but the δ.
+                    // (ε, δ) is ε and, apart from it, nothing but the δ.
                     if let Some(leaf) =
                         self.leaves.last_mut().filter(|_| epsilon.get() > 0.0 && epsilon.get() <= LARGEST_STEP)
                     {
                         leaf.legs = vec![atoms(Atoms::response(epsilon.get(), d))];
                     } else {
                         let legs = vec![atoms(Atoms::response(0.0, d))];
-                        self.leaves.push(Leaf { times, legs, tight: true, anchor: None, missing: 0.0 });
+                        self.leaves.push(StepLaws { times, legs, tight: true, anchor: None, missing: 0.0 });
                     }
                     self.needs_delta(word_for(leaf));
                 }
             }
             Cost::Laplace { scale } => self.add_bounded(1.0 / scale, times, false, |epsilon| {
-                let law = || Law::Curve { curve: Box::new(Laplace { epsilon }), reflect: false };
+                let law = || StepLaw::Curve { curve: Box::new(LaplaceLoss { epsilon }), reflect: false };
                 (Leg { upper: law(), lower: law() }, true, Some(epsilon))
             }),
             Cost::Geometric { shift, scale } => self.add_bounded(*shift as f64 / scale, times, false, |epsilon| {
@@ -161,14 +163,14 @@ impl Problem {
                     return (atoms(Atoms::geometric(*shift, *scale)), true, Some(1.0 / scale));
                 }
                 // Too many atoms: randomised response dominates them, and three bins of them are dominated.
-                let lower = Law::Atoms(Atoms::three_bins(*shift, *scale));
-                let upper = Law::Atoms(Atoms::response(epsilon, 0.0));
+                let lower = StepLaw::Atoms(Atoms::three_bins(*shift, *scale));
+                let upper = StepLaw::Atoms(Atoms::response(epsilon, 0.0));
                 (Leg { upper, lower }, false, Some(epsilon))
             }),
             Cost::BoundedRange { epsilon } => self.add_bounded(epsilon.get(), times, false, |epsilon| {
                 // Randomised response with ε/2 has a range of ε.
-                let lower = Law::Atoms(Atoms::response(epsilon / 2.0, 0.0));
-                let upper = Law::Curve { curve: Box::new(Range { epsilon }), reflect: true };
+                let lower = StepLaw::Atoms(Atoms::response(epsilon / 2.0, 0.0));
+                let upper = StepLaw::Curve { curve: Box::new(BoundedRangeLoss { epsilon }), reflect: true };
                 (Leg { upper, lower }, false, Some(epsilon / 2.0))
             }),
             Cost::Concentrated { rho } => {
@@ -200,50 +202,51 @@ impl Problem {
     }
 }
 
-fn sampled(pair: &Dominating, rate: f64, noise: f64, times: u64) -> Leaf {
+fn sampled(pair: &Dominating, rate: f64, noise: f64, times: u64) -> StepLaws {
     let up = |distance: f64| (distance / noise).next_up();
-    let leaf = |legs: Vec<Leg>, tight: bool, missing: f64| Leaf { times, legs, tight, anchor: None, missing };
+    let leaf = |legs: Vec<Leg>, tight: bool, missing: f64| StepLaws { times, legs, tight, anchor: None, missing };
     match *pair {
-        Dominating::Sided { reach } => leaf(sided(&Mixture::sided(rate, up(reach)), None), true, 0.0),
+        Dominating::Sided { reach } => leaf(sided(&MixtureLoss::sided(rate, up(reach)), None), true, 0.0),
         Dominating::Reflected { reach, apart } => {
             if (reach - apart) / noise >= APART {
                 // A user with so many other elements gives the draw away: the coin may as well be shown.
-                let shown = Revealed { parts: vec![(rate, up(apart).min(FAR))] };
-                let upper = Law::Curve { curve: Box::new(shown), reflect: true };
+                let shown = RevealedLoss { parts: vec![(rate, up(apart).min(FAR))] };
+                let upper = StepLaw::Curve { curve: Box::new(shown), reflect: true };
                 // Whoever sees the coin can bring the drawn means this near, and nearer together, so this law is attained. It has no atom at 0,
                 // which a lattice from below would have to cut in two.
                 let (near, apart) = (0.5 * APART, (apart / noise).next_down().min(FAR - APART));
-                let lower = Dip::new(Pair::new(rate, near + apart, near));
+                let lower = DippingLoss::new(PairLoss::new(rate, near + apart, near));
                 return leaf(
-                    vec![Leg { upper, lower: Law::Curve { curve: Box::new(lower), reflect: false } }],
+                    vec![Leg { upper, lower: StepLaw::Curve { curve: Box::new(lower), reflect: false } }],
                     false,
                     0.0,
                 );
             }
-            let pair = Pair::new(rate, up(reach), (reach - apart) / noise);
-            let upper = Law::Curve { curve: Box::new(pair), reflect: true };
-            let lower: Box<dyn Curve> = if apart >= reach { Box::new(pair) } else { Box::new(Dip::new(pair)) };
-            let lower = Law::Curve { curve: lower, reflect: false };
+            let pair = PairLoss::new(rate, up(reach), (reach - apart) / noise);
+            let upper = StepLaw::Curve { curve: Box::new(pair), reflect: true };
+            let lower: Box<dyn LossCurve> =
+                if apart >= reach { Box::new(pair) } else { Box::new(DippingLoss::new(pair)) };
+            let lower = StepLaw::Curve { curve: lower, reflect: false };
             leaf(vec![Leg { upper, lower }], apart == 2.0 * reach, 0.0)
         }
         Dominating::Binomial { holds } => {
-            let side = |toward: Toward| {
-                let drawn = Parts::of(holds, rate, toward);
+            let side = |toward: PartSide| {
+                let drawn = BinomialParts::of(holds, rate, toward);
                 let parts: Vec<_> = drawn.weighted.iter().map(|&(j, w)| (w, j / noise)).collect();
-                (Mixture::new(&parts, &[(1.0, 0.0)]), drawn)
+                (MixtureLoss::new(&parts, &[(1.0, 0.0)]), drawn)
             };
-            let ((upper, drawn), (lower, _)) = (side(Toward::Up), side(Toward::Down));
+            let ((upper, drawn), (lower, _)) = (side(PartSide::Up), side(PartSide::Down));
             leaf(sided(&upper, (!drawn.exact).then_some(&lower)), drawn.exact, drawn.missing)
         }
         Dominating::Revealed { holds } => {
-            let drawn = Parts::of(holds, rate, Toward::Up);
+            let drawn = BinomialParts::of(holds, rate, PartSide::Up);
             let shown = drawn.weighted.iter().filter(|part| part.0 > 0.0 && part.1 > 0.0);
             let parts: Vec<_> = shown.map(|&(j, w)| (w, up(2.0 * j).min(FAR))).collect();
             // Contributions of ±1 are an explicit pair of neighbours.
-            let fewer = Parts::of(holds, rate, Toward::Down).weighted;
+            let fewer = BinomialParts::of(holds, rate, PartSide::Down).weighted;
             let side = |sign: f64| -> Vec<_> { fewer.iter().map(|&(j, w)| (w, sign * j / noise)).collect() };
-            let lower = Law::Curve { curve: Box::new(Mixture::new(&side(1.0), &side(-1.0))), reflect: false };
-            let upper = Law::Curve { curve: Box::new(Revealed { parts }), reflect: true };
+            let lower = StepLaw::Curve { curve: Box::new(MixtureLoss::new(&side(1.0), &side(-1.0))), reflect: false };
+            let upper = StepLaw::Curve { curve: Box::new(RevealedLoss { parts }), reflect: true };
             leaf(vec![Leg { upper, lower }], false, drawn.missing)
         }
     }

@@ -1,11 +1,11 @@
 //! The loss between two mixtures of unit Gaussians.
 
-use super::{Curve, FAR, Masses, knots_around, solve};
+use super::{FAR, LossCurve, Masses, knots_around, solve};
 use crate::normal::upper_tail;
 
 /// A mixture of unit Gaussians against another: Σ wᵢ·N(mᵢ, 1), with a loss that never falls.
 #[derive(Debug, Clone)]
-pub(crate) struct Mixture {
+pub(crate) struct MixtureLoss {
     /// (weight, logarithm of the weight, mean), of P.
     p: Vec<(f64, f64, f64)>,
     /// The same of Q.
@@ -20,7 +20,7 @@ fn components(parts: &[(f64, f64)]) -> Vec<(f64, f64, f64)> {
     parts.iter().filter(|part| part.0 > 0.0).map(|&(weight, mean)| (weight, weight.ln(), near(mean))).collect()
 }
 
-impl Mixture {
+impl MixtureLoss {
     pub(crate) fn new(p: &[(f64, f64)], q: &[(f64, f64)]) -> Self {
         let (p, q) = (components(p), components(q));
         let largest = p.iter().chain(&q).map(|part| part.2.abs()).fold(0.0, f64::max);
@@ -94,7 +94,7 @@ impl Mixture {
     }
 }
 
-impl Curve for Mixture {
+impl LossCurve for MixtureLoss {
     fn above(&self, u: f64) -> Masses {
         self.total(|m| upper_tail(u - m))
     }

@@ -1,6 +1,6 @@
 //! The loss between the two mixtures of the key lemma (see [`pair`](crate::accountant::pair)), read so that nothing cancels.
 
-use super::{Curve, FAR, Masses, knots_around, solve};
+use super::{FAR, LossCurve, Masses, knots_around, solve};
 use crate::accountant::pair::ln_add;
 use crate::normal::upper_tail;
 
@@ -10,7 +10,7 @@ use crate::normal::upper_tail;
 /// are at ±d/2, the undrawn one at d/2 − r, and the loss is ln(1 + b·(e^(d·u) − 1)), b being the share of the drawn part in Q.
 /// The loss rises where it is positive, and everywhere if d ≥ r.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pair {
+pub(crate) struct PairLoss {
     rate: f64,
     /// r and r − d.
     reach: f64,
@@ -22,7 +22,7 @@ pub(crate) struct Pair {
     floor: f64,
 }
 
-impl Pair {
+impl PairLoss {
     /// r and r − d are given, since r − d may be far smaller than the rounding of r.
     pub(crate) fn new(rate: f64, reach: f64, other: f64) -> Self {
         // A drawn mean beyond `FAR` is as good as infinite, and r − d < `APART` keeps the two more than 100 apart.
@@ -90,7 +90,7 @@ impl Pair {
     }
 }
 
-impl Curve for Pair {
+impl LossCurve for PairLoss {
     fn above(&self, u: f64) -> Masses {
         self.total(|m| upper_tail(u - m))
     }
@@ -132,13 +132,13 @@ impl Curve for Pair {
 /// The pair (0; r, r − d) with r > d: its loss falls from 0 to a lowest point before it rises, so that it is read along
 /// the loss itself; outputs on both sides of the dip have the same loss.
 #[derive(Debug, Clone)]
-pub(crate) struct Dip {
-    pair: Pair,
+pub(crate) struct DippingLoss {
+    pair: PairLoss,
     lowest: f64,
 }
 
-impl Dip {
-    pub(crate) fn new(pair: Pair) -> Self {
+impl DippingLoss {
+    pub(crate) fn new(pair: PairLoss) -> Self {
         let lowest = pair.loss(pair.floor);
         Self { pair, lowest }
     }
@@ -154,7 +154,7 @@ impl Dip {
     }
 }
 
-impl Curve for Dip {
+impl LossCurve for DippingLoss {
     fn above(&self, u: f64) -> Masses {
         if u >= 0.0 {
             let place = self.pair.place(u, f64::NAN);

@@ -32,7 +32,7 @@ fn the_rule_is_the_papers_closed_form() {
         [(1.0, 1e-6), (0.1, 1e-10), (0.01, 1e-8), (3.0, 1e-5), (2.5e-4, 1e-12), (0.5, 0.05), (12.0, 1e-24)]
     {
         let keys = optimal(epsilon, delta);
-        let Law::Optimal { table, .. } = &keys.law else { panic!("optimal") };
+        let KeysLaw::Optimal { table, .. } = &keys.law else { panic!("optimal") };
         assert_eq!(keys.chance(table.len() as u64 + 5), 1.0);
         for n in 0..table.len() as u64 + 2 {
             let (ours, theirs) = (keys.chance(n), closed_form(epsilon, delta, n));
@@ -48,13 +48,13 @@ fn the_rule_is_the_papers_closed_form() {
 #[test]
 fn the_factor_is_below_e_to_epsilon_and_close() {
     for epsilon in [0.0, 1e-18, 1e-9, 1e-4, 0.1, 0.69, 1.0, 2.0, 7.7, 20.0, 42.9, 300.0_f64] {
-        let Factor { mantissa, shift, inverse } = Factor::exp_down(epsilon);
+        let GrowthBound { mantissa, shift, inverse } = GrowthBound::exp_down(epsilon);
         let (ours, exact) = (mantissa as f64 / 2f64.powi(shift as i32), epsilon.min(43.0).exp());
         assert!(ours <= exact * (1.0 + 4e-16) && ours >= exact * (1.0 - 1e-13), "ε {epsilon}: {ours} for {exact}");
         assert!(mantissa >> 63 == 1 && shift <= 63, "ε {epsilon}");
         // In integers: mantissa · inverse ≥ 2^127, so that going there and back loses nothing.
         assert!(mantissa.checked_mul(inverse).is_none_or(|product| product >= 1 << 127));
-        let factor = Factor { mantissa, shift, inverse };
+        let factor = GrowthBound { mantissa, shift, inverse };
         for parts in [0, 1, 2, 12_345, 1 << 64, ONE / 3, ONE - 1, ONE] {
             assert!(factor.times(factor.over(parts)) >= parts, "ε {epsilon}, {parts}");
             assert!(factor.over(parts) <= parts && factor.times(parts) >= parts);
@@ -81,22 +81,22 @@ fn products_agree_with_plain_ones_where_these_fit() {
 /// Sixteen counts, 100,000 draws each. A correct coin fails once in 10⁷ seeds at each, so the test about once in
 /// 600,000.
 #[test]
-fn keys_show_as_often_as_told() {
+fn keys_show_as_often_as_stated() {
     let draws = 100_000;
-    let p_value = |keys: &Keys, count: u64, told: f64, seed: u64| {
+    let p_value = |keys: &Keys, count: u64, stated: f64, seed: u64| {
         let shown = keys.draw(&vec![count; draws], &mut Replay::new(seed)).unwrap();
         let yes = shown.iter().filter(|shows| **shows).count() as u64;
-        if told == 1.0 {
+        if stated == 1.0 {
             return if yes == draws as u64 { 1.0 } else { 0.0 };
         }
-        fit(&[yes, draws as u64 - yes], &[told, 1.0 - told])
+        fit(&[yes, draws as u64 - yes], &[stated, 1.0 - stated])
     };
     let laws = [optimal(0.2, 0.01), Keys::gaussian(Ratio::from(3), 9, moved(1, 1)).unwrap()];
     for keys in &laws {
         for count in [1, 3, 6, 8, 9, 10, 14, 20] {
             assert!(p_value(keys, count, keys.chance(count), 7 + count) > 1e-7, "{keys:?} at {count}");
         }
-        // Told for one thing less, it is caught where the chance moves by a few hundredths.
+        // Stated for one thing less, it is caught where the chance moves by a few hundredths.
         for count in [8, 9, 10] {
             assert!(p_value(keys, count, keys.chance(count - 1), 7 + count) < 1e-7, "a wrong law must be caught");
         }
@@ -178,12 +178,12 @@ fn the_threshold_is_the_lowest_that_delta_allows() {
         };
         assert!(leaks(threshold) <= delta.get() && leaks(threshold - 1) > delta.get() * (1.0 - 1e-9));
         let Cost::Series(parts) = rule.cost(&rung(Change::AddRemove, 1)) else { panic!("two parts") };
-        let [Cost::Gaussian { noise }, Cost::Approximate { epsilon, delta: told }] = parts[..] else {
+        let [Cost::Gaussian { noise }, Cost::Approximate { epsilon, delta: stated }] = parts[..] else {
             panic!("{parts:?}")
         };
         let exact = sigma / (by as f64 * (keys as f64).sqrt());
         assert!(noise <= exact * (1.0 + 1e-15) && noise > exact * (1.0 - 1e-14));
-        assert!(epsilon == Epsilon::ZERO && told.get() <= delta.get() && told.get() >= leaks(threshold));
+        assert!(epsilon == Epsilon::ZERO && stated.get() <= delta.get() && stated.get() >= leaks(threshold));
         // Half of the time at the threshold itself: the noise is rounded, so a little more.
         assert!((0.5..0.96).contains(&rule.chance(rule.half())) && rule.chance(rule.half() - 1) < 0.5);
     }

@@ -108,8 +108,8 @@ fn the_noise_of_a_rank_is_what_its_formula_says() {
                 let weigh = |leaf: usize| if leaf < end { 1.0 - q } else { -q };
                 let through = |column: &Vec<f64>| -> f64 { column.iter().enumerate().map(|(i, c)| weigh(i) * c).sum() };
                 let exact: f64 = columns.iter().map(|column| through(column).powi(2)).sum();
-                let told = ((nothing.slack(1.0, end, q) - 1e-9) / nothing.deviation).powi(2);
-                assert!((told - exact).abs() < 1e-9, "{leaves} leaves, prefix {end}, q {q}: {told} for {exact}");
+                let stated = ((nothing.slack(1.0, end, q) - 1e-9) / nothing.deviation).powi(2);
+                assert!((stated - exact).abs() < 1e-9, "{leaves} leaves, prefix {end}, q {q}: {stated} for {exact}");
             }
             // And of the mean of several ranks.
             for (start, size) in
@@ -120,10 +120,10 @@ fn the_noise_of_a_rank_is_what_its_formula_says() {
                 let through =
                     |column: &Vec<f64>| -> f64 { column.iter().enumerate().map(|(i, c)| (covered(i) - q) * c).sum() };
                 let exact: f64 = columns.iter().map(|column| through(column).powi(2)).sum();
-                let told = tree.pooled(start, size, q);
+                let stated = tree.pooled(start, size, q);
                 assert!(
-                    (told - exact).abs() < 1e-9,
-                    "{leaves} leaves, {size} prefixes from {start}, q {q}: {told} for {exact}"
+                    (stated - exact).abs() < 1e-9,
+                    "{leaves} leaves, {size} prefixes from {start}, q {q}: {stated} for {exact}"
                 );
             }
         }
@@ -133,7 +133,7 @@ fn the_noise_of_a_rank_is_what_its_formula_says() {
 /// 600 noisy trees a case. Correct 95 % intervals fail the test once in 10⁹ seeds at each of the 27 comparisons;
 /// intervals for a third of the noise are caught.
 #[test]
-fn intervals_hold_the_quantile_as_often_as_told() {
+fn intervals_hold_the_quantile_as_often_as_stated() {
     let trials = 600_u32;
     let mut entropy = Replay::new(0x7ee);
     for (leaves, branching, sigma, n) in [(256, 16, "4", 3000), (100, 4, "0.3", 200), (1000, 16, "25", 20_000)] {
@@ -182,7 +182,7 @@ fn intervals_hold_no_more_often_than_they_need_to() {
         (1024, 3000, "10", [0.1, 0.42, 0.9]),
         (4096, 3000, "4", [0.1, 0.42, 0.9]),
         (4096, 5000, "40", [0.1, 0.42, 0.9]),
-        // Beside a meeting of topmost nodes: without hearing it 99.5 %.
+        // Next to a meeting of topmost nodes: without hearing it 99.5 %.
         (4096, 1009, "8", [0.0629, 0.0659, 0.9363]),
     ] {
         let tree = tree(leaves, 16);
@@ -228,15 +228,15 @@ fn an_interval_is_as_wide_as_the_noise_on_its_own_rank_needs() {
     for i in 0..3 {
         errors[i].sort_by(f64::total_cmp);
         let (held, error) = (f64::from(held[i]) / f64::from(trials), errors[i][trials as usize * 95 / 100]);
-        let told = format!("q {}: {held} held, {} wide for an error of {error}", shares[i], width[i]);
-        assert!((0.914..=0.99).contains(&held) && width[i] <= 2.0 * 1.6 * error, "{told}");
+        let message = format!("q {}: {held} held, {} wide for an error of {error}", shares[i], width[i]);
+        assert!((0.914..=0.99).contains(&held) && width[i] <= 2.0 * 1.6 * error, "{message}");
     }
 }
 
 /// 2,000 noisy trees a case, of values most of which stand at one end of the range and the rest at the other, as bounds make them. Intervals that hold
 /// 95 % fail once in 10⁹ seeds at each comparison; these hold 96 to 99 %, and without the other way for the ends of a pool 86 %.
 #[test]
-fn at_the_ends_of_the_range_intervals_hold_as_often_as_told() {
+fn at_the_ends_of_the_range_intervals_hold_as_often_as_stated() {
     let trials = 2000_u32;
     let mut entropy = Replay::new(0xe2d);
     for (leaves, sigma, here, there, q) in [
@@ -270,7 +270,7 @@ fn at_the_ends_of_the_range_intervals_hold_as_often_as_told() {
 /// at each comparison; those that do not let the ends of a pool pass in another way hold 91 to 97 %, these 95 to
 /// 98 %; half of the noise is caught.
 #[test]
-fn beside_a_gap_that_ends_in_a_spike_intervals_hold_as_often_as_told() {
+fn next_to_a_gap_that_ends_in_a_spike_intervals_hold_as_often_as_stated() {
     let trials = 2000_u32;
     let mut entropy = Replay::new(0x9a9);
     for (leaves, branching, sigma, before, gap, spike) in
@@ -377,9 +377,12 @@ fn no_unit_adds_more_than_the_bound_says() {
         let added = units.iter().map(|unit| apart(unit, &nothing)).fold(0.0, f64::max);
         let replaced = units.iter().flat_map(|a| units.iter().map(|b| apart(a, b))).fold(0.0, f64::max);
         for (change, furthest) in [(Change::AddRemove, added), (Change::Replace, replaced)] {
-            let told = bound.sensitivity(change).l2;
-            assert!(told * told >= furthest * (1.0 - 1e-15), "{leaves} leaves, {groups} groups: {told}² < {furthest}");
-            assert!(change == Change::Replace || told * told <= furthest * (1.0 + 1e-12), "it is attained");
+            let stated = bound.sensitivity(change).l2;
+            assert!(
+                stated * stated >= furthest * (1.0 - 1e-15),
+                "{leaves} leaves, {groups} groups: {stated}² < {furthest}"
+            );
+            assert!(change == Change::Replace || stated * stated <= furthest * (1.0 + 1e-12), "it is attained");
         }
         // A bound that forgets the levels is broken by the first value.
         assert!(tree.levels() == 1 || added > (groups as i64 * rows * rows) as f64);
@@ -405,8 +408,8 @@ fn values_go_to_the_leaf_that_holds_them() {
 #[test]
 fn trees_that_make_no_sense_are_refused() {
     for (low, high) in [(1.0, 1.0), (2.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY), (-1.7e308, 1.7e308)] {
-        let told = Tree::new(low, high, 10).unwrap_err().to_string();
-        assert!(told.contains("width of the range"), "{told}");
+        let message = Tree::new(low, high, 10).unwrap_err().to_string();
+        assert!(message.contains("width of the range"), "{message}");
     }
     assert!(Tree::new(0.0, 1.0, 0).is_err() && Tree::new(0.0, 1.0, u32::MAX).is_err());
     assert!(Tree::with_branching(0.0, 1.0, 8, 1).is_err());

@@ -133,7 +133,7 @@ fn what_noise_exceeds_is_the_least_that_its_law_allows() {
     assert_eq!(far.all_within(0.95, 1), far.within(0.95));
 }
 
-/// All of several hold together as often as is told, exactly: the product of what each holds.
+/// All of several hold together as often as is stated, exactly: the product of what each holds.
 #[test]
 fn several_are_within_together() {
     for law in laws("3") {
@@ -179,10 +179,10 @@ fn known_distances_are_priced_as_they_are() {
 }
 
 #[test]
-fn noise_is_told_in_words() {
-    let told = laws("2.5").map(|law| law.words(0.01));
+fn noise_is_described_in_words() {
+    let words = laws("2.5").map(|law| law.words(0.01));
     assert_eq!(
-        told,
+        words,
         ["discrete Laplace, scale 0.025", "rounded Gaussian, σ = 0.025", "discrete Gaussian, σ = 0.01581"]
     );
     assert_eq!([0.0, 1234.5, 0.001_234_56].map(short), ["0", "1234", "0.001235"]);
