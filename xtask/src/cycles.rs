@@ -3,6 +3,7 @@
 //! A module uses another where one of its files names it, in a `use` or in a path: `crate::plan`, `super::super::plan`, or a name that the crate's root
 //! takes from there. Tests are left out: they stand above everything. What calls a method on somebody else's type names nobody, and is not seen.
 
+use crate::rust_text::{code, without_tests};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -61,7 +62,7 @@ type Uses = BTreeMap<(String, String), Vec<String>>;
 
 /// The uses of one crate, of which these are the files.
 fn uses(files: &[(String, String)]) -> Uses {
-    let plain: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), without_words(text))).collect();
+    let plain: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), code(text))).collect();
     let mut tests = BTreeSet::new();
     let mut rest = Vec::new();
     for (path, text) in &plain {
@@ -71,12 +72,12 @@ fn uses(files: &[(String, String)]) -> Uses {
     let is_test =
         |path: &str| tests.iter().any(|test| path == format!("{test}.rs") || path.starts_with(&format!("{test}/")));
     let modules: BTreeSet<&str> = rest.iter().filter_map(|(path, _)| top(path)).collect();
-    let mut told = BTreeMap::new();
+    let mut root_names = BTreeMap::new();
     for (_, text) in rest.iter().filter(|(path, _)| matches!(*path, "lib.rs" | "main.rs")) {
         for (_, segments) in paths_of(text) {
             let from = segments.iter().find(|segment| *segment != "crate" && *segment != "self");
             if let (Some(from), Some(last)) = (from.filter(|from| modules.contains(from.as_str())), segments.last()) {
-                told.insert(last.clone(), from.clone());
+                root_names.insert(last.clone(), from.clone());
             }
         }
     }
@@ -92,7 +93,7 @@ fn uses(files: &[(String, String)]) -> Uses {
                 _ => None,
             };
             let Some(named) = named else { continue };
-            let used = if modules.contains(named.as_str()) { Some(named) } else { told.get(named) };
+            let used = if modules.contains(named.as_str()) { Some(named) } else { root_names.get(named) };
             if let Some(used) = used.filter(|used| *used != own) {
                 let place = format!("{path}:{line}");
                 let places = uses.entry((own.to_owned(), used.clone())).or_default();
@@ -105,7 +106,7 @@ fn uses(files: &[(String, String)]) -> Uses {
     uses
 }
 
-/// The module at the top of the crate that a file belongs to; none for the root itself and for programs beside it.
+/// The module at the top of the crate that a file belongs to; none for the root itself and for programs next to it.
 fn top(path: &str) -> Option<&str> {
     let first = path.split('/').next()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
@@ -119,14 +120,14 @@ fn faults(uses: &Uses, known: &[(&str, &str)]) -> Vec<String> {
     let new: BTreeMap<&str, BTreeSet<&str>> = neighbours(uses, &|from, to| !is_known(from, to));
     let shortest = new.keys().filter_map(|start| way(&new, start, start)).min_by_key(Vec::len);
     if let Some(circle) = shortest {
-        let mut told = circle.join(" → ");
+        let mut sentence = circle.join(" → ");
         for pair in circle.windows(2) {
             let places = uses.get(&(pair[0].to_owned(), pair[1].to_owned())).map_or(&[][..], Vec::as_slice);
             let more = if places.len() > 3 { format!(" and {} more", places.len() - 3) } else { String::new() };
             let first = places.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
-            let _ = write!(told, "\n  `{}` uses `{}` in {first}{more}", pair[0], pair[1]);
+            let _ = write!(sentence, "\n  `{}` uses `{}` in {first}{more}", pair[0], pair[1]);
         }
-        faults.push(told);
+        faults.push(sentence);
     }
     let all = neighbours(uses, &|_, _| true);
     for (from, to) in known {
@@ -164,114 +165,6 @@ fn way<'a>(neighbours: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &str, to: &s
         }
     }
     None
-}
-
-/// The same text with comments and the insides of texts as spaces, so that only code is left, in the same lines.
-fn without_words(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let mut plain = String::with_capacity(text.len());
-    let blank = |c: char| if c == '\n' { '\n' } else { ' ' };
-    let mut i = 0;
-    while i < chars.len() {
-        let (c, next) = (chars[i], chars.get(i + 1).copied().unwrap_or(' '));
-        let of_name = i > 0 && (chars[i - 1].is_alphanumeric() || chars[i - 1] == '_');
-        let end = match (c, next) {
-            ('/', '/') => i + chars[i..].iter().take_while(|c| **c != '\n').count(),
-            ('/', '*') => {
-                let (mut depth, mut at) = (1, i + 2);
-                while at < chars.len() && depth > 0 {
-                    match (chars[at], chars.get(at + 1)) {
-                        ('/', Some('*')) => (depth, at) = (depth + 1, at + 2),
-                        ('*', Some('/')) => (depth, at) = (depth - 1, at + 2),
-                        _ => at += 1,
-                    }
-                }
-                at
-            }
-            ('r', '"' | '#') if !of_name || chars[i - 1] == 'b' => {
-                let hashes = chars[i + 1..].iter().take_while(|c| **c == '#').count();
-                if chars.get(i + 1 + hashes) == Some(&'"') {
-                    let mut at = i + 2 + hashes;
-                    while at < chars.len()
-                        && !(chars[at] == '"'
-                            && chars[at + 1..].iter().take(hashes).filter(|c| **c == '#').count() == hashes)
-                    {
-                        at += 1;
-                    }
-                    at + 1 + hashes
-                } else {
-                    i
-                }
-            }
-            ('"', _) => {
-                let mut at = i + 1;
-                while at < chars.len() && chars[at] != '"' {
-                    at += if chars[at] == '\\' { 2 } else { 1 };
-                }
-                at + 1
-            }
-            // A letter in quotes, and not a lifetime.
-            ('\'', '\\') => i + 3 + chars[(i + 3).min(chars.len())..].iter().take_while(|c| **c != '\'').count() + 1,
-            ('\'', _) if chars.get(i + 2) == Some(&'\'') => i + 3,
-            _ => i,
-        };
-        let end = end.min(chars.len());
-        if end > i {
-            plain.extend(chars[i..end].iter().map(|&c| blank(c)));
-            i = end;
-        } else {
-            plain.push(c);
-            i += 1;
-        }
-    }
-    plain
-}
-
-/// The same code without what is there for tests only. Files that are tests as a whole are told by their paths without `.rs`.
-fn without_tests(path: &str, plain: &str, original: &str, tests: &mut BTreeSet<String>) -> String {
-    const MARKS: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test,"];
-    let folder = match path.rsplit_once('/') {
-        Some((folder, "mod.rs")) => format!("{folder}/"),
-        _ if matches!(path, "lib.rs" | "main.rs") => String::new(),
-        _ => format!("{}/", path.trim_end_matches(".rs")),
-    };
-    let mut rest = plain.to_owned();
-    while let Some((start, mark)) = MARKS.iter().filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min() {
-        let after = &rest[start + mark..];
-        let length = after.find([';', '{']).map_or(after.len(), |stop| {
-            let item = &after[..stop];
-            if after[stop..].starts_with(';') {
-                let name = item.split("mod ").nth(1).map(str::trim).unwrap_or_default();
-                // A path stands in quotes, so it is read where these were not made spaces.
-                let line = rest[..start].matches('\n').count();
-                let mut said = original.lines().skip(line).take(item.matches('\n').count() + 1);
-                let beside = said.find_map(|line| line.split("path = \"").nth(1)?.split(".rs\"").next());
-                if !name.is_empty() {
-                    tests.insert(format!("{folder}{name}"));
-                }
-                if let Some(beside) = beside {
-                    let here = path.rsplit_once('/').map_or(String::new(), |(here, _)| format!("{here}/"));
-                    tests.insert(format!("{here}{beside}"));
-                }
-                return stop + 1;
-            }
-            let mut depth = 0;
-            let end = after[stop..].char_indices().find(|(_, c)| {
-                depth += match c {
-                    '{' => 1,
-                    '}' => -1,
-                    _ => 0,
-                };
-                depth == 0
-            });
-            // What ends in a list, as `use a::{b, c};` does, ends with what follows it.
-            end.map_or(after.len(), |(end, _)| stop + end + 1)
-        });
-        let end = start + mark + length;
-        let blank: String = rest[start..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
-        rest.replace_range(start..end, &blank);
-    }
-    rest
 }
 
 /// All paths in some code, with their lines; `a::{b, c::d}` is `a::b` and `a::c::d`.
@@ -363,13 +256,13 @@ mod tests {
             ("engine.rs", "use crate::{error::Wrong, plan::{self, Part}};"),
             ("error.rs", ""),
         ]);
-        let told = [
+        let expected = [
             "bound → engine: bound.rs:3",
             "engine → error: engine.rs:1",
             "engine → plan: engine.rs:1",
             "plan → bound: plan/mod.rs:2, plan/track.rs:1",
         ];
-        assert_eq!(pairs(&uses), told);
+        assert_eq!(pairs(&uses), expected);
         let faults = faults(&uses, &[]);
         assert_eq!(faults.len(), 1);
         for word in

@@ -2,6 +2,7 @@
 
 use crate::{cargo, finish, root};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The one whose data is simulated, whatever else there is.
 const SIMULATED: &str = "element_logistic";
@@ -89,16 +90,22 @@ fn known() -> Result<Vec<String>, String> {
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let mut asked = Asked::read(words, &known()?)?;
-    // Cargo runs in the workspace's folder, wherever we were called.
+    // All that follows runs in the workspace's folder, wherever we were called.
     if let Some(data) = &mut asked.data {
         *data = data.canonicalize().map_err(|why| format!("`{}` cannot be read: {why}", data.display()))?;
     }
-    let mut prepare = cargo();
-    prepare.args(["run", "--release", "--quiet", "--package", "whit-query", "--example", "prepare", "--"]);
-    prepare.args(asked.prepare());
+    // With the whole workspace, so that features are those of every other build and nothing is compiled a second time for one of the two.
+    let mut build = cargo();
+    build.args(["build", "--release", "--quiet", "--workspace", "--bin", "whit", "--example", "prepare"]);
+    finish(build, "building the command and the program that makes data")?;
+    let here = std::env::current_exe().map_err(|error| format!("where this program lies is not known: {error}"))?;
+    let built = here.parent().and_then(Path::parent).map(|target| target.join("release"));
+    let built = built.ok_or("this program does not lie in a target folder")?;
+    let mut prepare = Command::new(built.join("examples").join("prepare"));
+    prepare.args(asked.prepare()).current_dir(root());
     finish(prepare, "preparing data")?;
-    let mut whit = cargo();
-    whit.args(["run", "--release", "--quiet", "--package", "whit-cli", "--bin", "whit", "--"]).args(asked.whit());
+    let mut whit = Command::new(built.join("whit"));
+    whit.args(asked.whit()).current_dir(root());
     finish(whit, "the experiment")
 }
 
@@ -128,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_is() {
+    fn what_is_not_there_is_reported_with_what_is() {
         assert_eq!(asked("mnits").unwrap_err(), "there is no experiment `mnits`; there are: element_logistic, mnist");
         assert!(asked("").is_err() && asked("mnist --data").is_err());
         assert_eq!(known().unwrap(), ["cifar", "element_logistic", "mnist", "retail"]);

@@ -1,4 +1,4 @@
-//! A file is one idea. Past 600 lines it is usually two, or it says beside its name why it is not.
+//! A file is one idea. Past 600 lines it is usually two, or it says at its top why it is not.
 
 use crate::claims::{sources, text};
 use std::fmt::Write as _;
@@ -89,10 +89,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_told_by_name_and_length() {
+    fn what_is_found_is_reported_by_name_and_length() {
         assert_eq!(complain(&[]), Ok(()));
-        let told = complain(&[Long { file: "crates/a/src/b.rs".into(), lines: 700 }]).unwrap_err();
-        assert!(told.contains("1 files") && told.contains("700  crates/a/src/b.rs"), "{told}");
+        let message = complain(&[Long { file: "crates/a/src/b.rs".into(), lines: 700 }]).unwrap_err();
+        assert!(message.contains("1 files") && message.contains("700  crates/a/src/b.rs"), "{message}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod cycles;
 mod experiment;
 mod foreign;
 mod long;
+mod names;
 mod public;
 mod rust_text;
 mod timings;
@@ -18,7 +19,7 @@ use std::time::Instant;
 const USAGE: &str = "\
 cargo xtask <task>
 
-  check       who uses whom, formatting, lints, the documentation and its claims, long files, public items that nobody names
+  check       who uses whom, formatting, lints, the documentation and its claims, long files, type names of several types, public items that nobody names
               or that show an engine's types;
               licences where cargo-deny is installed; [--quick]: only what needs no build
   test        every test of the workspace, those in the documentation included
@@ -117,9 +118,9 @@ fn check(rest: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What is found by reading alone. All complaints are told at once, since nothing of one hides another.
+/// What is found by reading alone. All complaints are shown at once, since nothing of one hides another.
 fn check_text() -> Result<(), String> {
-    eprintln!("── claims, long files, and public items that nobody names or that show an engine's types");
+    eprintln!("── claims, long files, type names, and public items that nobody names or that show an engine's types");
     let claims = claims::collect(&root())?;
     let page = if std::fs::read_to_string(claims_page()).unwrap_or_default() == claims::page(&claims) {
         Ok(())
@@ -130,6 +131,7 @@ fn check_text() -> Result<(), String> {
         claims::verify(&claims, &root()),
         page,
         long::complain(&long::find(&root())?),
+        names::check(&root()),
         public::complain(&public::find(&root())?),
         foreign::complain(&foreign::find(&root())?),
     ];

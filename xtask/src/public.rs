@@ -75,7 +75,7 @@ pub(crate) fn find(root: &Path) -> Result<Vec<Item>, String> {
                 items.extend(declared(&file, source));
             } else {
                 named.extend(used(&code(source)).map(str::to_owned));
-                // Serde is told in strings what to call.
+                // Serde finds in strings what to call.
                 let attributes = source.lines().filter(|line| line.trim_start().starts_with("#[serde("));
                 named.extend(attributes.flat_map(words).map(str::to_owned));
             }
@@ -344,10 +344,10 @@ pub type Short = Long;
     #[test]
     fn public_items_are_found_by_kind_name_and_line() {
         let items = declared("crates/shop/src/lib.rs", SOURCE);
-        let told: Vec<_> = items.iter().map(|item| (item.kind.as_str(), item.name.as_str(), item.line)).collect();
+        let found: Vec<_> = items.iter().map(|item| (item.kind.as_str(), item.name.as_str(), item.line)).collect();
         let lines = |text: &str| SOURCE.lines().position(|line| line.contains(text)).unwrap() + 1;
         assert_eq!(
-            told,
+            found,
             [
                 ("mod", "till", 2),
                 ("struct", "Basket", 5),

@@ -1,5 +1,7 @@
 //! Rust as text: what of a file is code, what is an example in its documentation, and which words stand there.
 
+use std::collections::BTreeSet;
+
 /// The code of a file, line by line where it was: comments, strings and characters are left out.
 pub(crate) fn code(source: &str) -> String {
     let bytes: Vec<char> = source.chars().collect();
@@ -80,6 +82,53 @@ fn character(text: &[char], start: usize) -> Option<usize> {
         (_, '\'') => Some(start + 3),
         _ => None,
     }
+}
+
+/// The same code without what is there for tests only. Files that are tests as a whole go into `tests`, by their paths without `.rs`.
+pub(crate) fn without_tests(path: &str, plain: &str, original: &str, tests: &mut BTreeSet<String>) -> String {
+    const MARKS: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test,"];
+    let folder = match path.rsplit_once('/') {
+        Some((folder, "mod.rs")) => format!("{folder}/"),
+        _ if matches!(path, "lib.rs" | "main.rs") => String::new(),
+        _ => format!("{}/", path.trim_end_matches(".rs")),
+    };
+    let mut rest = plain.to_owned();
+    while let Some((start, mark)) = MARKS.iter().filter_map(|mark| Some((rest.find(mark)?, mark.len()))).min() {
+        let after = &rest[start + mark..];
+        let length = after.find([';', '{']).map_or(after.len(), |stop| {
+            let item = &after[..stop];
+            if after[stop..].starts_with(';') {
+                let name = item.split("mod ").nth(1).map(str::trim).unwrap_or_default();
+                // A path stands in quotes, so it is read where these were not made spaces.
+                let line = rest[..start].matches('\n').count();
+                let mut attributes = original.lines().skip(line).take(item.matches('\n').count() + 1);
+                let other = attributes.find_map(|line| line.split("path = \"").nth(1)?.split(".rs\"").next());
+                if !name.is_empty() {
+                    tests.insert(format!("{folder}{name}"));
+                }
+                if let Some(other) = other {
+                    let here = path.rsplit_once('/').map_or(String::new(), |(here, _)| format!("{here}/"));
+                    tests.insert(format!("{here}{other}"));
+                }
+                return stop + 1;
+            }
+            let mut depth = 0;
+            let end = after[stop..].char_indices().find(|(_, c)| {
+                depth += match c {
+                    '{' => 1,
+                    '}' => -1,
+                    _ => 0,
+                };
+                depth == 0
+            });
+            // What ends in a list, as `use a::{b, c};` does, ends with what follows it.
+            end.map_or(after.len(), |(end, _)| stop + end + 1)
+        });
+        let end = start + mark + length;
+        let blank: String = rest[start..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+        rest.replace_range(start..end, &blank);
+    }
+    rest
 }
 
 /// The names and key words of a text, in order.

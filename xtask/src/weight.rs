@@ -1,4 +1,4 @@
-//! `cargo xtask weight`: what the command costs to build and to carry, beside what it may cost.
+//! `cargo xtask weight`: what the command costs to build and to carry, next to what it may cost.
 //!
 //! Plainly called it builds nothing: it reads what lies in `target/` and what was measured before. `--build` measures a first build and
 //! `--rebuild` a change of one line. Like a race it is a report: an aim that is missed says so, and the exit code stays 0.
@@ -84,8 +84,8 @@ fn command_crate(root: &Path) -> Result<String, String> {
         .ok_or_else(|| "no crate has the command's `src/main.rs`".to_owned())
 }
 
-/// A measured number beside its aim.
-fn beside(what: &str, measured: &str, holds: bool, aim: &str) -> String {
+/// A measured number next to its aim.
+fn against_aim(what: &str, measured: &str, holds: bool, aim: &str) -> String {
     format!("{what:<42}{measured:>12}   at most {aim}: {}", if holds { "yes" } else { "NO" })
 }
 
@@ -94,7 +94,7 @@ fn binary(file: &Path) -> String {
         Ok(found) => {
             let bytes = found.len() as f64;
             let name = "release binary";
-            beside(name, &format!("{:.1} MB", bytes / 1e6), bytes <= BINARY, &format!("{:.0} MB", BINARY / 1e6))
+            against_aim(name, &format!("{:.1} MB", bytes / 1e6), bytes <= BINARY, &format!("{:.0} MB", BINARY / 1e6))
         }
         Err(_) => "release binary: there is none; `cargo build --release` makes it".to_owned(),
     }
@@ -108,9 +108,9 @@ fn recorded(file: &Path, what: &str, aim: f64, option: &str) -> String {
     };
     let age = std::fs::metadata(file).and_then(|found| found.modified()).ok();
     let age = age.and_then(|then| then.elapsed().ok()).unwrap_or_default();
-    let told = if aim >= 600.0 { format!("{:.1} min", seconds / 60.0) } else { format!("{seconds:.1} s") };
+    let measured = if aim >= 600.0 { format!("{:.1} min", seconds / 60.0) } else { format!("{seconds:.1} s") };
     let limit = if aim >= 600.0 { format!("{:.0} min", aim / 60.0) } else { format!("{aim:.0} s") };
-    format!("{} (measured {} hours ago)", beside(what, &told, seconds <= aim, &limit), age.as_secs() / 3600)
+    format!("{} (measured {} hours ago)", against_aim(what, &measured, seconds <= aim, &limit), age.as_secs() / 3600)
 }
 
 fn write(folder: &Path, name: &str, seconds: f64) -> Result<(), String> {
@@ -246,7 +246,7 @@ fn code_in(archive: &[u8]) -> u64 {
         if name == "//" {
             names = body; // names that are longer than 15 bytes
         }
-        // A long name is told by where it begins among those.
+        // A long name is known by where it begins among those.
         let long =
             name.strip_prefix('/').and_then(|from| from.parse::<usize>().ok()).and_then(|from| names.get(from..));
         let long = long.map(|rest| rest.split(|&byte| byte == b'/').next().unwrap_or_default());
@@ -305,16 +305,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_stands_beside_its_aim() {
-        assert!(beside("release binary", "153.5 MB", false, "70 MB").ends_with("153.5 MB   at most 70 MB: NO"));
+    fn what_is_measured_stands_next_to_its_aim() {
+        assert!(against_aim("release binary", "153.5 MB", false, "70 MB").ends_with("153.5 MB   at most 70 MB: NO"));
         let folder = std::env::temp_dir().join(format!("whit-weight-{}", std::process::id()));
         assert!(recorded(&folder.join("one-line"), "a change", CHANGE, "--rebuild").contains("weight --rebuild"));
         write(&folder, "one-line", 12.5).unwrap();
-        let told = recorded(&folder.join("one-line"), "a change", CHANGE, "--rebuild");
-        assert!(told.contains("12.5 s   at most 30 s: yes (measured 0 hours ago)"), "{told}");
+        let message = recorded(&folder.join("one-line"), "a change", CHANGE, "--rebuild");
+        assert!(message.contains("12.5 s   at most 30 s: yes (measured 0 hours ago)"), "{message}");
         write(&folder, "first-build", 2100.0).unwrap();
-        let told = recorded(&folder.join("first-build"), "a build", FIRST, "--build");
-        assert!(told.contains("35.0 min   at most 20 min: NO"), "{told}");
+        let message = recorded(&folder.join("first-build"), "a build", FIRST, "--build");
+        assert!(message.contains("35.0 min   at most 20 min: NO"), "{message}");
         std::fs::remove_dir_all(folder).unwrap();
     }
 
