@@ -2,8 +2,8 @@
 
 use super::dice::Dice;
 use super::ground::{Ground, Kind, Row, declared};
+use super::printed::{self, Printed};
 use super::questions::{EVERY, Pen};
-use super::told::{self, Told};
 use super::{Attacker, Outcome, transcripts};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -50,9 +50,10 @@ pub(crate) fn types(attacker: &Attacker, grounds: &[Ground]) -> Outcome {
             &["preview", &sql, "--epsilon", "0.05", "--delta", "1e-9", "--json"],
         ] {
             let [one, other] = folders.each_ref().map(|folder| {
-                let told = attacker.ask(folder, words, "");
-                let kinds = serde_json::from_str::<Value>(&told.out).map(|value| format!("{:#?}", told::kinds(&value)));
-                Told { out: kinds.unwrap_or_default(), talk: told.masked().talk, ..told }
+                let printed = attacker.ask(folder, words, "");
+                let kinds =
+                    serde_json::from_str::<Value>(&printed.out).map(|value| format!("{:#?}", printed::kinds(&value)));
+                Printed { out: kinds.unwrap_or_default(), talk: printed.masked().talk, ..printed }
             });
             outcome.compare(&format!("{}: {sql}", ground.title), &one, &other);
         }
@@ -106,8 +107,8 @@ fn compare_moves(attacker: &Attacker, ground: &Ground, folders: &[PathBuf; 2], s
     let preview = attacker.ask(&folders[0], &["preview", sql, "--epsilon", "1", "--delta", "0", "--json"], "");
     let Ok(view) = serde_json::from_str::<Value>(&preview.out) else { return };
     let [one, other] = folders.each_ref().map(|folder| {
-        let told = attacker.ask(folder, &["query", sql, "--epsilon", "1000", "--delta", "0", "--json"], "");
-        numbers(&serde_json::from_str(&told.out).unwrap_or_default())
+        let printed = attacker.ask(folder, &["query", sql, "--epsilon", "1000", "--delta", "0", "--json"], "");
+        numbers(&serde_json::from_str(&printed.out).unwrap_or_default())
     });
     if one.is_empty() || one.len() != other.len() {
         return;
@@ -189,14 +190,14 @@ pub(crate) fn digests(attacker: &Attacker) -> Outcome {
                 &["ledger", "verify"],
                 &["check", "--json"],
             ] {
-                let told = attacker.ask(&folder, words, "");
+                let printed = attacker.ask(&folder, words, "");
                 outcome.tries += 1;
-                outcome.answered += usize::from(told.code == Some(0));
-                found.append(&mut told::digests(told.out.as_bytes()));
-                found.append(&mut told::digests(told.talk.as_bytes()));
+                outcome.answered += usize::from(printed.code == Some(0));
+                found.append(&mut printed::digests(printed.out.as_bytes()));
+                found.append(&mut printed::digests(printed.talk.as_bytes()));
             }
             for file in ["page.html", "model.safetensors", "model.card.json", "model.card.txt"] {
-                found.append(&mut told::digests(&std::fs::read(folder.join(file)).unwrap_or_default()));
+                found.append(&mut printed::digests(&std::fs::read(folder.join(file)).unwrap_or_default()));
             }
             found
         });
@@ -215,7 +216,7 @@ fn parameters(path: &Path) -> Vec<f64> {
     body.as_chunks::<4>().0.iter().map(|four| f64::from(f32::from_le_bytes(*four))).collect()
 }
 
-/// By what rows are scaled, and what is to be told of them.
+/// By what rows are scaled, and what is to be predicted of them.
 pub(crate) const EXTREMES: [(&str, &str); 5] =
     [("1e-25", "1e30"), ("1e-30", "3e38"), ("1e-22", "1e25"), ("1.0", "3e38"), ("1e30", "1e30")];
 
@@ -242,8 +243,8 @@ pub(crate) fn underflow(attacker: &Attacker) -> Outcome {
             let _ = std::fs::write(folder.join("rows.csv"), rows);
             let _ = std::fs::write(folder.join("whit.toml"), declaration);
             let _ = std::fs::write(folder.join("train.toml"), &file);
-            let told = attacker.ask(&folder, &["train", "train.toml", "--json"], "");
-            (told, parameters(&folder.join("model.safetensors")))
+            let printed = attacker.ask(&folder, &["train", "train.toml", "--json"], "");
+            (printed, parameters(&folder.join("model.safetensors")))
         });
         if one.0.code != other.0.code {
             outcome.found.push(format!(
@@ -339,8 +340,8 @@ pub(crate) fn ledger(attacker: &Attacker) -> Outcome {
     for epsilon in ["0.1", "0.2", "0.4"] {
         attacker.ask(&folder, &["query", "SELECT COUNT(*) FROM rows", "--epsilon", epsilon, "--delta", "1e-9"], "");
     }
-    let spent = |told: &Told| {
-        let view = serde_json::from_str::<Value>(&told.out).ok()?;
+    let spent = |printed: &Printed| {
+        let view = serde_json::from_str::<Value>(&printed.out).ok()?;
         view["releases"].as_array().map(Vec::len)
     };
     let before = spent(&attacker.ask(&folder, &["ledger", "--json"], ""));
@@ -366,17 +367,17 @@ pub(crate) fn ledger(attacker: &Attacker) -> Outcome {
     let mut attack = |what: String, change: &dyn Fn()| {
         restore();
         change();
-        let told = attacker.ask(&folder, &["ledger", "--json"], "");
+        let printed = attacker.ask(&folder, &["ledger", "--json"], "");
         outcome.tries += 1;
-        if told.code == Some(0) && spent(&told) != before {
+        if printed.code == Some(0) && spent(&printed) != before {
             outcome
                 .found
-                .push(format!("{what}: {:?} charges are left of {before:?}, and nothing is said", spent(&told)));
-        } else if told.code == Some(0) {
+                .push(format!("{what}: {:?} charges are left of {before:?}, and nothing is said", spent(&printed)));
+        } else if printed.code == Some(0) {
             outcome.answered += 1;
         }
         // What is asked next may not find a fresh budget either.
-        if told.talk.contains("panicked") {
+        if printed.talk.contains("panicked") {
             outcome.found.push(format!("{what}: it panicked"));
         }
     };

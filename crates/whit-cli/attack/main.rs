@@ -31,8 +31,8 @@ fn main() -> ExitCode {
         }
     }
     let program = std::env::current_exe().ok();
-    let beside = program.as_deref().and_then(|path| path.parent()?.parent()).map(|folder| folder.join("whit"));
-    let Some(whit) = beside.filter(|path| path.is_file()) else {
+    let command = program.as_deref().and_then(|path| path.parent()?.parent()).map(|folder| folder.join("whit"));
+    let Some(whit) = command.filter(|path| path.is_file()) else {
         eprintln!("error: the command `whit` is not built\n  hint: `cargo xtask attack` builds it first");
         return ExitCode::FAILURE;
     };

@@ -7,17 +7,17 @@ pub(crate) mod dice;
 pub(crate) mod ground;
 pub(crate) mod known;
 pub(crate) mod owner;
+pub(crate) mod printed;
 pub(crate) mod questions;
-pub(crate) mod told;
 pub(crate) mod trainings;
 
 use dice::Dice;
 use ground::{Ground, Row};
+use printed::Printed;
 use questions::Pen;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use told::Told;
 
 /// What attacks came to.
 #[derive(Debug)]
@@ -34,16 +34,16 @@ impl Outcome {
         Self { name, tries: 0, answered: 0, found: Vec::new() }
     }
 
-    /// Compares two tellings of one thing.
-    pub(crate) fn compare(&mut self, what: &str, one: &Told, other: &Told) {
+    /// Compares two outputs of one thing.
+    pub(crate) fn compare(&mut self, what: &str, one: &Printed, other: &Printed) {
         self.tries += 1;
         self.answered += usize::from(one.code == Some(0));
         if let Some(difference) = one.apart(other) {
             self.found.push(format!("{what}\n    {difference}"));
         }
-        for told in [one, other] {
-            if told.talk.contains("panicked") {
-                self.found.push(format!("{what}\n    it panicked: {}", told.talk));
+        for printed in [one, other] {
+            if printed.talk.contains("panicked") {
+                self.found.push(format!("{what}\n    it panicked: {}", printed.talk));
             }
         }
     }
@@ -57,23 +57,23 @@ pub(crate) struct Attacker {
 
 impl Attacker {
     /// Runs one command in a folder.
-    pub(crate) fn ask(&self, folder: &Path, words: &[&str], input: &str) -> Told {
+    pub(crate) fn ask(&self, folder: &Path, words: &[&str], input: &str) -> Printed {
         let mut command = Command::new(&self.whit);
         command.args(words).current_dir(folder).env("NO_COLOR", "1").env("COLUMNS", "200");
         // What a ledger leaves elsewhere, to know that it existed, goes with the folder.
         command.env("WHIT_STATE", folder.join(".state"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let run = || -> std::io::Result<Told> {
+        let run = || -> std::io::Result<Printed> {
             let mut child = command.spawn()?;
             if let Some(mut pipe) = child.stdin.take() {
                 let _ = pipe.write_all(input.as_bytes()); // it may have ended before it read everything
             }
             let output = child.wait_with_output()?;
-            Ok(Told { code: output.status.code(), out: text(output.stdout), talk: text(output.stderr) })
+            Ok(Printed { code: output.status.code(), out: text(output.stdout), talk: text(output.stderr) })
         };
         let mut run = run;
-        run().unwrap_or_else(|error| Told { code: None, out: String::new(), talk: format!("not started: {error}") })
+        run().unwrap_or_else(|error| Printed { code: None, out: String::new(), talk: format!("not started: {error}") })
     }
 
     /// Lays two data sets of one declaration into folders of their own.
@@ -94,8 +94,8 @@ fn transcripts(attacker: &Attacker, folders: &[PathBuf; 2], orders: &[String], e
     let words = ["shell", "--keep-going", "--epsilon", if exact { "5" } else { "0.001" }, "--delta", "1e-9"];
     let script = orders.iter().fold(String::new(), |script, order| script + order + ";\n");
     let ask = |folder: &Path| {
-        let told = attacker.ask(folder, &words, &script);
-        if exact { told } else { told.masked() }
+        let printed = attacker.ask(folder, &words, &script);
+        if exact { printed } else { printed.masked() }
     };
     let both = std::thread::scope(|scope| {
         let other = scope.spawn(|| ask(&folders[1]));
@@ -111,8 +111,8 @@ fn transcripts(attacker: &Attacker, folders: &[PathBuf; 2], orders: &[String], e
     let before = outcome.found.len();
     for order in orders {
         let [one, other] = folders.each_ref().map(|folder| {
-            let told = attacker.ask(folder, &words, &format!("{order};\n"));
-            if exact { told } else { told.masked() }
+            let printed = attacker.ask(folder, &words, &format!("{order};\n"));
+            if exact { printed } else { printed.masked() }
         });
         let mut single = Outcome::new("");
         single.compare(order, &one, &other);

@@ -15,12 +15,12 @@ pub(crate) fn declared(attacker: &Attacker, config: &Path) -> Result<Vec<Ground>
         .map_or_else(|| PathBuf::from("."), Path::to_owned);
     let folder = folder.canonicalize().map_err(|error| format!("`{}` cannot be opened: {error}", folder.display()))?;
     let name = config.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let told = attacker.ask(&folder, &["check", &name, "--json"], "");
-    if told.code != Some(0) {
-        return Err(format!("`whit check {}` says no: {}", config.display(), told.talk.trim()));
+    let printed = attacker.ask(&folder, &["check", &name, "--json"], "");
+    if printed.code != Some(0) {
+        return Err(format!("`whit check {}` says no: {}", config.display(), printed.talk.trim()));
     }
     let view: serde_json::Value =
-        serde_json::from_str(&told.out).map_err(|error| format!("`whit check --json`: {error}"))?;
+        serde_json::from_str(&printed.out).map_err(|error| format!("`whit check --json`: {error}"))?;
     let sets = table.get("dataset").and_then(toml::Value::as_table).cloned().unwrap_or_default();
     let mut grounds = Vec::new();
     for (name, set) in &sets {

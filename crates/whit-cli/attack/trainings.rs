@@ -1,4 +1,4 @@
-//! Trainings on neighbours: what a preview says, and what a run says beside its model.
+//! Trainings on neighbours: what a preview says, and what a run says besides its model.
 
 use super::dice::Dice;
 use super::ground::{Ground, Kind};
@@ -68,7 +68,7 @@ pub(crate) fn previews(attacker: &Attacker, grounds: &[Ground], each: usize) -> 
     outcome
 }
 
-/// What is said beside a model is no release.
+/// What is said besides a model is no release.
 pub(crate) fn runs(attacker: &Attacker, grounds: &[Ground]) -> Outcome {
     let mut outcome = Outcome::new("runs of trainings");
     for (number, ground) in grounds.iter().enumerate() {
@@ -80,13 +80,13 @@ pub(crate) fn runs(attacker: &Attacker, grounds: &[Ground]) -> Outcome {
             let file = training(ground, &mut dice);
             let [one, other] = folders.each_ref().map(|folder| {
                 let _ = std::fs::write(folder.join("train.toml"), &file);
-                let told = attacker.ask(folder, &["train", "train.toml"], "").masked();
+                let printed = attacker.ask(folder, &["train", "train.toml"], "").masked();
                 let mut names: Vec<String> = std::fs::read_dir(folder).map_or_else(
                     |_| Vec::new(),
                     |files| files.flatten().map(|file| file.file_name().to_string_lossy().into_owned()).collect(),
                 );
                 names.sort();
-                super::told::Told { talk: format!("{}\nfiles: {}", told.talk, names.join(" ")), ..told }
+                super::printed::Printed { talk: format!("{}\nfiles: {}", printed.talk, names.join(" ")), ..printed }
             });
             outcome.compare(&format!("{}, lap {lap}: whit train of\n{file}", ground.title), &one, &other);
         }

@@ -2,6 +2,9 @@
 //! (0 done, 1 failed, 2 asked wrongly, 3 refused).
 
 mod command;
+mod demo;
+mod error;
+mod hint;
 mod number;
 mod output;
 

@@ -174,7 +174,7 @@ fn the_commands_at_a_glance_run_as_printed() {
     std::fs::write(folder.join("words.txt"), words).unwrap();
     let rest = follow("docs/commands.md", &folder);
     assert!(rest.is_empty(), "every declaration of the page is whole");
-    for made in ["out.html", "model.safetensors", "told.csv", "trade-off.svg"] {
+    for made in ["out.html", "model.safetensors", "predicted.csv", "trade-off.svg"] {
         assert!(folder.join(made).exists(), "{made} was written");
     }
 }

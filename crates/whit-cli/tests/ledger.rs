@@ -52,7 +52,7 @@ fn the_ledger_tells_what_was_spent_and_what_never_finished() {
     assert_eq!(code, 0, "{talk}");
     assert!(out.contains("4 releases from") && out.contains("1 without a result, 1 void"), "{out}");
     assert!(out.contains("element (id, day), replace  all") && out.contains("ε = 3 at δ = 1e-6, gaussian"), "{out}");
-    assert!(out.contains("none; told at δ = 1e-6"), "the user's rung has no budget and is told: {out}");
+    assert!(out.contains("none; stated at δ = 1e-6"), "the user's rung has no budget and is shown: {out}");
     assert!(out.contains("SELECT count(*) FROM visits -- 0"), "{out}");
     assert!(talk.contains("1 reservation has no result and stays spent"), "{talk}");
     assert_eq!(ask(&folder, &["show"]).1, out);
@@ -180,7 +180,7 @@ fn a_ledger_that_went_is_missed_until_its_owner_says_why() {
     assert!(code == 0 && talk.contains("begun anew"), "{talk}");
     let (_, _, talk) = ask(&folder, &["--json"]);
     assert!(!talk.contains("error"), "{talk}");
-    // The old one comes back, beside the new one's head.
+    // The old one comes back, next to the new one's head.
     std::fs::write(&ledger, &old).unwrap();
     let (code, _, talk) = ask(&folder, &[]);
     assert!(code == 1 && talk.contains("it is the head of another ledger"), "{talk}");

@@ -298,13 +298,13 @@ fn one_price_is_told_everywhere_and_what_is_hinted_fits() {
         assert!(!folder.join("whit.ledger").exists());
         answer(&folder, &["query", sql, "--epsilon", "0.5"]);
         let talk = refused(&folder, &["query", sql, "--epsilon", "0.9"], 3, &["nothing was charged"]);
-        let (told, hinted) = (number_after(&talk, ", and ε = "), number_after(&talk, "--epsilon "));
+        let (stated, hinted) = (number_after(&talk, ", and ε = "), number_after(&talk, "--epsilon "));
         let (_, ledger, note) = whit(&folder, &["ledger"]);
         let view = answer(&folder, &["ledger"]);
         let accounts = view["accounts"].as_array().unwrap();
         let left = accounts.iter().filter_map(|account| account["epsilon_left"].as_f64()).fold(f64::INFINITY, f64::min);
-        assert!((left - told).abs() <= 2e-4 * left, "{name}: {told} is left by the refusal, {left} by the ledger");
-        assert!(ledger.contains(&format!(" {told} ")), "{name}: {told} in the ledger's own table: {ledger}");
+        assert!((left - stated).abs() <= 2e-4 * left, "{name}: {stated} is left by the refusal, {left} by the ledger");
+        assert!(ledger.contains(&format!(" {stated} ")), "{name}: {stated} in the ledger's own table: {ledger}");
         let preview = answer(&folder, &["preview", sql, "--epsilon", "0.9"]);
         let budgets = preview["budgets"].as_array().unwrap();
         let least = budgets.iter().map(|budget| budget["epsilon_left"].as_f64().unwrap()).fold(f64::INFINITY, f64::min);
@@ -316,7 +316,7 @@ fn one_price_is_told_everywhere_and_what_is_hinted_fits() {
             assert!(note.contains("need not make up the budget"), "{name}: {note}");
         }
         if matches!(name, "gaussian" | "analyst" | "sum") {
-            assert!((hinted - told).abs() < 2e-3 * told, "{name}: {hinted} may be asked for, {told} is left");
+            assert!((hinted - stated).abs() < 2e-3 * stated, "{name}: {hinted} may be asked for, {stated} is left");
         }
         // What is hinted fits, and a hundredth more does not.
         let more = format!("{}", hinted * 1.01);
@@ -328,16 +328,16 @@ fn one_price_is_told_everywhere_and_what_is_hinted_fits() {
     }
 }
 
-/// A large ε is told as what was asked for.
+/// A large ε is stated as what was asked for.
 #[test]
 fn an_epsilon_of_a_hundred_is_told_as_no_more() {
     let folder = room("hundred");
     std::fs::write(folder.join("whit.toml"), DECLARED.replace("epsilon = 3.0", "epsilon = 500.0")).unwrap();
     let preview = answer(&folder, &["preview", COUNT, "--epsilon", "100"]);
-    let told = preview["prices"][0]["epsilon"].as_f64().unwrap();
-    assert!(told <= 100.0 * 1.000_001 && told > 99.0, "{told}");
+    let stated = preview["prices"][0]["epsilon"].as_f64().unwrap();
+    assert!(stated <= 100.0 * 1.000_001 && stated > 99.0, "{stated}");
     let asked = answer(&folder, &["query", COUNT, "--epsilon", "100"]);
-    assert_eq!(asked["statement"]["prices"][0]["epsilon"].as_f64().unwrap(), told);
+    assert_eq!(asked["statement"]["prices"][0]["epsilon"].as_f64().unwrap(), stated);
     let spent = answer(&folder, &["ledger"])["accounts"][0]["epsilon_spent"].as_f64().unwrap();
     assert!(spent <= 100.0 * 1.000_001 && spent > 99.0, "{spent}");
 }
@@ -392,7 +392,7 @@ fn no_output_replaces_the_ledger_the_data_or_a_declaration() {
     assert_eq!(whit(&folder, &["init", "visits.csv", "--force"]).0, 0);
 }
 
-/// The same length and the same time of change: the old answer was told of other rows.
+/// The same length and the same time of change: the old answer was given of other rows.
 #[cfg(unix)]
 #[test]
 fn rows_that_were_changed_behind_an_old_time_are_other_rows() {
@@ -410,7 +410,7 @@ fn rows_that_were_changed_behind_an_old_time_are_other_rows() {
     assert!(after["rows"][0][0]["value"].as_f64().unwrap().abs() < 100.0, "nobody was in the north: {after}");
 }
 
-/// What could not be logged was noted as told, and the owner never learned of it.
+/// What could not be logged was noted as logged, and the owner never learned of it.
 #[test]
 fn a_change_that_could_not_be_logged_is_logged_by_the_next_question() {
     let folder = room("log");
@@ -423,8 +423,8 @@ fn a_change_that_could_not_be_logged_is_logged_by_the_next_question() {
     ask("0.2");
     std::fs::remove_dir(&log).unwrap();
     ask("0.3");
-    let told = std::fs::read_to_string(&log).unwrap();
-    assert!(told.contains("visits: the data changed") && told.lines().count() == 1, "{told}");
+    let logged = std::fs::read_to_string(&log).unwrap();
+    assert!(logged.contains("visits: the data changed") && logged.lines().count() == 1, "{logged}");
     ask("0.4");
-    assert_eq!(std::fs::read_to_string(&log).unwrap(), told, "once is enough");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), logged, "once is enough");
 }

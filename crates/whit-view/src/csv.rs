@@ -1,7 +1,8 @@
-//! Answers as comma-separated values: `name`, and `name_low` and `name_high` beside what is noisy.
+//! Answers as comma-separated values: `name`, and `name_low` and `name_high` next to what is noisy.
 //!
 //! Quotation marks are those of RFC 4180. Lines end in a line feed alone, as command lines expect. Nothing is an empty
-//! field, an empty text is `""`, and numbers have every digit.
+//! field, an empty text is `""`, and numbers have every digit. (The `csv` crate quotes all empty fields of a file or none, so that NULL and an
+//! empty text would be the same.)
 
 use std::io::{self, Write};
 use whit_query::Answer;
@@ -14,7 +15,8 @@ pub fn write(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
     answer.rows.iter().try_for_each(|row| line(columns.iter().map(|column| text(&column.of(row))), out))
 }
 
-fn line(fields: impl Iterator<Item = Option<String>>, out: &mut dyn Write) -> io::Result<()> {
+/// Writes one line; nothing is an empty field.
+pub(crate) fn line(fields: impl Iterator<Item = Option<String>>, out: &mut dyn Write) -> io::Result<()> {
     let fields: Vec<String> = fields.map(|field| field.map_or(String::new(), |field| quoted(&field))).collect();
     writeln!(out, "{}", fields.join(","))
 }

@@ -4,7 +4,8 @@
 //! - [`table`]: aligned tables for people;
 //! - [`text`] and [`csv`]: answers as text and as comma-separated values;
 //! - [`plot`]: pictures as SVG text; [`picture`] draws an answer, [`raster`] makes PNG of it;
-//! - [`page`]: reports as pages that need nothing from elsewhere.
+//! - [`page`]: reports as pages that need nothing from elsewhere;
+//! - [`dataset`], [`preview`], [`ledger`], [`training`] and [`experiment`]: what sessions say of these, as tables and pictures.
 //!
 //! Nothing here reads data or adds noise: it shows values that somebody may already see.
 //!
@@ -22,13 +23,21 @@
 //! ```
 
 pub mod csv;
+pub mod dataset;
+pub mod experiment;
+pub mod explain;
+pub mod ledger;
 pub mod measure;
 pub mod number;
 pub mod page;
+pub mod partition;
 pub mod picture;
 pub mod plot;
+pub mod preview;
+pub mod price;
 pub mod raster;
 #[cfg(test)]
 mod samples;
 pub mod table;
 pub mod text;
+pub mod training;

@@ -7,7 +7,7 @@ use crate::number::grouped;
 use crate::picture;
 use crate::plot::escape;
 use crate::table::{Side, Table};
-use crate::text::{self, Cut};
+use crate::text::{self, Excerpt};
 use std::fmt::Write as _;
 use whit_query::Answer;
 
@@ -134,7 +134,7 @@ impl Report {
             report = report.picture(panel);
         }
         if !answer.columns.is_empty() {
-            report = report.table(&text::table(answer, Cut { rows: ROWS, ..Cut::NONE }));
+            report = report.table(&text::table(answer, Excerpt { rows: ROWS, ..Excerpt::ALL }));
         }
         let left = answer.rows.len().saturating_sub(ROWS);
         if left > 0 {

@@ -2,7 +2,7 @@
 
 use crate::measure::Measure;
 use crate::number::grouped;
-use crate::plot::{Axis, BarChart, BarSeries, Lines, PALETTE, Picture, Scale, Trace, time};
+use crate::plot::{BarChart, BarSeries, ChartAxis, LineChart, PALETTE, Picture, Scale, Trace, time};
 use crate::table::visible;
 use crate::text::{measure, one_line, shown};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub fn of(answer: &Answer) -> Option<Picture> {
 
 /// The same as one picture for each axis.
 pub(crate) fn panels(answer: &Answer) -> Vec<Picture> {
-    Plan::new(answer).map_or_else(Vec::new, |plan| plan.draw())
+    DrawingPlan::new(answer).map_or_else(Vec::new, |plan| plan.draw())
 }
 
 /// One line or one colour of bars: its name and what it has in each row.
@@ -37,19 +37,19 @@ struct Strand {
 }
 
 /// What goes where.
-struct Plan<'a> {
+struct DrawingPlan<'a> {
     answer: &'a Answer,
     /// The columns with numbers.
     values: Vec<usize>,
     /// The key that has an order, where each row stands on it, and what its numbers are.
     along: Option<(usize, Scale, Vec<Option<f64>>)>,
-    /// The key whose values are told apart by colour.
+    /// The key whose values are distinguished by colour.
     colour: Option<Vec<usize>>,
     /// The keys that name the groups.
     groups: Vec<usize>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> DrawingPlan<'a> {
     fn new(answer: &'a Answer) -> Option<Self> {
         let all = 0..answer.columns.len();
         let number = |row: &Vec<Cell>, i: usize| {
@@ -73,7 +73,7 @@ impl<'a> Plan<'a> {
             let colour = (!others.is_empty()).then_some(others);
             return Some(Self { answer, values, along, colour, groups: vec![i] });
         }
-        // Of two keys, the one with a handful of values is told apart by colour.
+        // Of two keys, the one with a handful of values is distinguished by colour.
         let few =
             keys.iter().map(|&i| (distinct(answer, i), i)).filter(|&(n, _)| (2..=PALETTE.len()).contains(&n)).min();
         let colour = few.filter(|_| keys.len() == 2).map(|(_, i)| i);
@@ -107,14 +107,14 @@ impl<'a> Plan<'a> {
         let axis = if axis == title { String::new() } else { axis };
         match &self.along {
             Some((key, scale, places)) => {
-                let across = Axis { name: self.answer.columns[*key].name.clone(), scale: *scale };
+                let across = ChartAxis { name: self.answer.columns[*key].name.clone(), scale: *scale };
                 let traces = strands.into_iter().zip(PALETTE).map(|(strand, colour)| Trace {
                     name: strand.name,
                     colour,
                     steps: false,
                     points: points(&strand.values, places),
                 });
-                Lines { title, subtitle, across, axis, traces: traces.collect(), limits: Vec::new(), note }.draw()
+                LineChart { title, subtitle, across, axis, traces: traces.collect(), limits: Vec::new(), note }.draw()
             }
             None => self.bars(strands, title, subtitle, axis, note),
         }

@@ -8,22 +8,22 @@ use whit_query::{Answer, Cell, Role, Statement, Value};
 
 /// How much of a long answer is shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Cut {
+pub struct Excerpt {
     /// The most rows.
     pub rows: usize,
     /// The most letters of a key.
     pub letters: usize,
 }
 
-impl Cut {
+impl Excerpt {
     /// Everything.
-    pub const NONE: Self = Self { rows: usize::MAX, letters: usize::MAX };
+    pub const ALL: Self = Self { rows: usize::MAX, letters: usize::MAX };
     /// What fits on a terminal.
     pub const TERMINAL: Self = Self { rows: 50, letters: 60 };
 }
 
 /// Writes the table, what was left out of it, and the statement.
-pub fn write(answer: &Answer, cut: Cut, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(answer: &Answer, cut: Excerpt, out: &mut dyn Write) -> io::Result<()> {
     if !answer.columns.is_empty() {
         table(answer, cut).write(out)?;
     }
@@ -40,7 +40,7 @@ pub fn write(answer: &Answer, cut: Cut, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The rows as people read them: keys on the left, numbers on the right with their intervals.
-pub(crate) fn table(answer: &Answer, cut: Cut) -> Table {
+pub(crate) fn table(answer: &Answer, cut: Excerpt) -> Table {
     let rows = &answer.rows[..answer.rows.len().min(cut.rows)];
     let mut columns = Vec::new();
     let mut headings = Vec::new();
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::samples::{answer, cell, key, priced};
 
-    fn written(answer: &Answer, cut: Cut) -> String {
+    fn written(answer: &Answer, cut: Excerpt) -> String {
         let mut out = Vec::new();
         write(answer, cut, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -215,8 +215,8 @@ user (user_id), replace                   400  0  basic
              bounds of `seconds` were declared
   ledger     entry 12
 ";
-        let told = written(&priced(answer(&columns, rows)), Cut::NONE);
-        assert_eq!(told, expected, "\n{told}");
+        let printed = written(&priced(answer(&columns, rows)), Excerpt::ALL);
+        assert_eq!(printed, expected, "\n{printed}");
     }
 
     #[test]
@@ -236,19 +236,19 @@ NULL              –  –        \"\"
 Nothing private was read: this answer is exact and free.
   intervals  ± ? marks a value whose interval is not known
 ";
-        let told = written(&answer(&columns, rows), Cut::NONE);
-        assert_eq!(told, expected, "\n{told}");
+        let printed = written(&answer(&columns, rows), Excerpt::ALL);
+        assert_eq!(printed, expected, "\n{printed}");
     }
 
     #[test]
     fn a_long_answer_is_cut_and_says_how_much_is_missing() {
         let row = |i: i64| vec![key(&format!("{}{i}", "long ".repeat(20))), cell(Value::Int(i), 0.0, 2.0 * i as f64)];
         let long = answer(&[("key", Role::Key), ("n", Role::Noisy)], (0..1300).map(row).collect());
-        let told = written(&long, Cut::TERMINAL);
-        assert!(told.contains("\n… 1,250 more rows: --all shows them\n"), "{told}");
-        assert!(told.lines().count() < 60 && told.lines().all(|line| line.chars().count() < 80));
-        assert_eq!(written(&long, Cut::NONE).lines().count(), 1300 + 5);
-        let one = written(&long, Cut { rows: 1299, letters: 9 });
+        let printed = written(&long, Excerpt::TERMINAL);
+        assert!(printed.contains("\n… 1,250 more rows: --all shows them\n"), "{printed}");
+        assert!(printed.lines().count() < 60 && printed.lines().all(|line| line.chars().count() < 80));
+        assert_eq!(written(&long, Excerpt::ALL).lines().count(), 1300 + 5);
+        let one = written(&long, Excerpt { rows: 1299, letters: 9 });
         assert!(one.contains("\n… 1 more row: --all shows them\n"));
     }
 
@@ -258,17 +258,20 @@ Nothing private was read: this answer is exact and free.
         again.statement.stored = true;
         again.statement.prices[1].epsilon = f64::INFINITY;
         again.statement.prices[1].delta = 1e-6;
-        let told = written(&again, Cut::NONE);
-        assert!(told.starts_with("n\n─\n(no rows)\n\n  protected  "), "{told}");
-        assert!(told.contains("  ledger     read again from entry 12: nothing was charged this time\n"), "{told}");
-        assert!(told.contains("user (user_id), replace                     ∞  1e-6  basic\n"), "{told}");
-        assert!(!told.contains("intervals"), "there are none");
+        let printed = written(&again, Excerpt::ALL);
+        assert!(printed.starts_with("n\n─\n(no rows)\n\n  protected  "), "{printed}");
+        assert!(
+            printed.contains("  ledger     read again from entry 12: nothing was charged this time\n"),
+            "{printed}"
+        );
+        assert!(printed.contains("user (user_id), replace                     ∞  1e-6  basic\n"), "{printed}");
+        assert!(!printed.contains("intervals"), "there are none");
     }
 
     #[test]
     fn keys_cannot_command_a_terminal() {
         let rows = vec![vec![key("\u{1b}]0;owned\u{7}\r\n")]];
-        let told = written(&answer(&[("\u{1b}[2Jkey", Role::Key)], rows), Cut::NONE);
-        assert!(!told.contains(['\u{1b}', '\u{7}', '\r']), "{told:?}");
+        let printed = written(&answer(&[("\u{1b}[2Jkey", Role::Key)], rows), Excerpt::ALL);
+        assert!(!printed.contains(['\u{1b}', '\u{7}', '\r']), "{printed:?}");
     }
 }

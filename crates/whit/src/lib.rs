@@ -93,6 +93,8 @@
 pub mod declared;
 pub mod error;
 pub mod explain;
+pub mod partition;
+pub mod price;
 pub mod session;
 mod state;
 pub mod train;

@@ -1,6 +1,6 @@
 //! What every question to a declared data set says: where it is declared, who asks, and what it may cost.
 
-use super::Error;
+use crate::error::Error;
 use crate::number::{self, Wrong};
 use std::path::PathBuf;
 use whit::query::plan::Asking;
@@ -9,7 +9,7 @@ use whit::session::{Options, Session};
 
 /// Options that questions share.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct Asked {
+pub(super) struct QuestionOptions {
     /// The declaration.
     #[arg(long, value_name = "FILE", default_value = "whit.toml")]
     config: PathBuf,
@@ -68,7 +68,7 @@ fn confidence(text: &str) -> Result<f64, Wrong> {
     text.trim().parse().ok().filter(|&share: &f64| share > 0.0 && share < 1.0).ok_or(wrong)
 }
 
-impl Asked {
+impl QuestionOptions {
     /// What a question says about its price.
     pub(super) fn asking(&self) -> Asking {
         Asking { epsilon: self.epsilon, delta: self.delta, confidence: self.confidence, ..Asking::default() }

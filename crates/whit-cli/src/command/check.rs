@@ -1,31 +1,31 @@
 //! `whit check`: what a `whit.toml` amounts to, before anything is asked.
 
-use super::{Error, write_json};
+use crate::error::Error;
+use crate::output::write_json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use whit::Declared;
-use whit::query::source::owner::{Owner, OwnerView};
-use whit::query::source::{DatasetView, Tuning};
+use whit::query::source::Tuning;
+use whit::query::source::owner::Owner;
 use whit::session::Options;
-use whit_view::number::grouped;
-use whit_view::table::{Side, Table};
+use whit_view::dataset;
 
 /// Check a declaration against its files, and show the ladder.
 ///
 /// Reads `whit.toml`, finds every file that it names, and shows for each data set what one whit is, what a question costs at each
 /// rung, and what cannot be asked until more is declared. Reads no row of a private table, spends nothing and leaves the ledger alone.
 ///
-/// With --owner every row is read, and what does not fit is told: values of another type, lines that are broken, values outside of bounds, what caps cut,
+/// With --owner every row is read, and what does not fit is shown: values of another type, lines that are broken, values outside of bounds, what caps cut,
 /// whether the data changed. That is exact and private: it is for the owner of the data alone.
 #[derive(clap::Args)]
-pub(super) struct Check {
+pub(super) struct CheckCommand {
     /// The declaration; `whit.toml` without it.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The declaration, said as other commands want it.
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
-    /// Read every row, and tell the owner of the data what does not fit. Not for analysts: nothing of it is noised.
+    /// Read every row, and show the owner of the data what does not fit. Not for analysts: nothing of it is noised.
     #[arg(long)]
     owner: bool,
     /// Print JSON for programs instead of tables for people.
@@ -33,7 +33,7 @@ pub(super) struct Check {
     json: bool,
 }
 
-impl Check {
+impl CheckCommand {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let file = self.file.as_deref().or(self.config.as_deref()).unwrap_or(Path::new("whit.toml"));
         let declared = Declared::open(file)?;
@@ -45,7 +45,7 @@ impl Check {
             return write_json(&serde_json::json!({ "datasets": views }), out);
         }
         for view in &views {
-            write(view, out)?;
+            dataset::write(view, out)?;
         }
         let number = if views.len() == 1 { "1 data set".to_owned() } else { format!("{} data sets", views.len()) };
         Ok(writeln!(talk, "{} is sound: {number}", file.display())?)
@@ -59,167 +59,6 @@ impl Check {
         if self.json {
             return write_json(&serde_json::json!({ "datasets": views }), out);
         }
-        views.iter().try_for_each(|view| write_for_owner(view, out))
-    }
-}
-
-/// A part of a whole as people say it.
-fn share(part: u64, whole: u64) -> String {
-    match (part, whole) {
-        (0, _) | (_, 0) => "–".to_owned(),
-        (part, whole) => format!("{} ({:.1} %)", grouped(&part.to_string()), 100.0 * part as f64 / whole as f64),
-    }
-}
-
-fn write_for_owner(view: &OwnerView, out: &mut dyn Write) -> Result<(), Error> {
-    let files = if view.files == 1 { "1 file".to_owned() } else { format!("{} files", view.files) };
-    let rows = grouped(&view.rows.to_string());
-    writeln!(out, "{}: {rows} rows in {files}, {}", view.name, bytes(view.bytes))?;
-    match view.changed {
-        Some(true) => {
-            writeln!(out, "  the data changed since the ledger last saw it: earlier answers are about other rows")?;
-        }
-        Some(false) => writeln!(out, "  the data did not change since the ledger last saw it")?,
-        None => writeln!(out, "  there is no ledger yet")?,
-    }
-    if let Some(without) = view.without_user.filter(|&without| without > 0) {
-        writeln!(out, "  {} rows have no user, and are left out", share(without, view.rows))?;
-    }
-    if !view.untyped.is_empty() {
-        writeln!(out, "  not declared, so nobody can ask for them: {}", view.untyped.join(", "))?;
-    }
-    writeln!(out)?;
-    if !view.lines.is_empty() {
-        let mut table = Table::new([
-            ("lines with", Side::Left),
-            ("rows", Side::Right),
-            ("first", Side::Left),
-            ("what becomes of them", Side::Left),
-        ]);
-        for line in &view.lines {
-            table.row([line.fault, &share(line.rows, view.rows), line.first.as_deref().unwrap_or(""), line.becomes]);
-        }
-        table.write(out)?;
-        writeln!(out)?;
-    }
-    let mut table = Table::new([
-        ("column", Side::Left),
-        ("type", Side::Left),
-        ("missing", Side::Right),
-        ("of another type", Side::Right),
-        ("clamped", Side::Right),
-        ("other keys", Side::Right),
-        ("first of another type", Side::Left),
-    ]);
-    for column in &view.columns {
-        let name = column.role.map_or_else(|| column.name.clone(), |role| format!("{} ({role})", column.name));
-        let optional = |part: Option<u64>| part.map(|part| share(part, view.rows)).unwrap_or_default();
-        table.row([
-            name,
-            column.kind.clone(),
-            share(column.missing, view.rows),
-            share(column.wrong, view.rows),
-            optional(column.clamped),
-            optional(column.other_keys),
-            column.first_wrong.clone().unwrap_or_default(),
-        ]);
-    }
-    table.write(out)?;
-    writeln!(out)?;
-    if !view.caps.is_empty() {
-        let mut table = Table::new([
-            ("cap", Side::Left),
-            ("limit", Side::Right),
-            ("how many", Side::Right),
-            ("over it", Side::Right),
-            ("largest", Side::Right),
-            ("beyond it", Side::Right),
-        ]);
-        for cap in &view.caps {
-            let number = |number: u64| grouped(&number.to_string());
-            table.row([
-                cap.cap.to_owned(),
-                number(cap.limit),
-                number(cap.units),
-                share(cap.over, cap.units),
-                number(cap.largest),
-                share(cap.beyond, cap.all),
-            ]);
-        }
-        table.write(out)?;
-        writeln!(out)?;
-    }
-    Ok(())
-}
-
-fn write(view: &DatasetView, out: &mut dyn Write) -> Result<(), Error> {
-    writeln!(out, "{}: {} ({})", view.name, view.format, view.source.join(", "))?;
-    match &view.unit {
-        Some(unit) => writeln!(out, "  protects one {unit}\n")?,
-        None => writeln!(out, "  public: it joins freely, and costs nothing\n")?,
-    }
-    if !view.rungs.is_empty() {
-        let mut table = Table::new([
-            ("rung", Side::Left),
-            ("unit", Side::Left),
-            ("change", Side::Left),
-            ("holds", Side::Right),
-            ("linked by", Side::Left),
-            ("budget", Side::Left),
-        ]);
-        for rung in &view.rungs {
-            let budgets: Vec<String> = rung.budgets.iter().map(ToString::to_string).collect();
-            let budgets = match &view.pays_from {
-                _ if !budgets.is_empty() => budgets.join("; "),
-                Some(payer) => format!("that of {payer}"),
-                None => "not limited".to_owned(),
-            };
-            let kind = rung.rung.to_string();
-            let key = rung.unit.strip_prefix(&kind).unwrap_or(&rung.unit).trim_start_matches([' ', ',']).to_owned();
-            let caps = if rung.caps.is_empty() { "—".to_owned() } else { rung.caps.join(" × ") };
-            table.row([kind, key, rung.change.to_string(), rung.holds.to_string(), caps, budgets]);
-        }
-        table.write(out)?;
-        writeln!(out)?;
-    }
-    let mut table = Table::new([
-        ("column", Side::Left),
-        ("type", Side::Left),
-        ("role", Side::Left),
-        ("bounds", Side::Left),
-        ("keys", Side::Left),
-    ]);
-    for column in &view.columns {
-        let bounds = column.bounds.as_ref().map(ToString::to_string).unwrap_or_default();
-        let keys = column.keys.as_ref().map(ToString::to_string).unwrap_or_default();
-        table.row([column.name.as_str(), &column.kind, column.role.unwrap_or_default(), &bounds, &keys]);
-    }
-    table.write(out)?;
-    for missing in &view.missing {
-        writeln!(out, "{}- {missing}", if Some(missing) == view.missing.first() { "\n" } else { "" })?;
-    }
-    Ok(writeln!(out)?)
-}
-
-/// A number of bytes as people say it.
-fn bytes(bytes: u64) -> String {
-    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-    let (mut size, mut unit) = (bytes as f64, 0);
-    while size >= 1024.0 && unit + 1 < units.len() {
-        size /= 1024.0;
-        unit += 1;
-    }
-    let digits = usize::from(unit > 0 && size < 10.0);
-    format!("{size:.digits$} {}", units[unit])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_said_in_two_digits_or_more() {
-        let said = [0, 999, 1024, 1536, 200 << 20, 5 << 40].map(bytes);
-        assert_eq!(said, ["0 bytes", "999 bytes", "1.0 KiB", "1.5 KiB", "200 MiB", "5.0 TiB"]);
+        Ok(views.iter().try_for_each(|view| dataset::write_for_owner(view, out))?)
     }
 }

@@ -1,8 +1,8 @@
 //! `whit histogram`: how much of each item users have, in the clusters of a partition.
 
-use super::Error;
-use super::asked::Asked;
+use super::asked::QuestionOptions;
 use super::hitters::count;
+use crate::error::Error;
 use crate::number::{self, Wrong};
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
@@ -15,7 +15,7 @@ use whit::query::estimate::histogram::Radius;
 /// What one user has in one cluster is scaled to a length of at most the radius, so that no element moves the histogram further than that
 /// allows. A small radius cuts much off, a large one needs much noise: let `--radius auto` find one from a part of the budget.
 #[derive(clap::Args)]
-pub(super) struct Histogram {
+pub(super) struct HistogramCommand {
     /// The data set.
     dataset: String,
     /// The column of items.
@@ -29,7 +29,7 @@ pub(super) struct Histogram {
     weight: Option<String>,
     /// The radius: a number, `auto` (found with a share of the budget) or `split` (found from a share of the users, who are then left out).
     #[arg(long, value_name = "R", default_value = "auto", value_parser = radius)]
-    radius: Found,
+    radius: RadiusChoice,
     /// The share of the budget, or of the users, that finds the radius.
     #[arg(long, value_name = "SHARE", default_value = "0.1", value_parser = share)]
     radius_share: f64,
@@ -46,29 +46,29 @@ pub(super) struct Histogram {
     #[arg(long)]
     shares: bool,
     #[command(flatten)]
-    asked: Asked,
+    asked: QuestionOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
 
 /// How the radius is found.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Found {
+enum RadiusChoice {
     Given(f64),
     Auto,
     Split,
 }
 
-fn radius(text: &str) -> Result<Found, Wrong> {
+fn radius(text: &str) -> Result<RadiusChoice, Wrong> {
     let wrong = Wrong {
         range: "a number greater than 0, `auto` or `split`",
         hint: "it is the most that one user may have in one cluster, as a length: auto finds one",
     };
     match text.trim() {
-        "auto" => Ok(Found::Auto),
-        "split" => Ok(Found::Split),
+        "auto" => Ok(RadiusChoice::Auto),
+        "split" => Ok(RadiusChoice::Split),
         number => match number.parse::<f64>() {
-            Ok(radius) if radius > 0.0 && radius.is_finite() => Ok(Found::Given(radius)),
+            Ok(radius) if radius > 0.0 && radius.is_finite() => Ok(RadiusChoice::Given(radius)),
             Ok(_) | Err(_) => Err(wrong),
         },
     }
@@ -80,7 +80,7 @@ fn share(text: &str) -> Result<f64, Wrong> {
     text.trim().parse().ok().filter(|&share: &f64| share > 0.0 && share < 1.0).ok_or(wrong)
 }
 
-impl Histogram {
+impl HistogramCommand {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let progress = self.output.progress();
         progress.start("opening the data");
@@ -93,9 +93,9 @@ impl Histogram {
             partition: self.partition.clone(),
             weight: self.weight.clone(),
             radius: match self.radius {
-                Found::Given(radius) => Radius::Given(radius),
-                Found::Auto => Radius::TwoStage { share: part, quantile },
-                Found::Split => Radius::Split { users: part, quantile },
+                RadiusChoice::Given(radius) => Radius::Given(radius),
+                RadiusChoice::Auto => Radius::TwoStage { share: part, quantile },
+                RadiusChoice::Split => Radius::Split { users: part, quantile },
             },
             top: (!self.output.all).then_some(self.top),
             clusters_per_user: self.clusters_per_user,
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_radius_is_a_number_or_a_way_to_find_one() {
-        assert_eq!(radius("2.5"), Ok(Found::Given(2.5)));
-        assert_eq!((radius(" auto "), radius("split")), (Ok(Found::Auto), Ok(Found::Split)));
+        assert_eq!(radius("2.5"), Ok(RadiusChoice::Given(2.5)));
+        assert_eq!((radius(" auto "), radius("split")), (Ok(RadiusChoice::Auto), Ok(RadiusChoice::Split)));
         assert!(radius("0").is_err() && radius("inf").is_err() && radius("much").is_err());
         assert!(share("0.5").is_ok() && share("1").is_err() && share("x").is_err());
     }

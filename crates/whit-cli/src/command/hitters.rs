@@ -1,7 +1,7 @@
 //! `whit hitters`: how many users have each item, and in which order.
 
-use super::Error;
-use super::asked::Asked;
+use super::asked::QuestionOptions;
+use crate::error::Error;
 use crate::number::{self, Wrong};
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
@@ -13,7 +13,7 @@ use whit::query::estimate::{HittersQuestion, ItemList};
 /// Each user counts once for each item, however many rows they are. The noise protects the declared unit: where the item is
 /// the element, one user's having or not having one item. Items are named from a public list only, whether or not anybody has them.
 #[derive(clap::Args)]
-pub(super) struct Hitters {
+pub(super) struct HittersCommand {
     /// The data set.
     dataset: String,
     /// The column of items.
@@ -34,7 +34,7 @@ pub(super) struct Hitters {
     #[arg(long, value_name = "USERS", value_parser = number::noise)]
     gap: Option<f64>,
     #[command(flatten)]
-    asked: Asked,
+    asked: QuestionOptions,
     #[command(flatten)]
     output: OutputOptions,
 }
@@ -46,7 +46,7 @@ pub(super) fn count(text: &str) -> Result<usize, Wrong> {
     text.trim().parse().ok().filter(|&count| count >= 1).ok_or(wrong)
 }
 
-impl Hitters {
+impl HittersCommand {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let progress = self.output.progress();
         progress.start("opening the data");

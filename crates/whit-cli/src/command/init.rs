@@ -1,6 +1,7 @@
 //! `whit init`: the draft of a `whit.toml`.
 
-use super::{Error, Readers, inputs, write_for};
+use crate::error::Error;
+use crate::output::{Readers, inputs, write_for};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use whit::Draft;

@@ -1,14 +1,12 @@
 //! `whit ledger …`: what was spent and what is left, and whether the books are as they were written.
 
-mod picture;
 mod reaccount;
 mod show;
 mod verify;
-mod view;
 
-use super::Error;
+use crate::error::Error;
 use reaccount::Reaccount;
-use show::Show;
+use show::ShowCommand;
 use std::io::Write;
 use std::path::PathBuf;
 use verify::Verify;
@@ -19,17 +17,17 @@ use whit::session::heads;
 /// Show what was spent and what is left, by rung, by analyst and over time.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Ledger {
+pub(super) struct LedgerCommand {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    show: Show,
+    show: ShowCommand,
 }
 
 #[derive(clap::Subcommand)]
 enum Action {
     /// Show what was spent and what is left, by rung, by analyst and over time.
-    Show(Show),
+    Show(ShowCommand),
     /// Recompute every hash and every total, and name the first thing that was changed.
     Verify(Verify),
     /// Let another accountant read the stored costs again.
@@ -48,7 +46,7 @@ enum Action {
 #[derive(clap::Args)]
 struct Decide {
     #[command(flatten)]
-    place: Place,
+    ledger: LedgerFile,
     /// Why. Whatever was charged and is not in the file is forgotten: who asked may have seen more than the budget allows.
     #[arg(long, value_name = "TEXT")]
     reason: String,
@@ -56,7 +54,7 @@ struct Decide {
 
 /// Which ledger.
 #[derive(clap::Args)]
-struct Place {
+struct LedgerFile {
     /// The ledger's file; without it the one that `whit.toml` names, or `whit.ledger`.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
@@ -66,7 +64,7 @@ struct Place {
 #[derive(clap::Args)]
 struct Export {
     #[command(flatten)]
-    place: Place,
+    ledger: LedgerFile,
     /// One line for each rung of each release, for spreadsheets; not enough to build the ledger again.
     #[arg(long)]
     csv: bool,
@@ -76,7 +74,7 @@ struct Export {
 #[derive(clap::Args)]
 struct Void {
     #[command(flatten)]
-    place: Place,
+    ledger: LedgerFile,
     /// The number of the entry.
     entry: u64,
     /// Why nothing can have left.
@@ -84,7 +82,7 @@ struct Void {
     reason: String,
 }
 
-impl Place {
+impl LedgerFile {
     fn path(&self) -> Result<PathBuf, Error> {
         if let Some(path) = &self.ledger {
             return Ok(path.clone());
@@ -105,7 +103,7 @@ impl Place {
     }
 }
 
-impl Ledger {
+impl LedgerCommand {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         match self.action.as_ref() {
             None => self.show.run(out, talk),
@@ -122,7 +120,7 @@ impl Ledger {
 
 impl Export {
     fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let books = self.place.open()?;
+        let books = self.ledger.open()?;
         let written = if self.csv { books.export_csv(out) } else { books.export(out) };
         Ok(written?)
     }
@@ -130,20 +128,20 @@ impl Export {
 
 impl Decide {
     fn accept(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = Books::accept(&self.place.path()?, &heads(), &self.reason)?;
+        let books = Books::accept(&self.ledger.path()?, &heads(), &self.reason)?;
         let events = books.verify().map_err(LedgerError::Changed)?.events;
         Ok(writeln!(talk, "{}: taken as it stands, with {events} events", books.path().display())?)
     }
 
     fn reset(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = Books::reset(&self.place.path()?, &heads(), &self.reason)?;
+        let books = Books::reset(&self.ledger.path()?, &heads(), &self.reason)?;
         Ok(writeln!(talk, "{}: begun anew; nothing is spent", books.path().display())?)
     }
 }
 
 impl Void {
     fn run(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let mut books = self.place.open()?;
+        let mut books = self.ledger.open()?;
         books.void(self.entry, &self.reason)?;
         Ok(writeln!(talk, "entry {} is void; what it had reserved is there again", self.entry)?)
     }

@@ -1,15 +1,15 @@
 //! `whit preview`: what a question would cost, and how wrong it would be.
 
-use super::asked::Asked;
+use super::asked::QuestionOptions;
 use super::query::{Limits, question};
-use super::{Error, write_json};
+use crate::error::Error;
+use crate::hint::for_command;
 use crate::number::Wrong;
+use crate::output::write_json;
 use std::io::Write;
 use whit::query::explain::{self, Within};
 use whit::query::plan::Asking;
 use whit::session::Foreseen;
-use whit_view::number::{brief, brief_down, brief_up};
-use whit_view::table::{Side, Table};
 
 /// See what a question would cost and how wrong it would be; nothing is charged.
 ///
@@ -19,7 +19,7 @@ use whit_view::table::{Side, Table};
   whit preview \"SELECT shop, COUNT(*) FROM visits GROUP BY shop\" --epsilon 0.5
   whit preview \"SELECT COUNT(*) FROM visits\" --within 200
   whit preview \"SELECT COUNT(*) FROM visits\" --within 5% --about 20000")]
-pub(super) struct Preview {
+pub(super) struct PreviewCommand {
     /// The question; `-` reads it from standard input.
     sql: String,
     /// Find the smallest ε with which every value is off by no more than this: a number, or a percentage of --about.
@@ -35,7 +35,7 @@ pub(super) struct Preview {
     #[command(flatten)]
     limits: Limits,
     #[command(flatten)]
-    asked: Asked,
+    asked: QuestionOptions,
 }
 
 /// How close an answer should be.
@@ -60,7 +60,7 @@ fn rows(text: &str) -> Result<f64, Wrong> {
     text.trim().parse().ok().filter(|rows: &f64| *rows >= 1.0 && *rows <= 1e15).ok_or(wrong)
 }
 
-impl Preview {
+impl PreviewCommand {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
         let sql = question(&self.sql)?;
         let mut session = self.asked.session()?;
@@ -74,9 +74,15 @@ impl Preview {
         if self.json {
             return write_json(&View { preview: &preview, fits: &fits }, out);
         }
-        write(&preview, out)?;
-        write_fits(&fits, out)
+        write(preview, &fits, out)
     }
+}
+
+/// A preview for people, with the command's own options where it speaks of settings.
+pub(super) fn write(preview: explain::Preview, fits: &explain::Fits, out: &mut dyn Write) -> Result<(), Error> {
+    let notes = preview.notes.iter().map(|note| for_command(note)).collect();
+    whit_view::preview::write(&explain::Preview { notes, ..preview }, out)?;
+    Ok(whit_view::preview::write_fits(fits, out)?)
 }
 
 /// A preview for programs.
@@ -86,69 +92,6 @@ struct View<'a> {
     preview: &'a explain::Preview,
     #[serde(flatten)]
     fits: &'a explain::Fits,
-}
-
-/// Which budgets a question fits, for people.
-pub(super) fn write_fits(fits: &explain::Fits, out: &mut dyn Write) -> Result<(), Error> {
-    if fits.budgets.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    let columns = [("budget", Side::Left), ("for", Side::Left), ("ε left", Side::Right), ("it fits", Side::Left)];
-    let mut table = Table::new(columns);
-    for budget in &fits.budgets {
-        table.row([
-            format!("{}, ε = {} at δ = {}", budget.unit, brief(budget.epsilon), brief(budget.delta)),
-            budget.analyst.clone().unwrap_or_else(|| "all".to_owned()),
-            brief_down(budget.left),
-            if budget.fits { "yes" } else { "no" }.to_owned(),
-        ]);
-    }
-    table.write(out)?;
-    if let Some(refusal) = fits.budgets.iter().find_map(|budget| budget.refusal.as_ref()) {
-        writeln!(out, "It would be refused: {refusal}.")?;
-        if let Some(epsilon) = &fits.epsilon_that_fits {
-            writeln!(out, "With --epsilon {epsilon} it would fit.")?;
-        }
-    }
-    Ok(())
-}
-
-/// The preview for people.
-pub(super) fn write(preview: &explain::Preview, out: &mut dyn Write) -> Result<(), Error> {
-    for line in &preview.plan {
-        writeln!(out, "{line}")?;
-    }
-    if !preview.errors.is_empty() {
-        writeln!(out)?;
-        let mut table = Table::new([("column", Side::Left), ("off by", Side::Left)]);
-        for error in &preview.errors {
-            let told = match error.within {
-                Some(within) => {
-                    let words = if error.words.is_empty() { String::new() } else { format!(", {}", error.words) };
-                    format!("± {} at {} %{words}", brief_up(within), preview.confidence * 100.0)
-                }
-                None => error.words.clone(),
-            };
-            table.row([error.name.clone(), told]);
-        }
-        table.write(out)?;
-    }
-    writeln!(out)?;
-    if preview.prices.is_empty() {
-        writeln!(out, "It reads nothing private and costs nothing.")?;
-    } else {
-        let mut table = Table::new([("it would cost", Side::Left), ("ε", Side::Right), ("δ", Side::Right)]);
-        for price in &preview.prices {
-            table.row([price.unit.clone(), brief_up(price.epsilon), format!("{:e}", price.delta)]);
-        }
-        table.write(out)?;
-        writeln!(out, "Nothing was charged. Ask it with `whit query`.")?;
-    }
-    for note in &preview.notes {
-        writeln!(out, "note: {}", super::hint::for_command(note))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

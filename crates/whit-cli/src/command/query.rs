@@ -1,7 +1,7 @@
 //! `whit query`: one question in SQL, asked and paid for.
 
-use super::Error;
-use super::asked::Asked;
+use super::asked::QuestionOptions;
+use crate::error::Error;
 use crate::number;
 use crate::output::{OutputOptions, write_answer};
 use std::io::{Read, Write};
@@ -21,7 +21,7 @@ pub(super) struct Query {
     #[command(flatten)]
     limits: Limits,
     #[command(flatten)]
-    asked: Asked,
+    asked: QuestionOptions,
     #[command(flatten)]
     output: OutputOptions,
 }

@@ -1,6 +1,7 @@
 //! Completions and manual pages.
 
-use super::{Error, definition};
+use super::definition;
+use crate::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
 

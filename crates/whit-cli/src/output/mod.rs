@@ -3,20 +3,22 @@
 //! People get the digits that mean something; programs get all of them. The answer itself leaves before any picture of
 //! it is drawn, so that a full disk costs a picture and not what was paid for.
 
+mod file;
 mod progress;
 #[cfg(test)]
 #[path = "../../../whit-view/src/samples.rs"]
 mod samples;
 
-pub(crate) use progress::Progress;
+pub(crate) use file::{Readers, inputs, write_file, write_for, write_json};
+pub(crate) use progress::ProgressLine;
 
-use crate::command::{Error, Readers, inputs, write_for, write_json};
+use crate::error::Error;
 use crate::number::Wrong;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use whit::Session;
 use whit::query::{Answer, export};
-use whit_view::text::Cut;
+use whit_view::text::Excerpt;
 use whit_view::{csv, page, picture, raster, text};
 
 /// How an answer is printed and drawn.
@@ -41,8 +43,8 @@ pub(crate) struct OutputOptions {
 
 impl OutputOptions {
     /// A display of progress that keeps quiet where a program reads the output.
-    pub(crate) fn progress(&self) -> Progress {
-        Progress::new(self.json || self.csv)
+    pub(crate) fn progress(&self) -> ProgressLine {
+        ProgressLine::new(self.json || self.csv)
     }
 
     /// Refuses files that no output may replace. It is asked before anything is charged.
@@ -52,8 +54,8 @@ impl OutputOptions {
         Ok(files.try_for_each(|file| inputs.check(file))?)
     }
 
-    fn cut(&self) -> Cut {
-        if self.all || !io::stdout().is_terminal() { Cut::NONE } else { Cut::TERMINAL }
+    fn excerpt(&self) -> Excerpt {
+        if self.all || !io::stdout().is_terminal() { Excerpt::ALL } else { Excerpt::TERMINAL }
     }
 }
 
@@ -61,11 +63,11 @@ impl OutputOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Drawing {
     path: PathBuf,
-    kind: Kind,
+    kind: DrawingKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DrawingKind {
     Svg,
     Png,
     Html,
@@ -79,9 +81,9 @@ pub(crate) fn drawing(text: &str) -> Result<Drawing, Wrong> {
     };
     let ending = Path::new(text).extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
     let kind = match ending.as_deref() {
-        Some("svg") => Kind::Svg,
-        Some("png") => Kind::Png,
-        Some("html" | "htm") => Kind::Html,
+        Some("svg") => DrawingKind::Svg,
+        Some("png") => DrawingKind::Png,
+        Some("html" | "htm") => DrawingKind::Html,
         _ => return Err(wrong),
     };
     Ok(Drawing { path: text.into(), kind })
@@ -117,9 +119,9 @@ impl Drawing {
     ) -> Result<(), Error> {
         let (inputs, path) = (inputs(), self.path.clone());
         match self.kind {
-            Kind::Svg => write_for(readers, &inputs, path, svg, talk)?,
-            Kind::Html => write_for(readers, &inputs, path, page(), talk)?,
-            Kind::Png => {
+            DrawingKind::Svg => write_for(readers, &inputs, path, svg, talk)?,
+            DrawingKind::Html => write_for(readers, &inputs, path, page(), talk)?,
+            DrawingKind::Png => {
                 let png = raster::png(svg)
                     .map_err(|why| Error::failed(format!("`{}` could not be drawn: {why}", self.path.display())))?;
                 let unknown = raster::unknown_letters(svg);
@@ -150,12 +152,12 @@ pub(crate) fn write_answer(
         writeln!(talk, "wrote {}", path.display())?;
         text::write_statement(answer, talk)?;
     } else {
-        text::write(answer, options.cut(), out)?;
+        text::write(answer, options.excerpt(), out)?;
     }
     out.flush()?;
     for drawing in &options.plot {
         let picture = picture::of(answer);
-        if picture.is_none() && drawing.kind != Kind::Html {
+        if picture.is_none() && drawing.kind != DrawingKind::Html {
             return Err(Error::failed(format!(
                 "`{}` was not drawn: the answer has no number to draw{}",
                 drawing.path.display(),
@@ -210,7 +212,10 @@ mod tests {
     fn one_form_at_a_time_and_pictures_besides() {
         let asked = |line: &str| Ask::try_parse_from(line.split_whitespace());
         let options = asked("ask --csv --plot a.svg --plot B.PNG --plot c.html").unwrap().output;
-        assert_eq!(options.plot.iter().map(|plot| plot.kind).collect::<Vec<_>>(), [Kind::Svg, Kind::Png, Kind::Html]);
+        assert_eq!(
+            options.plot.iter().map(|plot| plot.kind).collect::<Vec<_>>(),
+            [DrawingKind::Svg, DrawingKind::Png, DrawingKind::Html]
+        );
         assert!(asked("ask --csv --json").is_err() && asked("ask --json --parquet a").is_err());
         assert!(asked("ask --plot a.gif").is_err() && asked("ask --plot svg").is_err());
     }

@@ -8,11 +8,11 @@ use std::time::Duration;
 ///
 /// It is shown only where standard error is a terminal. It may be shared between threads, and goes away when dropped.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     bar: ProgressBar,
 }
 
-impl Progress {
+impl ProgressLine {
     /// A display that is silent if asked, or if standard error is no terminal.
     pub(crate) fn new(silent: bool) -> Self {
         let watched = !silent && io::stderr().is_terminal();
@@ -59,7 +59,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.finish();
     }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn progress_is_kept_while_nobody_watches() {
-        let progress = Progress::onto(ProgressDrawTarget::hidden());
+        let progress = ProgressLine::onto(ProgressDrawTarget::hidden());
         progress.start("clustering 400,000 words");
         assert_eq!((progress.bar.length(), progress.bar.message().as_str()), (None, "clustering 400,000 words"));
         progress.set(3, 10);

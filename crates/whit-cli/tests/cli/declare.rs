@@ -11,12 +11,12 @@ fn whit_in(folder: &Path, arguments: &[&str]) -> Output {
     command.current_dir(folder).args(arguments).env("WHIT_STATE", "").output().expect("the binary was built")
 }
 
-fn told(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 
 fn shown(output: &Output) -> String {
-    assert!(output.status.success(), "{}", told(output));
+    assert!(output.status.success(), "{}", printed(output));
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
@@ -54,7 +54,7 @@ fn a_draft_is_written_once_and_stands() {
     let folder = shop("init_and_check");
     let output = whit_in(&folder, &["init", "visits"]);
     assert!(output.status.success() && output.stdout.is_empty());
-    let talk = told(&output);
+    let talk = printed(&output);
     assert!(talk.contains("wrote whit.toml") && talk.contains("user_id was taken for the user"), "{talk}");
     assert!(talk.contains("give bounds to what you want to add up: seconds"), "{talk}");
     let draft = std::fs::read_to_string(folder.join("whit.toml")).expect("it was written");
@@ -66,7 +66,7 @@ fn a_draft_is_written_once_and_stands() {
 
     let again = whit_in(&folder, &["init", "visits"]);
     assert_eq!(again.status.code(), Some(2));
-    assert!(told(&again).contains("error: `whit.toml` is there already\n  hint: "), "{}", told(&again));
+    assert!(printed(&again).contains("error: `whit.toml` is there already\n  hint: "), "{}", printed(&again));
     assert!(whit_in(&folder, &["init", "visits", "--force", "--name", "calls"]).status.success());
     assert!(std::fs::read_to_string(folder.join("whit.toml")).expect("still there").contains("[dataset.calls]"));
 }
@@ -75,7 +75,7 @@ fn a_draft_is_written_once_and_stands() {
 fn a_draft_elsewhere_finds_its_way_back() {
     let folder = shop("init_elsewhere");
     let output = whit_in(&folder, &["init", "visits/*.csv", "--output", "declared/whit.toml"]);
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     let text = shown(&whit_in(&folder, &["check", "declared/whit.toml"]));
     assert!(text.starts_with("visits: csv ("), "{text}");
 }
@@ -84,10 +84,10 @@ fn a_draft_elsewhere_finds_its_way_back() {
 fn a_draft_without_a_user_asks_for_one() {
     let folder = shop("init_without_user");
     let output = whit_in(&folder, &["init", "countries.csv"]);
-    assert!(told(&output).contains("say whose a row is: uncomment unit.user"), "{}", told(&output));
+    assert!(printed(&output).contains("say whose a row is: uncomment unit.user"), "{}", printed(&output));
     let check = whit_in(&folder, &["check"]);
     assert_eq!((check.status.code(), check.stdout.len()), (Some(2), 0));
-    let talk = told(&check);
+    let talk = printed(&check);
     assert!(
         talk.starts_with("error: whit.toml, line ") && talk.contains("`dataset.countries.unit.user` is missing"),
         "{talk}"
@@ -151,20 +151,20 @@ fn what_is_wrong_is_said_with_a_hint() {
         std::fs::write(folder.join("whit.toml"), DECLARED.replace(line, instead)).expect("room");
         let output = whit_in(&folder, &["check"]);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{instead}");
-        assert!(told(&output).starts_with(&format!("error: {expected}")), "{instead}: {}", told(&output));
+        assert!(printed(&output).starts_with(&format!("error: {expected}")), "{instead}: {}", printed(&output));
     }
     let missing = whit_in(&folder, &["check", "nowhere.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(
-        told(&missing).contains("`nowhere.toml` cannot be read") && told(&missing).contains("whit init"),
+        printed(&missing).contains("`nowhere.toml` cannot be read") && printed(&missing).contains("whit init"),
         "{}",
-        told(&missing)
+        printed(&missing)
     );
     let none = whit_in(&folder, &["init", "nothing.csv", "--output", "other.toml"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(told(&none).starts_with("error: no file matches `nothing.csv`\n  hint: "), "{}", told(&none));
+    assert!(printed(&none).starts_with("error: no file matches `nothing.csv`\n  hint: "), "{}", printed(&none));
     let name = whit_in(&folder, &["init", "visits", "--name", "My Visits", "--output", "other.toml"]);
-    assert!(told(&name).contains("take --name my_visits"), "{}", told(&name));
+    assert!(printed(&name).contains("take --name my_visits"), "{}", printed(&name));
     assert!(!folder.join("other.toml").exists());
 }
 
@@ -204,7 +204,7 @@ fn the_owner_sees_what_does_not_fit_and_the_analyst_does_not() {
     assert_eq!(ways.map(analyst), before, "nothing that an analyst sees follows from rows");
 
     let output = whit_in(&folder, &["check", "--owner", "--json"]);
-    assert!(told(&output).contains("for the owner of the data only"), "{}", told(&output));
+    assert!(printed(&output).contains("for the owner of the data only"), "{}", printed(&output));
     let json: Value = serde_json::from_str(&shown(&output)).expect("JSON");
     let visits = &json["datasets"][0];
     assert_eq!((&visits["rows"], &visits["files"], &visits["untyped"][0]), (&9.into(), &3.into(), &"note".into()));
@@ -251,18 +251,18 @@ fn a_draft_says_that_it_looked_and_its_types_stand() {
     let folder = shop("init_types");
     std::fs::write(folder.join("visits/1.csv"), ODD).expect("room");
     let output = whit_in(&folder, &["init", "visits"]);
-    let talk = told(&output);
+    let talk = printed(&output);
     assert!(output.status.success() && talk.contains("values were looked at to draft some"), "{talk}");
     let draft = std::fs::read_to_string(folder.join("whit.toml")).expect("it was written");
     assert!(draft.contains("It LOOKED at values") && draft.contains("columns.seconds.type = "), "{draft}");
     assert!(!draft.contains("mars") && !draft.contains("yesterday"), "and nothing but types: {draft}");
     assert!(whit_in(&folder, &["check"]).status.success());
-    // Without types there is nothing to ask for, and the next step is told.
+    // Without types there is nothing to ask for, and the next step is shown.
     let bare = draft.lines().filter(|line| !line.starts_with("columns.")).collect::<Vec<_>>().join("\n");
     std::fs::write(folder.join("whit.toml"), bare).expect("room");
     let refused = whit_in(&folder, &["check"]);
     assert_eq!(refused.status.code(), Some(2));
-    let talk = told(&refused);
+    let talk = printed(&refused);
     assert!(
         talk.contains("`visits.user_id`, which `unit.user` names, has no declared type") && talk.contains("whit init"),
         "{talk}"

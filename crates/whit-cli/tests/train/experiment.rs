@@ -1,4 +1,4 @@
-//! Experiments by the real binary: compared, printed, drawn, and paid for by nobody.
+//! Experiments by the real binary: compared, printed, drawn, and free of charge.
 
 use super::{DECLARED, TRAINING, json, room, whit};
 use serde_json::Value;
@@ -53,7 +53,7 @@ fn arms_are_compared_over_values_and_seeds_and_nothing_is_charged() {
     let line = ["experiment", "experiment.toml", "--plot", "figure.svg", "--plot", "figure.html"];
     let (code, table, talk) = whit(&folder, &line);
     assert_eq!(code, 0, "{talk}");
-    let head = "which of two numbers is larger\ntold right, in %: mean of 2 seeds ± 1.64 standard errors\n\n";
+    let head = "which of two numbers is larger\naccuracy, in %: mean of 2 seeds ± 1.64 standard errors\n\n";
     assert!(table.starts_with(head), "{table}");
     let lines: Vec<&str> = table.lines().skip(3).collect();
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<String>>();
@@ -64,24 +64,24 @@ fn arms_are_compared_over_values_and_seeds_and_nothing_is_charged() {
     }
     let promised = ["flat", "element", "(user,", "topic),", "replace", "0.2", "…", "2", "1e-6"];
     assert!(lines.iter().any(|line| words(line) == promised), "{table}");
-    assert_eq!(table.matches("protect nobody").count(), 1, "{table}");
+    assert_eq!(table.matches("are non-private").count(), 1, "{table}");
     assert!(talk.contains("10 runs in "), "{talk}");
     let drawn = std::fs::read_to_string(folder.join("figure.svg")).unwrap();
     assert!(drawn.starts_with("<svg") && drawn.contains(">few<") && drawn.contains("no privacy: "), "{drawn}");
-    assert!(std::fs::read_to_string(folder.join("figure.html")).unwrap().contains("protect nobody"));
+    assert!(std::fs::read_to_string(folder.join("figure.html")).unwrap().contains("are non-private"));
 
     // The same again prints the same.
     assert_eq!(whit(&folder, &["experiment", "experiment.toml"]).1, table);
 
-    let told = json(&folder, &["experiment", "experiment.toml"]);
-    let runs = told["runs"].as_array().unwrap();
+    let printed = json(&folder, &["experiment", "experiment.toml"]);
+    let runs = printed["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 10);
     let of = |arm: &str, value: Value| {
         let runs = runs.iter().filter(move |run| run["arm"] == arm && run["value"] == value);
         runs.cloned().collect::<Vec<Value>>()
     };
     for epsilon in [0.2, 2.0] {
-        let [first, second] = &of("flat", epsilon.into())[..] else { panic!("two seeds: {told}") };
+        let [first, second] = &of("flat", epsilon.into())[..] else { panic!("two seeds: {printed}") };
         let said = first["rungs"][0]["epsilon"].as_f64().unwrap();
         assert!(said <= epsilon && said > 0.95 * epsilon, "{first}");
         assert!(first["rungs"][1]["epsilon"].as_f64().unwrap() > said, "{first}");
@@ -94,8 +94,8 @@ fn arms_are_compared_over_values_and_seeds_and_nothing_is_charged() {
     assert!(free.len() == 2 && free[0]["rungs"] == Value::Array(Vec::new()) && free[0]["noise"] == 0.0, "{free:?}");
     assert!(free.iter().all(|run| score(run) > 0.9), "{free:?}");
     // An interval is 1.64 standard errors: of two scores, 1.64·|a − b|/2.
-    let cell = told["cells"].as_array().unwrap().iter().find(|cell| cell["arm"] == "flat" && cell["value"] == 2.0);
-    let [a, b] = &of("flat", 2.0.into()).iter().map(score).collect::<Vec<f64>>()[..] else { panic!("{told}") };
+    let cell = printed["cells"].as_array().unwrap().iter().find(|cell| cell["arm"] == "flat" && cell["value"] == 2.0);
+    let [a, b] = &of("flat", 2.0.into()).iter().map(score).collect::<Vec<f64>>()[..] else { panic!("{printed}") };
     let cell = cell.unwrap();
     assert!((cell["mean"].as_f64().unwrap() - (a + b) / 2.0).abs() < 1e-12, "{cell}");
     assert!((cell["reach"].as_f64().unwrap() - 0.82 * (a - b).abs()).abs() < 1e-12, "{cell}");
@@ -125,8 +125,9 @@ fn panels_and_seeds_name_data_and_truth() {
     std::fs::write(folder.join("whit.toml"), DECLARED.replace("dataset.visits", "dataset.visits0")).unwrap();
     std::fs::write(folder.join("truth_5.json"), "[0.0, 0.0]").unwrap();
     std::fs::write(folder.join("truth_60.json"), "[0.0, 0.0]").unwrap();
-    let told = json(&folder, &["experiment", "experiment.toml"]);
-    let scores: Vec<f64> = told["runs"].as_array().unwrap().iter().map(|run| run["score"].as_f64().unwrap()).collect();
+    let printed = json(&folder, &["experiment", "experiment.toml"]);
+    let scores: Vec<f64> =
+        printed["runs"].as_array().unwrap().iter().map(|run| run["score"].as_f64().unwrap()).collect();
     // From 0 the way goes further with more steps.
     assert!(scores.len() == 2 && 0.1 < scores[0] && scores[0] < scores[1], "{scores:?}");
     let (code, table, talk) = whit(&folder, &["experiment", "experiment.toml", "--plot", "bars.svg"]);
@@ -192,7 +193,7 @@ file = "train.toml"
 set = { privacy = { way = { two-stages = { first = 0.5 } } } }
 
 [[arm]]
-name = "nobody"
+name = "non-private"
 file = "train.toml"
 set = { privacy = { way = "response" } }
 private = false
@@ -204,8 +205,8 @@ private = false
     std::fs::write(folder.join("whit.toml"), declared).unwrap();
     let training = std::fs::read_to_string(folder.join("train.toml")).unwrap().replace("units = 1600\n", "");
     std::fs::write(folder.join("train.toml"), training).unwrap();
-    let told = json(&folder, &["experiment", "experiment.toml"]);
-    let runs = told["runs"].as_array().unwrap();
+    let printed = json(&folder, &["experiment", "experiment.toml"]);
+    let runs = printed["runs"].as_array().unwrap();
     let of = |arm: &str| runs.iter().find(|run| run["arm"] == arm).unwrap();
     for arm in ["labels", "two stages"] {
         let run = of(arm);
@@ -221,11 +222,11 @@ private = false
     std::fs::write(folder.join("experiment.toml"), panels).unwrap();
     let users = "unit.user = \"user\"\ncolumns.user = \"text\"\ncolumns.topic = \"text\"\nunit.label";
     std::fs::write(folder.join("whit.toml"), declared.replace("unit.label", users)).unwrap();
-    let told = json(&folder, &["experiment", "experiment.toml"]);
+    let printed = json(&folder, &["experiment", "experiment.toml"]);
     let epsilons: Vec<f64> =
-        told["runs"].as_array().unwrap().iter().map(|run| run["rungs"][0]["epsilon"].as_f64().unwrap()).collect();
+        printed["runs"].as_array().unwrap().iter().map(|run| run["rungs"][0]["epsilon"].as_f64().unwrap()).collect();
     assert!((1.99..2.01).contains(&epsilons[0]) && (9.98..10.02).contains(&epsilons[1]), "{epsilons:?}");
-    assert!(of("nobody")["score"].as_f64() > of("labels")["score"].as_f64(), "true labels teach more: {told}");
+    assert!(of("non-private")["score"].as_f64() > of("labels")["score"].as_f64(), "true labels teach more: {printed}");
     untouched(&folder);
 }
 

@@ -18,16 +18,16 @@ fn directions_are_released_once_and_promised_with_the_steps() {
     let card = &trained["card"];
     let epsilon = card["rungs"][0]["epsilon"].as_f64().unwrap();
     assert!(epsilon <= 1.0 && epsilon > 0.98, "directions and steps together: {card}");
-    let told = card["projection"].as_str().unwrap();
-    assert!(told.contains("2 of 2 directions") && told.contains("all directions are kept"), "{told}");
+    let said = card["projection"].as_str().unwrap();
+    assert!(said.contains("2 of 2 directions") && said.contains("all directions are kept"), "{said}");
     assert_eq!(entries(&folder), 2, "directions and steps have an entry each");
     // Less noise for the steps alone would have done.
     let plain = json(&room("not_projected", TRAINING), &["train", "train.toml", "--preview"]);
     assert!(card["noise"].as_f64().unwrap() > plain["card"]["noise"].as_f64().unwrap());
     let score = json(&folder, &["evaluate", "train.toml", "--owner"]);
     assert!(score["accuracy"].as_f64().unwrap() > 0.8, "{score}");
-    let told = json(&folder, &["predict", "model.safetensors", "--owner", "--where", "split = 'test'"]);
-    assert_eq!(told.as_array().unwrap().len(), 800);
+    let predicted = json(&folder, &["predict", "model.safetensors", "--owner", "--where", "split = 'test'"]);
+    assert_eq!(predicted.as_array().unwrap().len(), 800);
     // The same again is free, and another model finds the directions in the ledger.
     assert_eq!(json(&folder, &["train", "train.toml"])["stored"], true);
     assert_eq!(entries(&folder), 2);
@@ -141,21 +141,21 @@ fn parameters_come_with_intervals_that_are_promised_with_the_steps() {
     assert!(epsilon <= 2.0 && epsilon > 1.98, "intervals and steps together: {trained}");
     assert!(trained["card"]["intervals"].as_str().unwrap().contains("at most 1.8 squared"), "{trained}");
     assert_eq!(entries(&folder), 2, "steps and intervals have an entry each");
-    let told = trained["intervals"]["parameters"].as_array().unwrap();
-    for (told, (name, truth)) in told.iter().zip([("x", 1.0), ("z", -0.5), ("constant", 0.25)]) {
-        let number = |key: &str| told[key].as_f64().unwrap();
-        assert_eq!(told["parameter"], name);
+    let estimates = trained["intervals"]["parameters"].as_array().unwrap();
+    for (estimate, (name, truth)) in estimates.iter().zip([("x", 1.0), ("z", -0.5), ("constant", 0.25)]) {
+        let number = |key: &str| estimate[key].as_f64().unwrap();
+        assert_eq!(estimate["parameter"], name);
         let error = number("standard_error");
         // One in 15,000 runs misses by four standard errors; the noise is drawn anew each time.
-        assert!((number("value") - truth).abs() < 4.0 * error, "{told}");
+        assert!((number("value") - truth).abs() < 4.0 * error, "{estimate}");
         // Student's quantile, of about a hundred degrees of freedom for columns.
         let quantile = (number("high") - number("low")) / (2.0 * error);
-        assert!((1.959..2.1).contains(&quantile), "{quantile}: {told}");
+        assert!((1.959..2.1).contains(&quantile), "{quantile}: {estimate}");
         // Of 6,000 rows whose rest is uniform between −½ and ½, and columns between −1 and 1: 0.29/√(6000/3), and 0.29/√6000 for the constant.
         let least_squares = if name == "constant" { 0.003_73 } else { 0.006_45 };
         // The noise on gradients is a quarter of their spread, and an eighth of a standard error.
-        assert!((number("from_data") / least_squares - 1.0).abs() < 0.6, "{told}");
-        assert!(number("from_noise") > 0.0 && number("from_sampling") > 0.0, "{told}");
+        assert!((number("from_data") / least_squares - 1.0).abs() < 0.6, "{estimate}");
+        assert!(number("from_noise") > 0.0 && number("from_sampling") > 0.0, "{estimate}");
     }
     // Neither the model nor its intervals are paid for twice.
     let again = json(&folder, &["train", "train.toml"]);
@@ -180,9 +180,9 @@ fn parameters_come_with_intervals_that_are_promised_with_the_steps() {
     let (code, table, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 0 && table.contains("there are no intervals: about "), "{table}{talk}");
     assert!(table.contains("were shortened") && table.contains("clip at a larger norm"), "{table}");
-    let told = json(&folder, &["train", "train.toml"]);
-    assert!(told["intervals"]["shortened"][0].as_f64().unwrap() > 0.5, "{told}");
-    assert!(told["intervals"]["parameters"].as_array().unwrap().is_empty(), "{told}");
+    let printed = json(&folder, &["train", "train.toml"]);
+    assert!(printed["intervals"]["shortened"][0].as_f64().unwrap() > 0.5, "{printed}");
+    assert!(printed["intervals"]["parameters"].as_array().unwrap().is_empty(), "{printed}");
     std::fs::write(folder.join("train.toml"), REGRESSION).unwrap();
     // Columns that say the same leave parameters open: the model is there, and why it has no intervals.
     let twice = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
@@ -273,14 +273,14 @@ columns.split = "text"
 budget.label = { epsilon = 3.0 }
 "#;
 
-fn told(way: &str) -> String {
+fn noisy_labels(way: &str) -> String {
     TRAINING.replace("clip = 1.0\n", &format!("way = {way}\n")).replace("units = 1600\n", "")
 }
 
 #[test]
 fn labels_are_told_once_and_learned_from_for_nothing() {
     let by_row = LABELS.replace("unit.user = \"user\"\n", "");
-    let folder = room("told", &told("\"response\""));
+    let folder = room("responses", &noisy_labels("\"response\""));
     std::fs::write(folder.join("whit.toml"), &by_row).unwrap();
     let (code, preview, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
     assert!(code == 0 && preview.contains("it fits the budget") && entries(&folder) == 0, "{preview}{talk}");
@@ -290,20 +290,20 @@ fn labels_are_told_once_and_learned_from_for_nothing() {
     assert!((0.999..=1.0).contains(&epsilon) && card["delta"] == 0.0, "pure, and all of it: {card}");
     assert_eq!((&card["noise"], &card["reproducible"]), (&0.0.into(), &false.into()), "{card}");
     assert!(card["labels"].as_str().unwrap().contains("among 2 classes, all of them"), "{card}");
-    // 73 of 100 labels are told as they are, and 3,200 rows have two parameters and a constant.
+    // 73 of 100 labels are reported as they are, and 3,200 rows have two parameters and a constant.
     assert!(trained["private"]["accuracy"].as_f64().unwrap() > 0.85, "{trained}");
     assert_eq!(entries(&folder), 2);
     let words = std::fs::read_to_string(folder.join("model.card.txt")).unwrap();
     assert!(words.contains("steps cost nothing more") && !words.contains("clip norms"), "{words}");
     // Three more models of the same labels fit into a budget that three times as many answers would use up.
     for steps in ["steps = 61", "steps = 62", "steps = 63"] {
-        let training = told("\"response\"").replace("steps = 60", steps);
+        let training = noisy_labels("\"response\"").replace("steps = 60", steps);
         std::fs::write(folder.join("train.toml"), training).unwrap();
         assert_eq!(json(&folder, &["train", "train.toml"])["stored"], false);
     }
     assert_eq!(entries(&folder), 5);
     assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
-    // The owner is told of other rows than the ledger knows of, and nobody else.
+    // The owner hears of other rows than the ledger knows of, and nobody else.
     let rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap();
     std::fs::write(folder.join("visits.csv"), rows + "u1,t1,0.1,0.2,0,no,train\n").unwrap();
     let (code, _, talk) = whit(&folder, &["train", "train.toml", "--preview"]);
@@ -316,7 +316,7 @@ fn labels_are_told_once_and_learned_from_for_nothing() {
 
 #[test]
 fn labels_of_one_user_cost_as_many_answers_in_one_stage_or_two() {
-    let training = told("{ two-stages = { first = 0.5 } }").replace("epsilon = 1.0", "epsilon = 0.25");
+    let training = noisy_labels("{ two-stages = { first = 0.5 } }").replace("epsilon = 1.0", "epsilon = 0.25");
     let folder = room("stages", &training);
     std::fs::write(folder.join("whit.toml"), LABELS).unwrap();
     let trained = json(&folder, &["train", "train.toml"]);
@@ -332,12 +332,12 @@ fn labels_of_one_user_cost_as_many_answers_in_one_stage_or_two() {
 #[test]
 fn one_telling_is_not_taken_for_another() {
     let by_row = LABELS.replace("unit.user = \"user\"\n", "").replace("3.0", "9.0");
-    let folder = room("tellings", &told("\"response\""));
+    let folder = room("both-ways", &noisy_labels("\"response\""));
     std::fs::write(folder.join("whit.toml"), &by_row).unwrap();
     assert_eq!(json(&folder, &["train", "train.toml"])["stored"], false);
     let mut kept = 2;
     for way in ["{ two-stages = { first = 0.5 } }", "{ two-stages = { first = 0.25 } }"] {
-        std::fs::write(folder.join("train.toml"), told(way)).unwrap();
+        std::fs::write(folder.join("train.toml"), noisy_labels(way)).unwrap();
         let trained = json(&folder, &["train", "train.toml"]);
         assert_eq!(trained["stored"], false, "{way}");
         assert!(trained["card"]["labels"].as_str().unwrap().contains("% of them first"), "{trained}");
@@ -349,7 +349,7 @@ fn one_telling_is_not_taken_for_another() {
 #[test]
 fn telling_that_is_killed_pays_once() {
     // The prior is learned between the reservation and the commit, and that takes a while.
-    let training = told("{ two-stages = { first = 0.5 } }").replace("steps = 60", "steps = 30000");
+    let training = noisy_labels("{ two-stages = { first = 0.5 } }").replace("steps = 60", "steps = 30000");
     let training = training.replace("checkpoint_every = 7", "checkpoint_every = 5000");
     let folder = room("telling_killed", &training);
     std::fs::write(folder.join("whit.toml"), LABELS.replace("unit.user = \"user\"\n", "").replace("3.0", "1.5"))
@@ -386,16 +386,28 @@ fn telling_that_is_killed_pays_once() {
 #[test]
 fn labels_that_cannot_be_told_are_refused_before_anything_is_charged() {
     refused(
-        "told_elements",
-        &told("\"response\"").replace("batch", "clip = 1.0\nunits = 1600\nbatch"),
+        "response_elements",
+        &noisy_labels("\"response\"").replace("batch", "clip = 1.0\nunits = 1600\nbatch"),
         DECLARED,
         2,
         &["the unit is a label"],
     );
-    refused("told_number", &told("\"response\"").replace("classes = 2\n", ""), LABELS, 2, &["none are named"]);
-    refused("told_noise", &told("\"response\"").replace("epsilon = 1.0", "noise = 1.0"), LABELS, 2, &["at some ε"]);
-    refused("told_none", &told("{ two-stages = { first = 0.0 } }"), LABELS, 2, &["in its first stage"]);
-    refused("told_dear", &told("\"response\""), LABELS, 3, &["nothing was charged"]);
+    refused(
+        "response_number",
+        &noisy_labels("\"response\"").replace("classes = 2\n", ""),
+        LABELS,
+        2,
+        &["none are named"],
+    );
+    refused(
+        "response_noise",
+        &noisy_labels("\"response\"").replace("epsilon = 1.0", "noise = 1.0"),
+        LABELS,
+        2,
+        &["at some ε"],
+    );
+    refused("response_none", &noisy_labels("{ two-stages = { first = 0.0 } }"), LABELS, 2, &["in its first stage"]);
+    refused("response_dear", &noisy_labels("\"response\""), LABELS, 3, &["nothing was charged"]);
     refused("unclipped", &TRAINING.replace("clip = 1.0\n", ""), DECLARED, 2, &["privacy.clip is missing"]);
 }
 
@@ -407,8 +419,8 @@ fn a_training_beyond_its_budget_is_told_an_epsilon_that_was_tried_and_fits() {
     std::fs::write(folder.join("whit.toml"), EVENTS).unwrap();
     let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
     assert_eq!((code, out.as_str()), (3, ""), "{talk}");
-    let told = talk.split_once("privacy.epsilon = ").unwrap_or_else(|| panic!("an ε is told: {talk}")).1;
-    let (fitting, rest) = told.split_once(' ').unwrap();
+    let stated = talk.split_once("privacy.epsilon = ").unwrap_or_else(|| panic!("an ε is stated: {talk}")).1;
+    let (fitting, rest) = stated.split_once(' ').unwrap();
     assert!(rest.starts_with("would fit") && fitting.parse::<f64>().unwrap() < 5.0, "{talk}");
     std::fs::write(folder.join("train.toml"), plain.replace("epsilon = 2.0", &format!("epsilon = {fitting}"))).unwrap();
     let (code, out, talk) = whit(&folder, &["train", "train.toml", "--preview"]);

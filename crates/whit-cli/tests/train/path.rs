@@ -55,7 +55,7 @@ fn a_checkpoint_that_was_put_back_is_refused() {
         assert!(code == 2 && out.is_empty() && talk.contains("entry 1 of the ledger is open"), "{talk}");
         assert!(talk.contains("has gone on to step") && talk.contains("one charge pays for one run"), "{talk}");
     };
-    // An older one, whatever stands beside it.
+    // An older one, whatever stands next to it.
     let aside = std::fs::read(&next).ok();
     let _ = std::fs::remove_file(&next); // it may not be there
     std::fs::write(&checkpoint, &old).unwrap();

@@ -177,21 +177,21 @@ fn neighbours_look_the_same_before_a_charge_and_after_it() {
     for number in 0..120 {
         let case = case(number);
         let folders = [with(&case, "one", &case.one), with(&case, "other", &case.other)];
-        let told = folders.each_ref().map(|folder| whit(folder, &["train", "train.toml", "--preview"]));
-        assert_eq!(told[0], told[1], "{}\n{}{}", case.name, case.declared, case.training);
-        assert!(!told[0].2.contains("panicked"), "{}", told[0].2);
+        let printed = folders.each_ref().map(|folder| whit(folder, &["train", "train.toml", "--preview"]));
+        assert_eq!(printed[0], printed[1], "{}\n{}{}", case.name, case.declared, case.training);
+        assert!(!printed[0].2.contains("panicked"), "{}", printed[0].2);
         assert_eq!(files(&folders[0]), files(&folders[1]));
-        previewed += usize::from(told[0].0 == 0);
+        previewed += usize::from(printed[0].0 == 0);
         if number / 5 % 4 != 0 {
             continue;
         }
-        let told = folders.each_ref().map(|folder| whit(folder, &["train", "train.toml"]));
-        let (code, out, talk) = &told[0];
+        let printed = folders.each_ref().map(|folder| whit(folder, &["train", "train.toml"]));
+        let (code, out, talk) = &printed[0];
         // How far directions are apart is released with noise, and may differ.
         if case.training.contains("projection") {
-            assert_eq!(told[0].0, told[1].0, "{}: {talk}{}", case.name, told[1].2);
+            assert_eq!(printed[0].0, printed[1].0, "{}: {talk}{}", case.name, printed[1].2);
         } else {
-            assert_eq!(told[0], told[1], "{}\n{}{}", case.name, case.declared, case.training);
+            assert_eq!(printed[0], printed[1], "{}\n{}{}", case.name, case.declared, case.training);
             assert_eq!(files(&folders[0]), files(&folders[1]));
         }
         assert!(*code == 0 || *code == 2, "{}: {out}{talk}", case.name);
@@ -273,14 +273,14 @@ fn what_was_not_sanitised_is_for_the_owner_who_says_so() {
     refused(&["evaluate", "train.toml"]);
     refused(&["evaluate", "train.toml", "--json"]);
     refused(&["predict", "model.safetensors"]);
-    refused(&["predict", "model.safetensors", "--csv", "told.csv"]);
-    assert!(!folder.join("curve.svg").exists() && !folder.join("told.csv").exists());
+    refused(&["predict", "model.safetensors", "--csv", "predicted.csv"]);
+    assert!(!folder.join("curve.svg").exists() && !folder.join("predicted.csv").exists());
     // Rows that everybody knows are everybody's to ask about.
     assert_eq!(json(&folder, &["predict", "model.safetensors", "--dataset", "known"]).as_array().unwrap().len(), 4000);
     assert_eq!(json(&folder, &["evaluate", "train.toml", "--owner"])["rows"], 800);
 }
 
-/// Whoever knows all values but one could find it by trying, if a hash of the files were told anywhere.
+/// Whoever knows all values but one could find it by trying, if a hash of the files were shown anywhere.
 #[test]
 fn no_hash_of_the_data_leaves() {
     let folder = room("no-hash", TRAINING);

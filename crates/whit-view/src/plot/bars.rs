@@ -16,8 +16,8 @@ pub struct BarSeries {
     pub values: Vec<Option<Measure>>,
 }
 
-/// Marks beside the groups for values that are known exactly.
-pub struct Exact {
+/// Marks next to the groups for values that are known exactly.
+pub struct ExactMarks {
     /// What the legend calls them.
     pub name: String,
     /// The second line of the legend; may be empty.
@@ -39,7 +39,7 @@ pub struct BarChart {
     /// The bars, in the order in which they stand inside each group.
     pub series: Vec<BarSeries>,
     /// The exact values, where they may be shown.
-    pub exact: Option<Exact>,
+    pub exact: Option<ExactMarks>,
     /// What the picture leaves out; may be empty.
     pub note: String,
 }
@@ -103,7 +103,7 @@ mod tests {
             axis: "visits".into(),
             groups: vec!["a".into(), "b".into()],
             series: vec![series("event", "red", [10.0, 20.0], 1.0), series("user", "blue", [-3.0, 25.0], 9.0)],
-            exact: Some(Exact { name: "exact".into(), note: "m".into(), values: vec![11.0, 19.0] }),
+            exact: Some(ExactMarks { name: "exact".into(), note: "m".into(), values: vec![11.0, 19.0] }),
             note: String::new(),
         };
         let picture = bars.draw().svg;

@@ -1,7 +1,7 @@
 //! Upright bars.
 
 use super::bars::{BarChart, scale};
-use super::frame::{Entry, Sign, heading, legend, note};
+use super::frame::{LegendEntry, Sign, heading, legend, note};
 use super::letters::width;
 use super::{Anchor, EDGE, Picture, Svg, WIDTH, tick_labels};
 use crate::measure::Measure;
@@ -59,16 +59,16 @@ pub(super) fn draw(chart: &BarChart) -> Picture {
 }
 
 /// The legend of a chart of bars; one series without marks needs none.
-pub(super) fn entries(chart: &BarChart, exact: Sign) -> Vec<Entry<'_>> {
+pub(super) fn entries(chart: &BarChart, exact: Sign) -> Vec<LegendEntry<'_>> {
     if chart.series.len() < 2 && chart.exact.is_none() && chart.series.iter().all(|series| series.note.is_empty()) {
         return Vec::new();
     }
-    let series = chart.series.iter().map(|series| Entry {
+    let series = chart.series.iter().map(|series| LegendEntry {
         sign: Sign::Bar(series.colour),
         name: &series.name,
         note: &series.note,
     });
-    let marks = chart.exact.iter().map(|marks| Entry { sign: exact, name: &marks.name, note: &marks.note });
+    let marks = chart.exact.iter().map(|marks| LegendEntry { sign: exact, name: &marks.name, note: &marks.note });
     series.chain(marks).collect()
 }
 

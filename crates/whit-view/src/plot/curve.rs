@@ -4,7 +4,7 @@ use super::{Anchor, Svg, ticks};
 use std::fmt::Write as _;
 
 /// One curve and what it is.
-pub struct Line {
+pub struct CurveLine {
     /// What the legend calls it.
     pub name: String,
     /// Any SVG colour.
@@ -16,7 +16,7 @@ pub struct Line {
 }
 
 /// A picture of curves, of which the first bounds from below what can happen.
-pub struct Curve {
+pub struct CurveChart {
     /// The headline.
     pub title: String,
     /// The line under it.
@@ -24,7 +24,7 @@ pub struct Curve {
     /// The names of the two axes.
     pub axes: (String, String),
     /// The curves; what lies under the first is shaded.
-    pub lines: Vec<Line>,
+    pub lines: Vec<CurveLine>,
     /// What the shaded part is.
     pub shaded: String,
 }
@@ -37,7 +37,7 @@ const TOP: f64 = 84.0;
 const WIDTH: f64 = LEFT + SIDE + 24.0;
 const HEIGHT: f64 = TOP + SIDE + 66.0;
 
-impl Curve {
+impl CurveChart {
     /// Draws the picture.
     pub fn draw(&self) -> String {
         let place = |(x, y): (f64, f64)| (SIDE.mul_add(x, LEFT), SIDE.mul_add(1.0 - y, TOP));
@@ -107,11 +107,11 @@ mod tests {
 
     #[test]
     fn a_curve_is_drawn_from_corner_to_corner() {
-        let picture = Curve {
+        let picture = CurveChart {
             title: "t".into(),
             subtitle: "s".into(),
             axes: ("x".into(), "y".into()),
-            lines: vec![Line {
+            lines: vec![CurveLine {
                 name: "blind".into(),
                 colour: "blue",
                 dashed: false,

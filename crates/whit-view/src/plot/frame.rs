@@ -17,7 +17,7 @@ pub(super) enum Sign {
 }
 
 /// One entry of the legend.
-pub(super) struct Entry<'a> {
+pub(super) struct LegendEntry<'a> {
     /// How it looks.
     pub(super) sign: Sign,
     /// What it is.
@@ -40,11 +40,11 @@ pub(super) fn heading(svg: &mut Svg, title: &str, subtitle: &str) -> f64 {
 }
 
 /// Draws the legend from left to right, in as many lines as it takes; returns how far down it reaches.
-pub(super) fn legend(svg: &mut Svg, entries: &[Entry], top: f64) -> f64 {
+pub(super) fn legend(svg: &mut Svg, entries: &[LegendEntry], top: f64) -> f64 {
     let noted = entries.iter().any(|entry| !entry.note.is_empty());
     let (tall, pitch) = if noted { (30.0, 44.0) } else { (14.0, 24.0) };
     let room = WIDTH - 2.0 * EDGE;
-    let wide = |entry: &Entry| {
+    let wide = |entry: &LegendEntry| {
         let words = bold(entry.name, 13.0).max(super::letters::width(entry.note, 12.0));
         (sign_width(entry.sign) + 9.0 + words + 26.0).min(room)
     };

@@ -1,6 +1,6 @@
 //! Lines with bands over numbers or time, and steps such as what a ledger has spent.
 
-use super::frame::{Entry, Sign, heading, legend, note};
+use super::frame::{LegendEntry, Sign, heading, legend, note};
 use super::letters::{fit, width};
 use super::{Anchor, EDGE, Picture, Svg, WIDTH, tick_labels, ticks, time};
 use crate::measure::Measure;
@@ -16,7 +16,7 @@ pub enum Scale {
 }
 
 /// The horizontal axis.
-pub struct Axis {
+pub struct ChartAxis {
     /// Its name.
     pub name: String,
     /// What it counts.
@@ -36,7 +36,7 @@ pub struct Trace {
 }
 
 /// A level that lines should stay under, such as a budget.
-pub struct Limit {
+pub struct LimitLine {
     /// What it is; stands on the line.
     pub name: String,
     /// Any SVG colour.
@@ -46,19 +46,19 @@ pub struct Limit {
 }
 
 /// A picture of lines.
-pub struct Lines {
+pub struct LineChart {
     /// The headline.
     pub title: String,
     /// The lines under it.
     pub subtitle: String,
     /// The horizontal axis.
-    pub across: Axis,
+    pub across: ChartAxis,
     /// What the heights measure.
     pub axis: String,
     /// The lines.
     pub traces: Vec<Trace>,
     /// The levels.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<LimitLine>,
     /// What the picture leaves out; may be empty.
     pub note: String,
 }
@@ -71,7 +71,7 @@ const SHADE: f64 = 0.16;
 const DOTS: usize = 120;
 
 /// From the picture's numbers to its pixels.
-struct Place {
+struct PlotArea {
     left: f64,
     right: f64,
     top: f64,
@@ -79,7 +79,7 @@ struct Place {
     up: (f64, f64),
 }
 
-impl Place {
+impl PlotArea {
     fn x(&self, value: f64) -> f64 {
         (self.right - self.left).mul_add((value - self.across.0) / (self.across.1 - self.across.0), self.left)
     }
@@ -91,17 +91,17 @@ impl Place {
     }
 }
 
-impl Lines {
+impl LineChart {
     /// Draws the picture.
     pub fn draw(&self) -> Picture {
         let mut svg = Svg::new(&self.title, &self.subtitle);
         let above = heading(&mut svg, &self.title, &self.subtitle);
-        let entries = self.traces.iter().map(|trace| Entry {
+        let entries = self.traces.iter().map(|trace| LegendEntry {
             sign: Sign::Line(trace.colour, false),
             name: &trace.name,
             note: "",
         });
-        let entries: Vec<Entry> = entries.filter(|_| self.traces.len() > 1).collect();
+        let entries: Vec<LegendEntry> = entries.filter(|_| self.traces.len() > 1).collect();
         let top = legend(&mut svg, &entries, above) + 24.0;
         let floor = top + TALL;
 
@@ -109,70 +109,70 @@ impl Lines {
         let labels = tick_labels(&marks);
         let widest = labels.iter().map(|label| width(label, 12.0)).fold(0.0, f64::max);
         let left = EDGE + 22.0 + widest + 8.0;
-        let place = Place { left, right: WIDTH - EDGE - 12.0, top, across: self.across(), up };
+        let area = PlotArea { left, right: WIDTH - EDGE - 12.0, top, across: self.across(), up };
         for (&tick, label) in marks.iter().zip(&labels) {
-            svg.line("grid", (left, place.y(tick)), (place.right, place.y(tick)));
-            svg.text("tick", (left - 8.0, place.y(tick) + 4.0), Anchor::End, label);
+            svg.line("grid", (left, area.y(tick)), (area.right, area.y(tick)));
+            svg.text("tick", (left - 8.0, area.y(tick) + 4.0), Anchor::End, label);
         }
         svg.text_upwards("label", (EDGE + 6.0, f64::midpoint(top, floor)), &self.axis);
-        let end = self.draw_across(&mut svg, &place, floor);
+        let end = self.draw_across(&mut svg, &area, floor);
         for trace in &self.traces {
-            band(&mut svg, trace, &place);
+            band(&mut svg, trace, &area);
         }
         for trace in &self.traces {
-            self.draw_line(&mut svg, trace, &place);
+            self.draw_line(&mut svg, trace, &area);
         }
         for limit in self.limits.iter().filter(|limit| limit.value.is_finite()) {
-            let y = place.y(limit.value);
+            let y = area.y(limit.value);
             let stroke =
                 format!("fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" stroke-dasharray=\"6 5\"", limit.colour);
-            svg.path(&format!("M{:.1} {y:.1}H{:.1}", place.left, place.right), &stroke);
-            let name = fit(&limit.name, 12.0, place.right - place.left);
-            svg.text("tick", (place.left + 6.0, y - 6.0), Anchor::Start, &name);
+            svg.path(&format!("M{:.1} {y:.1}H{:.1}", area.left, area.right), &stroke);
+            let name = fit(&limit.name, 12.0, area.right - area.left);
+            svg.text("tick", (area.left + 6.0, y - 6.0), Anchor::Start, &name);
         }
-        svg.line("axis", (left, floor), (place.right, floor));
+        svg.line("axis", (left, floor), (area.right, floor));
         svg.line("axis", (left, top), (left, floor));
         let end = note(&mut svg, &self.note, end);
         svg.finish(WIDTH, end + 16.0)
     }
 
     /// The horizontal axis with its labels; returns how far down they reach.
-    fn draw_across(&self, svg: &mut Svg, place: &Place, floor: f64) -> f64 {
+    fn draw_across(&self, svg: &mut Svg, area: &PlotArea, floor: f64) -> f64 {
         let mut under = 0.0;
         match self.across.scale {
             Scale::Time => {
-                for mark in time::marks(place.across.0, place.across.1, 12) {
-                    svg.line("axis", (place.x(mark.at), floor), (place.x(mark.at), floor + 5.0));
-                    svg.text("tick", (place.x(mark.at), floor + 20.0), Anchor::Middle, &mark.label);
+                for mark in time::marks(area.across.0, area.across.1, 12) {
+                    svg.line("axis", (area.x(mark.at), floor), (area.x(mark.at), floor + 5.0));
+                    svg.text("tick", (area.x(mark.at), floor + 20.0), Anchor::Middle, &mark.label);
                     if let Some(context) = mark.under {
-                        svg.text("tick", (place.x(mark.at), floor + 36.0), Anchor::Middle, &context);
+                        svg.text("tick", (area.x(mark.at), floor + 36.0), Anchor::Middle, &context);
                         under = 16.0;
                     }
                 }
             }
             Scale::Number => {
-                let marks: Vec<f64> = ticks(place.across.0, place.across.1, 10)
+                let marks: Vec<f64> = ticks(area.across.0, area.across.1, 10)
                     .into_iter()
-                    .filter(|tick| (place.across.0..=place.across.1).contains(tick))
+                    .filter(|tick| (area.across.0..=area.across.1).contains(tick))
                     .collect();
                 for (tick, label) in marks.iter().zip(tick_labels(&marks)) {
-                    svg.line("axis", (place.x(*tick), floor), (place.x(*tick), floor + 5.0));
-                    svg.text("tick", (place.x(*tick), floor + 20.0), Anchor::Middle, &label);
+                    svg.line("axis", (area.x(*tick), floor), (area.x(*tick), floor + 5.0));
+                    svg.text("tick", (area.x(*tick), floor + 20.0), Anchor::Middle, &label);
                 }
             }
         }
         let y = floor + 42.0 + under;
-        svg.text("label", (f64::midpoint(place.left, place.right), y), Anchor::Middle, &self.across.name);
+        svg.text("label", (f64::midpoint(area.left, area.right), y), Anchor::Middle, &self.across.name);
         y + 6.0
     }
 
     /// The line itself, with a dot that tells its value at each point.
-    fn draw_line(&self, svg: &mut Svg, trace: &Trace, place: &Place) {
+    fn draw_line(&self, svg: &mut Svg, trace: &Trace, area: &PlotArea) {
         let runs = runs(trace);
         for (r, run) in runs.iter().enumerate() {
             let mut data = String::new();
             for (i, (x, measure)) in run.iter().enumerate() {
-                let (x, y) = (place.x(*x), place.y(measure.value));
+                let (x, y) = (area.x(*x), area.y(measure.value));
                 let _ = match (i, trace.steps) {
                     (0, _) => write!(data, "M{x:.1} {y:.1}"),
                     (_, false) => write!(data, "L{x:.1} {y:.1}"),
@@ -180,7 +180,7 @@ impl Lines {
                 };
             }
             if trace.steps && r + 1 == runs.len() {
-                let _ = write!(data, "H{:.1}", place.right); // what was spent stays spent
+                let _ = write!(data, "H{:.1}", area.right); // what was spent stays spent
             }
             let colour = trace.colour;
             let attributes = "class=\"curve\" fill=\"none\" stroke-width=\"2.2\" stroke-linejoin=\"round\"";
@@ -188,7 +188,7 @@ impl Lines {
             for (x, measure) in run.iter().filter(|_| trace.points.len() <= DOTS || run.len() == 1) {
                 svg.begin(&self.tip(trace, *x, measure));
                 let radius = if trace.points.len() <= DOTS / 3 { 3.2 } else { 2.2 };
-                svg.dot((place.x(*x), place.y(measure.value)), radius, colour);
+                svg.dot((area.x(*x), area.y(measure.value)), radius, colour);
                 svg.end();
             }
         }
@@ -244,11 +244,11 @@ fn runs(trace: &Trace) -> Vec<Vec<(f64, Measure)>> {
 }
 
 /// What lies between the lower and the upper ends.
-fn band(svg: &mut Svg, trace: &Trace, place: &Place) {
+fn band(svg: &mut Svg, trace: &Trace, area: &PlotArea) {
     for run in runs(trace) {
         let known = |(x, measure): &(f64, Measure)| {
             let (low, high) = (measure.low?, measure.high?);
-            (!low.is_nan() && !high.is_nan() && low < high).then_some((place.x(*x), place.y(low), place.y(high)))
+            (!low.is_nan() && !high.is_nan() && low < high).then_some((area.x(*x), area.y(low), area.y(high)))
         };
         for part in run.iter().map(known).collect::<Vec<_>>().split(Option::is_none) {
             let ends: Vec<(f64, f64, f64)> = part.iter().flatten().copied().collect();
@@ -277,11 +277,11 @@ mod tests {
 
     fn picture(points: Vec<(f64, Option<Measure>)>, steps: bool, scale: Scale) -> String {
         let trace = Trace { name: "visits".into(), colour: "red", steps, points };
-        let limits = vec![Limit { name: "budget".into(), colour: "red", value: 30.0 }];
-        let lines = Lines {
+        let limits = vec![LimitLine { name: "budget".into(), colour: "red", value: 30.0 }];
+        let lines = LineChart {
             title: "visits by day".into(),
             subtitle: String::new(),
-            across: Axis { name: "day".into(), scale },
+            across: ChartAxis { name: "day".into(), scale },
             axis: "visits".into(),
             traces: vec![trace],
             limits,

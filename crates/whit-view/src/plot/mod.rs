@@ -10,9 +10,9 @@ mod lines;
 mod rows;
 pub(crate) mod time;
 
-pub use bars::{BarChart, BarSeries, Exact};
-pub use curve::{Curve, Line};
-pub use lines::{Axis, Limit, Lines, Scale, Trace};
+pub use bars::{BarChart, BarSeries, ExactMarks};
+pub use curve::{CurveChart, CurveLine};
+pub use lines::{ChartAxis, LimitLine, LineChart, Scale, Trace};
 
 use crate::number::grouped;
 use std::fmt::Write as _;

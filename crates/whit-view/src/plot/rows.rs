@@ -23,15 +23,15 @@ pub(super) fn draw(chart: &BarChart) -> Picture {
     let pitch = thick * chart.series.len().max(1) as f64 + 9.0;
     let floor = top + pitch * chart.groups.len() as f64 + 4.0;
 
-    // With one series there is room to write each number beside its bar.
+    // With one series there is room to write each number next to its bar.
     let shown = |g: usize| chart.series.first()?.values.get(g)?.as_ref().map(|measure| measure.shown().line());
     let numbers: Vec<String> =
         if alone { (0..chart.groups.len()).map(|g| shown(g).unwrap_or_default()).collect() } else { Vec::new() };
     let widest = |texts: &[String], size| texts.iter().map(|text| width(text, size)).fold(0.0, f64::max);
     let named = widest(&chart.groups, 13.0).min(NAMES);
     let left = EDGE + if named > 0.0 { named + 8.0 } else { 0.0 };
-    let beside = widest(&numbers, 12.0).min(260.0);
-    let right = WIDTH - EDGE - if beside > 0.0 { beside + 14.0 } else { 0.0 };
+    let numbers_width = widest(&numbers, 12.0).min(260.0);
+    let right = WIDTH - EDGE - if numbers_width > 0.0 { numbers_width + 14.0 } else { 0.0 };
 
     let (start, end, ticks) = scale(chart.range(), ((right - left) / 75.0) as u32);
     let x = |value: f64| (right - left).mul_add((value - start) / (end - start), left);

@@ -55,7 +55,7 @@ fn digits(text: &str, count: std::ops::RangeInclusive<usize>) -> Option<i64> {
 
 /// A mark on an axis of time.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct TickMark {
     /// Where it stands.
     pub(crate) at: f64,
     /// What changes from mark to mark: the hour, the day, the month.
@@ -66,76 +66,76 @@ pub(crate) struct Mark {
 
 /// How far marks are apart.
 #[derive(Clone, Copy)]
-enum Step {
+enum TickStep {
     Seconds(i64),
     Months(i64),
 }
 
-const STEPS: [Step; 30] = [
-    Step::Seconds(1),
-    Step::Seconds(5),
-    Step::Seconds(15),
-    Step::Seconds(30),
-    Step::Seconds(60),
-    Step::Seconds(300),
-    Step::Seconds(900),
-    Step::Seconds(1800),
-    Step::Seconds(3600),
-    Step::Seconds(3 * 3600),
-    Step::Seconds(6 * 3600),
-    Step::Seconds(12 * 3600),
-    Step::Seconds(DAY),
-    Step::Seconds(2 * DAY),
-    Step::Seconds(7 * DAY),
-    Step::Seconds(14 * DAY),
-    Step::Months(1),
-    Step::Months(2),
-    Step::Months(3),
-    Step::Months(6),
-    Step::Months(12),
-    Step::Months(24),
-    Step::Months(60),
-    Step::Months(120),
-    Step::Months(240),
-    Step::Months(600),
-    Step::Months(1200),
-    Step::Months(2400),
-    Step::Months(6000),
-    Step::Months(12_000),
+const STEPS: [TickStep; 30] = [
+    TickStep::Seconds(1),
+    TickStep::Seconds(5),
+    TickStep::Seconds(15),
+    TickStep::Seconds(30),
+    TickStep::Seconds(60),
+    TickStep::Seconds(300),
+    TickStep::Seconds(900),
+    TickStep::Seconds(1800),
+    TickStep::Seconds(3600),
+    TickStep::Seconds(3 * 3600),
+    TickStep::Seconds(6 * 3600),
+    TickStep::Seconds(12 * 3600),
+    TickStep::Seconds(DAY),
+    TickStep::Seconds(2 * DAY),
+    TickStep::Seconds(7 * DAY),
+    TickStep::Seconds(14 * DAY),
+    TickStep::Months(1),
+    TickStep::Months(2),
+    TickStep::Months(3),
+    TickStep::Months(6),
+    TickStep::Months(12),
+    TickStep::Months(24),
+    TickStep::Months(60),
+    TickStep::Months(120),
+    TickStep::Months(240),
+    TickStep::Months(600),
+    TickStep::Months(1200),
+    TickStep::Months(2400),
+    TickStep::Months(6000),
+    TickStep::Months(12_000),
 ];
 
 /// Marks inside `low..=high`, at most `wanted` or so, at full hours, days, weeks, months or years.
-pub(crate) fn marks(low: f64, high: f64, wanted: u32) -> Vec<Mark> {
+pub(crate) fn marks(low: f64, high: f64, wanted: u32) -> Vec<TickMark> {
     let wanted = f64::from(wanted.max(2));
-    let fits = |step: &&Step| {
+    let fits = |step: &&TickStep| {
         let seconds = match step {
-            Step::Seconds(seconds) => *seconds as f64,
-            Step::Months(months) => *months as f64 * 30.44 * DAY as f64,
+            TickStep::Seconds(seconds) => *seconds as f64,
+            TickStep::Months(months) => *months as f64 * 30.44 * DAY as f64,
         };
         (high - low) / seconds <= wanted
     };
     let step = *STEPS.iter().find(fits).unwrap_or(&STEPS[STEPS.len() - 1]);
-    let mut marks: Vec<Mark> = Vec::new();
+    let mut marks: Vec<TickMark> = Vec::new();
     let mut seen = None;
     for at in places(step, low, high) {
         let (label, under) = label(step, at);
         let new = (seen.as_ref() != Some(&under)).then(|| under.clone()).filter(|under| !under.is_empty());
         seen = Some(under);
-        marks.push(Mark { at: at as f64, label, under: new });
+        marks.push(TickMark { at: at as f64, label, under: new });
     }
     marks
 }
 
-fn places(step: Step, low: f64, high: f64) -> Vec<i64> {
+fn places(step: TickStep, low: f64, high: f64) -> Vec<i64> {
     // A calendar beyond these years is not one that people use; the range keeps a bad value from looping.
     let (low, high) = (low.max(-3e11).ceil() as i64, high.min(3e11).floor() as i64);
     match step {
-        Step::Seconds(seconds) => {
+        TickStep::Seconds(seconds) => {
             let origin = if seconds % (7 * DAY) == 0 { 4 * DAY } else { 0 }; // weeks start on a Monday
             let (first, last) = ((low - origin).div_euclid(seconds), (high - origin).div_euclid(seconds));
             (first..=last).map(|i| i * seconds + origin).filter(|&at| at >= low).collect()
         }
-        Step::Months(months) => {
+        TickStep::Months(months) => {
             let step_of = |at: i64| {
                 let (year, month, _) = date(at.div_euclid(DAY));
                 (year * 12 + month - 1).div_euclid(months)
@@ -147,16 +147,18 @@ fn places(step: Step, low: f64, high: f64) -> Vec<i64> {
 }
 
 /// The mark's own label and what stands under it.
-fn label(step: Step, at: i64) -> (String, String) {
+fn label(step: TickStep, at: i64) -> (String, String) {
     let (year, month, day) = date(at.div_euclid(DAY));
     let name = MONTHS[(month - 1) as usize];
     let (hour, minute, second) = (at.rem_euclid(DAY) / 3600, at.rem_euclid(3600) / 60, at.rem_euclid(60));
     match step {
-        Step::Months(months) if months >= 12 => (year.to_string(), String::new()),
-        Step::Months(_) => (name.to_owned(), year.to_string()),
-        Step::Seconds(seconds) if seconds >= DAY => (format!("{day} {name}"), year.to_string()),
-        Step::Seconds(seconds) if seconds >= 60 => (format!("{hour:02}:{minute:02}"), format!("{day} {name} {year}")),
-        Step::Seconds(_) => (format!("{hour:02}:{minute:02}:{second:02}"), format!("{day} {name} {year}")),
+        TickStep::Months(months) if months >= 12 => (year.to_string(), String::new()),
+        TickStep::Months(_) => (name.to_owned(), year.to_string()),
+        TickStep::Seconds(seconds) if seconds >= DAY => (format!("{day} {name}"), year.to_string()),
+        TickStep::Seconds(seconds) if seconds >= 60 => {
+            (format!("{hour:02}:{minute:02}"), format!("{day} {name} {year}"))
+        }
+        TickStep::Seconds(_) => (format!("{hour:02}:{minute:02}:{second:02}"), format!("{day} {name} {year}")),
     }
 }
 
@@ -221,7 +223,8 @@ mod tests {
     #[test]
     fn marks_stand_where_people_look_for_them() {
         let of = |from: &str, to: &str| -> Vec<String> {
-            let show = |mark: Mark| mark.under.map_or(mark.label.clone(), |under| format!("{}/{under}", mark.label));
+            let show =
+                |mark: TickMark| mark.under.map_or(mark.label.clone(), |under| format!("{}/{under}", mark.label));
             marks(read(from).unwrap(), read(to).unwrap(), 8).into_iter().map(show).collect()
         };
         assert_eq!(of("2023-11-01", "2024-03-31"), ["Nov/2023", "Dec", "Jan/2024", "Feb", "Mar"]);

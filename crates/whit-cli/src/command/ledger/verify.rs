@@ -1,20 +1,20 @@
 //! `whit ledger verify`: whether the books are as they were written.
 
-use super::Place;
-use super::show::table_of;
-use super::view::{FaultView, VerifyView};
-use crate::command::{Error, write_json};
+use super::LedgerFile;
+use crate::error::Error;
 use crate::number::Wrong;
+use crate::output::write_json;
 use std::io::Write;
 use std::path::Path;
 use whit::account::ledger::{Books, Fault, Head, LedgerError};
 use whit::session::heads;
+use whit_view::ledger::{FaultView, VerifyView, write_verified};
 
 /// Recompute every hash and every total, and name the first thing that was changed.
 #[derive(clap::Args)]
 pub(super) struct Verify {
     #[command(flatten)]
-    place: Place,
+    ledger: LedgerFile,
     /// A head that an earlier `verify` printed: then nothing up to it may have been written anew either.
     #[arg(long, value_name = "HEAD", value_parser = head)]
     head: Option<Head>,
@@ -44,14 +44,14 @@ fn is_elsewhere(error: &LedgerError) -> bool {
 }
 
 /// A fault as an error, with what to do about it.
-fn said(path: &Path, fault: &Fault, hint: &str) -> Error {
+fn fault_error(path: &Path, fault: &Fault, hint: &str) -> Error {
     whit::Error::failed(fault.to_string()).at(path.display().to_string()).with_hint(hint).into()
 }
 
 impl Verify {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let path = self.place.path()?;
-        // What cannot even be opened is told as what was found, where it can be something that was changed.
+        let path = self.ledger.path()?;
+        // What cannot even be opened is reported as what was found, where it can be something that was changed.
         let opened = match Books::open_existing(&path, &heads()) {
             Err(error) if is_elsewhere(&error) => return Err(error.into()),
             opened => opened,
@@ -66,18 +66,7 @@ impl Verify {
                 if self.json {
                     return write_json(&view, out);
                 }
-                writeln!(
-                    out,
-                    "{}: as it was written; {} releases, {} events",
-                    path.display(),
-                    view.entries,
-                    view.events
-                )?;
-                if !view.accounts.is_empty() {
-                    writeln!(out, "\nadded up anew from the stored costs")?;
-                    table_of(&view.accounts).write(out)?;
-                }
-                writeln!(out, "\nhead {}", view.head)?;
+                write_verified(&view, &path, out)?;
                 writeln!(
                     talk,
                     "note: keep the head elsewhere; `whit ledger verify --head …` then finds what was written anew"
@@ -86,14 +75,14 @@ impl Verify {
             }
             Err(fault) if !fault.is_damage() => {
                 let hint = "nothing is known to be wrong with it; see to it that its files can be read, and ask again";
-                Err(said(&path, &fault, hint))
+                Err(fault_error(&path, &fault, hint))
             }
             Err(fault) => {
                 if self.json {
                     write_json(&FaultView::of(&fault), out)?;
                 }
                 let hint = "nothing after this can be trusted; put the files back as they were, from a backup";
-                Err(said(&path, &fault, hint))
+                Err(fault_error(&path, &fault, hint))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Words that a shell completes.
+//! CompletionWords that a shell completes.
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
@@ -7,19 +7,19 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
 /// The session's own words and those of the data sets, for completion.
-pub(super) struct Words {
+pub(super) struct CompletionWords {
     pub(super) words: Vec<String>,
 }
 
-impl Helper for Words {}
+impl Helper for CompletionWords {}
 
-impl Hinter for Words {
+impl Hinter for CompletionWords {
     type Hint = String;
 }
 
-impl Highlighter for Words {}
+impl Highlighter for CompletionWords {}
 
-impl Validator for Words {}
+impl Validator for CompletionWords {}
 
 pub(super) const SQL: [&str; 24] = [
     "SELECT",
@@ -48,7 +48,7 @@ pub(super) const SQL: [&str; 24] = [
     "DISTINCT",
 ];
 
-impl Words {
+impl CompletionWords {
     fn starting(&self, line: &str, at: usize) -> (usize, Vec<String>) {
         let start = line[..at].rfind(|c: char| !(c.is_alphanumeric() || c == '_' || c == '\\')).map_or(0, |i| i + 1);
         let typed = line[start..at].to_lowercase();
@@ -63,7 +63,7 @@ impl Words {
     }
 }
 
-impl Completer for Words {
+impl Completer for CompletionWords {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn words_are_completed_whatever_their_case() {
-        let words = Words { words: vec!["visits".into(), "seconds".into(), "SELECT".into()] };
+        let words = CompletionWords { words: vec!["visits".into(), "seconds".into(), "SELECT".into()] };
         assert_eq!(words.starting("sel", 3), (0, vec!["SELECT".to_owned()]));
         assert_eq!(words.starting("SELECT se", 9), (7, vec!["SELECT".to_owned(), "seconds".to_owned()]));
         assert_eq!(words.starting("SELECT ", 7), (7, vec![]));

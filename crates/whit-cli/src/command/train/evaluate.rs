@@ -1,13 +1,13 @@
 //! `whit evaluate`: how well a model does on rows that its owner chose.
 
-use super::{Opening, told};
-use crate::command::{Error, write_json};
+use super::options::OpeningOptions;
+use crate::error::Error;
+use crate::output::write_json;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 use whit::train::{Evaluated, Evaluation, Score, Training};
-use whit_view::number::{brief, grouped, percent};
-use whit_view::table::{Side, Table};
+use whit_view::training::{score_line, write_score};
 
 /// Try a trained model on rows that were set aside; the numbers are private.
 ///
@@ -21,7 +21,7 @@ pub(crate) struct Evaluate {
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
     #[command(flatten)]
-    opening: Opening,
+    opening: OpeningOptions,
     /// Print JSON for programs instead of a table for people.
     #[arg(long)]
     json: bool,
@@ -51,11 +51,8 @@ impl Evaluate {
             let (model, chosen) = (model.display().to_string(), training.evaluate_where());
             return write_json(&EvaluateView { model, chosen, sanitised: false, score }, out);
         }
-        let mut table = Table::new([("rows", Side::Right), ("mean loss", Side::Right), ("told right", Side::Right)]);
-        let right = score.accuracy.map_or_else(|| "–".to_owned(), percent);
-        table.row([grouped(&score.rows.to_string()), brief(score.loss), right]);
-        table.write(out)?;
-        writeln!(talk, "{}", told(&score))?;
+        write_score(&score, out)?;
+        writeln!(talk, "{}", score_line(&score))?;
         Ok(())
     }
 }

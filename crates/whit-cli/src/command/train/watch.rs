@@ -1,28 +1,28 @@
 //! What is shown while a model learns: how far it has come and what that costs.
 
-use crate::output::Progress;
+use crate::output::ProgressLine;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 use whit::train::{Step, Watch};
 use whit_view::number::{brief, brief_up, grouped};
 
-/// How often ε is told.
+/// How often ε is shown.
 const TIMES: u64 = 20;
 
 /// A line on standard error while something is done, and what is said besides.
 pub(super) struct Watcher<'a> {
-    progress: Progress,
+    progress: ProgressLine,
     talk: &'a mut dyn Write,
     since: Option<Instant>,
     /// Since then so many steps were taken.
     seen: u64,
-    told: Option<(u64, String)>,
+    shown: Option<(u64, String)>,
 }
 
 impl<'a> Watcher<'a> {
-    pub(super) fn new(progress: Progress, talk: &'a mut dyn Write) -> Self {
-        Self { progress, talk, since: None, seen: 0, told: None }
+    pub(super) fn new(progress: ProgressLine, talk: &'a mut dyn Write) -> Self {
+        Self { progress, talk, since: None, seen: 0, shown: None }
     }
 
     /// Says something that has a line of its own. A talk that nobody reads stops no training.
@@ -35,8 +35,8 @@ impl<'a> Watcher<'a> {
 /// What the steps so far have cost, rung by rung.
 fn spent(step: &Step<'_>) -> String {
     let Some(lost) = step.spent() else { return "ε ?".to_owned() };
-    let told = lost.iter().map(|(rung, loss)| format!("ε {} per {}", brief_up(loss.upper), rung.unit.kind()));
-    told.collect::<Vec<_>>().join(", ")
+    let rungs = lost.iter().map(|(rung, loss)| format!("ε {} per {}", brief_up(loss.upper), rung.unit.kind()));
+    rungs.collect::<Vec<_>>().join(", ")
 }
 
 impl Watch for Watcher<'_> {
@@ -60,10 +60,10 @@ impl Watch for Watcher<'_> {
         }
         let Step { taken, steps, .. } = *step;
         let part = taken * TIMES / steps.max(1);
-        if self.told.as_ref().is_none_or(|(told, _)| *told != part) {
-            self.told = Some((part, spent(step)));
+        if self.shown.as_ref().is_none_or(|(shown, _)| *shown != part) {
+            self.shown = Some((part, spent(step)));
         }
-        let (_, spent) = self.told.clone().unwrap_or_default();
+        let (_, spent) = self.shown.clone().unwrap_or_default();
         let rate = self.seen as f64 / since.elapsed().as_secs_f64().max(1e-9);
         let loss = step.loss.map_or_else(String::new, |loss| format!("  loss {} (private)", brief(loss)));
         let rate = grouped(&format!("{rate:.0}"));

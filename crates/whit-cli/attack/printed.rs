@@ -1,18 +1,18 @@
-//! What an analyst was told, and whether two tellings differ in more than noise.
+//! What a command printed, and whether two outputs differ in more than noise.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that one call of the command let out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Printed {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) talk: String,
 }
 
-impl Told {
-    /// The first line in which two tellings differ.
+impl Printed {
+    /// The first line in which two outputs differ.
     pub(crate) fn apart(&self, other: &Self) -> Option<String> {
         if self.code != other.code {
             return Some(format!(

@@ -1,24 +1,23 @@
 //! `whit experiment`: training files compared over values and seeds, by whoever may look at the rows.
 
-mod show;
-
-use super::{Watcher, beside};
-use crate::command::Error;
+use super::options::declaration_next_to;
+use super::watch::Watcher;
 use crate::command::asked::room;
+use crate::error::Error;
 use crate::number;
-use crate::output::{Drawing, Progress, drawing};
-use show::Figures;
+use crate::output::{Drawing, ProgressLine, drawing, write_json};
 use std::io::Write;
 use std::path::PathBuf;
 use whit::query::source::Tuning;
 use whit::session::{Options, Session};
 use whit::train::Owner;
 use whit::train::experiment::Request;
+use whit_view::experiment::Figures;
 
 /// Compare training files over values and seeds, on data whose owner wants to know what works.
 ///
 /// A command for the owner of the data. Each arm of the experiment is a training file of `whit train`; it is run for each value and each seed, the way `whit train`
-/// runs it. For data that is public or whose owner only looks: noise comes from seeds and scores are not sanitised, so this protects nobody. Nothing is charged, and
+/// runs it. For data that is public or whose owner only looks: noise comes from seeds and scores are not sanitised, so this is non-private. Nothing is charged, and
 /// no ledger is opened.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -27,7 +26,7 @@ use whit::train::experiment::Request;
 pub(crate) struct Experiment {
     /// The experiment file.
     file: PathBuf,
-    /// The declaration; without it, the `whit.toml` beside the file.
+    /// The declaration; without it, the `whit.toml` in the same folder.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// How often each training is repeated; as the file has it without.
@@ -60,13 +59,13 @@ impl Experiment {
             memory: self.memory,
             outputs: self.plot.iter().map(|drawing| drawing.path().to_owned()).collect(),
         };
-        let config = self.config.clone().unwrap_or_else(|| beside(&self.file));
+        let config = self.config.clone().unwrap_or_else(|| declaration_next_to(&self.file));
         let tuning = Tuning { memory: None, threads: self.threads.map(|threads| threads as usize) };
         let session = Session::open(&config, Options { tuning, ..Options::default() })?;
-        let found = session.experiment(&request, &mut Watcher::new(Progress::new(self.json), talk))?;
+        let found = session.experiment(&request, &mut Watcher::new(ProgressLine::new(self.json), talk))?;
         let figures = Figures::of(&found);
         if self.json {
-            figures.write_json(out)?;
+            write_json(&figures.for_programs(), out)?;
         } else {
             figures.write_tables(out)?;
         }

@@ -1,6 +1,6 @@
 //! The demo's working folder: data, declarations and ledgers, as somebody would lay them out by hand.
 
-use super::super::Error;
+use crate::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use whit::account::ledger::Books;
@@ -10,9 +10,9 @@ use whit::query::source::Tuning;
 use whit::query::{QueryError, Tables};
 
 /// Who visited what: see `assets/demo/README.md` for where it comes from.
-const VISITS: &[u8] = include_bytes!("../../../assets/demo/msweb_visits.parquet");
+const VISITS: &[u8] = include_bytes!("../../assets/demo/msweb_visits.parquet");
 /// Which subject each area of the site is about. It is public: it was made from the titles alone.
-const AREAS: &str = include_str!("../../../assets/demo/areas.csv");
+const AREAS: &str = include_str!("../../assets/demo/areas.csv");
 
 /// The most subjects of one user that count, and the most visits of one user within one subject. Both are enforced.
 pub(super) const SUBJECTS_PER_USER: u64 = 10;
@@ -29,11 +29,11 @@ pub(super) struct Level {
 }
 
 /// Everything that the demo works with.
-pub(super) struct Room {
-    pub(super) folder: PathBuf,
+pub(crate) struct DemoFolder {
+    pub(crate) folder: PathBuf,
     /// From fine to coarse.
     pub(super) levels: Vec<Level>,
-    /// The same data declared public, which they are: so that the demo can tell how far off an answer is.
+    /// The same data declared public, which they are: so that the demo can say how far off an answer is.
     pub(super) truth: Tables,
 }
 
@@ -44,9 +44,9 @@ pub(super) const LEVELS: [(Kind, &str); 3] = [
     (Kind::User, "all that one user did"),
 ];
 
-impl Room {
+impl DemoFolder {
     /// Lays out the folder, with fresh ledgers, and opens it.
-    pub(super) fn furnish(folder: &Path, epsilon: f64) -> Result<Self, Error> {
+    pub(crate) fn furnish(folder: &Path, epsilon: f64) -> Result<Self, Error> {
         let put = |name: &str, content: &[u8]| {
             let path = folder.join(name);
             std::fs::write(&path, content).map_err(|error| Error::file(&path, &error)).map(|()| path)
@@ -85,7 +85,7 @@ impl Room {
         Ok(Self { folder: folder.to_owned(), levels, truth })
     }
 
-    /// The level at which the story is told.
+    /// The level that the story is about.
     pub(super) fn main(&mut self) -> &mut Level {
         let at = self.levels.iter().position(|level| level.kind == Kind::Element).unwrap_or(0);
         &mut self.levels[at]

@@ -1,6 +1,5 @@
 //! The `whit` command as people and programs meet it: the real binary, its output, its sentences, its exit codes.
 
-#[path = "cli/declare.rs"]
 mod declare;
 
 use serde_json::Value;
@@ -118,8 +117,8 @@ fn what_was_looked_for_is_priced_as_it_is_printed() {
     let run = "--delta 1e-5 --rate 0.02 --steps 300";
     let found = json(&format!("account noise --epsilon 1.5 {run}"));
     let (noise, spent) = (number(&found, "noise"), number(&found, "epsilon_upper"));
-    let told = stdout(&format!("account noise --epsilon 1.5 {run}"));
-    assert!(told.starts_with(&format!("noise {noise} clip norms")), "{told}");
+    let printed = stdout(&format!("account noise --epsilon 1.5 {run}"));
+    assert!(printed.starts_with(&format!("noise {noise} clip norms")), "{printed}");
     assert_eq!(number(&json(&format!("account epsilon --noise {noise} {run}")), "epsilon_upper"), spent);
     assert!(spent <= 1.5);
 }
@@ -142,7 +141,7 @@ fn very_many_elements_are_read_exactly_and_priced() {
     assert!((7.581_279_924_57..7.581_280).contains(&number(&view, "epsilon_upper")), "{view}");
 }
 
-/// Where PLD's lattice would take more time and memory than a question may, somebody else's bound is told by name.
+/// Where PLD's lattice would take more time and memory than a question may, somebody else's bound is named.
 #[test]
 fn a_bound_of_another_accountant_is_told_as_such() {
     let line = "account epsilon --noise 1 --rate 1e-9 --steps 1e18 --delta 1e-6";

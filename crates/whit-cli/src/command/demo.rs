@@ -1,17 +1,13 @@
 //! `whit demo`: the whole road on a small real data set, from the declaration to the ledger.
 
-mod figures;
-mod page;
-mod room;
-mod story;
-
-use super::{Error, write_file, write_json};
+use crate::demo::{DemoFigures, DemoFolder, page, story};
+use crate::error::Error;
 use crate::number::Wrong;
-use crate::output::Progress;
-use figures::Figures;
-use room::Room;
+use crate::output::{ProgressLine, write_file, write_json};
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Walk the whole road on a small real data set: declare, preview, ask, ask again, be refused, read the ledger.
 ///
@@ -42,10 +38,10 @@ fn promised(text: &str) -> Result<f64, Wrong> {
 
 impl Demo {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let progress = Progress::new(self.json);
+        let progress = ProgressLine::new(self.json);
         progress.start("laying out the data");
-        let mut room = Room::furnish(&self.out.join("demo"), self.epsilon)?;
-        let figures = Figures::gather(&mut room, self.epsilon, &|words| progress.start(words))?;
+        let mut room = DemoFolder::furnish(&self.out.join("demo"), self.epsilon)?;
+        let figures = DemoFigures::gather(&mut room, self.epsilon, &command_line, &|words| progress.start(words))?;
         progress.finish();
         if self.json {
             write_json(&figures, out)?;
@@ -60,4 +56,12 @@ impl Demo {
         write_file(room.folder.join("report.html"), page::of(&figures, &pictures, &ledger, self.epsilon), talk)?;
         Ok(())
     }
+}
+
+/// Runs a command as it would run by itself, and keeps what it says.
+fn command_line(words: &[&str]) -> (ExitCode, String) {
+    let (mut out, mut talk) = (Vec::new(), Vec::new());
+    let code = super::main(words.iter().map(OsString::from), &mut out, &mut talk);
+    out.extend(talk);
+    (code, String::from_utf8_lossy(&out).into_owned())
 }

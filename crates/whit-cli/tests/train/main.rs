@@ -2,13 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-#[path = "train/experiment.rs"]
 mod experiment;
-#[path = "train/models.rs"]
 mod models;
-#[path = "train/path.rs"]
 mod path;
-#[path = "train/roles.rs"]
 mod roles;
 
 use serde_json::Value;
@@ -134,8 +130,8 @@ fn a_logistic_regression_is_learned_paid_once_tried_and_used() {
     assert_eq!((&card["steps"], &card["entry"], &card["reproducible"]), (&60.into(), &1.into(), &false.into()));
     assert_eq!((&card["rate"], &card["divisor"]), (&"1/8".into(), &200.0.into()), "{card}");
     assert!(trained["private"]["accuracy"].as_f64().unwrap() > 0.85, "{trained}");
-    let beside = std::fs::read_to_string(folder.join("model.card.json")).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&beside).unwrap(), *card);
+    let written = std::fs::read_to_string(folder.join("model.card.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), *card);
     let words = std::fs::read_to_string(folder.join("model.card.txt")).unwrap();
     assert!(words.contains("element (user, topic), replace: ε = ") && words.contains("entry 1"), "{words}");
     assert!(std::fs::read_to_string(folder.join("curve.svg")).unwrap().starts_with("<svg"));
@@ -150,12 +146,12 @@ fn a_logistic_regression_is_learned_paid_once_tried_and_used() {
     assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0);
 
     let (code, table, talk) = whit(&folder, &["evaluate", "train.toml", "--owner"]);
-    assert!(code == 0 && table.contains("told right") && talk.contains("not sanitised"), "{table}{talk}");
+    assert!(code == 0 && table.contains("accuracy") && talk.contains("not sanitised"), "{table}{talk}");
     assert_eq!(json(&folder, &["evaluate", "train.toml", "--owner"])["rows"], 800);
-    let words = ["predict", "model.safetensors", "--owner", "--where", "split = 'test'", "--csv", "told.csv"];
+    let words = ["predict", "model.safetensors", "--owner", "--where", "split = 'test'", "--csv", "predicted.csv"];
     assert_eq!(whit(&folder, &words).0, 0);
-    let told = std::fs::read_to_string(folder.join("told.csv")).unwrap();
-    assert!(told.starts_with("row,predicted,probability\n1,") && told.lines().count() == 801, "{told}");
+    let predicted = std::fs::read_to_string(folder.join("predicted.csv")).unwrap();
+    assert!(predicted.starts_with("row,predicted,probability\n1,") && predicted.lines().count() == 801, "{predicted}");
 
     // Another training file has another model.
     std::fs::write(folder.join("train.toml"), TRAINING.replace("[\"x\", \"z\"]", "[\"z\", \"x\"]")).unwrap();
@@ -286,7 +282,7 @@ fn a_seed_comes_again_and_protects_nobody() {
 #[test]
 fn rows_that_do_not_fit_into_memory_make_the_same_model() {
     let training = format!("scale = 0.7\noffset = -0.1\n{}", TRAINING.replace("[output]", "[output]\nseed = 5"));
-    let told = [&[][..], &["--memory", "1KiB"], &["--memory", "0"]].map(|memory| {
+    let models = [&[][..], &["--memory", "1KiB"], &["--memory", "0"]].map(|memory| {
         let folder = room(&format!("memory-{}", memory.last().unwrap_or(&"all")), &training);
         let seeded = &["train", "train.toml", "--owner", "--seed-destroys-privacy"][..];
         let trained = json(&folder, &[seeded, memory].concat());
@@ -303,7 +299,7 @@ fn rows_that_do_not_fit_into_memory_make_the_same_model() {
             left,
         )
     });
-    assert!(told[0] == told[1] && told[0] == told[2]);
+    assert!(models[0] == models[1] && models[0] == models[2]);
 
     // Where there is no place for them, nothing is charged, whether or not one would be needed: how many rows there are is private.
     let folder = room("memory-nowhere", TRAINING);
@@ -443,7 +439,7 @@ fn a_checkpoint_goes_on_with_its_own_run_only() {
     assert!(code == 2 && talk.contains("no interrupted run"), "{talk}");
 }
 
-/// The run was told that its charge stays spent and that it can be gone on with; neither was true.
+/// The run said that its charge stays spent and that it can be gone on with; neither was true.
 #[test]
 fn a_run_whose_entry_is_made_void_says_so_and_the_next_begins_anew() {
     let training = TRAINING.replace("epsilon = 1.0", "noise = 200.0").replace("steps = 60", "steps = 40000");
@@ -527,19 +523,19 @@ fn what_is_for_the_owner_nobody_else_may_open() {
     let folder = room("owner-files", TRAINING);
     let mode = |name: &str| std::fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777;
     // Also where a file of that name could be read by everybody.
-    for name in ["curve.html", "told.csv"] {
+    for name in ["curve.html", "predicted.csv"] {
         std::fs::write(folder.join(name), "old").unwrap();
         std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o644)).unwrap();
     }
     let train =
         ["train", "train.toml", "--owner", "--plot", "curve.svg", "--plot", "curve.png", "--plot", "curve.html"];
     assert_eq!(whit(&folder, &train).0, 0);
-    for name in ["told.csv", "again.csv"] {
+    for name in ["predicted.csv", "again.csv"] {
         assert_eq!(whit(&folder, &["predict", "model.safetensors", "--owner", "--csv", name]).0, 0);
     }
-    for name in ["curve.svg", "curve.png", "curve.html", "told.csv", "again.csv"] {
+    for name in ["curve.svg", "curve.png", "curve.html", "predicted.csv", "again.csv"] {
         assert_eq!(mode(name), 0o600, "{name}");
         assert_ne!(std::fs::read(folder.join(name)).unwrap(), b"old", "{name}");
     }
-    assert!(!folder.join("told.csv.part").exists());
+    assert!(!folder.join("predicted.csv.part").exists());
 }

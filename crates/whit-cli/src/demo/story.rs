@@ -1,8 +1,8 @@
 //! The demo as people read it on a terminal, and the words that the page shares with it.
 
-use super::figures::{AGAIN as ASKED_AGAIN, COUNTS, Compared, Figures, LevelView, Scene};
+use super::figures::{AGAIN as ASKED_AGAIN, COUNTS, Compared, DemoFigures, LevelView, Scene};
+use super::folder::{DemoFolder, declaration};
 use super::page::smallest;
-use super::room::{Room, declaration};
 use std::io::{self, Write};
 use whit::core::unit::Kind;
 use whit_view::measure::{Shown, column};
@@ -16,17 +16,17 @@ pub(super) const AGAIN: &str = "The same question in other words was answered fr
 pub(super) const LEDGER: &str = "Every charge was booked before its noise was drawn.";
 
 /// What the demo is about.
-pub(super) fn about(figures: &Figures) -> String {
+pub(super) fn about(figures: &DemoFigures) -> String {
     let (areas, subjects) =
         figures.levels.first().map_or((0, 0), |level| (level.hitters.rows.len(), level.counts.rows.len()));
     format!(
-        "{} users of www.microsoft.com made {} visits to {areas} areas in {subjects} subjects, in one week of 1998. The data are public, so the demo may show the truth beside each answer. Nothing here is canned: run it again, and the noise is new.",
+        "{} users of www.microsoft.com made {} visits to {areas} areas in {subjects} subjects, in one week of 1998. The data are public, so the demo may show the truth next to each answer. Nothing here is canned: run it again, and the noise is new.",
         grouped(&figures.users.to_string()),
         grouped(&figures.visits.to_string()),
     )
 }
 
-pub(super) fn compare(figures: &Figures) -> String {
+pub(super) fn compare(figures: &DemoFigures) -> String {
     format!(
         "The question was asked under three declarations, each with ε = {} at δ = {}. They differ in what they protect.",
         brief(figures.epsilon),
@@ -34,7 +34,7 @@ pub(super) fn compare(figures: &Figures) -> String {
     )
 }
 
-pub(super) fn hitters_words(figures: &Figures) -> String {
+pub(super) fn hitters_words(figures: &DemoFigures) -> String {
     let areas = figures.levels.first().map_or(0, |level| level.hitters.rows.len());
     format!("How many users visited each of {areas} areas, released all at once, and in which order they stand.")
 }
@@ -42,7 +42,7 @@ pub(super) fn hitters_words(figures: &Figures) -> String {
 pub(super) const HISTOGRAM: &str = "How many visits each area had. What one user did within one subject is one block, scaled to a length that is found privately first.";
 
 /// Writes the story.
-pub(super) fn write(figures: &Figures, room: &Room, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(figures: &DemoFigures, room: &DemoFolder, out: &mut dyn Write) -> io::Result<()> {
     let scenes = &figures.scenes;
     writeln!(out, "whit demo: one ε, three things to protect\n")?;
     prose(&about(figures), out)?;
@@ -105,7 +105,7 @@ pub(super) fn write(figures: &Figures, room: &Room, out: &mut dyn Write) -> io::
     prose(SOURCE, out)
 }
 
-impl Figures {
+impl DemoFigures {
     fn items_per_user(&self) -> u64 {
         self.subjects_per_user * self.visits_per_subject
     }
@@ -148,8 +148,8 @@ fn table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     indented(&String::from_utf8_lossy(&text), out)
 }
 
-/// Rows beside their truth, one column a level.
-fn beside<'a>(figures: &'a Figures, what: &str, rows: impl Fn(&'a LevelView) -> &'a [Compared]) -> Table {
+/// Rows next to their truth, one column a level.
+fn next_to_truth<'a>(figures: &'a DemoFigures, what: &str, rows: impl Fn(&'a LevelView) -> &'a [Compared]) -> Table {
     // A level that was not asked has no column.
     let asked: Vec<&LevelView> = figures.levels.iter().filter(|level| !rows(level).is_empty()).collect();
     let levels = asked.iter().map(|level| (format!("{} level", level.unit), Side::Right));
@@ -168,24 +168,24 @@ fn beside<'a>(figures: &'a Figures, what: &str, rows: impl Fn(&'a LevelView) -> 
 }
 
 /// Visits by subject.
-pub(super) fn counts(figures: &Figures, part: fn(&[Compared]) -> &[Compared]) -> Table {
-    beside(figures, "subject", |level| part(&level.counts.rows))
+pub(super) fn counts(figures: &DemoFigures, part: fn(&[Compared]) -> &[Compared]) -> Table {
+    next_to_truth(figures, "subject", |level| part(&level.counts.rows))
 }
 
 /// Users by area, the first few.
-pub(super) fn hitters(figures: &Figures, few: usize) -> Table {
-    beside(figures, "area, by users", |level| &level.hitters.rows[..few.min(level.hitters.rows.len())])
+pub(super) fn hitters(figures: &DemoFigures, few: usize) -> Table {
+    next_to_truth(figures, "area, by users", |level| &level.hitters.rows[..few.min(level.hitters.rows.len())])
 }
 
 /// Visits by area, the first few.
-pub(super) fn histogram(figures: &Figures, few: usize) -> Table {
-    beside(figures, "area, by visits", |level| {
+pub(super) fn histogram(figures: &DemoFigures, few: usize) -> Table {
+    next_to_truth(figures, "area, by visits", |level| {
         level.histogram.as_ref().map_or(&[][..], |table| &table.rows[..few.min(table.rows.len())])
     })
 }
 
 /// What one question costs at each rung, level by level.
-pub(super) fn prices(figures: &Figures) -> Table {
+pub(super) fn prices(figures: &DemoFigures) -> Table {
     let heading = [("promise".to_owned(), Side::Left), ("protects".to_owned(), Side::Left)];
     let units = figures.levels.iter().map(|level| (format!("per {}", level.unit), Side::Right));
     let mut table = Table::new(heading.into_iter().chain(units));
@@ -200,7 +200,7 @@ pub(super) fn prices(figures: &Figures) -> Table {
 }
 
 /// How far off the answers are, level by level.
-pub(super) fn summary(figures: &Figures) -> Table {
+pub(super) fn summary(figures: &DemoFigures) -> Table {
     let mut table = Table::new([
         ("promise", Side::Left),
         ("visits by subject", Side::Right),

@@ -23,7 +23,7 @@ const METHODS: &[(&str, &str)] = &[
 ];
 
 /// A text of the library, with the options and commands that do what it speaks of.
-pub(super) fn for_command(text: &str) -> String {
+pub(crate) fn for_command(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, quoted)) = rest.split_once('`') {

@@ -1,27 +1,27 @@
 //! What came out of an experiment: tables and pictures for people, all runs for programs.
 
-use crate::command::{Error, write_json};
+use crate::measure::{Measure, Shown, column};
+use crate::number::{brief, brief_up};
+use crate::page::Report;
+use crate::plot::{BarChart, BarSeries, ChartAxis, LimitLine, LineChart, PALETTE, Picture, Scale, Trace};
+use crate::table::{Side, Table};
 use serde::Serialize;
-use std::io::Write;
+use std::io::{self, Write};
 use whit::learn::release::RungLoss;
 use whit::train::experiment::{Found, Measured, Outcome, Varied};
-use whit_view::measure::{Measure, Shown, column};
-use whit_view::number::{brief, brief_up};
-use whit_view::page::Report;
-use whit_view::plot::{Axis, BarChart, BarSeries, Limit, Lines, PALETTE, Picture, Scale, Trace};
-use whit_view::table::{Side, Table};
 
 /// An interval reaches so many standard errors either way, as in the papers: nine of ten times, where scores are about normal.
 const REACH: f64 = 1.64;
 /// What is said with every figure.
 const PROTECTS: &str = "For data that is public or whose owner only looks: noise came from seeds, scores were not sanitised and nothing was charged. \
-                        These figures and models protect nobody; ε is what the same training would promise with secret noise.";
+                        These figures and models are non-private; ε is what the same training would promise with secret noise.";
 
 /// What was found, as it is shown.
-pub(super) struct Figures<'a>(&'a Found);
+pub struct Figures<'a>(&'a Found);
 
 impl<'a> Figures<'a> {
-    pub(super) fn of(found: &'a Found) -> Self {
+    /// What there is to show of this.
+    pub fn of(found: &'a Found) -> Self {
         Self(found)
     }
 }
@@ -36,13 +36,13 @@ impl std::ops::Deref for Figures<'_> {
 
 /// A mean over seeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Mean {
+struct SeedMean {
     value: f64,
     /// How far the interval reaches; nothing is known from one seed.
     reach: Option<f64>,
 }
 
-impl Mean {
+impl SeedMean {
     fn of(scores: &[f64]) -> Option<Self> {
         let n = scores.len() as f64;
         let value = scores.iter().sum::<f64>() / n;
@@ -78,7 +78,7 @@ struct FoundView<'a> {
     across: Option<AxisView<'a>>,
     panels: Option<AxisView<'a>>,
     cells: Vec<CellView<'a>>,
-    runs: Vec<RunView<'a>>,
+    runs: Vec<OutcomeView<'a>>,
     seconds: f64,
 }
 
@@ -101,7 +101,7 @@ struct CellView<'a> {
 }
 
 #[derive(Serialize)]
-struct RunView<'a> {
+struct OutcomeView<'a> {
     panel: Option<&'a toml::Value>,
     arm: &'a str,
     private: bool,
@@ -142,10 +142,10 @@ impl Figures<'_> {
     }
 
     /// The mean of one cell. Arms that nothing moves have the same one in every row.
-    fn mean(&self, panel: Option<usize>, arm: usize, value: Option<usize>) -> Option<Mean> {
+    fn mean(&self, panel: Option<usize>, arm: usize, value: Option<usize>) -> Option<SeedMean> {
         let value = value.filter(|_| !self.design.is_level(arm));
         let of = |one: &&Outcome| (one.panel, one.arm, one.value) == (panel, arm, value);
-        Mean::of(&self.outcomes.iter().filter(of).map(|one| one.score).collect::<Vec<f64>>())
+        SeedMean::of(&self.outcomes.iter().filter(of).map(|one| one.score).collect::<Vec<f64>>())
     }
 
     /// Shares are shown as parts of a hundred.
@@ -155,7 +155,7 @@ impl Figures<'_> {
 
     fn quantity(&self) -> &'static str {
         match self.design.measure {
-            Measured::Accuracy => "told right, in %",
+            Measured::Accuracy => "accuracy, in %",
             Measured::Loss => "mean loss",
             Measured::Distance => "distance to the truth",
         }
@@ -195,7 +195,7 @@ impl Figures<'_> {
         table
     }
 
-    /// What each arm would promise: an ε is told with its unit, its change and its δ.
+    /// What each arm would promise: an ε is stated with its unit, its change and its δ.
     fn promises(&self) -> Option<Table> {
         let mut table =
             Table::new([("arm", Side::Left), ("unit", Side::Left), ("ε at most", Side::Right), ("δ", Side::Right)]);
@@ -219,7 +219,7 @@ impl Figures<'_> {
     }
 
     /// Tables for people.
-    pub(super) fn write_tables(&self, out: &mut dyn Write) -> Result<(), Error> {
+    pub fn write_tables(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}\n{}", self.design.title, self.caption())?;
         for panel in places(self.panels()) {
             writeln!(out)?;
@@ -232,11 +232,11 @@ impl Figures<'_> {
             writeln!(out)?;
             promises.write(out)?;
         }
-        Ok(writeln!(out, "\n{PROTECTS}")?)
+        writeln!(out, "\n{PROTECTS}")
     }
 
     /// All runs, for programs.
-    pub(super) fn write_json(&self, out: &mut dyn Write) -> Result<(), Error> {
+    pub fn for_programs(&self) -> impl Serialize {
         let (across, panels) = (self.across(), self.panels());
         let mut cells = Vec::new();
         for panel in places(panels) {
@@ -249,7 +249,7 @@ impl Figures<'_> {
                 }));
             }
         }
-        let runs = self.outcomes.iter().map(|one| RunView {
+        let runs = self.outcomes.iter().map(|one| OutcomeView {
             panel: at(panels, one.panel),
             arm: self.name(one.arm),
             private: self.design.arms[one.arm].private,
@@ -262,7 +262,7 @@ impl Figures<'_> {
             delta: one.delta,
             rungs: &one.lost,
         });
-        let view = FoundView {
+        FoundView {
             title: &self.design.title,
             measure: self.design.measure,
             protects: PROTECTS,
@@ -272,12 +272,11 @@ impl Figures<'_> {
             cells,
             runs: runs.collect(),
             seconds: self.seconds,
-        };
-        write_json(&view, out)
+        }
     }
 
     /// How long all of it took, in words.
-    pub(super) fn lasted(&self) -> String {
+    pub fn lasted(&self) -> String {
         let runs = self.outcomes.len();
         let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
         match self.seconds {
@@ -287,7 +286,7 @@ impl Figures<'_> {
     }
 
     /// One picture: panels under one another.
-    pub(super) fn picture(&self) -> Picture {
+    pub fn picture(&self) -> Picture {
         match self.across() {
             None => self.bars(),
             Some(across) => {
@@ -326,16 +325,16 @@ impl Figures<'_> {
         let limits = level.into_iter().filter_map(|arm| {
             let mean = self.mean(panel, arm, None)?;
             let name = format!("{}: {}", self.name(arm), mean.shown(self.scale()).line());
-            Some(Limit { name, colour: self.colour(arm), value: mean.value * self.scale() })
+            Some(LimitLine { name, colour: self.colour(arm), value: mean.value * self.scale() })
         });
         let title = match self.panel_title(panel) {
             Some(panel) => format!("{}: {panel}", self.design.title),
             None => self.design.title.clone(),
         };
-        Lines {
+        LineChart {
             title,
-            subtitle: format!("{}. Not sanitised: it protects nobody", self.caption()),
-            across: Axis { name, scale: Scale::Number },
+            subtitle: format!("{}. Not sanitised: it is non-private", self.caption()),
+            across: ChartAxis { name, scale: Scale::Number },
             axis: self.quantity().to_owned(),
             traces: traces.collect(),
             limits: limits.collect(),
@@ -355,7 +354,7 @@ impl Figures<'_> {
         });
         BarChart {
             title: self.design.title.clone(),
-            subtitle: format!("{}. Not sanitised: it protects nobody", self.caption()),
+            subtitle: format!("{}. Not sanitised: it is non-private", self.caption()),
             axis: self.quantity().to_owned(),
             groups: panels.iter().map(|&panel| self.panel_title(panel).unwrap_or_default()).collect(),
             series: series.collect(),
@@ -366,7 +365,7 @@ impl Figures<'_> {
     }
 
     /// The whole of it as a page.
-    pub(super) fn page(&self) -> String {
+    pub fn page(&self) -> String {
         let mut page = Report::new(self.design.title.clone()).lead(&self.caption()).picture(self.picture());
         for panel in places(self.panels()) {
             if let Some(title) = self.panel_title(panel) {
@@ -399,13 +398,13 @@ mod tests {
 
     #[test]
     fn an_interval_is_as_wide_as_seeds_differ() {
-        assert_eq!(Mean::of(&[]), None);
-        assert_eq!(Mean::of(&[0.5]), Some(Mean { value: 0.5, reach: None }));
+        assert_eq!(SeedMean::of(&[]), None);
+        assert_eq!(SeedMean::of(&[0.5]), Some(SeedMean { value: 0.5, reach: None }));
         // The sample deviation of 1, 2, 3 is 1.
-        let mean = Mean::of(&[1.0, 2.0, 3.0]).unwrap();
+        let mean = SeedMean::of(&[1.0, 2.0, 3.0]).unwrap();
         assert!((mean.value - 2.0).abs() < 1e-12 && (mean.reach.unwrap() - 1.64 / 3f64.sqrt()).abs() < 1e-12);
         assert_eq!(mean.shown(1.0).line(), "2.00 ± 0.95");
-        assert_eq!(Mean { value: 0.9531, reach: None }.shown(100.0).line(), "95.31");
+        assert_eq!(SeedMean { value: 0.9531, reach: None }.shown(100.0).line(), "95.31");
     }
 
     #[test]

@@ -1,36 +1,41 @@
-//! What the ledger tells, as plain values that tables, JSON and pictures share.
+//! What a ledger says, as plain values that tables, JSON and pictures share.
 
-use crate::command::Error;
+mod picture;
+mod table;
+
+pub use table::{write_notes, write_reaccounted, write_releases, write_verified};
+
+use crate::number::Exact;
+use crate::plot::Picture;
 use serde::Serialize;
 use whit::account::Name;
 use whit::account::ledger::{
     Account, Books, Budget, CurrencyName, Fault, LedgerError, Reaccounted, State, Verified, Which, time_text,
 };
-use whit::{Cost, core::unit::Rung};
-use whit_view::number::Exact;
+use whit::{Cost, Rung};
 
 /// What one unit has lost.
 #[derive(Serialize)]
-pub(super) struct AccountView {
-    pub(super) dataset: String,
-    pub(super) unit: String,
-    pub(super) analyst: Option<String>,
-    pub(super) releases: u64,
+pub(crate) struct AccountView {
+    pub(crate) dataset: String,
+    pub(crate) unit: String,
+    pub(crate) analyst: Option<String>,
+    pub(crate) releases: u64,
     #[serde(skip_serializing_if = "is_zero")]
     unknown: u64,
     #[serde(rename = "epsilon_spent")]
-    pub(super) spent: Exact,
+    pub(crate) spent: Exact,
     #[serde(rename = "epsilon_left")]
-    pub(super) left: Option<Exact>,
-    pub(super) delta: f64,
-    pub(super) budget: Option<BudgetView>,
+    pub(crate) left: Option<Exact>,
+    pub(crate) delta: f64,
+    pub(crate) budget: Option<LedgerBudget>,
 }
 
 #[derive(Serialize, Clone, Copy)]
-pub(super) struct BudgetView {
-    pub(super) epsilon: f64,
-    pub(super) delta: f64,
-    pub(super) currency: CurrencyName,
+pub(crate) struct LedgerBudget {
+    pub(crate) epsilon: f64,
+    pub(crate) delta: f64,
+    pub(crate) currency: CurrencyName,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
@@ -50,95 +55,96 @@ impl AccountView {
             spent: Exact(account.spent),
             left: account.left.map(Exact),
             delta: account.delta,
-            budget: budget.map(|b| BudgetView { epsilon: b.epsilon, delta: b.delta, currency: b.currency }),
+            budget: budget.map(|b| LedgerBudget { epsilon: b.epsilon, delta: b.delta, currency: b.currency }),
         }
     }
 }
 
 /// Everything that `whit ledger` shows.
 #[derive(Serialize)]
-pub(super) struct ShowView {
+pub struct ShowView {
     ledger: String,
-    pub(super) open: u64,
+    pub(crate) open: u64,
     void: u64,
-    pub(super) accounts: Vec<AccountView>,
-    pub(super) by_analyst: Vec<AccountView>,
-    pub(super) changes: Vec<ChangeView>,
+    pub(crate) accounts: Vec<AccountView>,
+    pub(crate) by_analyst: Vec<AccountView>,
+    pub(crate) changes: Vec<ChangeView>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) decisions: Vec<DecisionView>,
-    pub(super) histories: Vec<HistoryView>,
-    pub(super) releases: Vec<ReleaseView>,
+    pub(crate) decisions: Vec<DecisionView>,
+    pub(crate) histories: Vec<HistoryView>,
+    pub(crate) releases: Vec<ReleaseView>,
 }
 
 #[derive(Serialize)]
-pub(super) struct ChangeView {
-    pub(super) entry: u64,
-    pub(super) dataset: String,
-    pub(super) unit: String,
-    pub(super) epsilon_before: f64,
-    pub(super) epsilon: f64,
+pub(crate) struct ChangeView {
+    pub(crate) entry: u64,
+    pub(crate) dataset: String,
+    pub(crate) unit: String,
+    pub(crate) epsilon_before: f64,
+    pub(crate) epsilon: f64,
     delta_before: f64,
     delta: f64,
 }
 
 /// What the owner decided about the ledger as a whole.
 #[derive(Serialize)]
-pub(super) struct DecisionView {
-    pub(super) time: String,
-    pub(super) reason: String,
+pub(crate) struct DecisionView {
+    pub(crate) time: String,
+    pub(crate) reason: String,
 }
 
 /// ε over time for one unit.
 #[derive(Serialize)]
-pub(super) struct HistoryView {
-    pub(super) dataset: String,
-    pub(super) unit: String,
-    pub(super) delta: f64,
+pub(crate) struct HistoryView {
+    pub(crate) dataset: String,
+    pub(crate) unit: String,
+    pub(crate) delta: f64,
     /// The budget's ε.
-    pub(super) budget: Option<f64>,
-    pub(super) moments: Vec<MomentView>,
+    pub(crate) budget: Option<f64>,
+    pub(crate) moments: Vec<MomentView>,
 }
 
 #[derive(Serialize)]
-pub(super) struct MomentView {
+pub(crate) struct MomentView {
     time: String,
     /// In seconds since 1970.
     #[serde(skip)]
-    pub(super) at: f64,
+    pub(crate) at: f64,
     entry: u64,
-    pub(super) epsilon: Exact,
+    pub(crate) epsilon: Exact,
 }
 
 #[derive(Serialize)]
-pub(super) struct ReleaseView {
-    pub(super) entry: u64,
-    pub(super) time: String,
-    pub(super) dataset: String,
-    pub(super) analyst: String,
-    pub(super) state: &'static str,
+pub(crate) struct ReleaseView {
+    pub(crate) entry: u64,
+    pub(crate) time: String,
+    pub(crate) dataset: String,
+    pub(crate) analyst: String,
+    pub(crate) state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    pub(super) question: String,
+    pub(crate) question: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     partition: Option<String>,
-    charge: Vec<RungView>,
+    charge: Vec<ChargeView>,
 }
 
 #[derive(Serialize)]
-struct RungView {
+struct ChargeView {
     unit: String,
     holds: u64,
     cost: Cost,
 }
 
-impl RungView {
+impl ChargeView {
     fn of((rung, cost): &(Rung, Cost)) -> Self {
         Self { unit: rung.unit.to_string(), holds: rung.holds, cost: cost.clone() }
     }
 }
 
 impl ShowView {
-    pub(super) fn of(books: &Books, dataset: Option<&str>) -> Result<Self, Error> {
+    /// Reads all of it from the books; of one data set where that is asked for.
+    pub fn of(books: &Books, dataset: Option<&str>) -> Result<Self, LedgerError> {
         let entries = books.entries(&Which { dataset: dataset.map(str::to_owned), analyst: None })?;
         let wanted = |name: &str| dataset.is_none_or(|dataset| dataset == name);
         let statement = books.statement(&books.budgets()?)?;
@@ -149,7 +155,7 @@ impl ShowView {
             let moments = match books.history(&account.budget.clone().unwrap_or_else(meter)) {
                 Ok(moments) => moments,
                 Err(LedgerError::Unknown { .. } | LedgerError::Currency { .. }) => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             };
             histories.push(HistoryView {
                 dataset: account.dataset.clone(),
@@ -205,7 +211,7 @@ impl ShowView {
                         State::Void { reason, .. } => Some(reason),
                         State::Reserved | State::Committed { .. } => None,
                     },
-                    charge: entry.charge.iter().map(RungView::of).collect(),
+                    charge: entry.charge.iter().map(ChargeView::of).collect(),
                     dataset: entry.dataset,
                     analyst: entry.analyst,
                     question: entry.question,
@@ -215,8 +221,13 @@ impl ShowView {
         })
     }
 
+    /// ε over time, as steps under the budget.
+    pub fn picture(&self) -> Picture {
+        picture::of(&self.histories)
+    }
+
     /// How many releases there are, in words.
-    pub(super) fn count(&self) -> String {
+    fn count(&self) -> String {
         let all = self.releases.len();
         let (first, last) = (self.releases.first(), self.releases.last());
         let (Some(first), Some(last)) = (first, last) else { return "nothing was released yet".to_owned() };
@@ -233,16 +244,17 @@ impl ShowView {
 
 /// What a sound ledger says.
 #[derive(Serialize)]
-pub(super) struct VerifyView {
+pub struct VerifyView {
     sound: bool,
-    pub(super) events: u64,
-    pub(super) entries: u64,
-    pub(super) head: String,
-    pub(super) accounts: Vec<AccountView>,
+    pub(crate) events: u64,
+    pub(crate) entries: u64,
+    pub(crate) head: String,
+    pub(crate) accounts: Vec<AccountView>,
 }
 
 impl VerifyView {
-    pub(super) fn of(verified: &Verified) -> Self {
+    /// What was found to be as it was written.
+    pub fn of(verified: &Verified) -> Self {
         Self {
             sound: true,
             events: verified.events,
@@ -255,7 +267,7 @@ impl VerifyView {
 
 /// The first thing that is not as it was written.
 #[derive(Serialize)]
-pub(super) struct FaultView {
+pub struct FaultView {
     sound: bool,
     event: Option<u64>,
     entry: Option<u64>,
@@ -264,7 +276,8 @@ pub(super) struct FaultView {
 }
 
 impl FaultView {
-    pub(super) fn of(fault: &Fault) -> Self {
+    /// The fault, field by field.
+    pub fn of(fault: &Fault) -> Self {
         let Fault { event, entry, field, what } = fault.clone();
         Self { sound: false, event, entry, field, what }
     }
@@ -272,22 +285,23 @@ impl FaultView {
 
 /// One unit as another accountant sees it.
 #[derive(Serialize)]
-pub(super) struct ReaccountView {
-    pub(super) dataset: String,
-    pub(super) unit: String,
-    pub(super) analyst: Option<String>,
-    pub(super) releases: u64,
-    pub(super) delta: f64,
-    pub(super) epsilon_filter: Exact,
+pub struct ReaccountView {
+    pub(crate) dataset: String,
+    pub(crate) unit: String,
+    pub(crate) analyst: Option<String>,
+    pub(crate) releases: u64,
+    pub(crate) delta: f64,
+    pub(crate) epsilon_filter: Exact,
     accountant: Name,
-    pub(super) epsilon_upper: Option<Exact>,
-    pub(super) epsilon_lower: Option<Exact>,
+    pub(crate) epsilon_upper: Option<Exact>,
+    pub(crate) epsilon_lower: Option<Exact>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) unsupported: Option<String>,
+    pub(crate) unsupported: Option<String>,
 }
 
 impl ReaccountView {
-    pub(super) fn of(line: &Reaccounted) -> Self {
+    /// One line of what was accounted again.
+    pub fn of(line: &Reaccounted) -> Self {
         let (account, loss) = (&line.account, line.loss.as_ref().ok());
         Self {
             dataset: account.dataset.clone(),

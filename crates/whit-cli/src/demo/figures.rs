@@ -1,10 +1,9 @@
-//! What the demo finds out: every question at every level, beside the truth.
+//! What the demo finds out: every question at every level, next to the truth.
 
-use super::super::{Error, main};
-use super::room::{DELTA, LEVELS, Level, Room, SUBJECTS_PER_USER, VISITS_PER_SUBJECT};
+use super::folder::{DELTA, DemoFolder, LEVELS, Level, SUBJECTS_PER_USER, VISITS_PER_SUBJECT};
+use crate::error::Error;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::process::ExitCode;
 use whit::account::ledger::Books;
 use whit::core::mechanism::topk::order_loss;
@@ -16,7 +15,7 @@ use whit::query::{Answer, Fault, Role, Value};
 use whit_view::measure::Measure;
 use whit_view::text::measure;
 
-/// The question of which the story is told.
+/// The question that the story is about.
 pub(super) const COUNTS: &str =
     "SELECT subject, COUNT(*) AS visits FROM visits JOIN areas USING (title) GROUP BY subject";
 /// The same in other words.
@@ -26,7 +25,7 @@ pub(super) const TOO_MUCH: &str = "SELECT COUNT(DISTINCT user_id) FROM visits WH
 /// Who asks.
 const ANALYST: &str = "anyone";
 
-/// A value beside its truth.
+/// A value next to its truth.
 #[derive(Serialize)]
 pub(super) struct Compared {
     pub(super) name: String,
@@ -38,9 +37,9 @@ pub(super) struct Compared {
     pub(super) measure: Measure,
 }
 
-/// One released table beside its truth.
+/// One released table next to its truth.
 #[derive(Serialize)]
-pub(super) struct Table {
+pub(super) struct ComparedTable {
     /// How each value was sanitised.
     pub(super) mechanism: String,
     /// Half the length of an interval, where all have one.
@@ -56,7 +55,7 @@ pub(super) struct Table {
 
 /// Of all pairs of areas, how many stand in the wrong order.
 #[derive(Serialize)]
-pub(super) struct Order {
+pub(super) struct PairOrder {
     pub(super) wrong: u64,
     pub(super) pairs: u64,
     /// The same for the areas that most users visit.
@@ -66,7 +65,7 @@ pub(super) struct Order {
 
 /// What one rung pays for one question.
 #[derive(Serialize)]
-pub(super) struct Rung {
+pub(super) struct DemoPrice {
     pub(super) unit: String,
     pub(super) epsilon: f64,
     pub(super) delta: f64,
@@ -79,16 +78,16 @@ pub(super) struct LevelView {
     pub(super) unit: String,
     pub(super) protects: &'static str,
     /// What the first question costs, rung by rung.
-    pub(super) prices: Vec<Rung>,
+    pub(super) prices: Vec<DemoPrice>,
     /// Visits by subject.
-    pub(super) counts: Table,
+    pub(super) counts: ComparedTable,
     /// Users by area.
-    pub(super) hitters: Table,
-    pub(super) order: Order,
+    pub(super) hitters: ComparedTable,
+    pub(super) order: PairOrder,
     /// Visits by area, each user's visits to one subject together. At event level there is none: a visit that is replaced by
     /// one elsewhere touches two elements, so what bounds elements is no help.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) histogram: Option<Table>,
+    pub(super) histogram: Option<ComparedTable>,
     /// Whether the level's ledger is as it was written.
     pub(super) ledger_is_sound: bool,
     /// How many releases it holds.
@@ -103,7 +102,7 @@ pub(super) struct Scene {
 
 /// What the demo found out.
 #[derive(Serialize)]
-pub(super) struct Figures {
+pub(crate) struct DemoFigures {
     pub(super) epsilon: f64,
     pub(super) delta: f64,
     pub(super) users: f64,
@@ -114,7 +113,7 @@ pub(super) struct Figures {
     pub(super) levels: Vec<LevelView>,
     /// Whether asking again was answered from the ledger.
     pub(super) again_was_free: bool,
-    /// What a question beyond the budget was told.
+    /// What was said to a question beyond the budget.
     pub(super) refusal: String,
     #[serde(skip)]
     pub(super) scenes: Scenes,
@@ -132,9 +131,15 @@ pub(super) struct Scenes {
 /// So many areas stand at the top.
 pub(super) const TOP: usize = 20;
 
-impl Figures {
+impl DemoFigures {
     /// Asks everything.
-    pub(super) fn gather(room: &mut Room, epsilon: f64, step: &dyn Fn(&str)) -> Result<Self, Error> {
+    pub(crate) fn gather(
+        room: &mut DemoFolder,
+        epsilon: f64,
+        command: &CommandLine<'_>,
+        step: &dyn Fn(&str),
+    ) -> Result<Self, Error> {
+        let scene = |words: &[&str], expected: u8| scene(command, words, expected);
         step("looking up the truth");
         let truth = Truth::of(room)?;
         let config = room.main().config.display().to_string();
@@ -181,14 +186,14 @@ impl Figures {
     }
 }
 
-/// Runs a command as it would run by itself, and keeps what it says; it must end with this exit code.
-fn scene(words: &[&str], expected: u8) -> Result<Scene, Error> {
-    let (mut out, mut talk) = (Vec::new(), Vec::new());
-    let code = main(words.iter().map(OsString::from), &mut out, &mut talk);
+/// What runs a command as it would run by itself: its exit code, and what it says.
+pub(crate) type CommandLine<'a> = dyn Fn(&[&str]) -> (ExitCode, String) + 'a;
+
+/// Runs a command, and keeps what it says; it must end with this exit code.
+fn scene(command: &CommandLine<'_>, words: &[&str], expected: u8) -> Result<Scene, Error> {
+    let (code, said) = command(words);
     let quoted = |word: &&str| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() };
     let command = words.iter().map(quoted).collect::<Vec<_>>().join(" ");
-    out.extend(talk);
-    let said = String::from_utf8_lossy(&out).into_owned();
     if code != ExitCode::from(expected) {
         return Err(Error::failed(format!("`{command}` did not do what the demo is to show: {said}")));
     }
@@ -205,7 +210,7 @@ struct Truth {
 }
 
 impl Truth {
-    fn of(room: &mut Room) -> Result<Self, Error> {
+    fn of(room: &mut DemoFolder) -> Result<Self, Error> {
         let (truth, level) = (&room.truth, &mut room.levels[0]);
         let mut exact = |sql: &str| exact(truth, sql, &mut level.books);
         let whole = exact("SELECT 'all', COUNT(DISTINCT user_id), COUNT(*) FROM visits")?;
@@ -251,7 +256,7 @@ impl LevelView {
         truth: &Truth,
     ) -> Result<Self, Error> {
         let (tables, books, asking) = (&level.tables, &mut level.books, Asking::default());
-        let counts = Table::of(whit::query::ask(tables, COUNTS, &asking, books, ANALYST)?, &truth.by_subject);
+        let counts = ComparedTable::of(whit::query::ask(tables, COUNTS, &asking, books, ANALYST)?, &truth.by_subject);
         let question = HittersQuestion {
             dataset: "visits".to_owned(),
             item: "title".to_owned(),
@@ -260,7 +265,8 @@ impl LevelView {
             items_per_user: Some(SUBJECTS_PER_USER * VISITS_PER_SUBJECT),
             gap: None,
         };
-        let hitters = Table::of(ask::hitters(tables, &question, &asking, books, ANALYST)?, &truth.users_by_title);
+        let hitters =
+            ComparedTable::of(ask::hitters(tables, &question, &asking, books, ANALYST)?, &truth.users_by_title);
         let question = HistogramQuestion {
             dataset: "visits".to_owned(),
             item: "title".to_owned(),
@@ -273,15 +279,18 @@ impl LevelView {
         };
         let histogram = match level.kind {
             Kind::Event => None,
-            _ => Some(Table::of(ask::histogram(tables, &question, &asking, books, ANALYST)?, &truth.visits_by_title)),
+            _ => Some(ComparedTable::of(
+                ask::histogram(tables, &question, &asking, books, ANALYST)?,
+                &truth.visits_by_title,
+            )),
         };
         let prices = counts.answer.statement.prices.iter();
         let verified = books.verify();
         Ok(Self {
             unit: level.kind.to_string(),
             protects,
-            prices: prices.map(|p| Rung { unit: p.unit.clone(), epsilon: p.epsilon, delta: p.delta }).collect(),
-            order: Order::of(&hitters),
+            prices: prices.map(|p| DemoPrice { unit: p.unit.clone(), epsilon: p.epsilon, delta: p.delta }).collect(),
+            order: PairOrder::of(&hitters),
             counts,
             hitters,
             histogram,
@@ -291,7 +300,7 @@ impl LevelView {
     }
 }
 
-impl Table {
+impl ComparedTable {
     /// The first column names, the last one counts.
     fn of(answer: Answer, truth: &BTreeMap<String, f64>) -> Self {
         let compare = |cells: &Vec<whit::query::Cell>| {
@@ -304,7 +313,7 @@ impl Table {
         let mut rows: Vec<Compared> = answer.rows.iter().filter_map(compare).collect();
         rows.sort_by(|a, b| b.exact.total_cmp(&a.exact).then_with(|| a.name.cmp(&b.name)));
         let errors = || rows.iter().map(|row| (row.released - row.exact).abs());
-        // An upper end that was raised to zero is further away than the others, so the nearest one tells.
+        // An upper end that was raised to zero is further away than the others, so the nearest one counts.
         let within = rows.iter().filter_map(|row| Some(row.high? - row.released)).reduce(f64::min).unwrap_or(0.0);
         Self {
             mechanism: answer.statement.mechanisms.join("; "),
@@ -317,9 +326,9 @@ impl Table {
     }
 }
 
-impl Order {
+impl PairOrder {
     /// Erratum E14: what is counted are pairs in the *wrong* order.
-    fn of(hitters: &Table) -> Self {
+    fn of(hitters: &ComparedTable) -> Self {
         let column = |rows: &[Compared], of: fn(&Compared) -> f64| rows.iter().map(of).collect::<Vec<f64>>();
         let loss = |rows: &[Compared]| order_loss(&column(rows, |r| r.exact), &column(rows, |r| r.released), 0.0);
         let (all, top) = (hitters.rows.len() as u64, TOP.min(hitters.rows.len()));

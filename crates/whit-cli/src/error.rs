@@ -1,6 +1,9 @@
-//! Errors as a command tells them: words, and an exit code.
+//! Errors as a command prints them: words, and an exit code.
 
-use super::hint::for_command;
+use crate::hint::for_command;
+use crate::number::Wrong;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::error::Error as _;
 use std::io::{self, Write};
 use std::path::Path;
 use whit::account::ledger::{ExportError, LedgerError};
@@ -34,7 +37,23 @@ impl Error {
         Self::Whit(whit::Error::file(path, error))
     }
 
-    pub(super) fn code(&self) -> u8 {
+    /// Our own sentence for a value that is out of range; everything else clap says well.
+    pub(crate) fn of_option(error: &clap::Error) -> Option<Self> {
+        if error.kind() != ErrorKind::ValueValidation {
+            return None;
+        }
+        let wrong = error.source()?.downcast_ref::<Wrong>()?;
+        let text = |kind| match error.get(kind) {
+            Some(ContextValue::String(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        let option = text(ContextKind::InvalidArg)?.split_whitespace().next()?;
+        let value = text(ContextKind::InvalidValue)?;
+        Some(Self::asked(format!("{option} is {value}, but it must be {}", wrong.range), wrong.hint))
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Output(_) => 1,
@@ -46,7 +65,8 @@ impl Error {
         }
     }
 
-    pub(super) fn tell(&self, talk: &mut dyn Write) -> io::Result<()> {
+    /// Prints what is wrong, and the next step.
+    pub(crate) fn write(&self, talk: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Self::Output(_) => writeln!(talk, "error: {self}"),
@@ -82,13 +102,29 @@ impl From<ExportError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
+    use std::process::ExitCode;
 
     #[test]
-    fn exit_codes_tell_what_happened() {
+    fn exit_codes_say_what_happened() {
         let pipe = Error::Output(io::Error::from(io::ErrorKind::BrokenPipe));
         let full = Error::Output(io::Error::from(io::ErrorKind::StorageFull));
         let refused = Error::from(whit::Error::refused(whit::Refusal::new("", "", ""), ""));
         let codes = [pipe, Error::failed(""), full, Error::asked("", ""), refused].map(|e| e.code());
         assert_eq!(codes, [0, 1, 1, 2, 3]);
+    }
+
+    fn ask(line: &str) -> (u8, String, String) {
+        let (mut out, mut talk) = (Vec::new(), Vec::new());
+        let code = crate::command::main(line.split_whitespace().map(OsString::from), &mut out, &mut talk);
+        let code = (0..=3).find(|&n| code == ExitCode::from(n)).unwrap();
+        (code, String::from_utf8(out).unwrap(), String::from_utf8(talk).unwrap())
+    }
+
+    #[test]
+    fn a_wrong_number_is_named_with_its_option_and_range() {
+        let (code, out, talk) = ask("whit account epsilon --noise -1 --delta 1e-5");
+        assert_eq!((code, out.as_str()), (2, ""));
+        assert!(talk.starts_with("error: --noise is -1, but it must be a number greater than 0\n  hint: "), "{talk}");
     }
 }

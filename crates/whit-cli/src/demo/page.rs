@@ -1,12 +1,12 @@
 //! The demo's pictures, and the page that holds the whole story.
 
-use super::figures::{Compared, Figures, LevelView, Table as Released};
-use super::room::declaration;
+use super::figures::{Compared, ComparedTable, DemoFigures, LevelView};
+use super::folder::declaration;
 use super::story;
 use whit::core::unit::Kind;
 use whit_view::number::{brief, grouped};
 use whit_view::page::Report;
-use whit_view::plot::{BLUE, BarChart, BarSeries, Exact, GREEN, ORANGE, Picture};
+use whit_view::plot::{BLUE, BarChart, BarSeries, ExactMarks, GREEN, ORANGE, Picture};
 
 /// So many bars stand in one picture.
 const DRAWN: usize = 12;
@@ -14,13 +14,13 @@ const DRAWN: usize = 12;
 const COLOURS: [&str; 3] = [BLUE, ORANGE, GREEN];
 
 /// The demo's pictures.
-pub(super) struct Pictures {
-    pub(super) counts: Picture,
-    pub(super) hitters: Picture,
+pub(crate) struct Pictures {
+    pub(crate) counts: Picture,
+    pub(crate) hitters: Picture,
 }
 
 impl Pictures {
-    pub(super) fn of(figures: &Figures) -> Self {
+    pub(crate) fn of(figures: &DemoFigures) -> Self {
         let epsilon = brief(figures.epsilon);
         let users = grouped(&figures.users.to_string());
         let subjects = figures.levels.first().map_or(0, |level| level.counts.rows.len());
@@ -28,7 +28,7 @@ impl Pictures {
             figures,
             |level| &level.counts,
             smallest,
-            Words {
+            ChartWords {
                 title: format!("One question, one ε = {epsilon}, three things to protect"),
                 subtitle: format!(
                     "Visits of {users} users of www.microsoft.com by subject, in one week of 1998: the {DRAWN} smallest \
@@ -41,7 +41,7 @@ impl Pictures {
             figures,
             |level| &level.hitters,
             largest,
-            Words {
+            ChartWords {
                 title: format!("Heavy hitters at ε = {epsilon}"),
                 subtitle: format!(
                     "Users who visited each of the {DRAWN} most visited areas. Error bars hold with 95 % each."
@@ -53,7 +53,7 @@ impl Pictures {
     }
 }
 
-struct Words {
+struct ChartWords {
     title: String,
     subtitle: String,
     axis: &'static str,
@@ -70,10 +70,10 @@ pub(super) fn smallest(rows: &[Compared]) -> &[Compared] {
 }
 
 fn chart(
-    figures: &Figures,
-    table: fn(&LevelView) -> &Released,
+    figures: &DemoFigures,
+    table: fn(&LevelView) -> &ComparedTable,
     part: fn(&[Compared]) -> &[Compared],
-    words: Words,
+    words: ChartWords,
 ) -> Picture {
     let first = figures.levels.first().map_or(&[][..], |level| part(&table(level).rows));
     let series = figures.levels.iter().zip(COLOURS).map(|(level, colour)| BarSeries {
@@ -88,7 +88,7 @@ fn chart(
         axis: words.axis.to_owned(),
         groups: first.iter().map(|row| row.name.clone()).collect(),
         series: series.collect(),
-        exact: Some(Exact {
+        exact: Some(ExactMarks {
             name: "exact count".to_owned(),
             note: "known because the data are public".to_owned(),
             values: first.iter().map(|row| row.exact).collect(),
@@ -99,7 +99,7 @@ fn chart(
 }
 
 /// The page.
-pub(super) fn of(figures: &Figures, pictures: &Pictures, ledger: &str, epsilon: f64) -> String {
+pub(crate) fn of(figures: &DemoFigures, pictures: &Pictures, ledger: &str, epsilon: f64) -> String {
     let scenes = &figures.scenes;
     let shell = |scene: &super::figures::Scene| format!("$ {}\n\n{}", scene.command, scene.said);
     let mut report = Report::new("whit demo: one ε, three things to protect")

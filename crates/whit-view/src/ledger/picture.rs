@@ -1,9 +1,9 @@
 //! ε over time, as steps under the budget: one picture a data set.
 
-use super::view::HistoryView;
-use whit_view::measure::Measure;
-use whit_view::number::brief;
-use whit_view::plot::{Axis, Limit, Lines, PALETTE, Picture, Scale, Trace};
+use super::HistoryView;
+use crate::measure::Measure;
+use crate::number::brief;
+use crate::plot::{ChartAxis, LimitLine, LineChart, PALETTE, Picture, Scale, Trace};
 
 /// The picture of what was spent over time.
 pub(super) fn of(histories: &[HistoryView]) -> Picture {
@@ -37,13 +37,15 @@ fn one(dataset: &str, histories: &[&HistoryView]) -> Picture {
     });
     let limits = histories.iter().enumerate().filter_map(|(i, history)| {
         let value = history.budget?;
-        Some(Limit { name: format!("budget per {}: ε = {}", history.unit, brief(value)), colour: colour(i), value })
+        Some(LimitLine {
+            name: format!("budget per {}: ε = {}", history.unit, brief(value)), colour: colour(i), value
+        })
     });
-    Lines {
+    LineChart {
         title: format!("What {dataset} has spent"),
         subtitle: "Every release that was paid for, whether or not it finished; a step down is one that was voided"
             .to_owned(),
-        across: Axis { name: "time (UTC)".to_owned(), scale: Scale::Time },
+        across: ChartAxis { name: "time (UTC)".to_owned(), scale: Scale::Time },
         axis: "ε".to_owned(),
         traces: traces.collect(),
         limits: limits.collect(),

@@ -1,0 +1,164 @@
+//! What a ledger says, as tables for people.
+
+use super::{AccountView, ReaccountView, ShowView, VerifyView};
+use crate::number::{brief, brief_down, brief_up};
+use crate::table::{Side, Table, fit};
+use std::io::{self, Write};
+use std::path::Path;
+use whit::account::Name;
+
+/// So many releases are listed, unless all are asked for.
+const LISTED: usize = 20;
+/// So many letters of a question are shown.
+const LETTERS: usize = 60;
+
+/// What was spent, by rung and by analyst, and the last releases, or all of them.
+pub fn write_releases(view: &ShowView, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    let from = if all { 0 } else { view.releases.len().saturating_sub(LISTED) };
+    writeln!(out, "{}: {}", view.ledger, view.count())?;
+    if view.accounts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    accounts(&view.accounts).write(out)?;
+    if view.by_analyst.len() > view.accounts.len() {
+        writeln!(out, "\nby analyst")?;
+        accounts(&view.by_analyst).write(out)?;
+    }
+    writeln!(out, "\nreleases{}", if from > 0 { format!(", the last {LISTED}") } else { String::new() })?;
+    let columns = [
+        ("entry", Side::Right),
+        ("time (UTC)", Side::Left),
+        ("data set", Side::Left),
+        ("analyst", Side::Left),
+        ("state", Side::Left),
+        ("question", Side::Left),
+    ];
+    let mut table = Table::new(columns);
+    for release in &view.releases[from..] {
+        let question: String = release.question.split_whitespace().collect::<Vec<_>>().join(" ");
+        let question = fit(&question, LETTERS);
+        let entry = release.entry.to_string();
+        let (dataset, analyst) = (release.dataset.clone(), release.analyst.clone());
+        table.row([entry, release.time.clone(), dataset, analyst, release.state.to_owned(), question]);
+    }
+    table.write(out)
+}
+
+/// What to know about the figures: why ε left is what it is, which budgets changed, what the owner decided, and what is still reserved.
+pub fn write_notes(view: &ShowView, talk: &mut dyn Write) -> io::Result<()> {
+    if view.accounts.is_empty() {
+        return Ok(());
+    }
+    write_left(&view.accounts, talk)?;
+    for change in &view.changes {
+        writeln!(
+            talk,
+            "note: from entry {} on the budget of `{}` per {} is ε = {}, where it was {}",
+            change.entry, change.dataset, change.unit, change.epsilon, change.epsilon_before
+        )?;
+    }
+    for decision in &view.decisions {
+        writeln!(talk, "note: {} UTC, {}", decision.time, decision.reason)?;
+    }
+    if view.open > 0 {
+        let verb =
+            if view.open == 1 { "reservation has no result and stays" } else { "reservations have no result and stay" };
+        writeln!(
+            talk,
+            "note: {} {verb} spent; if nothing left, `whit ledger void N --reason …` takes one back",
+            view.open
+        )?;
+    }
+    Ok(())
+}
+
+/// Says why what is spent and what is left do not make up the budget, where they do not.
+fn write_left(accounts: &[AccountView], talk: &mut dyn Write) -> io::Result<()> {
+    let off = |account: &AccountView| match (account.budget, account.left) {
+        (Some(budget), Some(left)) => (account.spent.0 + left.0 - budget.epsilon).abs() > 1e-4 * budget.epsilon,
+        _ => false,
+    };
+    if accounts.iter().any(off) {
+        writeln!(
+            talk,
+            "note: ε left is that of the largest release with Gaussian noise that would still fit, at the budget's δ; ε of several releases does not add up, and half of δ is kept for private keys, so that spent and left need not make up the budget"
+        )?;
+    }
+    Ok(())
+}
+
+/// That the books are as they were written, and what they add up to.
+pub fn write_verified(view: &VerifyView, path: &Path, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}: as it was written; {} releases, {} events", path.display(), view.entries, view.events)?;
+    if !view.accounts.is_empty() {
+        writeln!(out, "\nadded up anew from the stored costs")?;
+        accounts(&view.accounts).write(out)?;
+    }
+    writeln!(out, "\nhead {}", view.head)
+}
+
+/// What one accountant makes of the stored costs, next to what the filter says.
+pub fn write_reaccounted(lines: &[ReaccountView], accountant: Name, out: &mut dyn Write) -> io::Result<()> {
+    let word = accountant.word();
+    let (upper, lower) = (format!("ε at most, {word}"), format!("ε at least, {word}"));
+    let columns = [
+        ("data set", Side::Left),
+        ("unit", Side::Left),
+        ("analyst", Side::Left),
+        ("releases", Side::Right),
+        ("δ", Side::Right),
+        ("ε, filter", Side::Right),
+        (&upper, Side::Right),
+        (&lower, Side::Right),
+        ("note", Side::Left),
+    ];
+    let mut table = Table::new(columns);
+    for line in lines {
+        let stated = |number: Option<f64>, brief: fn(f64) -> String| number.map_or_else(|| "–".to_owned(), brief);
+        table.row([
+            line.dataset.clone(),
+            line.unit.clone(),
+            line.analyst.clone().unwrap_or_else(|| "all".to_owned()),
+            line.releases.to_string(),
+            brief(line.delta),
+            brief_up(line.epsilon_filter.0),
+            stated(line.epsilon_upper.map(|upper| upper.0), brief_up),
+            stated(line.epsilon_lower.map(|lower| lower.0).filter(|&lower| lower > 0.0), brief_down),
+            line.unsupported.clone().unwrap_or_default(),
+        ]);
+    }
+    table.write(out)
+}
+
+/// What each unit has lost, and what is left of its budget.
+fn accounts(accounts: &[AccountView]) -> Table {
+    let columns = [
+        ("data set", Side::Left),
+        ("unit", Side::Left),
+        ("analyst", Side::Left),
+        ("releases", Side::Right),
+        ("ε spent", Side::Right),
+        ("ε left", Side::Right),
+        ("budget", Side::Left),
+    ];
+    let mut table = Table::new(columns);
+    for account in accounts {
+        let budget = match account.budget {
+            Some(budget) => {
+                format!("ε = {} at δ = {}, {}", brief(budget.epsilon), brief(budget.delta), budget.currency)
+            }
+            None => format!("none; stated at δ = {}", brief(account.delta)),
+        };
+        table.row([
+            account.dataset.clone(),
+            account.unit.clone(),
+            account.analyst.clone().unwrap_or_else(|| "all".to_owned()),
+            account.releases.to_string(),
+            brief_up(account.spent.0),
+            account.left.map_or_else(|| "–".to_owned(), |left| brief_down(left.0)),
+            budget,
+        ]);
+    }
+    table
+}

@@ -1,0 +1,69 @@
+//! What a question would cost and how wrong it would be, before it is asked.
+
+use crate::number::{brief, brief_down, brief_up};
+use crate::table::{Side, Table};
+use std::io::{self, Write};
+use whit_query::explain::{Fits, Preview};
+
+/// The plan, how far off each value would be, and what it would cost.
+pub fn write(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+    for line in &preview.plan {
+        writeln!(out, "{line}")?;
+    }
+    if !preview.errors.is_empty() {
+        writeln!(out)?;
+        let mut table = Table::new([("column", Side::Left), ("off by", Side::Left)]);
+        for error in &preview.errors {
+            let off_by = match error.within {
+                Some(within) => {
+                    let words = if error.words.is_empty() { String::new() } else { format!(", {}", error.words) };
+                    format!("± {} at {} %{words}", brief_up(within), preview.confidence * 100.0)
+                }
+                None => error.words.clone(),
+            };
+            table.row([error.name.clone(), off_by]);
+        }
+        table.write(out)?;
+    }
+    writeln!(out)?;
+    if preview.prices.is_empty() {
+        writeln!(out, "It reads nothing private and costs nothing.")?;
+    } else {
+        let mut table = Table::new([("it would cost", Side::Left), ("ε", Side::Right), ("δ", Side::Right)]);
+        for price in &preview.prices {
+            table.row([price.unit.clone(), brief_up(price.epsilon), format!("{:e}", price.delta)]);
+        }
+        table.write(out)?;
+        writeln!(out, "Nothing was charged. Ask it with `whit query`.")?;
+    }
+    for note in &preview.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
+
+/// Which budgets a question fits, and what would fit where it does not.
+pub fn write_fits(fits: &Fits, out: &mut dyn Write) -> io::Result<()> {
+    if fits.budgets.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let columns = [("budget", Side::Left), ("for", Side::Left), ("ε left", Side::Right), ("it fits", Side::Left)];
+    let mut table = Table::new(columns);
+    for budget in &fits.budgets {
+        table.row([
+            format!("{}, ε = {} at δ = {}", budget.unit, brief(budget.epsilon), brief(budget.delta)),
+            budget.analyst.clone().unwrap_or_else(|| "all".to_owned()),
+            brief_down(budget.left),
+            if budget.fits { "yes" } else { "no" }.to_owned(),
+        ]);
+    }
+    table.write(out)?;
+    if let Some(refusal) = fits.budgets.iter().find_map(|budget| budget.refusal.as_ref()) {
+        writeln!(out, "It would be refused: {refusal}.")?;
+        if let Some(epsilon) = &fits.epsilon_that_fits {
+            writeln!(out, "With --epsilon {epsilon} it would fit.")?;
+        }
+    }
+    Ok(())
+}

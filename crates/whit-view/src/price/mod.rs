@@ -1,0 +1,173 @@
+//! What a run costs, and what a run may be for a cost: tables for people, and values for programs.
+
+mod compare;
+mod run;
+
+pub use compare::CompareView;
+pub(crate) use run::RunView;
+
+use crate::number::{Exact, brief, brief_down, brief_up};
+use run::{RungPriceView, other};
+use serde::Serialize;
+use std::io::{self, Write};
+use whit::account::Name;
+use whit::account::calibrate::Target;
+use whit::price::{DeltaPrice, EpsilonPrice, Kept, RungPrice, SampledRun};
+
+fn rungs(prices: &[RungPrice], asked: Name) -> Vec<RungPriceView> {
+    prices.iter().map(|price| RungPriceView::of(price, asked)).collect()
+}
+
+/// The ε of a run.
+#[derive(Serialize)]
+pub struct EpsilonView {
+    epsilon_upper: Exact,
+    epsilon_lower: Exact,
+    delta: f64,
+    accountant: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_by: Option<Name>,
+    #[serde(flatten)]
+    run: RunView,
+    rungs: Vec<RungPriceView>,
+}
+
+impl EpsilonView {
+    /// What this accountant says of a run.
+    pub fn of(run: &SampledRun, price: &EpsilonPrice, accountant: Name) -> Self {
+        Self {
+            epsilon_upper: Exact(price.loss.upper),
+            epsilon_lower: Exact(price.loss.lower),
+            delta: price.loss.delta,
+            accountant,
+            upper_by: other(price.by, accountant),
+            run: RunView::of(run),
+            rungs: rungs(&price.rungs, accountant),
+        }
+    }
+
+    /// The bound, the run and its rungs.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        write!(out, "ε ≤ {} at δ = {}", brief_up(self.epsilon_upper.0), brief(self.delta))?;
+        write_rest(self.epsilon_lower.0, self.accountant, self.upper_by, out)?;
+        self.run.write(out)?;
+        RungPriceView::write(&self.rungs, out)
+    }
+}
+
+/// The δ of a run.
+#[derive(Serialize)]
+pub struct DeltaView {
+    delta: f64,
+    delta_upper: f64,
+    delta_lower: f64,
+    epsilon: f64,
+    epsilon_upper: Exact,
+    epsilon_lower: Exact,
+    accountant: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_by: Option<Name>,
+    #[serde(flatten)]
+    run: RunView,
+    rungs: Vec<RungPriceView>,
+}
+
+impl DeltaView {
+    /// What this accountant says of a run at an ε.
+    pub fn of(run: &SampledRun, price: &DeltaPrice, accountant: Name) -> Self {
+        let DeltaPrice { loss, by, epsilon_lower, .. } = price;
+        Self {
+            delta: loss.upper,
+            delta_upper: loss.upper,
+            delta_lower: loss.lower,
+            epsilon: loss.epsilon,
+            epsilon_upper: Exact(loss.epsilon),
+            epsilon_lower: Exact(*epsilon_lower),
+            accountant,
+            upper_by: other(*by, accountant),
+            run: RunView::of(run),
+            rungs: rungs(&price.rungs, accountant),
+        }
+    }
+
+    /// The bound, the run and its rungs.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        write!(out, "δ ≤ {} at ε = {}", brief_up(self.delta_upper), brief(self.epsilon))?;
+        write_rest(self.delta_lower, self.accountant, self.upper_by, out)?;
+        self.run.write(out)?;
+        RungPriceView::write(&self.rungs, out)
+    }
+}
+
+/// What was looked for.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sought {
+    /// The least noise.
+    Noise,
+    /// The most steps.
+    Steps,
+    /// The highest rate.
+    Rate,
+}
+
+/// A run that keeps a promise.
+#[derive(Serialize)]
+pub struct KeptView {
+    found: Sought,
+    epsilon_target: f64,
+    epsilon_upper: Exact,
+    epsilon_lower: Exact,
+    delta: f64,
+    accountant: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper_by: Option<Name>,
+    #[serde(flatten)]
+    run: RunView,
+    rungs: Vec<RungPriceView>,
+    #[serde(skip)]
+    headline: String,
+}
+
+impl KeptView {
+    /// What was found for this promise.
+    pub fn of(sought: Sought, kept: &Kept, target: Target, accountant: Name) -> Self {
+        let Kept { run, price } = kept;
+        Self {
+            found: sought,
+            epsilon_target: target.epsilon,
+            epsilon_upper: Exact(price.loss.upper),
+            epsilon_lower: Exact(price.loss.lower),
+            delta: target.delta,
+            accountant,
+            upper_by: other(price.by, accountant),
+            run: RunView::of(run),
+            rungs: rungs(&price.rungs, accountant),
+            headline: match sought {
+                Sought::Noise => format!("noise {} clip norms", brief_up(run.step.noise)),
+                Sought::Steps => format!("{} steps", run.steps),
+                Sought::Rate => format!("rate {}", brief_down(run.step.rate)),
+            },
+        }
+    }
+
+    /// The value, what it spends, the run and its rungs.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{} for ε = {} at δ = {}", self.headline, brief(self.epsilon_target), brief(self.delta))?;
+        write!(out, "  spends      ε ≤ {}", brief_up(self.epsilon_upper.0))?;
+        write_rest(self.epsilon_lower.0, self.accountant, self.upper_by, out)?;
+        self.run.write(out)?;
+        RungPriceView::write(&self.rungs, out)
+    }
+}
+
+/// The end of a headline: the bound from below, and who says so.
+fn write_rest(lower: f64, accountant: Name, by: Option<Name>, out: &mut dyn Write) -> io::Result<()> {
+    if lower > 0.0 {
+        write!(out, ", and not below {}", brief_down(lower))?;
+    }
+    match by {
+        Some(by) => writeln!(out, "  ({accountant}; the upper bound is {by}'s)"),
+        None => writeln!(out, "  ({accountant})"),
+    }
+}

@@ -1,0 +1,222 @@
+//! What a run of noisy sums costs, and what a run may be for a cost: from parameters alone, before anything is run.
+//!
+//! ```
+//! use whit::price::SampledRun;
+//! use whit::{Change, Draw, Name, Sampled, Sampling};
+//!
+//! let step = Sampled {
+//!     noise: 4.0,
+//!     rate: 0.01,
+//!     sampling: Sampling::Poisson,
+//!     draw: Draw::User { elements: 30 },
+//!     change: Change::Replace,
+//!     difference: 2.0,
+//!     holds: 1,
+//! };
+//! let run = SampledRun { step, steps: 100, elements_per_user: Some(30) };
+//! let price = run.epsilon(1e-5, Name::Pld)?;
+//! assert!(price.loss.lower <= price.loss.upper);
+//! assert_eq!(price.rungs.iter().map(|rung| rung.unit).collect::<Vec<_>>(), ["element", "user"]);
+//! # Ok::<(), whit::Unsupported>(())
+//! ```
+
+use crate::explain::Promise;
+use whit_account::accountant::{DeltaLoss, gdp};
+use whit_account::calibrate::{self, CalibrateError, Calibrated, Target};
+use whit_account::{Name, Unsupported, delta, delta_by, epsilon, epsilon_by};
+use whit_core::digits::{brief_down, brief_up};
+use whit_core::{Change, Cost, Loss, Sampled};
+
+/// How many points of ε and δ stand for a run's own curve.
+const POINTS: u32 = 24;
+
+/// Steps that each draw units, add up what they contribute, and add Gaussian noise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SampledRun {
+    /// One step, as it is for the unit that is protected.
+    pub step: Sampled,
+    /// How many steps are made.
+    pub steps: u64,
+    /// The most elements that one user has, where that is known: then a whole user is priced too.
+    pub elements_per_user: Option<u64>,
+}
+
+/// What a run loses at one rung.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RungPrice {
+    /// "unit", "element" or "user".
+    pub unit: &'static str,
+    /// How neighbours differ.
+    pub change: Change,
+    /// The loss, and whose bound the upper one is; or why there is none.
+    pub loss: Result<(Loss, Name), Unsupported>,
+}
+
+/// The ε of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpsilonPrice {
+    /// From above and from below.
+    pub loss: Loss,
+    /// Whose bound the upper one is.
+    pub by: Name,
+    /// The same at every rung.
+    pub rungs: Vec<RungPrice>,
+}
+
+/// The δ of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeltaPrice {
+    /// From above and from below.
+    pub loss: DeltaLoss,
+    /// Whose bound the upper one is.
+    pub by: Name,
+    /// What is known from below of ε at this δ.
+    pub epsilon_lower: f64,
+    /// ε at this δ, at every rung; empty where δ is none that can be asked about.
+    pub rungs: Vec<RungPrice>,
+}
+
+/// A run that keeps a promise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// The run, with the value that was looked for.
+    pub run: SampledRun,
+    /// What it loses.
+    pub price: EpsilonPrice,
+}
+
+/// What one accountant says of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opinion {
+    /// Which.
+    pub accountant: Name,
+    /// The loss, and whose bound the upper one is; or why there is none.
+    pub loss: Result<(Loss, Name), Unsupported>,
+    /// What the central limit theorem makes of a run that draws, where that is below the bound. It is no bound.
+    pub limit: Option<f64>,
+}
+
+impl SampledRun {
+    /// What all steps cost the unit that is protected.
+    pub fn cost(&self) -> Cost {
+        Cost::Sampled(self.step).repeat(self.steps)
+    }
+
+    /// The ε at a δ.
+    pub fn epsilon(&self, delta: f64, accountant: Name) -> Result<EpsilonPrice, Unsupported> {
+        let (loss, by) = epsilon_by(&self.cost(), delta, accountant)?;
+        Ok(EpsilonPrice { loss, by, rungs: self.rungs((loss, by), accountant) })
+    }
+
+    /// The δ at an ε.
+    pub fn delta(&self, epsilon: f64, accountant: Name) -> Result<DeltaPrice, Unsupported> {
+        let cost = self.cost();
+        let (loss, by) = delta_by(&cost, epsilon, accountant)?;
+        let can_be_asked = loss.upper > 0.0 && loss.upper < 1.0;
+        let back = if can_be_asked { epsilon_by(&cost, loss.upper, accountant).ok() } else { None };
+        let epsilon_lower = back.map_or(0.0, |known| known.0.lower).min(epsilon);
+        let rungs = back.map_or(Vec::new(), |known| self.rungs(known, accountant));
+        Ok(DeltaPrice { loss, by, epsilon_lower, rungs })
+    }
+
+    /// The same run with the least noise that keeps a promise.
+    pub fn with_least_noise(self, target: Target, accountant: Name) -> Result<Kept, CalibrateError> {
+        let with = |noise: f64| Self { step: Sampled { noise, ..self.step }, ..self };
+        let found = calibrate::noise(&with(1.0).step, self.steps, target, accountant)?;
+        Ok(kept(found, target, accountant, brief_up, 1.0 + 1e-5, with))
+    }
+
+    /// The same run with the most steps that keep a promise.
+    pub fn with_most_steps(self, target: Target, accountant: Name) -> Result<Kept, CalibrateError> {
+        let Calibrated { value, loss, by } = calibrate::steps(&self.step, target, accountant)?;
+        let run = Self { steps: value as u64, ..self };
+        Ok(Kept { run, price: EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) } })
+    }
+
+    /// The same run with the highest rate that keeps a promise.
+    pub fn with_highest_rate(self, target: Target, accountant: Name) -> Result<Kept, CalibrateError> {
+        let with = |rate: f64| Self { step: Sampled { rate, ..self.step }, ..self };
+        let found = calibrate::rate(&with(1.0).step, self.steps, target, accountant)?;
+        Ok(kept(found, target, accountant, brief_down, 1.0 - 1e-5, with))
+    }
+
+    /// Every accountant's answer.
+    pub fn opinions(&self, delta: f64) -> Vec<Opinion> {
+        let cost = self.cost();
+        let opinion = |accountant: Name| {
+            let loss = epsilon_by(&cost, delta, accountant);
+            let bound = loss.as_ref().map_or(f64::INFINITY, |(loss, _)| loss.upper);
+            // Without drawing the accountant itself is exact. A limit that lies above the bound says only that the run is far from it.
+            let of_limit = accountant == Name::Gdp && self.step.rate < 1.0;
+            let limit = if of_limit { gdp::clt(&cost) } else { None };
+            let limit = limit.map(|limit| limit.approximate_epsilon(delta));
+            Opinion { accountant, loss, limit: limit.filter(|&limit| limit.is_finite() && limit < bound) }
+        };
+        Name::ALL.into_iter().map(opinion).collect()
+    }
+
+    /// The run's ε at this δ, and the promises that it keeps, by their ε: that one, and others with a larger δ.
+    pub fn promises(&self, at: f64, accountant: Name) -> Result<(f64, Vec<Promise>), Unsupported> {
+        let cost = self.cost();
+        let upper = epsilon(&cost, at, accountant)?.upper;
+        let most = delta(&cost, 0.0, accountant)?.upper;
+        let mut promises = vec![Promise::new(0.0, most), Promise::new(upper, at)];
+        for i in 1..POINTS {
+            // Evenly in ln δ, but dense near the largest δ, where the curve bends.
+            let share = (f64::from(i) / f64::from(POINTS)).powi(2);
+            let between = most * (at / most).powf(share);
+            if between > at && between < most {
+                promises.push(Promise::new(epsilon(&cost, between, accountant)?.upper, between));
+            }
+        }
+        let mut promises: Vec<Promise> = promises.into_iter().flatten().collect();
+        promises.sort_by(|a, b| a.epsilon().total_cmp(&b.epsilon()));
+        Ok((upper, promises))
+    }
+
+    /// What the run loses at every rung, as far as the accountant can say; at the rung that is protected it is known.
+    fn rungs(&self, known: (Loss, Name), accountant: Name) -> Vec<RungPrice> {
+        let (change, delta) = (self.step.change, known.0.delta);
+        let unit = match (self.elements_per_user, change) {
+            (Some(_), Change::Replace) => "element",
+            (None, _) | (_, Change::AddRemove) => "unit",
+        };
+        let own = RungPrice { unit, change, loss: Ok(known) };
+        let user = self.elements_per_user.map(|holds| {
+            let step = Sampled { holds, ..self.step };
+            let loss = if step == self.step {
+                Ok(known)
+            } else {
+                epsilon_by(&Cost::Sampled(step).repeat(self.steps), delta, accountant)
+            };
+            RungPrice { unit: "user", change, loss }
+        });
+        [Some(own), user].into_iter().flatten().collect()
+    }
+}
+
+/// The value in the digits that people see, on its safe side, so that who prices it again finds the same ε. Two lattices may
+/// differ in the fourth digit of ε, so that it is priced anew, and moved on by `onwards` until the promise is kept.
+fn kept(
+    found: Calibrated,
+    target: Target,
+    accountant: Name,
+    brief: fn(f64) -> String,
+    onwards: f64,
+    with: impl Fn(f64) -> SampledRun,
+) -> Kept {
+    let mut value = found.value;
+    let priced = |value: f64, loss: Loss, by: Name| {
+        let run = with(value);
+        Kept { run, price: EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) } }
+    };
+    for _ in 0..20 {
+        let Ok(shown) = brief(value).parse::<f64>() else { break };
+        match epsilon_by(&with(shown).cost(), target.delta, accountant) {
+            Ok((loss, by)) if loss.upper <= target.epsilon => return priced(shown, loss, by),
+            Ok(_) => value = shown * onwards,
+            Err(_) => break,
+        }
+    }
+    priced(found.value, found.loss, found.by)
+}
