@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What a column holds, in the words of `columns.NAME.type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Int,
     Float,
     Text,
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
     Decimal,
 }
 
-impl Kind {
+impl ColumnKind {
     /// As it is declared.
     pub(crate) fn declared(self) -> &'static str {
         match self {
@@ -88,16 +88,16 @@ impl Kind {
 
 /// A column of the attacked data set.
 #[derive(Debug, Clone)]
-pub(crate) struct Column {
+pub(crate) struct GroundColumn {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ColumnKind,
     /// The values that a declaration lists.
     pub(crate) keys: Vec<String>,
     /// Whether numbers have declared bounds, so that they can be summed.
     pub(crate) bounded: bool,
 }
 
-impl Column {
+impl GroundColumn {
     fn cell(&self, extreme: bool, dice: &mut Dice) -> Option<String> {
         if dice.one_in(12) {
             return None;
@@ -130,7 +130,7 @@ pub(crate) enum Form {
 
 /// One row; or a line that is none.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Row {
+pub(crate) enum GroundRow {
     Cells(Vec<Option<String>>),
     Raw(Vec<u8>),
 }
@@ -140,7 +140,7 @@ pub(crate) enum Row {
 pub(crate) struct Ground {
     pub(crate) title: String,
     pub(crate) dataset: String,
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<GroundColumn>,
     pub(crate) moving: Moving,
     pub(crate) form: Form,
     /// The whole declaration.
@@ -165,7 +165,7 @@ impl Ground {
     }
 
     /// Ordinary rows of a few users.
-    pub(crate) fn rows(&self, many: usize, dice: &mut Dice) -> Vec<Row> {
+    pub(crate) fn rows(&self, many: usize, dice: &mut Dice) -> Vec<GroundRow> {
         let user = self.moving.user.as_deref().and_then(|user| self.place(user));
         (0..many)
             .map(|i| {
@@ -173,16 +173,16 @@ impl Ground {
                 if let Some(user) = user {
                     row[user] = Some((i % (many / 4).max(1)).to_string());
                 }
-                Row::Cells(row)
+                GroundRow::Cells(row)
             })
             .collect()
     }
 
     /// A neighbour in which one unit has other rows, mostly with the worst that a cell can hold.
-    pub(crate) fn neighbour(&self, rows: &[Row], dice: &mut Dice) -> Vec<Row> {
+    pub(crate) fn neighbour(&self, rows: &[GroundRow], dice: &mut Dice) -> Vec<GroundRow> {
         let mut rows = rows.to_vec();
         let at = dice.below(rows.len());
-        let Row::Cells(one) = rows[at].clone() else { return rows };
+        let GroundRow::Cells(one) = rows[at].clone() else { return rows };
         let kept: Vec<usize> = match self.moving.protect.as_str() {
             "element" => {
                 self.moving.user.iter().chain(&self.moving.element).filter_map(|name| self.place(name)).collect()
@@ -202,9 +202,9 @@ impl Ground {
             "feature" | "label" => self.moving.user.iter().filter_map(|name| self.place(name)).collect(),
             _ => kept.clone(),
         };
-        let belongs = |row: &Row| match row {
-            Row::Cells(cells) => unit.iter().all(|&i| cells[i] == one[i]),
-            Row::Raw(_) => false,
+        let belongs = |row: &GroundRow| match row {
+            GroundRow::Cells(cells) => unit.iter().all(|&i| cells[i] == one[i]),
+            GroundRow::Raw(_) => false,
         };
         let moved: Vec<usize> = (0..rows.len()).filter(|&i| if whole { belongs(&rows[i]) } else { i == at }).collect();
         let fixed = matches!(self.moving.protect.as_str(), "feature" | "label");
@@ -217,23 +217,23 @@ impl Ground {
             return rows;
         }
         for &i in &moved {
-            let Row::Cells(old) = &rows[i] else { continue };
+            let GroundRow::Cells(old) = &rows[i] else { continue };
             let mut new = self.row(!dice.one_in(5), dice);
             for &keep in &kept {
                 new[keep].clone_from(&old[keep]);
             }
-            rows[i] = Row::Cells(new);
+            rows[i] = GroundRow::Cells(new);
         }
         // A line that is no row is one event, and nobody's where users are declared.
         if self.moving.protect == "event" && self.moving.user.is_none() && dice.one_in(3) {
             let broken: [&[u8]; 5] = [b"\"", b"1,2", b"\xff\xfe,\x80", b"{\"x\": ", b"1,2,3,4,5,6,7,8,9,10,11,12,13"];
-            rows[at] = Row::Raw(dice.of(&broken).to_vec());
+            rows[at] = GroundRow::Raw(dice.of(&broken).to_vec());
         }
         rows
     }
 
     /// The rows as a file.
-    pub(crate) fn bytes(&self, rows: &[Row]) -> Vec<u8> {
+    pub(crate) fn bytes(&self, rows: &[GroundRow]) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self.form == Form::Csv {
             let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
@@ -242,18 +242,18 @@ impl Ground {
         }
         for row in rows {
             match row {
-                Row::Raw(raw) => bytes.extend_from_slice(raw),
-                Row::Cells(cells) if self.form == Form::Csv => {
+                GroundRow::Raw(raw) => bytes.extend_from_slice(raw),
+                GroundRow::Cells(cells) if self.form == Form::Csv => {
                     let cells: Vec<String> = cells.iter().map(|cell| quoted(cell.as_deref())).collect();
                     bytes.extend_from_slice(cells.join(",").as_bytes());
                 }
-                Row::Cells(cells) => {
+                GroundRow::Cells(cells) => {
                     let mut line = String::from("{");
                     for (column, cell) in self.columns.iter().zip(cells) {
                         let Some(cell) = cell else { continue };
                         let comma = if line.len() > 1 { ", " } else { "" };
                         let name = serde_json::Value::from(column.name.as_str());
-                        let plain = matches!(column.kind, Kind::Int | Kind::Float | Kind::Bool)
+                        let plain = matches!(column.kind, ColumnKind::Int | ColumnKind::Float | ColumnKind::Bool)
                             && serde_json::from_str::<serde_json::Value>(cell).is_ok();
                         let value =
                             if plain { cell.clone() } else { serde_json::Value::from(cell.as_str()).to_string() };
@@ -269,7 +269,7 @@ impl Ground {
     }
 
     /// Writes declaration and rows into a folder of their own.
-    pub(crate) fn lay(&self, folder: &Path, rows: &[Row]) -> std::io::Result<()> {
+    pub(crate) fn lay(&self, folder: &Path, rows: &[GroundRow]) -> std::io::Result<()> {
         if folder.exists() {
             std::fs::remove_dir_all(folder)?;
         }
@@ -320,24 +320,24 @@ pub(crate) fn own() -> usize {
 pub(crate) fn declared(number: usize) -> Ground {
     let (title, unit) = UNITS[number / 2 % UNITS.len()];
     let form = if number.is_multiple_of(2) { Form::Csv } else { Form::Ndjson };
-    let column = |name: &str, kind: Kind, keys: &[&str], bounded: bool| Column {
+    let column = |name: &str, kind: ColumnKind, keys: &[&str], bounded: bool| GroundColumn {
         name: name.to_owned(),
         kind,
         keys: keys.iter().map(|&key| key.to_owned()).collect(),
         bounded,
     };
     let columns = vec![
-        column("id", Kind::Int, &[], false),
-        column("topic", Kind::Text, &[], false),
-        column("place", Kind::Text, &["a", "b", "c"], false),
-        column("x", Kind::Float, &[], true),
-        column("n", Kind::Int, &[], true),
-        column("money", Kind::Decimal, &[], true),
-        column("word", Kind::Text, &[], false),
-        column("day", Kind::Date, &[], false),
-        column("at", Kind::Timestamp, &[], false),
-        column("flag", Kind::Bool, &[], false),
-        column("y", Kind::Int, &[], true),
+        column("id", ColumnKind::Int, &[], false),
+        column("topic", ColumnKind::Text, &[], false),
+        column("place", ColumnKind::Text, &["a", "b", "c"], false),
+        column("x", ColumnKind::Float, &[], true),
+        column("n", ColumnKind::Int, &[], true),
+        column("money", ColumnKind::Decimal, &[], true),
+        column("word", ColumnKind::Text, &[], false),
+        column("day", ColumnKind::Date, &[], false),
+        column("at", ColumnKind::Timestamp, &[], false),
+        column("flag", ColumnKind::Bool, &[], false),
+        column("y", ColumnKind::Int, &[], true),
     ];
     let mut ground = Ground {
         title: format!("{title}, {form:?}").to_lowercase(),

@@ -1,18 +1,18 @@
 //! Attacks that once worked, in the form in which they did.
 
 use super::dice::Dice;
-use super::ground::{Ground, Kind, Row, declared};
+use super::ground::{ColumnKind, Ground, GroundRow, declared};
 use super::printed::{self, Printed};
 use super::questions::{EVERY, Pen};
-use super::{Attacker, Outcome, transcripts};
+use super::{AttackOutcome, Attacker, transcripts};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A row that makes an expression fail: each function, cast and operator over columns that hold, on one side, the worst that they can.
-pub(crate) fn expressions(attacker: &Attacker, grounds: &[Ground]) -> Outcome {
-    let mut outcome = Outcome::new("expressions that a row could make fail");
+pub(crate) fn expressions(attacker: &Attacker, grounds: &[Ground]) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("expressions that a row could make fail");
     for (number, ground) in grounds.iter().enumerate().filter(|(number, _)| grounds.len() < 4 || number % 4 == 0) {
         let mut dice = Dice(500 + number as u64);
         let rows = ground.rows(40, &mut dice);
@@ -24,7 +24,7 @@ pub(crate) fn expressions(attacker: &Attacker, grounds: &[Ground]) -> Outcome {
         let mut orders = Vec::new();
         for &(template, kind) in EVERY.iter() {
             let inside = Pen { ground, dice: &mut dice }.filled(template, 1);
-            let wanted = if kind == Kind::Bool { format!("CASE WHEN {inside} THEN 1 END") } else { inside };
+            let wanted = if kind == ColumnKind::Bool { format!("CASE WHEN {inside} THEN 1 END") } else { inside };
             orders.push(format!("SELECT COUNT({wanted}) FROM \"{}\"", ground.dataset));
         }
         transcripts(attacker, &folders, &orders, false, &mut outcome);
@@ -33,8 +33,8 @@ pub(crate) fn expressions(attacker: &Attacker, grounds: &[Ground]) -> Outcome {
 }
 
 /// Types that follow from values: whole numbers that become fractions because of one cell.
-pub(crate) fn types(attacker: &Attacker, grounds: &[Ground]) -> Outcome {
-    let mut outcome = Outcome::new("types that values choose");
+pub(crate) fn types(attacker: &Attacker, grounds: &[Ground]) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("types that values choose");
     for (number, ground) in grounds.iter().enumerate() {
         let mut dice = Dice(600 + number as u64);
         let rows = ground.rows(24, &mut dice);
@@ -78,15 +78,15 @@ const TIES: &[&str] = &[
 
 /// How far one unit moves an answer, without noise, against what the error that a preview tells allows: under Laplace noise the
 /// error at 95 % is ln 20 of the scale, and at ε = 1 the scale is the sensitivity.
-pub(crate) fn sensitivities(attacker: &Attacker) -> Outcome {
-    let mut outcome = Outcome::new("units that move an answer too far");
+pub(crate) fn sensitivities(attacker: &Attacker) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("units that move an answer too far");
     for number in (0..super::ground::own()).step_by(2) {
         let ground = declared(number);
         let mut dice = Dice(900 + number as u64);
         let mut rows = ground.rows(32, &mut dice);
         // Decimals that are different and near one another, and many ties.
         for (i, row) in rows.iter_mut().enumerate() {
-            let Row::Cells(cells) = row else { continue };
+            let GroundRow::Cells(cells) = row else { continue };
             cells[5] = Some(format!("12345678901234567890.{:010}", i * 7 % 64));
             cells[2] = Some("a".to_owned());
             cells[4] = Some((i * 13 % 101).to_string());
@@ -102,7 +102,7 @@ pub(crate) fn sensitivities(attacker: &Attacker) -> Outcome {
     outcome
 }
 
-fn compare_moves(attacker: &Attacker, ground: &Ground, folders: &[PathBuf; 2], sql: &str, outcome: &mut Outcome) {
+fn compare_moves(attacker: &Attacker, ground: &Ground, folders: &[PathBuf; 2], sql: &str, outcome: &mut AttackOutcome) {
     outcome.tries += 1;
     let preview = attacker.ask(&folders[0], &["preview", sql, "--epsilon", "1", "--delta", "0", "--json"], "");
     let Ok(view) = serde_json::from_str::<Value>(&preview.out) else { return };
@@ -168,8 +168,8 @@ checkpoint_every = 5
 "#;
 
 /// A digest of private files, wherever something leaves: it is the same for the same data under two ledgers, and another for other data.
-pub(crate) fn digests(attacker: &Attacker) -> Outcome {
-    let mut outcome = Outcome::new("digests of private rows");
+pub(crate) fn digests(attacker: &Attacker) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("digests of private rows");
     for number in [0, 8] {
         let ground = declared(number);
         let mut dice = Dice(700 + number as u64);
@@ -226,8 +226,8 @@ pub(crate) fn step_allows(noise: f64, divisor: f64) -> f64 {
 }
 
 /// Rows so small that their squares are nothing: a clip that measures lengths in single precision lets them pass.
-pub(crate) fn underflow(attacker: &Attacker) -> Outcome {
-    let mut outcome = Outcome::new("gradients that pass the clip");
+pub(crate) fn underflow(attacker: &Attacker) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("gradients that pass the clip");
     for (scale, target) in EXTREMES {
         let declaration = "[dataset.rows]\nsource = \"rows.csv\"\nunit.protect = \"event\"\nbudget.event = { epsilon = 10.0, delta = 1e-3 }\ncolumns.x = { type = \"float\" }\ncolumns.t = { type = \"float\" }\n";
         let file = format!(
@@ -266,8 +266,8 @@ pub(crate) fn underflow(attacker: &Attacker) -> Outcome {
 }
 
 /// A checkpoint that is put back, and the run taken again: two models under one charge.
-pub(crate) fn checkpoints(attacker: &Attacker) -> Outcome {
-    let mut outcome = Outcome::new("trainings that one charge pays twice");
+pub(crate) fn checkpoints(attacker: &Attacker) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("trainings that one charge pays twice");
     let ground = declared(0);
     let rows = ground.rows(24, &mut Dice(800));
     let folder = attacker.room.join("checkpoints");
@@ -331,8 +331,8 @@ pub(crate) fn checkpoints(attacker: &Attacker) -> Outcome {
 }
 
 /// A byte of the ledger's files that is changed, a file that is deleted or cut: charges that were printed must not be forgotten.
-pub(crate) fn ledger(attacker: &Attacker) -> Outcome {
-    let mut outcome = Outcome::new("ledgers that forget");
+pub(crate) fn ledger(attacker: &Attacker) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("ledgers that forget");
     let ground = declared(0);
     let rows = ground.rows(24, &mut Dice(810));
     let folder = attacker.room.join("ledger");

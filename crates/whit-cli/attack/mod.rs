@@ -12,7 +12,7 @@ pub(crate) mod questions;
 pub(crate) mod trainings;
 
 use dice::Dice;
-use ground::{Ground, Row};
+use ground::{Ground, GroundRow};
 use printed::Printed;
 use questions::Pen;
 use std::io::Write as _;
@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 
 /// What attacks came to.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct AttackOutcome {
     pub(crate) name: &'static str,
     pub(crate) tries: usize,
     /// How many of them had an answer, and were not refused for what they are.
@@ -29,7 +29,7 @@ pub(crate) struct Outcome {
     pub(crate) found: Vec<String>,
 }
 
-impl Outcome {
+impl AttackOutcome {
     pub(crate) fn new(name: &'static str) -> Self {
         Self { name, tries: 0, answered: 0, found: Vec::new() }
     }
@@ -77,7 +77,7 @@ impl Attacker {
     }
 
     /// Lays two data sets of one declaration into folders of their own.
-    pub(crate) fn lay(&self, name: &str, ground: &Ground, one: &[Row], other: &[Row]) -> [PathBuf; 2] {
+    pub(crate) fn lay(&self, name: &str, ground: &Ground, one: &[GroundRow], other: &[GroundRow]) -> [PathBuf; 2] {
         let folders = ["one", "other"].map(|side| self.room.join(name).join(side));
         for (folder, rows) in folders.iter().zip([one, other]) {
             if let Err(error) = ground.lay(folder, rows) {
@@ -89,7 +89,13 @@ impl Attacker {
 }
 
 /// Runs all questions in one go on both sides; those that differ are asked again one by one, to say which.
-fn transcripts(attacker: &Attacker, folders: &[PathBuf; 2], orders: &[String], exact: bool, outcome: &mut Outcome) {
+fn transcripts(
+    attacker: &Attacker,
+    folders: &[PathBuf; 2],
+    orders: &[String],
+    exact: bool,
+    outcome: &mut AttackOutcome,
+) {
     // A preview looks for caps that would help where a question would tell nothing, which takes long.
     let words = ["shell", "--keep-going", "--epsilon", if exact { "5" } else { "0.001" }, "--delta", "1e-9"];
     let script = orders.iter().fold(String::new(), |script, order| script + order + ";\n");
@@ -114,7 +120,7 @@ fn transcripts(attacker: &Attacker, folders: &[PathBuf; 2], orders: &[String], e
             let printed = attacker.ask(folder, &words, &format!("{order};\n"));
             if exact { printed } else { printed.masked() }
         });
-        let mut single = Outcome::new("");
+        let mut single = AttackOutcome::new("");
         single.compare(order, &one, &other);
         outcome.found.append(&mut single.found);
     }
@@ -126,8 +132,8 @@ fn transcripts(attacker: &Attacker, folders: &[PathBuf; 2], orders: &[String], e
 }
 
 /// Generated questions, on neighbours of every declaration: previews to the letter, answers up to their numbers.
-pub(crate) fn questions(attacker: &Attacker, grounds: &[Ground], each: usize) -> Outcome {
-    let mut outcome = Outcome::new("generated questions");
+pub(crate) fn questions(attacker: &Attacker, grounds: &[Ground], each: usize) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("generated questions");
     for (number, ground) in grounds.iter().enumerate() {
         let mut dice = Dice(1000 + number as u64);
         let rows = ground.rows(24, &mut dice);
@@ -147,8 +153,8 @@ pub(crate) fn questions(attacker: &Attacker, grounds: &[Ground], each: usize) ->
 }
 
 /// Declarations, each checked and shown on two neighbours.
-pub(crate) fn declarations(attacker: &Attacker, grounds: &[Ground], each: usize) -> Outcome {
-    let mut outcome = Outcome::new("declarations");
+pub(crate) fn declarations(attacker: &Attacker, grounds: &[Ground], each: usize) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("declarations");
     for (number, ground) in grounds.iter().enumerate() {
         let mut dice = Dice(7000 + number as u64);
         for lap in 0..each {
@@ -165,7 +171,7 @@ pub(crate) fn declarations(attacker: &Attacker, grounds: &[Ground], each: usize)
 }
 
 /// What there is to try, in the order in which a reader would want to know.
-type Attack = fn(&Attacker, &[Ground], usize) -> Outcome;
+type Attack = fn(&Attacker, &[Ground], usize) -> AttackOutcome;
 pub(crate) const ATTACKS: &[(&str, Attack)] = &[
     ("expressions", |attacker, grounds, _| known::expressions(attacker, grounds)),
     ("questions", |attacker, grounds, laps| questions(attacker, grounds, 6 * laps)),

@@ -1,7 +1,7 @@
 //! An owner's own declaration, laid over rows that are made up: its unit, columns, bounds, keys and caps, and none of its data.
 
 use super::Attacker;
-use super::ground::{Column, Form, Ground, Kind, of_unit};
+use super::ground::{ColumnKind, Form, Ground, GroundColumn, of_unit};
 use std::path::{Path, PathBuf};
 
 /// The grounds of a declaration: one for each private data set, with its public tables where they are.
@@ -66,7 +66,7 @@ fn at(folder: &Path, source: Option<&toml::Value>) -> String {
     folder.join(source).display().to_string()
 }
 
-fn columns(view: &serde_json::Value, name: &str, set: &toml::Value) -> Vec<Column> {
+fn columns(view: &serde_json::Value, name: &str, set: &toml::Value) -> Vec<GroundColumn> {
     let shown = view["datasets"].as_array().into_iter().flatten().find(|set| set["name"] == *name);
     let facts = |column: &str| set.get("columns").and_then(|columns| columns.get(column));
     let column = |shown: &serde_json::Value| {
@@ -75,13 +75,13 @@ fn columns(view: &serde_json::Value, name: &str, set: &toml::Value) -> Vec<Colum
         let keys =
             keys.into_iter().flatten().map(|key| key.as_str().map_or_else(|| key.to_string(), str::to_owned)).collect();
         let bounded = facts(&name).is_some_and(|facts| facts.get("bounds").is_some());
-        let kind = Kind::named(shown["type"].as_str().or_else(|| shown["kind"].as_str()).unwrap_or("text"));
-        Some(Column { name, kind, keys, bounded })
+        let kind = ColumnKind::named(shown["type"].as_str().or_else(|| shown["kind"].as_str()).unwrap_or("text"));
+        Some(GroundColumn { name, kind, keys, bounded })
     };
     shown.and_then(|set| set["columns"].as_array()).into_iter().flatten().filter_map(column).collect()
 }
 
-fn declare_types(set: &mut toml::Table, columns: &[Column]) {
+fn declare_types(set: &mut toml::Table, columns: &[GroundColumn]) {
     let declared = set.entry("columns").or_insert_with(|| toml::Table::new().into());
     let Some(declared) = declared.as_table_mut() else { return };
     for column in columns {

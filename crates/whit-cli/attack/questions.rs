@@ -1,7 +1,7 @@
 //! Questions that nobody would think of: every kind of expression over every kind of column.
 
 use super::dice::Dice;
-use super::ground::{Ground, Kind};
+use super::ground::{ColumnKind, Ground};
 
 /// Functions of one argument and more; `$i` is a number, `$t` a text, `$d` a date or time.
 const OF_NUMBERS: &[&str] = &[
@@ -134,10 +134,11 @@ const OF_TRUTH: &[&str] = &[
 ];
 
 /// All of them, with the kind that comes out.
-pub(crate) static EVERY: std::sync::LazyLock<Vec<(&'static str, Kind)>> = std::sync::LazyLock::new(|| {
-    let of = |templates: &'static [&'static str], kind: Kind| templates.iter().map(move |&template| (template, kind));
-    let numbers = of(OF_NUMBERS, Kind::Int).chain(of(OF_TEXT, Kind::Text));
-    numbers.chain(of(OF_TIME, Kind::Timestamp)).chain(of(OF_TRUTH, Kind::Bool)).collect()
+pub(crate) static EVERY: std::sync::LazyLock<Vec<(&'static str, ColumnKind)>> = std::sync::LazyLock::new(|| {
+    let of =
+        |templates: &'static [&'static str], kind: ColumnKind| templates.iter().map(move |&template| (template, kind));
+    let numbers = of(OF_NUMBERS, ColumnKind::Int).chain(of(OF_TEXT, ColumnKind::Text));
+    numbers.chain(of(OF_TIME, ColumnKind::Timestamp)).chain(of(OF_TRUTH, ColumnKind::Bool)).collect()
 });
 
 /// Writes expressions over the columns of a data set.
@@ -147,7 +148,7 @@ pub(crate) struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    fn column(&mut self, kinds: &[Kind], otherwise: &str) -> String {
+    fn column(&mut self, kinds: &[ColumnKind], otherwise: &str) -> String {
         let fitting: Vec<&str> = self
             .ground
             .columns
@@ -160,7 +161,9 @@ impl Pen<'_> {
 
     pub(crate) fn filled(&mut self, template: &str, deep: usize) -> String {
         let mut text = template.to_owned();
-        for (hole, kind) in [("$i", Kind::Int), ("$t", Kind::Text), ("$d", Kind::Date), ("$b", Kind::Bool)] {
+        for (hole, kind) in
+            [("$i", ColumnKind::Int), ("$t", ColumnKind::Text), ("$d", ColumnKind::Date), ("$b", ColumnKind::Bool)]
+        {
             while text.contains(hole) {
                 let inside = self.expression(kind, deep.saturating_sub(1));
                 text = text.replacen(hole, &inside, 1);
@@ -170,25 +173,27 @@ impl Pen<'_> {
     }
 
     /// An expression of about this kind.
-    pub(crate) fn expression(&mut self, kind: Kind, deep: usize) -> String {
+    pub(crate) fn expression(&mut self, kind: ColumnKind, deep: usize) -> String {
         let plain = deep == 0 || self.dice.one_in(3);
         match kind {
-            Kind::Text if plain => self.column(&[Kind::Text], "'a'"),
-            Kind::Date | Kind::Timestamp if plain => self.column(&[Kind::Date, Kind::Timestamp], "DATE '2024-01-01'"),
-            Kind::Bool if plain => {
-                let number = self.column(&[Kind::Int, Kind::Float, Kind::Decimal], "1");
+            ColumnKind::Text if plain => self.column(&[ColumnKind::Text], "'a'"),
+            ColumnKind::Date | ColumnKind::Timestamp if plain => {
+                self.column(&[ColumnKind::Date, ColumnKind::Timestamp], "DATE '2024-01-01'")
+            }
+            ColumnKind::Bool if plain => {
+                let number = self.column(&[ColumnKind::Int, ColumnKind::Float, ColumnKind::Decimal], "1");
                 format!("{number} > 50")
             }
-            _ if plain => self.column(&[Kind::Int, Kind::Float, Kind::Decimal], "1"),
-            Kind::Text => {
+            _ if plain => self.column(&[ColumnKind::Int, ColumnKind::Float, ColumnKind::Decimal], "1"),
+            ColumnKind::Text => {
                 let template = *self.dice.of(OF_TEXT);
                 self.filled(template, deep)
             }
-            Kind::Date | Kind::Timestamp => {
+            ColumnKind::Date | ColumnKind::Timestamp => {
                 let template = *self.dice.of(OF_TIME);
                 self.filled(template, deep)
             }
-            Kind::Bool => {
+            ColumnKind::Bool => {
                 let template = *self.dice.of(OF_TRUTH);
                 self.filled(template, deep)
             }
@@ -200,17 +205,17 @@ impl Pen<'_> {
     }
 
     fn aggregate(&mut self) -> String {
-        let number = self.expression(Kind::Int, 2);
+        let number = self.expression(ColumnKind::Int, 2);
         match self.dice.below(12) {
             0 => "COUNT(*)".to_owned(),
-            1 => format!("COUNT({})", self.expression(Kind::Text, 2)),
-            2 => format!("COUNT({})", self.expression(Kind::Date, 2)),
-            3 => format!("COUNT(DISTINCT {})", self.expression(Kind::Text, 1)),
+            1 => format!("COUNT({})", self.expression(ColumnKind::Text, 2)),
+            2 => format!("COUNT({})", self.expression(ColumnKind::Date, 2)),
+            3 => format!("COUNT(DISTINCT {})", self.expression(ColumnKind::Text, 1)),
             4 => format!("SUM(clamp({number}, 0, 10))"),
             5 => format!("AVG(clamp({number}, 0, 100))"),
-            6 => format!("COUNT(*) FILTER (WHERE {})", self.expression(Kind::Bool, 2)),
+            6 => format!("COUNT(*) FILTER (WHERE {})", self.expression(ColumnKind::Bool, 2)),
             7 => format!("MEDIAN(clamp({number}, 0, 100))"),
-            8 => format!("SUM(CASE WHEN {} THEN 1 ELSE 0 END)", self.expression(Kind::Bool, 2)),
+            8 => format!("SUM(CASE WHEN {} THEN 1 ELSE 0 END)", self.expression(ColumnKind::Bool, 2)),
             9 => format!("STDDEV(clamp({number}, 0, 10))"),
             10 => format!("MAX(clamp({number}, 0, 10))"),
             _ => format!("COUNT({number})"),
@@ -222,22 +227,26 @@ impl Pen<'_> {
         let table = format!("\"{}\"", self.ground.dataset);
         let aggregates: Vec<String> = (0..=self.dice.below(2)).map(|_| self.aggregate()).collect();
         let aggregates = aggregates.join(", ");
-        let filter =
-            if self.dice.one_in(2) { format!(" WHERE {}", self.expression(Kind::Bool, 2)) } else { String::new() };
+        let filter = if self.dice.one_in(2) {
+            format!(" WHERE {}", self.expression(ColumnKind::Bool, 2))
+        } else {
+            String::new()
+        };
         let listed =
             self.ground.columns.iter().find(|column| !column.keys.is_empty()).map(|column| column.name.clone());
         let user = self.ground.moving.user.clone();
         match (self.dice.below(8), listed, user) {
             (0 | 1, Some(key), _) => format!("SELECT \"{key}\", {aggregates} FROM {table}{filter} GROUP BY \"{key}\""),
             (2, _, Some(user)) => {
-                let inner = self.expression(Kind::Int, 2);
+                let inner = self.expression(ColumnKind::Int, 2);
                 let over = *self.dice.of(&["SUM", "AVG", "MAX", "MIN", "COUNT"]);
                 format!(
                     "SELECT COUNT(*), SUM(clamp(m, 0, 10)) FROM (SELECT \"{user}\", {over}({inner}) AS m FROM {table}{filter} GROUP BY \"{user}\")"
                 )
             }
             (3, _, Some(user)) => {
-                let (value, by) = (self.expression(Kind::Int, 1), self.column(&[Kind::Int, Kind::Date], "1"));
+                let (value, by) =
+                    (self.expression(ColumnKind::Int, 1), self.column(&[ColumnKind::Int, ColumnKind::Date], "1"));
                 let over = *self.dice.of(&["SUM", "AVG", "lag", "first_value", "last_value", "MAX"]);
                 let frame = *self.dice.of(&[
                     "",

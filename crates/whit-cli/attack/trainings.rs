@@ -1,9 +1,9 @@
 //! Trainings on neighbours: what a preview says, and what a run says besides its model.
 
 use super::dice::Dice;
-use super::ground::{Ground, Kind};
+use super::ground::{ColumnKind, Ground};
 use super::questions::Pen;
-use super::{Attacker, Outcome};
+use super::{AttackOutcome, Attacker};
 
 /// A training file over the columns of a data set.
 fn training(ground: &Ground, dice: &mut Dice) -> String {
@@ -11,7 +11,7 @@ fn training(ground: &Ground, dice: &mut Dice) -> String {
     let numbers: Vec<&str> = ground
         .columns
         .iter()
-        .filter(|column| matches!(column.kind, Kind::Int | Kind::Float) && !private(&column.name))
+        .filter(|column| matches!(column.kind, ColumnKind::Int | ColumnKind::Float) && !private(&column.name))
         .filter(|column| ground.moving.user.as_deref() != Some(column.name.as_str()))
         .map(|column| column.name.as_str())
         .collect();
@@ -21,7 +21,7 @@ fn training(ground: &Ground, dice: &mut Dice) -> String {
         _ => (*numbers.last().unwrap_or(&"y")).to_owned(),
     };
     let features: Vec<&str> = numbers.iter().copied().filter(|name| *name != target).take(1 + dice.below(3)).collect();
-    let text = ground.columns.iter().any(|column| column.name == target && column.kind == Kind::Text);
+    let text = ground.columns.iter().any(|column| column.name == target && column.kind == ColumnKind::Text);
     let classes = match dice.below(6) {
         _ if text => "classes = [\"a\", \"b\", \"c\"]\n",
         0 | 1 => "classes = 2\n",
@@ -31,7 +31,7 @@ fn training(ground: &Ground, dice: &mut Dice) -> String {
     };
     let filter = match dice.below(3) {
         0 if ground.moving.protect != "feature" && ground.moving.protect != "label" => {
-            format!("where = {}\n", toml::Value::from(Pen { ground, dice }.expression(Kind::Bool, 2)))
+            format!("where = {}\n", toml::Value::from(Pen { ground, dice }.expression(ColumnKind::Bool, 2)))
         }
         _ => String::new(),
     };
@@ -47,8 +47,8 @@ fn training(ground: &Ground, dice: &mut Dice) -> String {
 }
 
 /// What would be promised must follow from the declaration and the training file alone.
-pub(crate) fn previews(attacker: &Attacker, grounds: &[Ground], each: usize) -> Outcome {
-    let mut outcome = Outcome::new("previews of trainings");
+pub(crate) fn previews(attacker: &Attacker, grounds: &[Ground], each: usize) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("previews of trainings");
     for (number, ground) in grounds.iter().enumerate() {
         let mut dice = Dice(3000 + number as u64);
         let rows = ground.rows(24, &mut dice);
@@ -69,8 +69,8 @@ pub(crate) fn previews(attacker: &Attacker, grounds: &[Ground], each: usize) -> 
 }
 
 /// What is said besides a model is no release.
-pub(crate) fn runs(attacker: &Attacker, grounds: &[Ground]) -> Outcome {
-    let mut outcome = Outcome::new("runs of trainings");
+pub(crate) fn runs(attacker: &Attacker, grounds: &[Ground]) -> AttackOutcome {
+    let mut outcome = AttackOutcome::new("runs of trainings");
     for (number, ground) in grounds.iter().enumerate() {
         let mut dice = Dice(4000 + number as u64);
         let rows = ground.rows(24, &mut dice);

@@ -7,7 +7,7 @@
 #[path = "../attack/mod.rs"]
 mod attack;
 
-use attack::{Attacker, Outcome, ground, known, trainings};
+use attack::{AttackOutcome, Attacker, ground, known, trainings};
 use std::path::PathBuf;
 
 fn attacker(name: &str) -> Attacker {
@@ -22,7 +22,7 @@ fn grounds() -> Vec<ground::Ground> {
 }
 
 /// Nothing was found, and enough was answered that something could have been.
-fn nothing(outcome: &Outcome, answered: usize) {
+fn nothing(outcome: &AttackOutcome, answered: usize) {
     let found: Vec<&str> = outcome.found.iter().take(10).map(String::as_str).collect();
     assert!(
         found.is_empty(),

@@ -1,5 +1,7 @@
 //! A subcommand reads options, calls the library and prints: so its file is short. What decides or computes belongs to `whit`, what draws to `whit-view`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 use std::path::{Path, PathBuf};
 
 /// The most lines of a file under `src/command`, with its short tests.

@@ -220,3 +220,64 @@ fn kept(
     }
     priced(found.value, found.loss, found.by)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whit_core::{Draw, Sampling};
+
+    fn run() -> SampledRun {
+        let (sampling, draw, change) = (Sampling::Poisson, Draw::Unit, Change::Replace);
+        let step = Sampled { noise: 2.0, rate: 0.1, sampling, draw, change, difference: 2.0, holds: 1 };
+        SampledRun { step, steps: 10, elements_per_user: None }
+    }
+
+    /// What is found is priced as people would price it who read the digits that are shown.
+    #[test]
+    fn a_value_that_was_found_keeps_its_promise_in_the_digits_that_are_shown() {
+        let target = Target { epsilon: 1.0, delta: 1e-5 };
+        let noise = run().with_least_noise(target, Name::Pld).unwrap();
+        let rate = run().with_highest_rate(target, Name::Pld).unwrap();
+        let steps = run().with_most_steps(target, Name::Pld).unwrap();
+        assert_eq!(brief_up(noise.run.step.noise).parse(), Ok(noise.run.step.noise));
+        assert_eq!(brief_down(rate.run.step.rate).parse(), Ok(rate.run.step.rate));
+        for found in [noise, rate, steps] {
+            let again = found.run.epsilon(target.delta, Name::Pld).unwrap();
+            assert!(found.price.loss.upper <= target.epsilon && again.loss.upper <= target.epsilon, "{found:?}");
+            assert!(again.loss.upper > 0.9 * target.epsilon || found.run.steps > 10, "not far below: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_whole_user_is_priced_where_it_is_known_how_many_elements_one_has() {
+        let units = |run: SampledRun| -> Vec<&str> {
+            run.epsilon(1e-5, Name::Pld).unwrap().rungs.iter().map(|rung| rung.unit).collect()
+        };
+        let with_users = SampledRun { elements_per_user: Some(3), ..run() };
+        let added = Sampled { change: Change::AddRemove, ..run().step };
+        assert_eq!(units(run()), ["unit"]);
+        assert_eq!(units(with_users), ["element", "user"]);
+        assert_eq!(units(SampledRun { step: added, ..with_users }), ["unit", "user"]);
+        let rungs = with_users.epsilon(1e-5, Name::Pld).unwrap().rungs;
+        let upper = |rung: &RungPrice| rung.loss.as_ref().unwrap().0.upper;
+        assert!(upper(&rungs[1]) > upper(&rungs[0]), "a coarser rung never costs less");
+    }
+
+    /// The figure of the limit theorem is never given as a bound.
+    #[test]
+    fn only_gdp_has_a_limit_and_only_below_its_bound() {
+        for opinion in run().opinions(1e-5) {
+            let bound = opinion.loss.as_ref().map_or(f64::INFINITY, |(loss, _)| loss.upper);
+            assert!(opinion.limit.is_none_or(|limit| opinion.accountant == Name::Gdp && limit < bound), "{opinion:?}");
+        }
+        let all = SampledRun { step: Sampled { rate: 1.0, ..run().step }, ..run() };
+        assert!(all.opinions(1e-5).iter().all(|opinion| opinion.limit.is_none()), "without drawing gdp is exact");
+    }
+
+    #[test]
+    fn a_promise_with_a_larger_delta_has_a_smaller_epsilon() {
+        let (epsilon, promises) = run().promises(1e-5, Name::Pld).unwrap();
+        assert_eq!(promises.last().map(Promise::epsilon), Some(epsilon));
+        assert!(promises.len() > 10 && promises.windows(2).all(|pair| pair[0].delta() >= pair[1].delta()));
+    }
+}

@@ -24,7 +24,7 @@ pub const ORANGE: &str = "#e69f00";
 /// The third of them.
 pub const GREEN: &str = "#009e73";
 /// All of them that stand out from white, in the order in which they are used.
-pub const PALETTE: [&str; 6] = [BLUE, ORANGE, GREEN, "#d55e00", "#56b4e9", "#cc79a7"];
+pub(crate) const PALETTE: [&str; 6] = [BLUE, ORANGE, GREEN, "#d55e00", "#56b4e9", "#cc79a7"];
 
 /// The width of every picture but the square ones.
 const WIDTH: f64 = 980.0;
