@@ -5,7 +5,8 @@
 //! - [`text`] and [`csv`]: answers as text and as comma-separated values;
 //! - [`plot`]: pictures as SVG text; [`picture`] draws an answer, [`raster`] makes PNG of it;
 //! - [`page`]: reports as pages that need nothing from elsewhere;
-//! - [`dataset`], [`preview`], [`ledger`], [`training`] and [`experiment`]: what sessions say of these, as tables and pictures.
+//! - [`dataset`], [`partition`], [`preview`], [`ledger`], [`training`] and [`experiment`]: what sessions say of these, as tables and pictures;
+//! - [`price`] and [`explain`]: what a run costs, and what an adversary gains from it.
 //!
 //! Nothing here reads data or adds noise: it shows values that somebody may already see.
 //!
