@@ -1,5 +1,5 @@
 //! Times a large job: softmax regression of 101 classes on 2,048 features, 8,000 users × 100 rows, one (user, element) protected, 400 pairs a step on
-//! average out of 240,000. `softmax [steps]` prints JSON; the plan is for 40,000 steps, whatever number is taken (500 unless told).
+//! average out of 240,000. `softmax [steps]` prints JSON; the plan is for 40,000 steps, whatever number is taken (500 unless given).
 //!
 //! The rows are made up from a seed, as they would come from the last layer but one of an image network: half-normal numbers, larger where their class is at
 //! home. They are 6.1 GiB, of which 1 GiB lies in memory and the rest in a file without a name in TMPDIR.
@@ -128,7 +128,7 @@ fn plan() -> Fallible<Plan> {
 }
 
 /// Fastest, middle and mean, in milliseconds.
-fn told(mut seconds: Vec<f64>) -> Value {
+fn quantiles(mut seconds: Vec<f64>) -> Value {
     let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
     seconds.sort_by(f64::total_cmp);
     json!({ "fastest": 1e3 * seconds[0], "median": 1e3 * seconds[seconds.len() / 2], "mean": 1e3 * mean })
@@ -165,7 +165,9 @@ fn parts(plan: &Plan, rows: &Store, labels: &Targets, model: &Linear, laps: usiz
         sanitiser.sanitise(&sum, &mut mean)?;
         noise.push(start.elapsed().as_secs_f64());
     }
-    Ok(json!({ "read": told(read), "forward": told(forward), "clipped_sum": told(bound), "noise": told(noise) }))
+    Ok(
+        json!({ "read": quantiles(read), "forward": quantiles(forward), "clipped_sum": quantiles(bound), "noise": quantiles(noise) }),
+    )
 }
 
 fn main() -> Fallible<()> {
@@ -214,7 +216,7 @@ fn main() -> Fallible<()> {
     let shown = json!({
         "steps": laps.len(), "parameters": dimension, "rows": USERS * ROWS, "noise": sigma,
         "rows_a_step": seen as f64 / taken, "pairs_a_step": drawn as f64 / taken,
-        "step_ms": told(laps), "step_ms_of_processors": of_processors, "total_s": total, "of_40000_steps_s": total / taken * STEPS as f64,
+        "step_ms": quantiles(laps), "step_ms_of_processors": of_processors, "total_s": total, "of_40000_steps_s": total / taken * STEPS as f64,
         "alone_ms": alone, "rows_made_s": made, "planned_s": planned,
         "peak_mib": peak(), "peak_mib_before_learning": before, "accuracy": accuracy,
     });

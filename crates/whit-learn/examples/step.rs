@@ -1,4 +1,4 @@
-//! Times a private step beside the plain step of the same model over as many rows: `step [laps] [rounds]` prints JSON.
+//! Times a private step and the plain step of the same model over as many rows: `step [laps] [rounds]` prints JSON.
 //!
 //! Each is timed in a process of its own, so that its peak of memory is its own, and its steps are taken one right after the other: a private step draws units,
 //! reads their rows, clips, adds exact lattice noise, which a thread draws anew all the while and which is waited for where it is not ready, and moves the

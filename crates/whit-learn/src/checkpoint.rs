@@ -1,9 +1,9 @@
 //! Where a run stands, on disk: so that what is killed goes on under the reservation that it has, and pays no second time.
 //!
 //! One reservation pays for one way of noise, so the ledger notes which checkpoint a run stands at, and it goes on from that one and from no other. A
-//! checkpoint is written to a file beside the last one and synchronised; then the ledger notes its hash; then it takes the last one's name. Whenever the process
+//! checkpoint is written to a file next to the last one and synchronised; then the ledger notes its hash; then it takes the last one's name. Whenever the process
 //! is killed, one of the two files has the hash that was noted. One that was written and not noted yet follows from the last one by its own word, and
-//! is gone on with: so nothing of what was ever written is drawn a second time. Steps after the last file were seen by nobody, and are taken anew.
+//! is gone on with: so nothing of what was ever written is drawn a second time. Steps after the last file were never seen, and are taken anew.
 //!
 //! Checkpoints hold iterates, which only their owner may see before the model is committed: files have mode 0600.
 
@@ -96,24 +96,24 @@ pub struct Standing {
     pub hash: String,
 }
 
-/// The place of one run's checkpoints, held by one process at a time.
+/// The file of one run's checkpoints, and the one that is written next to it, held by one process at a time.
 #[derive(Debug)]
-pub struct Place {
+pub struct CheckpointFile {
     path: PathBuf,
     _lock: File,
 }
 
-impl Place {
-    /// Takes the place; refused while another process has it. The lock goes with the process, however that ends.
+impl CheckpointFile {
+    /// Takes the file; refused while another process has it. The lock goes with the process, however that ends.
     pub fn take(path: &Path) -> Result<Self, LearnError> {
-        let beside = with_ending(path, "lock");
+        let lock_path = with_ending(path, "lock");
         let failed = |why: &io::Error| {
             LearnError::file(
-                format!("`{}` cannot be written: {why}", beside.display()),
+                format!("`{}` cannot be written: {why}", lock_path.display()),
                 "see to it that this user may write there, or give the training another output.model",
             )
         };
-        let lock = private().write(true).create(true).truncate(false).open(&beside);
+        let lock = private().write(true).create(true).truncate(false).open(&lock_path);
         let lock = lock.map_err(|why| failed(&why))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
@@ -154,7 +154,7 @@ impl Place {
         Checkpoint::of_bytes(&bytes, &self.path).ok().filter(|found| found.checkpoint.run == run)
     }
 
-    /// Writes the next checkpoint beside the last one, for good, and tells its hash. It is none to go on from before a ledger has noted it.
+    /// Writes the next checkpoint next to the last one, for good, and returns its hash. It is none to go on from before a ledger has noted it.
     pub fn write(&self, checkpoint: &Checkpoint) -> Result<String, LearnError> {
         let (bytes, hash) = checkpoint.to_bytes()?;
         let next = self.next();
@@ -181,7 +181,7 @@ impl Place {
     }
 }
 
-/// A file that nobody else may open, where the system knows of such.
+/// A file that only its owner may open, where the system knows of such.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -222,19 +222,19 @@ pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
 /// Writes a file for everybody so that, whatever happens, there is the old one or the new one.
 pub fn write_at_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::create_dir_all(folder_of(path))?;
-    let beside = with_ending(path, "part");
-    let mut file = File::create(&beside)?;
+    let part = with_ending(path, "part");
+    let mut file = File::create(&part)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    std::fs::rename(&beside, path)?;
+    std::fs::rename(&part, path)?;
     sync_folder(path)
 }
 
 /// The same for what only its owner may open: mode 0600.
 pub fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = with_ending(path, "part");
-    write_new(&beside, bytes)?;
-    std::fs::rename(&beside, path)?;
+    let part = with_ending(path, "part");
+    write_new(&part, bytes)?;
+    std::fs::rename(&part, path)?;
     sync_folder(path)
 }
 
@@ -262,34 +262,34 @@ mod tests {
     #[test]
     fn a_checkpoint_comes_back_bit_by_bit() {
         let folder = folder("back");
-        let place = Place::take(&folder.join("model.checkpoint")).unwrap();
-        assert_eq!(place.find("run").unwrap(), None);
-        let hash = place.write(&sample()).unwrap();
-        // It stands beside until it is noted.
-        assert_eq!(place.find("run").unwrap(), None);
+        let file = CheckpointFile::take(&folder.join("model.checkpoint")).unwrap();
+        assert_eq!(file.find("run").unwrap(), None);
+        let hash = file.write(&sample()).unwrap();
+        // It stands next to it until it is noted.
+        assert_eq!(file.find("run").unwrap(), None);
         let written = Some(Standing { checkpoint: sample(), hash });
-        assert_eq!(place.find_next("run"), written);
-        assert_eq!(place.find_next("another"), None);
-        place.advance().unwrap();
-        assert_eq!((place.find("run").unwrap(), place.find_next("run")), (written, None));
-        assert!(place.find("another").unwrap_err().to_string().contains("another run"));
-        place.clear().unwrap();
-        place.clear().unwrap();
-        assert_eq!(place.find("run").unwrap(), None);
+        assert_eq!(file.find_next("run"), written);
+        assert_eq!(file.find_next("another"), None);
+        file.advance().unwrap();
+        assert_eq!((file.find("run").unwrap(), file.find_next("run")), (written, None));
+        assert!(file.find("another").unwrap_err().to_string().contains("another run"));
+        file.clear().unwrap();
+        file.clear().unwrap();
+        assert_eq!(file.find("run").unwrap(), None);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[cfg(unix)]
     #[test]
-    fn nobody_else_may_open_what_is_private() {
+    fn only_its_owner_may_open_what_is_private() {
         use std::os::unix::fs::PermissionsExt;
         let folder = folder("mode");
-        let place = Place::take(&folder.join("model.checkpoint")).unwrap();
+        let file = CheckpointFile::take(&folder.join("model.checkpoint")).unwrap();
         // One that everybody may read is not written into.
         std::fs::write(folder.join("model.checkpoint.next"), "old").unwrap();
-        place.write(&sample()).unwrap();
-        place.advance().unwrap();
-        place.write(&sample()).unwrap();
+        file.write(&sample()).unwrap();
+        file.advance().unwrap();
+        file.write(&sample()).unwrap();
         write_privately(&folder.join("curve"), b"1 2\n").unwrap();
         let mut met = 0;
         for file in std::fs::read_dir(&folder).unwrap() {
@@ -320,10 +320,10 @@ mod tests {
     fn one_process_at_a_time() {
         let folder = folder("lock");
         let path = folder.join("model.checkpoint");
-        let first = Place::take(&path).unwrap();
-        assert!(Place::take(&path).unwrap_err().to_string().contains("another process"));
+        let first = CheckpointFile::take(&path).unwrap();
+        assert!(CheckpointFile::take(&path).unwrap_err().to_string().contains("another process"));
         drop(first);
-        assert!(Place::take(&path).is_ok());
+        assert!(CheckpointFile::take(&path).is_ok());
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

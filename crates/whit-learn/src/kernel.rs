@@ -117,7 +117,7 @@ fn max(input: Tensor<4>, window: Window, rectified: bool) -> Result<Tensor<4>, E
     let grid = Grid::new(input.dims(), window)?;
     let lonely = (0..2).any(|axis| window.padding[axis] >= window.kernel[axis]);
     // A winner is remembered as a `u32` within its plane.
-    if lonely || grid.plane() >= NOBODY as usize {
+    if lonely || grid.plane() >= NOWHERE as usize {
         return Err(Error::Unfit { window, height: grid.sides[0], width: grid.sides[1] });
     }
     run(input, Step::Max { grid, rectified })
@@ -245,14 +245,14 @@ impl Backward<Flex, 1> for Back {
 #[derive(Clone, Debug)]
 enum Kept {
     Nothing,
-    /// For each value of a [`Step::Max`], where in its plane it came from, or [`NOBODY`].
+    /// For each value of a [`Step::Max`], where in its plane it came from, or [`NOWHERE`].
     Winners(Arc<Vec<u32>>),
     /// What came out.
     Output(FlexTensor),
 }
 
 /// Where no value of a window is greater than zero.
-const NOBODY: u32 = u32::MAX;
+const NOWHERE: u32 = u32::MAX;
 
 /// One operation, with all that it must know of shapes.
 #[derive(Clone, Copy, Debug)]
@@ -461,7 +461,7 @@ impl Grid {
         }
         let grads = grad.par_chunks(self.pool()).zip(winners.par_chunks(self.pool()));
         output.par_chunks_mut(self.plane()).zip(grads).for_each(|(plane, (grad, winners))| {
-            for (value, &place) in grad.iter().zip(winners).filter(|(_, place)| **place != NOBODY) {
+            for (value, &place) in grad.iter().zip(winners).filter(|(_, place)| **place != NOWHERE) {
                 plane[place as usize] += value;
             }
         });
@@ -569,14 +569,14 @@ fn rectify(rectified: bool, best: &mut [f32], from: &mut [u32]) {
         for (best, from) in best.iter_mut().zip(from) {
             let lost = u32::from(*best <= 0.0).wrapping_neg();
             *best = f32::from_bits(best.to_bits() & !lost);
-            *from |= lost; // which is `NOBODY` where all bits are set
+            *from |= lost; // which is `NOWHERE` where all bits are set
         }
     }
 }
 
 /// A function of each pair of values, on every core.
 fn zipped(left: &[f32], right: &[f32], of: impl Fn(f32, f32) -> f32 + Sync) -> Vec<f32> {
-    /// So many that a thread's start is nothing beside them.
+    /// So many that a thread's start is nothing compared with them.
     const PIECE: usize = 1 << 14;
     let mut output = vec![0.0; left.len()];
     let pieces = left.par_chunks(PIECE).zip(right.par_chunks(PIECE));

@@ -83,13 +83,13 @@ proptest! {
         let plain = convolved(x.clone(), &weight, &bias, noise([1, 1], 3), window);
         prop_assert!(!plain.is_autodiff());
         agree(&plain, &ours[0]);
-        // The tap feels the gradient at the output, also where nothing follows the images.
+        // The tap has the gradient at the output, also where nothing follows the images.
         let output = convolved(x, &weight, &bias, tap.clone(), window);
         let weighting = noise(output.dims(), 7);
         let mut grads = (output * weighting.clone().autodiff()).sum().backward();
-        let felt = tap.grad_remove(&mut grads).unwrap();
+        let output_gradient = tap.grad_remove(&mut grads).unwrap();
         let [n, q, height, width] = weighting.dims();
-        agree(&felt, &weighting.reshape([n * q, height * width]));
+        agree(&output_gradient, &weighting.reshape([n * q, height * width]));
     }
 
     #[test]

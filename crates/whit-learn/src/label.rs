@@ -100,10 +100,10 @@ impl Price {
 /// Randomised response among the labels that a prior finds likely: RRWithPrior of Ghazi, Golowich, Kumar, Manurangsi
 /// and Zhang (2021).
 ///
-/// Each row has a prior over the classes, and its answer is one of the k likeliest. A label among them is told with
-/// probability `e^ε/(e^ε + k − 1)`, else another of the k, all alike; in place of any other label one of the k is told,
-/// all alike. k is that for which the truth is told most often if the prior is right, and then, as they prove, no
-/// mechanism with this ε tells it more often. A flat prior makes it randomised response among all classes.
+/// Each row has a prior over the classes, and its answer is one of the k likeliest. A label among them is reported with
+/// probability `e^ε/(e^ε + k − 1)`, else another of the k, all alike; in place of any other label one of the k is reported,
+/// all alike. k is that for which the truth is reported most often if the prior is right, and then, as they prove, no
+/// mechanism with this ε reports it more often. A flat prior makes it randomised response among all classes.
 ///
 /// # Neighbours
 /// The labels of rows of which one differs. All else about the rows is public, and so are the priors: whoever makes
@@ -118,13 +118,13 @@ impl Price {
 /// Write `1 + a/b` for `e^ε` as a fraction, rounded down. An answer has one of three probabilities, `(b + a)/(kb + a)`
 /// for the truth, `b/(kb + a)` for another label than the truth, and `1/k` where the truth is not among the k. The
 /// first is `1 + a/b` times the second, the third lies between them, as `k(b + a) ≥ kb + a ≥ kb`, and whatever cannot
-/// be told has probability 0 under every label. k and the k labels depend on the prior alone. The coins have exactly
+/// be reported has probability 0 under every label. k and the k labels depend on the prior alone. The coins have exactly
 /// these biases, and the claimed ε is `ln(1 + a/b)` rounded up. Rows answer independently, and a neighbour differs in
 /// one of them.
 ///
 /// # Tried by
 /// `no_answer_is_likelier_than_the_claim_allows`, exactly, `every_string_of_coins_follows_the_law`,
-/// `priors_are_all_that_decides_what_can_be_told`, `units_that_are_no_labels_are_promised_nothing`.
+/// `priors_are_all_that_decides_what_can_be_reported`, `units_that_are_no_labels_are_promised_nothing`.
 ///
 /// ```
 /// use whit_learn::label::PriorResponse;
@@ -140,7 +140,7 @@ pub struct PriorResponse {
     price: Price,
     /// Among k labels, at k − 2.
     among: Vec<Response>,
-    /// What may be told of each row, the likeliest first.
+    /// What may be reported of each row, the likeliest first.
     likely: Vec<Vec<u32>>,
 }
 
@@ -207,7 +207,7 @@ impl PriorResponse {
         self.likely.len()
     }
 
-    /// What may be told of a row, the likeliest first.
+    /// What may be reported of a row, the likeliest first.
     pub fn likely(&self, row: usize) -> &[u32] {
         &self.likely[row]
     }
@@ -216,11 +216,11 @@ impl PriorResponse {
     pub fn law(&self, row: usize, label: u32) -> Vec<Ratio> {
         let likely = self.likely(row);
         let mut law = vec![Ratio::ZERO; self.classes as usize];
-        for &told in likely {
-            law[told as usize] = match (likely.contains(&label), likely.len()) {
-                (true, k) if told == label => self.truth(k),
+        for &reported in likely {
+            law[reported as usize] = match (likely.contains(&label), likely.len()) {
+                (true, k) if reported == label => self.truth(k),
                 (true, k) => *self.among[k - 2].indicator().off(),
-                (false, k) => Ratio::from(k as u64).inverse().unwrap_or(Ratio::ONE), // at least one may be told
+                (false, k) => Ratio::from(k as u64).inverse().unwrap_or(Ratio::ONE), // at least one may be reported
             };
         }
         law
@@ -231,7 +231,7 @@ impl PriorResponse {
         let likely = &self.likely[row];
         let k = likely.len();
         let pick = |place: u64| likely[place as usize];
-        match likely.iter().position(|&told| told == label) {
+        match likely.iter().position(|&reported| reported == label) {
             _ if k == 1 => likely[0],
             None => pick(below(k as u64, entropy)),
             Some(_) if bernoulli(&self.truth(k), entropy) => label,
@@ -267,15 +267,16 @@ impl Mechanism for PriorResponse {
     }
 
     /// The error of any one answer is 0 when it is true and 1 when it is not, which is certain where the truth is none
-    /// of what may be told.
+    /// of what may be reported.
     fn accuracy(&self, confidence: f64) -> Accuracy {
         let all = self.classes as usize;
-        let told = self.likely.iter().all(|likely| likely.len() == all) && confidence <= self.truth(all).to_f64_down();
-        Accuracy { within: if told { 0.0 } else { 1.0 }, confidence }
+        let surely =
+            self.likely.iter().all(|likely| likely.len() == all) && confidence <= self.truth(all).to_f64_down();
+        Accuracy { within: if surely { 0.0 } else { 1.0 }, confidence }
     }
 }
 
-/// Labels as they were told, row by row.
+/// Labels as randomised response reported them, row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoisyLabels {
     labels: Vec<u32>,
@@ -338,7 +339,7 @@ pub fn priors(outputs: &[f32], classes: u32) -> Vec<f64> {
 /// prior for theirs (LP-2ST of Ghazi, Golowich, Kumar, Manurangsi and Zhang, 2021).
 ///
 /// # Neighbours
-/// As for [`PriorResponse`]. Which rows come first is public, and so is all that `learn` reads beside the noisy labels
+/// As for [`PriorResponse`]. Which rows come first is public, and so is all that `learn` reads besides the noisy labels
 /// which it is given; it must not know any label itself.
 ///
 /// # Claim
@@ -397,12 +398,12 @@ impl<L: Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError>> Mechanism for TwoStage
             return Err(SanitiseError::Domain { size: u64::from(classes) });
         }
         let (first, second) = exact.split_at(self.first.rows());
-        let mut told = NoisyLabels { labels: self.first.answers(first, entropy)?, classes };
-        let priors = (self.learn)(&told)?;
+        let mut noisy = NoisyLabels { labels: self.first.answers(first, entropy)?, classes };
+        let priors = (self.learn)(&noisy)?;
         let next = PriorResponse::new(classes, self.epsilon, &priors);
         let next = next.map_err(LearnError::from)?;
-        told.labels.extend(next.answers(second, entropy)?);
-        Ok(Sealed::new(told))
+        noisy.labels.extend(next.answers(second, entropy)?);
+        Ok(Sealed::new(noisy))
     }
 
     /// The error of any one answer is 0 when it is true and 1 when it is not; what a model thinks likely need not hold

@@ -32,9 +32,9 @@ pub mod train;
 mod trial;
 
 pub use error::LearnError;
-pub use plan::{Clip, Clipping, Count, Draft, Drawn, Noise, Padding, Plan, PlanError, Way};
+pub use plan::{Clip, Clipping, Count, Draft, Drawn, NoiseSource, Padding, Plan, PlanError, Way};
 pub use projection::{Projecting, Projection};
-pub use release::{Card, Recipe, Run, Trained};
+pub use release::{Card, Recipe, Trained, TrainingRun};
 pub use sample::{Pool, PoolError, Sampler};
 pub use sanitise::{SanitiseError, Sanitiser};
 pub use source::{Owners, Rows};

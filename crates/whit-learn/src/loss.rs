@@ -25,7 +25,7 @@ pub enum Loss {
     },
 }
 
-/// Which part of a loss is felt.
+/// Which part of a loss counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
     /// All of it.
@@ -144,8 +144,8 @@ impl Loss {
         }
     }
 
-    /// ∂²loss/∂z² of one output: the variance function of a generalised linear model. Nothing for softmax, whose outputs bend together.
-    pub fn bend(self, z: f32, y: f32) -> Option<f32> {
+    /// ∂²loss/∂z² of one output: the variance function of a generalised linear model. Nothing for softmax, whose outputs curve together.
+    pub(crate) fn second_derivative(self, z: f32, y: f32) -> Option<f32> {
         match self {
             Self::Squared => Some(1.0),
             Self::Logistic => Some(sigmoid(z) * sigmoid(-z)),
@@ -156,7 +156,7 @@ impl Loss {
     }
 
     /// The loss of each row, and weight·∂loss/∂z, for outputs of `width` numbers a row.
-    pub fn feel(
+    pub fn loss_and_gradient(
         self,
         share: Share,
         z: &[f32],
@@ -165,10 +165,10 @@ impl Loss {
         width: usize,
     ) -> (Vec<f32>, Vec<f32>) {
         let mut losses = Vec::with_capacity(weights.len());
-        let mut felt = vec![0_f32; z.len()];
-        let rows = z.chunks_exact(width).zip(felt.chunks_exact_mut(width)).zip(weights).enumerate();
+        let mut gradient = vec![0_f32; z.len()];
+        let rows = z.chunks_exact(width).zip(gradient.chunks_exact_mut(width)).zip(weights).enumerate();
         let (with, without) = (share != Share::OfLabel, share != Share::WithoutLabel);
-        for (row, ((z, felt), &weight)) in rows {
+        for (row, ((z, gradient), &weight)) in rows {
             let mut loss = 0.0;
             match targets {
                 Targets::Classes { labels, .. } => {
@@ -176,32 +176,35 @@ impl Loss {
                         let most = z.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                         let total: f32 = z.iter().map(|z| (z - most).exp()).sum();
                         loss += most + total.ln();
-                        felt.iter_mut().zip(z).for_each(|(felt, z)| *felt = weight * (z - most).exp() / total);
+                        gradient
+                            .iter_mut()
+                            .zip(z)
+                            .for_each(|(gradient, z)| *gradient = weight * (z - most).exp() / total);
                     }
                     if without {
                         let label = labels[row] as usize;
                         loss -= z[label];
-                        felt[label] -= weight;
+                        gradient[label] -= weight;
                     }
                 }
                 Targets::Numbers { values, .. } => {
                     let targets = &values[row * width..(row + 1) * width];
-                    for ((&z, &y), felt) in z.iter().zip(targets).zip(felt.iter_mut()) {
-                        let (free, free_slope, tied) = match self {
+                    for ((&z, &y), gradient) in z.iter().zip(targets).zip(gradient.iter_mut()) {
+                        let (free, free_gradient, tied) = match self {
                             Self::Logistic => (softplus(z), sigmoid(z), y),
                             Self::Poisson => (z.min(MOST).exp(), z.min(MOST).exp(), y),
                             Self::Squared => (0.5 * z * z, z, y),
-                            // Neither part of it is free of the label: it is felt whole, or as all of the label's.
+                            // Neither part of it is free of the label: it counts whole, or as all of the label's.
                             Self::Huber { at } => {
                                 let off = z - y;
-                                let (value, slope) = if off.abs() <= at {
+                                let (value, derivative) = if off.abs() <= at {
                                     (0.5 * off * off, off)
                                 } else {
                                     (at * (off.abs() - 0.5 * at), at * off.signum())
                                 };
                                 if without {
                                     loss += value;
-                                    *felt = weight * slope;
+                                    *gradient = weight * derivative;
                                 }
                                 continue;
                             }
@@ -209,11 +212,11 @@ impl Loss {
                         };
                         if with {
                             loss += free;
-                            *felt += weight * free_slope;
+                            *gradient += weight * free_gradient;
                         }
                         if without {
                             loss -= tied * z;
-                            *felt -= weight * tied;
+                            *gradient -= weight * tied;
                             if self == Self::Squared {
                                 loss += 0.5 * y * y;
                             }
@@ -223,7 +226,7 @@ impl Loss {
             }
             losses.push(loss);
         }
-        (losses, felt)
+        (losses, gradient)
     }
 }
 
@@ -245,14 +248,14 @@ mod tests {
                 _ => (Loss::Huber { at: 0.7 }, Targets::Numbers { values: vec![0.3, 0.1, count as f32], width: 3 }, 3),
             };
             for share in [Share::Whole, Share::WithoutLabel, Share::OfLabel] {
-                let at = |z: &[f32]| f64::from(loss.feel(share, z, &targets, &[1.0], width).0[0]);
-                let (_, felt) = loss.feel(share, &z[..width], &targets, &[weight], width);
+                let at = |z: &[f32]| f64::from(loss.loss_and_gradient(share, z, &targets, &[1.0], width).0[0]);
+                let (_, gradient) = loss.loss_and_gradient(share, &z[..width], &targets, &[weight], width);
                 for i in 0..width {
                     let (mut up, mut down) = (z[..width].to_vec(), z[..width].to_vec());
                     up[i] += 1e-2;
                     down[i] -= 1e-2;
                     let slope = (at(&up) - at(&down)) / 2e-2 * f64::from(weight);
-                    prop_assert!((slope - f64::from(felt[i])).abs() < 2e-2 * (1.0 + slope.abs()), "{slope} {}", felt[i]);
+                    prop_assert!((slope - f64::from(gradient[i])).abs() < 2e-2 * (1.0 + slope.abs()), "{slope} {}", gradient[i]);
                 }
             }
         }
@@ -260,8 +263,8 @@ mod tests {
         #[test]
         fn the_parts_of_a_loss_add_up(z in proptest::collection::vec(-4.0..4.0_f32, 4), y in 0..4_u32) {
             let targets = Targets::Classes { labels: vec![y], classes: 4 };
-            let felt = |share| Loss::Softmax.feel(share, &z, &targets, &[1.0], 4).1;
-            let (whole, free, tied) = (felt(Share::Whole), felt(Share::WithoutLabel), felt(Share::OfLabel));
+            let gradient = |share| Loss::Softmax.loss_and_gradient(share, &z, &targets, &[1.0], 4).1;
+            let (whole, free, tied) = (gradient(Share::Whole), gradient(Share::WithoutLabel), gradient(Share::OfLabel));
             for i in 0..4 {
                 prop_assert!((whole[i] - free[i] - tied[i]).abs() < 1e-6);
             }
@@ -277,10 +280,10 @@ mod tests {
     fn gradient(share: Share, x: &[f32], z: &[f32], labels: &[u32]) -> Vec<f64> {
         let classes = z.len() / x.len();
         let targets = Targets::Classes { labels: labels.to_vec(), classes: classes as u32 };
-        let (_, felt) = Loss::Softmax.feel(share, z, &targets, &vec![1.0; x.len()], classes);
+        let (_, gradient) = Loss::Softmax.loss_and_gradient(share, z, &targets, &vec![1.0; x.len()], classes);
         let mut sum = vec![0.0; classes];
-        for (felt, x) in felt.chunks_exact(classes).zip(x) {
-            sum.iter_mut().zip(felt).for_each(|(sum, felt)| *sum += f64::from(x * felt));
+        for (gradient, x) in gradient.chunks_exact(classes).zip(x) {
+            sum.iter_mut().zip(gradient).for_each(|(sum, gradient)| *sum += f64::from(x * gradient));
         }
         sum
     }
@@ -328,12 +331,12 @@ mod tests {
     /// F4 for two classes with one output: the label's share is −x or nothing, so labels are |x| apart and not 2|x|.
     #[test]
     fn yes_and_no_are_one_length_apart() {
-        let felt = |share, y| {
+        let gradient = |share, y| {
             let targets = Targets::Numbers { values: vec![y], width: 1 };
-            Loss::Logistic.feel(share, &[0.0], &targets, &[1.0], 1).1[0]
+            Loss::Logistic.loss_and_gradient(share, &[0.0], &targets, &[1.0], 1).1[0]
         };
         for share in [Share::Whole, Share::OfLabel] {
-            assert_eq!(felt(share, 0.0) - felt(share, 1.0), 1.0, "{share:?}");
+            assert_eq!(gradient(share, 0.0) - gradient(share, 1.0), 1.0, "{share:?}");
         }
     }
 }

@@ -6,9 +6,9 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::Tensor;
 use std::ops::Range;
 
-/// One parameter's place in the vector.
+/// Where one parameter stands in the vector.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place {
+pub struct ParamSlot {
     /// The path to it in the model, such as `first.weight`.
     pub name: String,
     /// Its shape.
@@ -21,13 +21,13 @@ pub struct Place {
 /// Where each parameter of a model stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
-    places: Vec<Place>,
+    slots: Vec<ParamSlot>,
 }
 
 #[derive(Default)]
 struct Visit {
     path: Vec<String>,
-    places: Vec<Place>,
+    slots: Vec<ParamSlot>,
     values: Vec<f32>,
 }
 
@@ -46,7 +46,7 @@ impl ModuleVisitor for Visit {
         let values = tensor::floats(value);
         let range = self.values.len()..self.values.len() + values.len();
         self.values.extend(values);
-        self.places.push(Place { name: self.path.join("."), shape, range, id: param.id });
+        self.slots.push(ParamSlot { name: self.path.join("."), shape, range, id: param.id });
     }
 }
 
@@ -75,17 +75,17 @@ impl Layout {
     pub fn of<M: Module>(model: &M) -> (Self, Vec<f32>) {
         let mut visit = Visit::default();
         model.visit(&mut visit);
-        (Self { places: visit.places }, visit.values)
+        (Self { slots: visit.slots }, visit.values)
     }
 
     /// The parameters, one after the other.
-    pub fn places(&self) -> &[Place] {
-        &self.places
+    pub fn slots(&self) -> &[ParamSlot] {
+        &self.slots
     }
 
     /// How many numbers they are.
     pub fn len(&self) -> usize {
-        self.places.last().map_or(0, |place| place.range.end)
+        self.slots.last().map_or(0, |slot| slot.range.end)
     }
 
     /// Whether there are none.
@@ -102,7 +102,7 @@ impl Layout {
         Ok(model.map(&mut Fill { values, next: 0 }))
     }
 
-    pub(crate) fn find(&self, id: ParamId) -> Option<&Place> {
-        self.places.iter().find(|place| place.id == id)
+    pub(crate) fn find(&self, id: ParamId) -> Option<&ParamSlot> {
+        self.slots.iter().find(|slot| slot.id == id)
     }
 }

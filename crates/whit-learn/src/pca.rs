@@ -135,7 +135,7 @@ impl Principal {
     }
 }
 
-/// The eigen-gap of the released matrix beside the norm of the noise in it: whether the directions are the data's or
+/// The eigen-gap of the released matrix compared with the norm of the noise in it: whether the directions are the data's or
 /// the noise's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gap {

@@ -1,11 +1,11 @@
 //! What leaves: a model with its card, paid for before the first step.
 //!
-//! [`Run`] is a mechanism like every other: [`train`] reserves the whole [`Plan::charge`], takes all steps, commits the model to the ledger, and
+//! [`TrainingRun`] is a mechanism like every other: [`train`] reserves the whole [`Plan::charge`], takes all steps, commits the model to the ledger, and
 //! only then can it be read. Files of models are in the format of safetensors, with card and recipe among their metadata.
 
 mod run;
 
-pub use run::{Begun, Keeping, Make, Run, Task, Watch, run_hash, train, train_once};
+pub use run::{Begun, Keeping, Make, Task, TrainingRun, Watch, run_hash, train, train_once};
 
 use crate::error::LearnError;
 use crate::loss::Loss;
@@ -20,7 +20,7 @@ use whit_account::{Name, Unsupported};
 use whit_core::release::Persist;
 use whit_core::{Draw, Rung, Sampling};
 
-/// The version of cards and of what stands beside them in a model's file. Cards of version 1 had a hash of the data, which is not read any more.
+/// The version of cards and of what stands next to them in a model's file. Cards of version 1 had a hash of the data, which is not read any more.
 const VERSION: u32 = 2;
 
 /// The version of the file of a model. From 3 on it has a checksum.
@@ -77,7 +77,7 @@ pub struct Card {
     /// What rows were projected on before the steps, in words; ε includes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projection: Option<String>,
-    /// How labels were told before the steps, in words; ε is theirs, and steps cost nothing.
+    /// How labels were reported by randomised response before the steps, in words; ε is theirs, and steps cost nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<String>,
     /// What is released around the parameters after the steps, in words; ε includes it.
@@ -91,7 +91,7 @@ pub struct Card {
     pub parameters: usize,
     /// The entry in the ledger.
     pub entry: Option<u64>,
-    /// Whether the noise can be drawn again: then the model protects nobody.
+    /// Whether the noise can be drawn again: then the model is non-private.
     pub reproducible: bool,
 }
 
@@ -119,7 +119,7 @@ impl Card {
             dataset: recipe.dataset.clone(),
             rungs,
             delta,
-            accountant: if plan.told() {
+            accountant: if plan.has_noisy_labels() {
                 Name::Basic.to_string()
             } else {
                 format!("{}, and {} where that says more than {COARSE}", Name::Pld, Name::Rdp)
@@ -140,7 +140,7 @@ impl Card {
                 Clipping::PerLayer { layers } => format!("per-layer, {layers} layers"),
                 Clipping::Normalising => "normalising".to_owned(),
             },
-            noise: if plan.told() { 0.0 } else { plan.noise() },
+            noise: if plan.has_noisy_labels() { 0.0 } else { plan.noise() },
             steps: plan.steps(),
             slack: plan.slack(),
             divisor: plan.divisor(),
@@ -163,7 +163,7 @@ impl Card {
     /// Whether it speaks of this plan and its noise, as far as that can be seen without pricing it again.
     fn is_of(&self, plan: &Plan) -> bool {
         let protects = plan.source().protects();
-        let noise = if plan.told() { 0.0 } else { plan.noise() };
+        let noise = if plan.has_noisy_labels() { 0.0 } else { plan.noise() };
         let numbers = [self.noise, self.clip, self.slack, self.divisor];
         let units = plan.ladder().rungs().iter().map(|rung| rung.unit.to_string());
         self.reproducible != protects
@@ -180,7 +180,7 @@ impl Card {
             let _ = writeln!(text, "{name:<12} {what}"); // a text takes everything
         };
         if self.reproducible {
-            say("WARNING", "the noise can be drawn again from a seed, so this model protects nobody");
+            say("WARNING", "the noise can be drawn again from a seed, so this model is non-private");
         }
         for (place, rung) in self.rungs.iter().enumerate() {
             // Upwards, so that what people read is promised too.
@@ -256,7 +256,7 @@ pub struct Recipe {
     pub scale: f32,
     /// and this is added.
     pub offset: f32,
-    /// What is to be told.
+    /// What is to be predicted.
     pub target: String,
     /// The names of the classes; nothing for numbers.
     pub classes: Option<Vec<String>>,
@@ -379,7 +379,7 @@ impl Trained {
         let mut card: serde_json::Map<String, serde_json::Value> =
             read(&metadata, "card").map_err(|why| wrong(&why))?;
         if format == Some("1") {
-            card.remove("fingerprint"); // nobody is to read it any more
+            card.remove("fingerprint"); // it is not to be read any more
             card.insert("version".to_owned(), VERSION.into());
         }
         let card: Card =
@@ -438,9 +438,12 @@ impl Trained {
         let shapes = shapes_of(&layout);
         for (own, other) in self.shapes.iter().zip(&shapes) {
             if own != other {
-                let told = |shape: &Shape| format!("`{}` of {:?}", shape.name, shape.sides);
-                let what =
-                    format!("the file holds another model: it has {}, where the model has {}", told(own), told(other));
+                let named = |shape: &Shape| format!("`{}` of {:?}", shape.name, shape.sides);
+                let what = format!(
+                    "the file holds another model: it has {}, where the model has {}",
+                    named(own),
+                    named(other)
+                );
                 return Err(LearnError::file(what, AGAIN));
             }
         }
@@ -455,7 +458,7 @@ impl Trained {
 
 /// A hash of all that is in the file of a model: its texts, the names and sides of its tensors in their order, and their numbers.
 ///
-/// All of it was released, or was public before, so that a hash of it tells nobody anything of rows that the file does not. It finds what a disk or a
+/// All of it was released, or was public before, so that a hash of it says nothing of rows that the file does not. It finds what a disk or a
 /// hand has changed; who changes it as well is not found.
 fn checksum<'a>(texts: [&str; 3], shapes: impl Iterator<Item = &'a Shape>, data: &[u8]) -> String {
     let mut hasher = blake3::Hasher::new();
@@ -479,8 +482,8 @@ fn read<T: serde::de::DeserializeOwned>(metadata: &BTreeMap<String, String>, nam
 }
 
 fn shapes_of(layout: &crate::params::Layout) -> Vec<Shape> {
-    let shape = |place: &crate::params::Place| Shape { name: place.name.clone(), sides: place.shape.clone() };
-    layout.places().iter().map(shape).collect()
+    let shape = |slot: &crate::params::ParamSlot| Shape { name: slot.name.clone(), sides: slot.shape.clone() };
+    layout.slots().iter().map(shape).collect()
 }
 
 impl Persist for Trained {

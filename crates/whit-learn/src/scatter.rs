@@ -118,7 +118,7 @@ pub struct Scatter {
     /// The deviation on the diagonal, in lattice steps.
     sigma: Ratio,
     diagonal: Law,
-    beside: Law,
+    off_diagonal: Law,
     /// How many units move with one of a rung, and how.
     held: Vec<(Rung, (Change, u64))>,
 }
@@ -143,9 +143,9 @@ impl Scatter {
             return Err(Error::Resolution(bits));
         }
         let sigma = ratio_product_up(&noise, &Ratio::from(1_u64 << (2 * bits)))?;
-        let beside = ratio_product_up(&sigma, &Ratio::new(RATIO.0, RATIO.1)?)?;
-        let (diagonal, beside) = (Law::rounded(sigma)?, Law::rounded(beside)?);
-        Ok(Self { dimension, radius, noise, bits, sigma, diagonal, beside, held: Vec::new() })
+        let off_diagonal = ratio_product_up(&sigma, &Ratio::new(RATIO.0, RATIO.1)?)?;
+        let (diagonal, off_diagonal) = (Law::rounded(sigma)?, Law::rounded(off_diagonal)?);
+        Ok(Self { dimension, radius, noise, bits, sigma, diagonal, off_diagonal, held: Vec::new() })
     }
 
     /// The same, with what a ladder knows of its rungs: a user whose k units make room for k others moves k pairs,
@@ -224,7 +224,7 @@ impl Scatter {
 
     /// The mean spectral norm of the noise is at most this: `σ·√(2d)`, to which it tends as d grows.
     ///
-    /// With noise of variance σ² on the diagonal and σ²/2 beside it, `u ↦ uᵀZu` has increments `2σ²(1 − ⟨u,v⟩²) ≤
+    /// With noise of variance σ² on the diagonal and σ²/2 off it, `u ↦ uᵀZu` has increments `2σ²(1 − ⟨u,v⟩²) ≤
     /// 2σ²·|u − v|²`, so its largest value on the sphere is on average at most that of `√2·σ·⟨g, u⟩` (Sudakov,
     /// Fernique), which is `√2·σ·E|g|`. That is about one end of the spectrum; [`norm_at`](Self::norm_at) is about
     /// both. (With deviation σ everywhere it would be 2σ√d.)
@@ -255,7 +255,7 @@ impl Scatter {
         let (mut noisy, mut at) = (exact.clone().finished(), 0);
         for length in (1..=self.dimension).rev() {
             self.diagonal.add(&mut noisy[at..=at], entropy)?;
-            self.beside.add(&mut noisy[at + 1..at + length], entropy)?;
+            self.off_diagonal.add(&mut noisy[at + 1..at + length], entropy)?;
             at += length;
         }
         Ok(noisy)
@@ -288,7 +288,7 @@ impl Mechanism for Scatter {
 
     /// The error of the worst entry, in lattice steps.
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        // Noise beside the diagonal is smaller.
+        // Noise off the diagonal is smaller.
         let entries = self.dimension * (self.dimension + 1) / 2;
         Accuracy { within: self.diagonal.all_within(confidence, entries), confidence }
     }

@@ -11,7 +11,7 @@ use crate::store::{Builder, Keep, Store};
 use whit_core::{Kind, Ladder};
 
 /// So many rows are projected at once, filled up with rows of 0: what comes out for a row may differ in its last bits with that number, and how many
-/// rows there are is nobody's to see.
+/// rows there are is not to be seen.
 const BLOCK: usize = 4096;
 
 /// Rows, brought together by unit and by user.
@@ -27,7 +27,7 @@ pub struct Rows {
     user_ends: Vec<u32>,
     /// What is one unit.
     kind: Kind,
-    /// The user and the element of each row, where they are told.
+    /// The user and the element of each row, where they are known.
     users: Option<Vec<u64>>,
     elements: Option<Vec<u64>>,
 }
@@ -151,7 +151,7 @@ impl Rows {
             )));
         }
         for (rung, &held) in ladder.rungs().iter().zip(ladder.held()) {
-            let (told, most) = match rung.unit.kind() {
+            let (known, most) = match rung.unit.kind() {
                 Kind::Event => continue,
                 Kind::Element => {
                     let most = if self.kind == Kind::Event { self.most_rows_of_an_element() } else { 1 };
@@ -160,7 +160,7 @@ impl Rows {
                 Kind::Feature | Kind::Label if rung.unit.key().is_empty() => (true, 1),
                 Kind::User | Kind::Feature | Kind::Label => (self.users.is_some(), self.most_units_of_a_user()),
             };
-            if !told {
+            if !known {
                 return Err(LearnError::Data(format!("{} needs a column that is not there", rung.unit)));
             }
             if most > held {

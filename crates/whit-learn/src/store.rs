@@ -1,6 +1,6 @@
 //! Rows of numbers that may outgrow memory: what does not fit lies in a file without a name.
 //!
-//! A store is as private as the rows in it. Its file is made so that nobody else can open it (it has no name, and mode 0600) and so that it is gone when the
+//! A store is as private as the rows in it. Its file is made so that no other process can open it (it has no name, and mode 0600) and so that it is gone when the
 //! process is, however that ends. What was written to the disk is not wiped: see SECURITY.md.
 
 use rayon::prelude::*;
@@ -80,7 +80,7 @@ impl StoreError {
 pub struct Keep {
     /// So many bytes of rows lie in memory.
     pub memory: u64,
-    /// The folder for what goes beyond, in a file that nobody sees. Should not itself be in memory, as `/tmp` is on some systems.
+    /// The folder for what goes beyond, in a file without a name. Should not itself be in memory, as `/tmp` is on some systems.
     pub folder: PathBuf,
 }
 
@@ -342,19 +342,19 @@ impl Store {
             return Err(StoreError::Absent { row: row as usize, rows: self.rows });
         }
         let mut picked = vec![0.0; rows.len() * self.width];
-        let mut places: Vec<Place<'_>> =
+        let mut slots: Vec<RowSlot<'_>> =
             rows.iter().map(|&row| row as usize).zip(picked.chunks_exact_mut(self.width)).collect();
         // What lies together in the file is read together.
-        places.sort_unstable_by_key(|(row, _)| *row);
-        let share = places.len().div_ceil(rayon::current_num_threads());
-        places.par_chunks_mut(share.max(rows_of_a_block(16 * self.width))).try_for_each(|places| self.read(places))?;
+        slots.sort_unstable_by_key(|(row, _)| *row);
+        let share = slots.len().div_ceil(rayon::current_num_threads());
+        slots.par_chunks_mut(share.max(rows_of_a_block(16 * self.width))).try_for_each(|slots| self.read(slots))?;
         Ok(picked)
     }
 
-    /// Reads rows to their places, which are sorted by row.
-    fn read(&self, places: &mut [Place<'_>]) -> Result<(), StoreError> {
-        let here = places.partition_point(|(row, _)| *row < self.in_memory);
-        let (here, there) = places.split_at_mut(here);
+    /// Reads rows to their slots, which are sorted by row.
+    fn read(&self, slots: &mut [RowSlot<'_>]) -> Result<(), StoreError> {
+        let here = slots.partition_point(|(row, _)| *row < self.in_memory);
+        let (here, there) = slots.split_at_mut(here);
         for (row, out) in here {
             let (block, start) = (*row / self.rows_of_a_block, *row % self.rows_of_a_block * self.width);
             let range = start..start + self.width;
@@ -366,7 +366,7 @@ impl Store {
         let Some(file) = &self.file else { return Ok(()) };
         let bytes = self.row_bytes();
         let at = |row: usize| (row - self.in_memory) as u64 * bytes as u64;
-        let is_next = |(row, _): &Place<'_>, (next, _): &Place<'_>| next - row <= 1;
+        let is_next = |(row, _): &RowSlot<'_>, (next, _): &RowSlot<'_>| next - row <= 1;
         for run in there.chunk_by(is_next) {
             let (first, last) = (run[0].0, run[run.len() - 1].0);
             advise(file, Advice::Soon { at: at(first), length: ((last - first + 1) * bytes) as u64 });
@@ -398,9 +398,9 @@ impl Store {
 }
 
 /// A row, and where its numbers go.
-type Place<'a> = (usize, &'a mut [f32]);
+type RowSlot<'a> = (usize, &'a mut [f32]);
 
-/// A file that this process alone can open, and that is gone when nobody has it open any more.
+/// A file that this process alone can open, and that is gone when no process has it open any more.
 #[cfg(unix)]
 fn nameless(folder: &Path) -> io::Result<File> {
     #[cfg(target_os = "linux")]
@@ -455,7 +455,7 @@ fn write_at(_: &File, _: &[u8], _: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// What the system is told of a file. It may listen or not.
+/// What the system is advised about a file, which it may heed or not.
 #[derive(Clone, Copy)]
 enum Advice {
     /// Rows are read in no order: it need not read others with them.
@@ -489,7 +489,7 @@ mod tests {
     use crate::loss::{Loss, Targets};
     use crate::optimise::{Optimiser, Rule, Schedule};
     use crate::train::{Learner, Parts, Tuning};
-    use crate::{Count, Draft, LearnError, Noise, Owners, Rows};
+    use crate::{Count, Draft, LearnError, NoiseSource, Owners, Rows};
     use std::os::unix::fs::MetadataExt;
     use whit_core::{Change, Kind, Ladder, Unit, unit::Caps};
     use whit_noise::{Entropy, Replay};
@@ -620,7 +620,7 @@ mod tests {
         let targets = Targets::Numbers { values: vec![1.0; 20], width: 1 };
         let mut learner = Learner::new(Parts {
             model: Linear::at_zero(1, 1, false),
-            plan: draft.with_noise(1.0).unwrap().drawing(Noise::Replay { seed: 1 }),
+            plan: draft.with_noise(1.0).unwrap().drawing(NoiseSource::Replay { seed: 1 }),
             loss: Loss::Squared,
             rows: Rows::new(store.clone(), targets, Kind::Event, Owners::default()).unwrap(),
             optimiser: Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.1 }, None, 1).unwrap(),

@@ -68,8 +68,8 @@ impl Eigen {
                 a[i * n + j] = f64::midpoint(matrix[i * n + j], matrix[j * n + i]);
             }
         }
-        let (mut diagonal, mut beside, mut rows) = tridiagonal(&mut a, n);
-        settle(&mut diagonal, &mut beside, &mut rows).ok_or(Error::Unsettled { dimension })?;
+        let (mut diagonal, mut off_diagonal, mut rows) = tridiagonal(&mut a, n);
+        settle(&mut diagonal, &mut off_diagonal, &mut rows).ok_or(Error::Unsettled { dimension })?;
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|&i, &j| diagonal[j].total_cmp(&diagonal[i]));
         let values = order.iter().map(|&i| diagonal[i]).collect();
@@ -128,9 +128,9 @@ fn axpy(out: &mut [f64], factor: f64, row: &[f64]) {
     }
 }
 
-/// `A = Q·T·Qᵀ`: the diagonal of T, what stands beside it, and Qᵀ.
+/// `A = Q·T·Qᵀ`: the diagonal of T, what stands next to it, and Qᵀ.
 fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
-    let (mut beside, mut reflections) = (vec![0.0; n], Vec::new());
+    let (mut off_diagonal, mut reflections) = (vec![0.0; n], Vec::new());
     for k in 0..n.saturating_sub(1) {
         // Reflect column k below the diagonal onto its first coordinate. Scaled, so that squares do not underflow.
         let column = &a[k * n + k + 1..(k + 1) * n];
@@ -143,7 +143,7 @@ fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
         let norm = dot(&v, &v).sqrt();
         let target = if v[0] > 0.0 { -norm } else { norm };
         v[0] -= target;
-        beside[k] = target * scale;
+        off_diagonal[k] = target * scale;
         let length = dot(&v, &v);
         let beta = if length == 0.0 { 0.0 } else { 2.0 / length };
         // A ← (I − βvvᵀ)·A·(I − βvvᵀ) on what is left: A − v·wᵀ − w·vᵀ.
@@ -172,17 +172,17 @@ fn tridiagonal(a: &mut [f64], n: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
             axpy(row, -along, v);
         }
     }
-    (diagonal, beside, rows)
+    (diagonal, off_diagonal, rows)
 }
 
 /// Implicit QL steps with Wilkinson's shift: the diagonal becomes the eigenvalues, the rows their vectors.
-fn settle(diagonal: &mut [f64], beside: &mut [f64], rows: &mut [f64]) -> Option<()> {
+fn settle(diagonal: &mut [f64], off_diagonal: &mut [f64], rows: &mut [f64]) -> Option<()> {
     let n = diagonal.len();
     for l in 0..n {
         for attempt in 0.. {
             let negligible = |m: &usize| {
                 let near = diagonal[*m].abs() + diagonal[*m + 1].abs();
-                beside[*m].abs() <= f64::EPSILON * near || beside[*m].abs() < f64::MIN_POSITIVE
+                off_diagonal[*m].abs() <= f64::EPSILON * near || off_diagonal[*m].abs() < f64::MIN_POSITIVE
             };
             let m = (l..n - 1).find(negligible).unwrap_or(n - 1);
             if m == l {
@@ -191,25 +191,25 @@ fn settle(diagonal: &mut [f64], beside: &mut [f64], rows: &mut [f64]) -> Option<
             if attempt == 100 {
                 return None;
             }
-            sweep(diagonal, beside, rows, l, m);
+            sweep(diagonal, off_diagonal, rows, l, m);
         }
     }
     Some(())
 }
 
 /// One QL step on rows l to m.
-fn sweep(diagonal: &mut [f64], beside: &mut [f64], rows: &mut [f64], l: usize, m: usize) {
+fn sweep(diagonal: &mut [f64], off_diagonal: &mut [f64], rows: &mut [f64], l: usize, m: usize) {
     let n = diagonal.len();
-    let shift = (diagonal[l + 1] - diagonal[l]) / (2.0 * beside[l]);
-    let mut g = diagonal[m] - diagonal[l] + beside[l] / (shift + shift.hypot(1.0).copysign(shift));
+    let shift = (diagonal[l + 1] - diagonal[l]) / (2.0 * off_diagonal[l]);
+    let mut g = diagonal[m] - diagonal[l] + off_diagonal[l] / (shift + shift.hypot(1.0).copysign(shift));
     let (mut s, mut c, mut p) = (1.0, 1.0, 0.0);
     for i in (l..m).rev() {
-        let (f, b) = (s * beside[i], c * beside[i]);
+        let (f, b) = (s * off_diagonal[i], c * off_diagonal[i]);
         let r = f.hypot(g);
-        beside[i + 1] = r;
+        off_diagonal[i + 1] = r;
         if r == 0.0 {
             diagonal[i + 1] -= p;
-            beside[m] = 0.0;
+            off_diagonal[m] = 0.0;
             return;
         }
         (s, c) = (f / r, g / r);
@@ -224,8 +224,8 @@ fn sweep(diagonal: &mut [f64], beside: &mut [f64], rows: &mut [f64], l: usize, m
         }
     }
     diagonal[l] -= p;
-    beside[l] = g;
-    beside[m] = 0.0;
+    off_diagonal[l] = g;
+    off_diagonal[m] = 0.0;
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Learning, step by step: draw, bound, sanitise, step.
 
+mod label_gradient;
+mod noisy_labels;
 mod plain;
-mod slope;
-mod told;
 
+pub use label_gradient::{LabelGradients, label_gradients};
+pub use noisy_labels::{LabelReporting, Priors};
 pub use plain::Plain;
-pub use slope::{Slopes, label_slopes};
-pub use told::{Priors, Telling};
 
 use crate::bound::{Bags, Batch, ClippedSum, Seen, Step, Tape, Total, add_plain};
 use crate::error::LearnError;
@@ -14,7 +14,7 @@ use crate::loss::{Loss, Share, Targets};
 use crate::model::{Inputs, Model};
 use crate::optimise::{Average, Optimiser};
 use crate::params::Layout;
-use crate::plan::{Noise, Plan};
+use crate::plan::{NoiseSource, Plan};
 pub use crate::plan::{Padding, Way};
 use crate::projection::Projection;
 use crate::sample::{Pool, Sampler};
@@ -68,11 +68,11 @@ pub fn keep_memory() {
 /// A step's clipped sum moves by at most the clip norm when one drawn unit comes or goes ([`Clip`](crate::plan::Clip); norms are taken in arithmetic that no f32 is too
 /// small or too large for, and raised by more than rounding can take away; a unit with a number that is none, or infinite, contributes nothing), its float error is below
 /// half of [`SUMMATION`] by the choice of how many rows are multiplied at once and by sums that keep what they round away, and [`Sanitiser`] does the rest. What else a step reads is public: θ, which is post-processing of earlier steps, and for feature and label
-/// units the public part of rows that an independent draw chose. Under a plan for labels that were told ([`Plan::told`]) a step reads nothing else, and is
-/// refused before [`Learner::tell`] has put them in the place of all labels.
+/// units the public part of rows that an independent draw chose. Under a plan for noisy labels ([`Plan::has_noisy_labels`]) a step reads nothing else, and is
+/// refused before [`Learner::take_noisy_labels`] has put them in the place of all labels.
 ///
 /// What a row's gradient is in floats depends on the row and θ alone. Matrix kernels may differ in the last bit with the number of rows that go through them at
-/// once, and rows that somebody made for it would tell by that how many there are; so that number is the same for all data sets (or follows from one unit that has more
+/// once, and rows that somebody made for it would show by that how many there are; so that number is the same for all data sets (or follows from one unit that has more
 /// rows), and others are 0. That kernels treat rows alike wherever they stand among equally many is tried, and not proved.
 ///
 /// # Tried by
@@ -94,8 +94,8 @@ pub struct Learner<M: Model> {
     average: Option<Average>,
     entropy: Box<dyn Entropy + Send>,
     tuning: Tuning,
-    /// Whether all labels are such that were told.
-    told: bool,
+    /// Whether all labels are noisy ones.
+    has_noisy_labels: bool,
     sums: ClippedSum,
     mean: Vec<f64>,
 }
@@ -141,9 +141,9 @@ impl<M: Model> Learner<M> {
         let public = matches!(plan.way(), Way::Feature { .. } | Way::Label).then(|| sampler.clone());
         let sanitiser = Sanitiser::new(&plan, layout.len())?;
         let entropy: Box<dyn Entropy + Send> = match plan.step_noise() {
-            Noise::Secret { .. } => Box::new(Os),
-            Noise::Replay { seed } => Box::new(Replay::new(seed ^ 0xc0_1d)),
-            Noise::Off => Box::new(Replay::new(0xc0_1d)),
+            NoiseSource::Secret { .. } => Box::new(Os),
+            NoiseSource::Replay { seed } => Box::new(Replay::new(seed ^ 0xc0_1d)),
+            NoiseSource::Off => Box::new(Replay::new(0xc0_1d)),
         };
         let (sums, mean) = (ClippedSum::new(layout.len(), plan.clip()), vec![0.0; layout.len()]);
         Ok(Self {
@@ -161,7 +161,7 @@ impl<M: Model> Learner<M> {
             average,
             entropy,
             tuning,
-            told: false,
+            has_noisy_labels: false,
             sums,
             mean,
         })
@@ -188,14 +188,14 @@ impl<M: Model> Learner<M> {
     /// added, and how many of them had to be shortened. As private as the rows until then. For models of one layer and one output.
     pub fn sandwich(&self, sandwich: &Sandwich, theta: &[f32]) -> Result<Sums, LearnError> {
         let width = self.rows.width();
-        let shapes: Vec<&[usize]> = self.layout.places().iter().map(|place| &place.shape[..]).collect();
+        let shapes: Vec<&[usize]> = self.layout.slots().iter().map(|slot| &slot.shape[..]).collect();
         let constant = match shapes[..] {
             [weight] if *weight == [width, 1] => None,
             [weight, bias] if *weight == [width, 1] && *bias == [1] => Some(1.0),
             _ => return Err(LearnError::Layer("intervals are for models of one layer and one output".to_owned())),
         };
         let model = self.layout.fill(self.model.clone(), theta)?;
-        let (mut curvatures, mut slopes) = (Vec::new(), Vec::new());
+        let (mut curvatures, mut gradient) = (Vec::new(), Vec::new());
         let wrong = |error: crate::statistics::Error| LearnError::Data(error.to_string());
         let mut sums = sandwich.start();
         for unit in 0..self.rows.units() as u32 {
@@ -206,17 +206,20 @@ impl<M: Model> Learner<M> {
                 return Err(LearnError::Layer("intervals are for losses of one output".to_owned()));
             };
             let z = tensor::floats(model.forward(&Inputs::of(features.clone(), width), &mut Tape::open())?);
-            let (_, felt) = self.loss.feel(Share::Whole, &z, &targets, &vec![weight; own.len()], 1);
+            let (_, output_gradient) =
+                self.loss.loss_and_gradient(Share::Whole, &z, &targets, &vec![weight; own.len()], 1);
             curvatures.clear();
-            slopes.clear();
-            slopes.resize(self.layout.len(), 0.0);
-            for (((row, &z), &y), &felt) in features.chunks_exact(width).zip(&z).zip(values).zip(&felt) {
+            gradient.clear();
+            gradient.resize(self.layout.len(), 0.0);
+            for (((row, &z), &y), &output_gradient) in
+                features.chunks_exact(width).zip(&z).zip(values).zip(&output_gradient)
+            {
                 let x: Vec<f64> = row.iter().copied().chain(constant).map(f64::from).collect();
-                let bend = f64::from(self.loss.bend(z, y).unwrap_or(0.0));
-                curvatures.extend(curvature(&x, bend * f64::from(weight)));
-                slopes.iter_mut().zip(&x).for_each(|(slope, x)| *slope += f64::from(felt) * x);
+                let second = f64::from(self.loss.second_derivative(z, y).unwrap_or(0.0));
+                curvatures.extend(curvature(&x, second * f64::from(weight)));
+                gradient.iter_mut().zip(&x).for_each(|(sum, x)| *sum += f64::from(output_gradient) * x);
             }
-            sandwich.add(&mut sums, &curvatures, &slopes).map_err(wrong)?;
+            sandwich.add(&mut sums, &curvatures, &gradient).map_err(wrong)?;
         }
         Ok(sums)
     }
@@ -305,9 +308,9 @@ impl<M: Model> Learner<M> {
     ///
     /// A step that is refused draws no noise and moves nothing.
     pub fn step(&mut self) -> Result<Seen, LearnError> {
-        if self.plan.told() != self.told {
+        if self.plan.has_noisy_labels() != self.has_noisy_labels {
             return Err(LearnError::Data(
-                "the plan is for labels that were told, or for such that were not".to_owned(),
+                "the plan is for noisy labels, or the labels are noisy and it is not".to_owned(),
             ));
         }
         let drawn = self.sampler.draw(&mut *self.entropy);
@@ -322,8 +325,8 @@ impl<M: Model> Learner<M> {
             self.mean.iter_mut().zip(&public).for_each(|(mean, public)| *mean += public);
         }
         let deviation = match self.plan.step_noise() {
-            Noise::Off => 0.0,
-            Noise::Secret { .. } | Noise::Replay { .. } => {
+            NoiseSource::Off => 0.0,
+            NoiseSource::Secret { .. } | NoiseSource::Replay { .. } => {
                 self.plan.noise() * self.plan.clip().norm / self.plan.divisor()
             }
         };
@@ -499,7 +502,10 @@ impl<M: Model> Learner<M> {
                     coins: Some(Replay::new(self.entropy.bits(64))),
                 };
                 seen.add(&add_plain(&model, &self.layout, self.loss, batch, &mut gradient)?);
-                theta.iter_mut().zip(gradient.values()).for_each(|(theta, slope)| *theta -= (size * slope) as f32);
+                theta
+                    .iter_mut()
+                    .zip(gradient.values())
+                    .for_each(|(theta, gradient)| *theta -= (size * gradient) as f32);
                 model = self.layout.fill(model, &theta)?;
             }
             // What was gone, over the size of a step, is what a gradient would be: θ₀ − θ₊ and not the other way round (E10).
@@ -564,10 +570,10 @@ pub fn predict<M: Model>(
     Ok(outputs)
 }
 
-/// The mean loss of rows and, for classes, the share that is told right.
+/// The mean loss of rows and, for classes, the accuracy.
 pub fn evaluate(loss: Loss, outputs: &[f32], targets: &Targets, width: usize) -> (f64, Option<f64>) {
     let rows = targets.len();
-    let (losses, _) = loss.feel(Share::Whole, outputs, targets, &vec![1.0; rows], width);
+    let (losses, _) = loss.loss_and_gradient(Share::Whole, outputs, targets, &vec![1.0; rows], width);
     let mean = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / rows.max(1) as f64;
     let most = |z: &[f32]| (0..z.len()).fold(0, |best, i| if z[i] > z[best] { i } else { best });
     let right = match targets {

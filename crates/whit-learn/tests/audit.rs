@@ -25,8 +25,8 @@ use whit_learn::model::Inputs;
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
 use whit_learn::{
-    Clip, Clipping, Count, Draft, Learner, Noise, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store,
-    Tuning, Way,
+    Clip, Clipping, Count, Draft, Learner, NoiseSource, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser,
+    Store, Tuning, Way,
 };
 use whit_noise::Replay;
 
@@ -106,7 +106,7 @@ impl Case {
         let rows = Rows::new(Store::of(features, 2).unwrap(), targets, self.kind, owners).unwrap();
         let parts = Parts {
             model: Linear::at_zero(2, 1, false),
-            plan: self.plan(STEPS as u64).stepping(self.way.clone()).unwrap().drawing(Noise::Replay { seed }),
+            plan: self.plan(STEPS as u64).stepping(self.way.clone()).unwrap().drawing(NoiseSource::Replay { seed }),
             loss: Loss::Squared,
             rows,
             optimiser: Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1e-3 }, None, 2).unwrap(),
@@ -185,7 +185,7 @@ fn by_hand(
     others: usize,
     break_it: impl Fn(&mut Vec<f64>, usize, &[f64]),
 ) -> Vec<f64> {
-    let plan = case.plan(STEPS as u64).drawing(Noise::Replay { seed });
+    let plan = case.plan(STEPS as u64).drawing(NoiseSource::Replay { seed });
     let model = Linear::at_zero(1, 1, true);
     let (layout, _) = Layout::of(&model);
     let rows = others + usize::from(present);

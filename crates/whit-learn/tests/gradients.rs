@@ -75,7 +75,7 @@ fn loss_at(
 ) -> f64 {
     let moved = layout.fill(model.clone(), theta).unwrap();
     let z = moved.forward(inputs, &mut Tape::open()).unwrap().into_data().try_to_vec::<f32>().unwrap();
-    let (losses, _) = Loss::Softmax.feel(whit_learn::loss::Share::Whole, &z, targets, weights, 3);
+    let (losses, _) = Loss::Softmax.loss_and_gradient(whit_learn::loss::Share::Whole, &z, targets, weights, 3);
     losses.iter().zip(weights).map(|(&loss, &weight)| f64::from(loss) * f64::from(weight)).sum()
 }
 
@@ -148,19 +148,19 @@ proptest! {
         let bags = Bags::of_sizes([size]);
         let found = clipped_sum_for_tests(&model, &layout, Loss::Softmax, inputs.clone(), &targets, &weights, &bags, None).unwrap();
         // Along a random direction, and along each parameter's own block.
-        for place in layout.places() {
-            let direction = numbers(place.range.len(), &mut entropy);
+        for slot in layout.slots() {
+            let direction = numbers(slot.range.len(), &mut entropy);
             let along = |step: f32| {
                 let mut moved = theta.clone();
-                for (value, direction) in moved[place.range.clone()].iter_mut().zip(&direction) {
+                for (value, direction) in moved[slot.range.clone()].iter_mut().zip(&direction) {
                     *value += step * direction;
                 }
                 loss_at(&model, &layout, &moved, &inputs, &targets, &weights)
             };
             let slope = (along(1e-2) - along(-1e-2)) / 2e-2;
-            let expected: f64 = found[place.range.clone()].iter().zip(&direction).map(|(g, &d)| g * f64::from(d)).sum();
-            let scale = found[place.range.clone()].iter().map(|g| g * g).sum::<f64>().sqrt() + 0.05;
-            prop_assert!((slope - expected).abs() < 0.05 * scale * (direction.len() as f64).sqrt(), "{}: {slope} {expected}", place.name);
+            let expected: f64 = found[slot.range.clone()].iter().zip(&direction).map(|(g, &d)| g * f64::from(d)).sum();
+            let scale = found[slot.range.clone()].iter().map(|g| g * g).sum::<f64>().sqrt() + 0.05;
+            prop_assert!((slope - expected).abs() < 0.05 * scale * (direction.len() as f64).sqrt(), "{}: {slope} {expected}", slot.name);
         }
     }
 }
@@ -168,11 +168,11 @@ proptest! {
 /// The parameters of each layer, in the order of the model.
 fn layer_ranges(layout: &Layout) -> Vec<std::ops::Range<usize>> {
     let mut ranges: Vec<(String, std::ops::Range<usize>)> = Vec::new();
-    for place in layout.places() {
-        let layer = place.name.rsplit_once('.').unwrap().0.to_owned();
+    for slot in layout.slots() {
+        let layer = slot.name.rsplit_once('.').unwrap().0.to_owned();
         match ranges.last_mut() {
-            Some((last, range)) if *last == layer => range.end = place.range.end,
-            _ => ranges.push((layer, place.range.clone())),
+            Some((last, range)) if *last == layer => range.end = slot.range.end,
+            _ => ranges.push((layer, slot.range.clone())),
         }
     }
     ranges.into_iter().map(|(_, range)| range).collect()

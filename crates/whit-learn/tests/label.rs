@@ -73,14 +73,14 @@ fn learn(features: &[f32], targets: &Targets) -> Result<Linear, LearnError> {
     Ok(plain.model().clone())
 }
 
-fn share_told_right(model: &Linear, features: &[f32], labels: &[u32]) -> f64 {
+fn accuracy(model: &Linear, features: &[f32], labels: &[u32]) -> f64 {
     let outputs = predict(model, &stored(features), None, Tuning::default()).unwrap();
     let targets = Targets::Classes { labels: labels.to_vec(), classes: CLASSES };
     evaluate(Loss::Softmax, &outputs, &targets, CLASSES as usize).1.unwrap()
 }
 
 /// ε = 1 among ten classes: less than one answer in four is true. A model of the first half narrows down what may be
-/// told of the second. How much is gained depends on the data set, so several are made; none of them is better off
+/// reported of the second. How much is gained depends on the data set, so several are made; none of them is better off
 /// without.
 #[test]
 fn two_stages_beat_plain_response() {
@@ -94,8 +94,8 @@ fn two_stages_beat_plain_response() {
         let (unseen, truths) = made(2000, &centres, &mut entropy);
         let half = ROWS / 2;
         let (first, second) = features.split_at(half * WIDTH);
-        let learned = |told: &NoisyLabels| {
-            let model = learn(first, &told.targets())?;
+        let learned = |noisy: &NoisyLabels| {
+            let model = learn(first, &noisy.targets())?;
             Ok(priors(&predict(&model, &stored(second), None, Tuning::default())?, CLASSES))
         };
         let plain = PriorResponse::flat(CLASSES, Ratio::ONE, ROWS).unwrap();
@@ -103,28 +103,27 @@ fn two_stages_beat_plain_response() {
         // The same coins: both say the same of the first half.
         let mut book = Book::default();
         let rungs = [label.clone()];
-        let told_plainly = release_reproducibly_without_privacy(
+        let plain = release_reproducibly_without_privacy(
             &plain,
             |_| Ok(&labels[..]),
             &rungs,
             &mut book,
             &mut Replay::new(seed),
         );
-        let told = release_reproducibly_without_privacy(
+        let noisy = release_reproducibly_without_privacy(
             &stages,
             |_| Ok(&labels[..]),
             &rungs,
             &mut book,
             &mut Replay::new(seed),
         );
-        let (told_plainly, told) = (told_plainly.unwrap().value, told.unwrap().value);
-        assert_eq!(told_plainly.labels()[..half], told.labels()[..half]);
+        let (plain, noisy) = (plain.unwrap().value, noisy.unwrap().value);
+        assert_eq!(plain.labels()[..half], noisy.labels()[..half]);
         for charge in &book.0 {
             assert!(epsilon(&charge[0].1, 0.0, Name::Basic).unwrap().upper <= 1.0, "all of it costs one label ε = 1");
         }
-        let right =
-            |told: &NoisyLabels| share_told_right(&learn(&features, &told.targets()).unwrap(), &unseen, &truths);
-        let (with, without) = (right(&told), right(&told_plainly));
+        let right = |noisy: &NoisyLabels| accuracy(&learn(&features, &noisy.targets()).unwrap(), &unseen, &truths);
+        let (with, without) = (right(&noisy), right(&plain));
         gained += (with - without) / seeds as f64;
         worst = worst.min(with - without);
     }

@@ -14,9 +14,9 @@ use whit_learn::model::Perceptron;
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::statistics::Sandwich;
 use whit_learn::store::Builder;
-use whit_learn::train::{Telling, label_slopes};
+use whit_learn::train::{LabelReporting, label_gradients};
 use whit_learn::{
-    Clip, Clipping, Count, Draft, Keep, Learner, Noise, Owners, Padding, Parts, Plan, Rows, Store, Tuning, Way,
+    Clip, Clipping, Count, Draft, Keep, Learner, NoiseSource, Owners, Padding, Parts, Plan, Rows, Store, Tuning, Way,
 };
 use whit_noise::{Entropy, Replay};
 
@@ -47,7 +47,15 @@ fn data(rows: usize, seed: u64) -> Data {
     }
 }
 
-fn learner(data: &Data, kind: Kind, plan: Plan, way: Way, loss: Loss, size: f64, noise: Noise) -> Learner<Linear> {
+fn learner(
+    data: &Data,
+    kind: Kind,
+    plan: Plan,
+    way: Way,
+    loss: Loss,
+    size: f64,
+    noise: NoiseSource,
+) -> Learner<Linear> {
     let features = Store::of(data.features.clone(), data.features.len() / data.labels.len()).unwrap();
     learner_of(features, data, kind, plan, way, loss, size, noise)
 }
@@ -61,7 +69,7 @@ fn learner_of(
     way: Way,
     loss: Loss,
     size: f64,
-    noise: Noise,
+    noise: NoiseSource,
 ) -> Learner<Linear> {
     let owners = Owners { users: Some(&data.users), elements: Some(&data.topics) };
     let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
@@ -73,7 +81,7 @@ fn learner_of(
     Learner::new(Parts { model, plan, loss, rows, optimiser, average: None, tuning }).unwrap()
 }
 
-fn slope(theta: &[f64], row: &[f32], label: f32) -> Vec<f64> {
+fn gradient_of(theta: &[f64], row: &[f32], label: f32) -> Vec<f64> {
     let z: f64 = theta.iter().zip(row).map(|(t, &x)| t * f64::from(x)).sum();
     let error = 1.0 / (1.0 + (-z).exp()) - f64::from(label);
     row.iter().map(|&x| error * f64::from(x)).collect()
@@ -92,7 +100,7 @@ fn by_hand(data: &Data, bag_of: impl Fn(usize) -> u64, norm: f64, size: f64, ste
             let own: Vec<usize> = (0..rows).filter(|&row| bag_of(row) == bag).collect();
             let mut gradient = vec![0.0; WIDTH];
             for &row in &own {
-                let of_row = slope(&theta, &data.features[row * WIDTH..(row + 1) * WIDTH], data.labels[row]);
+                let of_row = gradient_of(&theta, &data.features[row * WIDTH..(row + 1) * WIDTH], data.labels[row]);
                 gradient.iter_mut().zip(of_row).for_each(|(g, v)| *g += v / own.len() as f64);
             }
             let length = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
@@ -122,7 +130,7 @@ fn everything_without_noise_is_plain_descent() {
     for kind in [Kind::Event, Kind::Element, Kind::User] {
         let units = (0..40).map(|row| bag(kind, row)).collect::<std::collections::BTreeSet<_>>().len() as u64;
         let plan = plan(kind, "1", units, norm, steps);
-        let mut learner = learner(&data, kind, plan, Way::Mean, Loss::Logistic, size, Noise::Off);
+        let mut learner = learner(&data, kind, plan, Way::Mean, Loss::Logistic, size, NoiseSource::Off);
         for _ in 0..steps {
             learner.step().unwrap();
         }
@@ -138,7 +146,7 @@ fn bags_are_clipped_as_a_whole() {
     let bag = |row: usize| data.users[row] * 2 + data.topics[row];
     let units = (0..40).map(bag).collect::<std::collections::BTreeSet<_>>().len() as u64;
     let plan = plan(Kind::Element, "1", units, norm, steps);
-    let mut learner = learner(&data, Kind::Element, plan, Way::Mean, Loss::Logistic, size, Noise::Off);
+    let mut learner = learner(&data, Kind::Element, plan, Way::Mean, Loss::Logistic, size, NoiseSource::Off);
     let mut clipped = 0;
     for _ in 0..steps {
         clipped += learner.step().unwrap().clipped;
@@ -157,7 +165,7 @@ fn private_and_public_parts_make_up_the_gradient() {
     let feature = Way::Feature { private: vec![0, 2], padding, public: 1.0 };
     for (kind, way) in [(Kind::Feature, feature), (Kind::Label, Way::Label)] {
         let plan = plan(kind, "1", 40, 4.0, steps);
-        let mut learner = learner(&data, kind, plan, way, Loss::Logistic, size, Noise::Off);
+        let mut learner = learner(&data, kind, plan, way, Loss::Logistic, size, NoiseSource::Off);
         for _ in 0..steps {
             learner.step().unwrap();
         }
@@ -171,7 +179,7 @@ fn of_users(data: &Data, unit: Unit, declared: u64, way: Way, loss: Loss, size: 
     let ladder = Ladder::new(vec![unit], Caps::default(), kind).unwrap();
     let plan =
         Draft::new(ladder, "1".parse().unwrap(), Count::Declared(declared), 64.0, steps).with_noise(1.0).unwrap();
-    learner(data, Kind::User, plan, way, loss, size, Noise::Off)
+    learner(data, Kind::User, plan, way, loss, size, NoiseSource::Off)
 }
 
 /// Users have between 1 and many rows here. Both parts go down the mean over users of a user's mean loss; and where another number of users was declared than there
@@ -210,9 +218,9 @@ fn the_truth_is_found_with_users_who_are_unequal() {
             let mut row = numbers(WIDTH, &mut entropy);
             row[0] += if busy { 2.0 } else { 0.0 };
             let z: f64 = row.iter().zip(truth).map(|(&x, t)| f64::from(x) * t).sum();
-            let told = (entropy.bits(53) as f64) * 2_f64.powi(-53) < 1.0 / (1.0 + (-z).exp());
+            let label = (entropy.bits(53) as f64) * 2_f64.powi(-53) < 1.0 / (1.0 + (-z).exp());
             data.features.extend(row);
-            data.labels.push(f32::from(u8::from(told)));
+            data.labels.push(f32::from(u8::from(label)));
             data.users.push(user);
             data.topics.push(0);
         }
@@ -225,15 +233,15 @@ fn the_truth_is_found_with_users_who_are_unequal() {
         for _ in 0..steps {
             learner.step().unwrap();
         }
-        // 400 users of one label's worth each tell a parameter to about 0.25; with two weightings it was 0.9 and more off.
+        // 400 users of one label's worth each determine a parameter to about 0.25; with two weightings it was 0.9 and more off.
         is_near(learner.theta(), &truth, 0.6);
     }
 }
 
-/// Nine of ten labels are no. The label's part is clipped and the public one is not, so that a clip below the longest slope takes from the few yeses alone: all are told
-/// as no. At the longest slope, which features alone tell, the model is that of plain descent.
+/// Nine of ten labels are no. The label's part is clipped and the public one is not, so that a clip below the longest gradient takes from the few yeses alone: all are predicted
+/// as no. At the longest gradient, which features alone decide, the model is that of plain descent.
 #[test]
-fn labels_at_the_longest_slope_are_not_lost() {
+fn labels_at_the_longest_gradient_are_not_lost() {
     let mut entropy = Replay::new(0x1abe);
     let mut data = Data { features: Vec::new(), labels: Vec::new(), users: Vec::new(), topics: Vec::new() };
     for row in 0..400 {
@@ -245,7 +253,7 @@ fn labels_at_the_longest_slope_are_not_lost() {
     }
     let label = |clip: f64| {
         let plan = plan(Kind::Label, "1", 400, clip, 200);
-        learner(&data, Kind::Label, plan, Way::Label, Loss::Logistic, 0.5, Noise::Off)
+        learner(&data, Kind::Label, plan, Way::Label, Loss::Logistic, 0.5, NoiseSource::Off)
     };
     let rows = {
         let (features, targets) = (
@@ -254,31 +262,35 @@ fn labels_at_the_longest_slope_are_not_lost() {
         );
         Rows::new(features, targets, Kind::Label, Owners::default()).unwrap()
     };
-    let longest = rows.longest_label_slope(false).unwrap();
+    let longest = rows.longest_label_gradient(false).unwrap();
     let exact =
         data.features.chunks(WIDTH).map(|row| row.iter().map(|x| x * x).sum::<f32>().sqrt()).fold(0.0, f32::max);
     assert!((longest - f64::from(exact)).abs() < 1e-5);
-    assert!((rows.longest_label_slope(true).unwrap() - longest.hypot(1.0)).abs() < 1e-5);
+    assert!((rows.longest_label_gradient(true).unwrap() - longest.hypot(1.0)).abs() < 1e-5);
     let yeses = |mut learner: Learner<Linear>| {
         for _ in 0..200 {
             learner.step().unwrap();
         }
-        let told = |row: &[f32]| row.iter().zip(learner.theta()).map(|(x, t)| x * t).sum::<f32>() > 0.0;
-        data.features.chunks(WIDTH).filter(|row| told(row)).count()
+        let predicted = |row: &[f32]| row.iter().zip(learner.theta()).map(|(x, t)| x * t).sum::<f32>() > 0.0;
+        data.features.chunks(WIDTH).filter(|row| predicted(row)).count()
     };
     assert_eq!(yeses(label(0.5)), 0, "the majority is all that is left");
     assert_eq!(yeses(label(longest)), 40);
     let model = Linear::at_zero(WIDTH, 1, false);
-    let slopes = |clip: f64, most: usize| label_slopes(&model, Loss::Logistic, &rows, clip, most).unwrap().unwrap();
-    assert!((slopes(0.5, 1000).longest - longest).abs() < 1e-5 && slopes(0.5, 10).longest <= longest);
-    assert_eq!((slopes(0.5, 1000).beyond, slopes(longest, 1000).beyond, slopes(0.5, 7).beyond), (1.0, 0.0, 1.0));
+    let gradients =
+        |clip: f64, most: usize| label_gradients(&model, Loss::Logistic, &rows, clip, most).unwrap().unwrap();
+    assert!((gradients(0.5, 1000).longest - longest).abs() < 1e-5 && gradients(0.5, 10).longest <= longest);
+    assert_eq!(
+        (gradients(0.5, 1000).beyond, gradients(longest, 1000).beyond, gradients(0.5, 7).beyond),
+        (1.0, 0.0, 1.0)
+    );
     // Of many classes, and of several layers, it is the longest of any label.
     let mut entropy = Replay::new(3);
     let deep = Perceptron::new(&[WIDTH, 4, 3], Activation::Tanh, 0.0, &mut entropy);
-    let all = label_slopes(&deep, Loss::Softmax, &rows, 1.0, 400).unwrap().unwrap();
+    let all = label_gradients(&deep, Loss::Softmax, &rows, 1.0, 400).unwrap().unwrap();
     assert!(all.longest > longest.min(1.0) && all.beyond > 0.0, "{all:?}");
     assert_eq!(
-        label_slopes(&model, Loss::Squared, &rows, 1.0, 400).unwrap(),
+        label_gradients(&model, Loss::Squared, &rows, 1.0, 400).unwrap(),
         None,
         "numbers may be as large as they like"
     );
@@ -303,7 +315,7 @@ fn what_a_row_adds_does_not_depend_on_who_else_is_drawn() {
         let plan = plan(Kind::Event, "1", 60, 1.0, 1);
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size }, None, width + 1).unwrap();
         let (loss, tuning) = (Loss::Squared, Tuning::default());
-        let plan = plan.drawing(Noise::Off);
+        let plan = plan.drawing(NoiseSource::Off);
         let model = model.clone();
         let parts = Parts { model, plan, loss, rows, optimiser, average: None, tuning };
         let mut learner = Learner::new(parts).unwrap();
@@ -350,7 +362,7 @@ fn no_row_makes_a_step_fail() {
                     data.labels[7] = f32::MAX;
                 }
                 let plan = plan(*kind, "1/2", 40, 1.0, 40);
-                let noise = Noise::Replay { seed: 9 };
+                let noise = NoiseSource::Replay { seed: 9 };
                 let mut learner = learner(&data, *kind, plan, way.clone(), loss, 10.0, noise);
                 let mut emptied = 0;
                 for step in 0..40 {
@@ -376,7 +388,7 @@ fn padding_is_drawn_anew_for_each_use() {
     let padding = Padding::Gaussian { mean: vec![0.0; 2], deviation: vec![3.0; 2] };
     let way = Way::Feature { private: vec![0, 2], padding, public: 1.0 };
     let plan = plan(Kind::Feature, "1", 40, 64.0, 1);
-    let mut learner = learner(&data, Kind::Feature, plan, way, Loss::Logistic, 0.5, Noise::Off);
+    let mut learner = learner(&data, Kind::Feature, plan, way, Loss::Logistic, 0.5, NoiseSource::Off);
     learner.step().unwrap();
     // With shared draws the padded parts would cancel, and this would be plain descent.
     let plain = by_hand(&data, |row| row as u64, f64::INFINITY, 0.5, 1);
@@ -390,7 +402,7 @@ fn an_update_goes_down() {
     let data = Data { features: vec![1.0], labels: vec![1.0], users: vec![0], topics: vec![0] };
     for way in [Way::Mean, Way::Sum, Way::Local { steps: 1, size: 0.1 }] {
         let plan = plan(Kind::Event, "1", 1, 8.0, 1);
-        let mut learner = learner(&data, Kind::Event, plan, way, Loss::Squared, 0.1, Noise::Off);
+        let mut learner = learner(&data, Kind::Event, plan, way, Loss::Squared, 0.1, NoiseSource::Off);
         learner.step().unwrap();
         assert!((learner.theta()[0] - 0.1).abs() < 1e-5, "{:?}", learner.theta());
     }
@@ -401,7 +413,7 @@ fn an_update_goes_down() {
 fn a_truncated_step_stops_where_its_model_ends() {
     let data = Data { features: vec![1.0], labels: vec![1.0], users: vec![0], topics: vec![0] };
     let plan = plan(Kind::Event, "1", 1, 8.0, 1);
-    let mut learner = learner(&data, Kind::Event, plan, Way::Truncated, Loss::Squared, 10.0, Noise::Off);
+    let mut learner = learner(&data, Kind::Event, plan, Way::Truncated, Loss::Squared, 10.0, NoiseSource::Off);
     learner.step().unwrap();
     assert!((learner.theta()[0] - 0.5).abs() < 1e-4, "{:?}", learner.theta());
 }
@@ -414,7 +426,7 @@ fn local_steps_are_descent_on_the_units_own_rows() {
     let (size, local) = (0.2, 5);
     let plan = plan(Kind::User, "1", 1, 64.0, 1);
     let way = Way::Local { steps: local, size };
-    let mut learner = learner(&one, Kind::User, plan, way, Loss::Logistic, size, Noise::Off);
+    let mut learner = learner(&one, Kind::User, plan, way, Loss::Logistic, size, NoiseSource::Off);
     learner.step().unwrap();
     is_near(learner.theta(), &by_hand(&one, |_| 0, f64::INFINITY, size, u64::from(local)), 2e-5);
 }
@@ -430,7 +442,7 @@ fn the_divisor_is_the_expected_number_of_bags() {
         topics: vec![0; rows],
     };
     let plan = plan(Kind::Event, "1/4", rows as u64, 1.0, 20);
-    let mut learner = learner(&data, Kind::Event, plan, Way::Mean, Loss::Squared, 1e-3, Noise::Off);
+    let mut learner = learner(&data, Kind::Event, plan, Way::Mean, Loss::Squared, 1e-3, NoiseSource::Off);
     let mut before = 0.0;
     let mut sizes = std::collections::BTreeSet::new();
     for _ in 0..20 {
@@ -448,7 +460,7 @@ fn the_divisor_is_the_expected_number_of_bags() {
 fn an_empty_draw_is_noise_alone() {
     let data = data(3, 7);
     let plan = plan(Kind::Event, "1/1000000", 1_000_000, 1.0, 10);
-    let noise = Noise::Replay { seed: 1 };
+    let noise = NoiseSource::Replay { seed: 1 };
     let mut learner = learner(&data, Kind::Event, plan, Way::Mean, Loss::Logistic, 1.0, noise);
     for _ in 0..10 {
         let before = learner.theta().to_vec();
@@ -469,7 +481,7 @@ fn micro_batches_change_nothing_but_the_last_bits() {
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, WIDTH + 1).unwrap();
         let tuning = Tuning { rows_at_once };
         let model = Linear::at_zero(WIDTH, 1, true);
-        let plan = plan.drawing(Noise::Replay { seed: 5 });
+        let plan = plan.drawing(NoiseSource::Replay { seed: 5 });
         let parts = Parts { model, plan, loss: Loss::Logistic, rows, optimiser, average: None, tuning };
         let mut learner = Learner::new(parts).unwrap();
         for _ in 0..10 {
@@ -495,7 +507,7 @@ fn what_would_make_a_price_wrong_is_refused() {
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, WIDTH).unwrap();
         let model = Linear::at_zero(WIDTH, 1, false);
         let tuning = Tuning::default();
-        let plan = plan.drawing(Noise::Off).stepping(way).map_err(|error| error.to_string())?;
+        let plan = plan.drawing(NoiseSource::Off).stepping(way).map_err(|error| error.to_string())?;
         let parts = Parts { model, plan, loss: Loss::Logistic, rows, optimiser, average: None, tuning };
         Learner::new(parts).and_then(|mut learner| learner.step()).map_err(|error| error.to_string())
     };
@@ -544,7 +556,7 @@ fn rows_in_a_file_are_learned_from_as_rows_in_memory_are() {
             bytes.chunks(17 * WIDTH).for_each(|block| scaled.push_bytes(block).unwrap());
             for (data, store) in [(&data, floats.finish()), (&of_bytes, scaled.finish())] {
                 assert!(store.memory() <= memory && store.memory() < (200 * WIDTH) as u64, "some of it lies in a file");
-                let noise = Noise::Replay { seed: 5 };
+                let noise = NoiseSource::Replay { seed: 5 };
                 let (loss, plan) = (Loss::Logistic, || plan.clone());
                 let mut here = learner(data, kind, plan(), way.clone(), loss, 0.5, noise);
                 let mut there = learner_of(store, data, kind, plan(), way.clone(), loss, 0.5, noise);
@@ -572,7 +584,7 @@ fn projected_rows_are_learned_from_as_if_they_had_come_so() {
         let rows = Rows::new(features, targets, Kind::Element, owners).unwrap();
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.3 }, None, 2).unwrap();
         let (model, loss, tuning) = (Linear::at_zero(2, 1, false), Loss::Logistic, Tuning::default());
-        let plan = plan().drawing(Noise::Replay { seed: 3 });
+        let plan = plan().drawing(NoiseSource::Replay { seed: 3 });
         Learner::new(Parts { model, plan, loss, rows, optimiser, average: None, tuning }).unwrap()
     };
     let mut projecting = learner(Store::of(data.features.clone(), WIDTH).unwrap());
@@ -609,7 +621,7 @@ fn what_intervals_are_made_of_is_summed_unit_by_unit() {
     let (data, theta) = (data(60, 11), [0.3_f32, -0.7, 0.2]);
     for (way, mean) in [(Way::Mean, true), (Way::Sum, false)] {
         let learner =
-            learner(&data, Kind::User, plan(Kind::User, "1", 4, 1.0, 1), way, Loss::Logistic, 0.1, Noise::Off);
+            learner(&data, Kind::User, plan(Kind::User, "1", 4, 1.0, 1), way, Loss::Logistic, 0.1, NoiseSource::Off);
         let sandwich = Sandwich::new(WIDTH, 9.0, 30.0, "0.000001".parse().unwrap()).unwrap();
         let sums = learner.sandwich(&sandwich, &theta).unwrap();
         let rungs = ladder(Kind::User).rungs().to_vec();
@@ -627,7 +639,7 @@ fn what_intervals_are_made_of_is_summed_unit_by_unit() {
         for user in 0..4 {
             let own: Vec<usize> = (0..60).filter(|&row| data.users[row] == user).collect();
             let weight = if mean { 1.0 / own.len() as f64 } else { 1.0 };
-            let mut slopes = [0.0; WIDTH];
+            let mut gradient = [0.0; WIDTH];
             for &row in &own {
                 let x = &data.features[row * WIDTH..(row + 1) * WIDTH];
                 let z: f64 = theta.iter().zip(x).map(|(t, x)| f64::from(t * x)).sum();
@@ -635,10 +647,10 @@ fn what_intervals_are_made_of_is_summed_unit_by_unit() {
                 for at in 0..WIDTH * WIDTH {
                     curvature[at] += weight * p * (1.0 - p) * f64::from(x[at / WIDTH] * x[at % WIDTH]) / 4.0;
                 }
-                let own = slope(&theta.map(f64::from), x, data.labels[row]);
-                slopes.iter_mut().zip(own).for_each(|(sum, slope)| *sum += weight * slope);
+                let own = gradient_of(&theta.map(f64::from), x, data.labels[row]);
+                gradient.iter_mut().zip(own).for_each(|(sum, own)| *sum += weight * own);
             }
-            (0..WIDTH * WIDTH).for_each(|at| outer[at] += slopes[at / WIDTH] * slopes[at % WIDTH] / 4.0);
+            (0..WIDTH * WIDTH).for_each(|at| outer[at] += gradient[at / WIDTH] * gradient[at % WIDTH] / 4.0);
         }
         for (found, right) in moments.hessian.iter().zip(curvature).chain(moments.gradient.iter().zip(outer)) {
             assert!((found - right).abs() < 2e-3, "{found} and {right}");
@@ -646,15 +658,15 @@ fn what_intervals_are_made_of_is_summed_unit_by_unit() {
     }
 }
 
-/// A plan without noise is for told labels alone: before that no step is taken, under any other plan nothing is told.
+/// A plan without noise is for noisy labels alone: before they are there no step is taken, and under any other plan none are taken in.
 #[test]
-fn steps_that_cost_nothing_wait_for_labels_that_were_told() {
+fn steps_that_cost_nothing_wait_for_noisy_labels() {
     let label = || Ladder::new(vec![Unit::label(&[], "y")], Caps::default(), Kind::Label).unwrap();
     let draft = || Draft::new(label(), "1".parse().unwrap(), Count::Counted(60), 1e4, 3);
-    let telling = Telling { epsilon: "1".parse().unwrap(), classes: 2, first: 0.5 };
+    let reporting = LabelReporting { epsilon: "1".parse().unwrap(), classes: 2, first: 0.5 };
     let data = data(60, 12);
     let learner = |plan: Plan, noise| learner(&data, Kind::Label, plan, Way::Mean, Loss::Logistic, 0.5, noise);
-    let charge = telling.charge(60, None, &label()).unwrap();
+    let charge = reporting.charge(60, None, &label()).unwrap();
     let plan = || draft().after_labels(charge.clone()).unwrap();
     let rung = label().protected().clone();
     assert_eq!(plan().cost(&rung), Cost::Nothing);
@@ -667,24 +679,24 @@ fn steps_that_cost_nothing_wait_for_labels_that_were_told() {
             .is_err()
     );
 
-    let mut waiting = learner(plan(), Noise::Off);
-    assert!(waiting.step().unwrap_err().to_string().contains("labels that were told"));
+    let mut waiting = learner(plan(), NoiseSource::Off);
+    assert!(waiting.step().unwrap_err().to_string().contains("noisy labels"));
     assert_eq!(waiting.taken(), 0);
     let exact = waiting.labels().unwrap();
-    let mechanism = waiting.telling(&telling).unwrap();
+    let mechanism = waiting.label_mechanism(&reporting).unwrap();
     let mut coins = Replay::new(5);
-    let told = release_reproducibly_without_privacy(&mechanism, |_| Ok(&exact[..]), &[rung], &mut Endless, &mut coins)
+    let noisy = release_reproducibly_without_privacy(&mechanism, |_| Ok(&exact[..]), &[rung], &mut Endless, &mut coins)
         .unwrap()
         .value;
-    assert_eq!(told.labels().len(), 60);
-    let same = exact.iter().zip(told.labels()).filter(|(a, b)| a == b).count();
-    assert!((30..60).contains(&same), "{same} of 60 are told as they are");
+    assert_eq!(noisy.labels().len(), 60);
+    let same = exact.iter().zip(noisy.labels()).filter(|(a, b)| a == b).count();
+    assert!((30..60).contains(&same), "{same} of 60 are reported as they are");
     drop(mechanism);
-    waiting.tell(&told).unwrap();
+    waiting.take_noisy_labels(&noisy).unwrap();
     waiting.step().unwrap();
-    assert!(waiting.tell(&told).is_err(), "once");
-    let mut noisy = learner(draft().with_noise(1.0).unwrap(), Noise::Off);
-    assert!(noisy.tell(&told).is_err() && noisy.step().is_ok());
+    assert!(waiting.take_noisy_labels(&noisy).is_err(), "once");
+    let mut with_noise = learner(draft().with_noise(1.0).unwrap(), NoiseSource::Off);
+    assert!(with_noise.take_noisy_labels(&noisy).is_err() && with_noise.step().is_ok());
 }
 
 struct Endless;

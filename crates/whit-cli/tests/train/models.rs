@@ -40,7 +40,7 @@ fn directions_are_released_once_and_promised_with_the_steps() {
 fn a_projection_that_cannot_be_is_refused_before_anything_is_charged() {
     refused("wide", &projected(3, 10.0), DECLARED, 2, &["projection.components is 3", "1 to 2"]);
     refused("silent", &projected(1, 0.0), DECLARED, 2, &["projection.noise is 0"]);
-    refused("loud", &projected(1, 0.5), DECLARED, 2, &["beside the steps costs ε", "more noise"]);
+    refused("loud", &projected(1, 0.5), DECLARED, 2, &["together with the steps costs ε", "more noise"]);
     let tight = DECLARED.replace("epsilon = 3.0", "epsilon = 0.6");
     refused("tight", &projected(1, 10.0), &tight, 3, &["nothing was charged"]);
     let labels = DECLARED

@@ -8,7 +8,7 @@ impl Clip {
     /// `squared` has at least the squared norms of bags, layer by layer, all of them finite, and `scales` is by how much each bag's gradient is multiplied
     /// before it is clipped. A gradient of zero stays zero, and no factor is 0/0.
     ///
-    /// A gradient of exactly the length that is told becomes no longer than C: what adding up layers, root, product and quotient may lose is added to the
+    /// A gradient of exactly the given length becomes no longer than C: what adding up layers, root, product and quotient may lose is added to the
     /// length, a unit in the last place for each of them.
     pub(super) fn factors(&self, squared: &[&[f64]], scales: Option<&[f64]>) -> Vec<Vec<f64>> {
         let bags = squared.first().map_or(0, |layer| layer.len());

@@ -16,7 +16,7 @@ use whit_noise::round::norm_up;
 /// ```compile_fail
 /// use whit_learn::{Clip, Clipping, bound::ClippedSum};
 /// let clip = Clip { norm: 1.0, how: Clipping::Flat };
-/// let mine = ClippedSum { total: vec![1e9], clip }; // nobody bounded this
+/// let mine = ClippedSum { total: vec![1e9], clip }; // no bound made this
 /// ```
 #[derive(Clone)]
 pub struct ClippedSum {
@@ -94,7 +94,7 @@ impl ClippedSum {
         self.total.values()
     }
 
-    /// A sum that nobody bounded and that says it was: for audits, which try what a learner shows that clips wrongly.
+    /// A sum that is not bounded and says that it is: for audits, which try what a learner shows that clips wrongly.
     #[doc(hidden)]
     #[must_use]
     pub fn forged_for_audits(values: Vec<f64>, clip: Clip) -> Self {

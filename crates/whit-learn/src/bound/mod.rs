@@ -16,7 +16,7 @@ pub(crate) use clipped::Step;
 pub(crate) use total::Total;
 
 use crate::error::LearnError;
-use crate::layer::Felt;
+use crate::layer::OutputGradient;
 use crate::loss::{Loss, Share, Targets};
 use crate::model::{Inputs, Model};
 use crate::params::Layout;
@@ -31,7 +31,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) targets: &'a Targets,
     pub(crate) weights: &'a [f32],
     pub(crate) bags: &'a Bags,
-    /// Which part of the loss is felt.
+    /// Which part of the loss counts.
     pub(crate) share: Share,
     /// What dropout draws from.
     pub(crate) coins: Option<Replay>,
@@ -40,7 +40,7 @@ pub(crate) struct Batch<'a> {
 /// How the gradients of bags are bounded and added up.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
-    /// Nothing for plain learning, which protects nobody.
+    /// Nothing for plain learning, which is non-private.
     clip: Option<Clip>,
     /// Which error the sum may have from rounding.
     allowed: f64,
@@ -73,28 +73,32 @@ impl Seen {
     }
 }
 
-/// One backward pass: the inputs and felt gradients of every layer.
-fn felt<M: Model>(model: &M, loss: Loss, batch: Batch<'_>) -> Result<(Vec<Felt>, Vec<f32>), LearnError> {
+/// One backward pass: the inputs and output gradients of all layers.
+fn output_gradients<M: Model>(
+    model: &M,
+    loss: Loss,
+    batch: Batch<'_>,
+) -> Result<(Vec<OutputGradient>, Vec<f32>), LearnError> {
     let mut tape = Tape::tapped(batch.coins);
     let z = model.forward(&batch.inputs, &mut tape)?;
     let [rows, width] = z.dims();
     let values = tensor::floats(z.clone().inner());
-    let (losses, slopes) = loss.feel(batch.share, &values, batch.targets, batch.weights, width);
+    let (losses, gradient) = loss.loss_and_gradient(batch.share, &values, batch.targets, batch.weights, width);
     if !z.is_tracked() {
         return Err(LearnError::Layer("the model has no layer with a tap".to_owned()));
     }
-    let start = (z * tensor::of(slopes, [rows, width])).sum();
-    Ok((tape.felt(&mut start.backward())?, losses))
+    let start = (z * tensor::of(gradient, [rows, width])).sum();
+    Ok((tape.output_gradients(&mut start.backward())?, losses))
 }
 
 /// Each parameter has one tap, or what a unit contributes to it is not known.
-fn check(layout: &Layout, felt: &[Felt]) -> Result<(), LearnError> {
-    for place in layout.places() {
-        let uses = felt.iter().filter(|felt| felt.weight == place.id || felt.bias == Some(place.id)).count();
+fn check(layout: &Layout, outputs: &[OutputGradient]) -> Result<(), LearnError> {
+    for slot in layout.slots() {
+        let uses = outputs.iter().filter(|output| output.weight == slot.id || output.bias == Some(slot.id)).count();
         match uses {
-            0 => return Err(LearnError::Untapped(place.name.clone())),
+            0 => return Err(LearnError::Untapped(slot.name.clone())),
             1 => {}
-            _ => return Err(LearnError::Shared(place.name.clone())),
+            _ => return Err(LearnError::Shared(slot.name.clone())),
         }
     }
     Ok(())
@@ -102,7 +106,7 @@ fn check(layout: &Layout, felt: &[Felt]) -> Result<(), LearnError> {
 
 /// Adds the clipped gradients of a batch's bags to `sums`.
 ///
-/// A bag with an input, an output or a gradient that is infinite or no number adds nothing: all that is felt of its rows is set to zero before anything is
+/// A bag with an input, an output or a gradient that is infinite or no number adds nothing: its inputs and output gradients are set to zero before anything is
 /// added up, so that no sum of others is touched by it, and nothing fails.
 fn add_clipped<M: Model>(
     model: &M,
@@ -117,34 +121,36 @@ fn add_clipped<M: Model>(
         return Ok(Seen { bags: bags.len(), ..Seen::default() });
     }
     let weights = batch.weights.to_vec();
-    let (mut felt, losses) = felt(model, loss, batch)?;
-    check(layout, &felt)?;
+    let (mut outputs, losses) = output_gradients(model, loss, batch)?;
+    check(layout, &outputs)?;
     if let Some(Clip { how: Clipping::PerLayer { layers }, .. }) = limit.clip
-        && layers as usize != felt.len()
+        && layers as usize != outputs.len()
     {
-        let what = format!("the plan clips {layers} layers one by one, and the model has {}", felt.len());
+        let what = format!("the plan clips {layers} layers one by one, and the model has {}", outputs.len());
         return Err(LearnError::Layer(what));
     }
     let mut emptied = vec![false; bags.len()];
-    for felt in &felt {
-        felt.mark_unbounded(bags, &mut emptied);
+    for output in &outputs {
+        output.mark_unbounded(bags, &mut emptied);
     }
     if emptied.contains(&true) {
-        for felt in &mut felt {
-            felt.empty(bags, &emptied);
+        for output in &mut outputs {
+            output.empty(bags, &emptied);
         }
     }
     let plain = || Lengths { squared: Vec::new(), spread: None, formed: None };
-    let of = |felt: &Felt| if limit.clip.is_some() || felt.is_scale() { Lengths::of(felt, bags) } else { plain() };
-    let mut lengths: Vec<Lengths> = felt.iter().map(of).collect();
+    let of = |output: &OutputGradient| {
+        if limit.clip.is_some() || output.is_scale() { Lengths::of(output, bags) } else { plain() }
+    };
+    let mut lengths: Vec<Lengths> = outputs.iter().map(of).collect();
     // What is formed in f32 may overflow though all that it is formed of is finite.
     let mut overflowed = vec![false; bags.len()];
     for lengths in &lengths {
         overflowed.iter_mut().zip(&lengths.squared).for_each(|(mark, squared)| *mark |= !squared.is_finite());
     }
     if overflowed.contains(&true) {
-        for (felt, lengths) in felt.iter_mut().zip(&mut lengths) {
-            felt.empty(bags, &overflowed);
+        for (output, lengths) in outputs.iter_mut().zip(&mut lengths) {
+            output.empty(bags, &overflowed);
             lengths.empty(&overflowed);
         }
     }
@@ -161,20 +167,20 @@ fn add_clipped<M: Model>(
         bags.ranges().map(|range| range.is_empty() || weights[range].iter().any(|w| *w != 0.0)).collect();
     let count = |marks: &mut dyn Iterator<Item = bool>| marks.zip(&real).filter(|(mark, real)| *mark && **real).count();
     let clipped = factors.iter().map(|factors| count(&mut factors.iter().map(|factor| factor.abs() < 1.0))).max();
-    let allowed = limit.allowed / (felt.len() as f64).sqrt();
-    for (i, (felt, lengths)) in felt.iter().zip(&lengths).enumerate() {
+    let allowed = limit.allowed / (outputs.len() as f64).sqrt();
+    for (i, (output, lengths)) in outputs.iter().zip(&lengths).enumerate() {
         let factors = &factors[i.min(factors.len() - 1)];
-        let weight = layout.find(felt.weight).map_or(0..0, |place| place.range.clone());
-        let bias = felt.bias.and_then(|bias| layout.find(bias)).map_or(0..0, |place| place.range.clone());
+        let weight = layout.find(output.weight).map_or(0..0, |slot| slot.range.clone());
+        let bias = output.bias.and_then(|bias| layout.find(bias)).map_or(0..0, |slot| slot.range.clone());
         let Some([mut weight, mut bias]) = sums.parts([weight, bias]) else {
-            let name = layout.find(felt.weight).map_or_else(String::new, |place| place.name.clone());
+            let name = layout.find(output.weight).map_or_else(String::new, |slot| slot.name.clone());
             return Err(LearnError::Shared(name));
         };
-        sum::add(felt, lengths, bags, factors, allowed, &mut weight, &mut bias);
+        sum::add(output, lengths, bags, factors, allowed, &mut weight, &mut bias);
     }
-    let told = losses.iter().zip(&weights).filter(|(loss, weight)| loss.is_finite() && **weight != 0.0);
+    let counted = losses.iter().zip(&weights).filter(|(loss, weight)| loss.is_finite() && **weight != 0.0);
     Ok(Seen {
-        loss: told.map(|(&loss, _)| f64::from(loss)).sum(),
+        loss: counted.map(|(&loss, _)| f64::from(loss)).sum(),
         rows: weights.iter().filter(|weight| **weight != 0.0).count(),
         clipped: clipped.unwrap_or(0),
         bags: real.iter().filter(|real| **real).count(),
@@ -183,7 +189,7 @@ fn add_clipped<M: Model>(
 }
 
 /// Adds the gradients of a batch's bags as they are: for what is public, for steps that one unit takes by itself, and for plain learning, which
-/// protects nobody. No sanitiser takes such a sum.
+/// is non-private. No sanitiser takes such a sum.
 pub(crate) fn add_plain<M: Model>(
     model: &M,
     layout: &Layout,
@@ -201,10 +207,10 @@ pub(crate) fn lengths_of<M: Model>(model: &M, loss: Loss, batch: Batch<'_>) -> R
     if bags.rows() == 0 {
         return Ok(vec![0.0; bags.len()]);
     }
-    let (felt, _) = felt(model, loss, batch)?;
+    let (outputs, _) = output_gradients(model, loss, batch)?;
     let mut squared = vec![0.0; bags.len()];
-    for felt in &felt {
-        squared.iter_mut().zip(Lengths::of(felt, bags).squared).for_each(|(sum, layer)| *sum += layer);
+    for output in &outputs {
+        squared.iter_mut().zip(Lengths::of(output, bags).squared).for_each(|(sum, layer)| *sum += layer);
     }
     Ok(squared.into_iter().map(f64::sqrt).collect())
 }

@@ -7,7 +7,7 @@
 
 use super::bags::Bags;
 use super::windows::Windows;
-use crate::layer::{Felt, Felts};
+use crate::layer::{LayerInput, OutputGradient};
 use crate::matrix::{Into, Matrix, product};
 use rayon::prelude::*;
 
@@ -79,21 +79,21 @@ impl Lengths {
     }
 
     /// Of one layer. `rows` is how many rows all bags have; a row has one or more positions.
-    pub(crate) fn of(felt: &Felt, bags: &Bags) -> Self {
-        let positions = felt.gradient.len() / felt.width.max(1);
+    pub(crate) fn of(output: &OutputGradient, bags: &Bags) -> Self {
+        let positions = output.gradient.len() / output.width.max(1);
         let each = positions / bags.rows().max(1);
-        match &felt.map {
-            Felts::Linear { input, width } => {
-                let is_formed = |range: std::ops::Range<usize>| is_formed(range.len() * each, *width, felt.width);
+        match &output.input {
+            LayerInput::Linear { input, width } => {
+                let is_formed = |range: std::ops::Range<usize>| is_formed(range.len() * each, *width, output.width);
                 let all = bags.ranges().enumerate();
                 let chosen: Vec<usize> =
                     all.filter(|(_, range)| is_formed(range.clone())).map(|(bag, _)| bag).collect();
                 if chosen.len() == bags.len() {
-                    return formed_linear(input, *width, felt, bags, chosen, each);
+                    return formed_linear(input, *width, output, bags, chosen, each);
                 }
-                let mut lengths = gram(input, *width, felt, bags, &chosen, each);
+                let mut lengths = gram(input, *width, output, bags, &chosen, each);
                 if !chosen.is_empty() {
-                    let formed = formed_linear(input, *width, felt, bags, chosen.clone(), each);
+                    let formed = formed_linear(input, *width, output, bags, chosen.clone(), each);
                     for (bag, squared) in chosen.into_iter().zip(formed.squared) {
                         lengths.squared[bag] = squared;
                     }
@@ -101,15 +101,15 @@ impl Lengths {
                 }
                 lengths
             }
-            Felts::Lookup { tokens } => lookup(tokens, felt, bags, each),
-            Felts::Scale { input } => formed_scale(input, felt, bags, each),
-            Felts::Windows { images, grid } => Windows::new(images, grid, felt).lengths(bags),
+            LayerInput::Lookup { tokens } => lookup(tokens, output, bags, each),
+            LayerInput::Scale { input } => formed_scale(input, output, bags, each),
+            LayerInput::Windows { images, grid } => Windows::new(images, grid, output).lengths(bags),
         }
     }
 }
 
-fn gram(input: &[f32], p: usize, felt: &Felt, bags: &Bags, formed: &[usize], each: usize) -> Lengths {
-    let (q, biased) = (felt.width, felt.bias.is_some());
+fn gram(input: &[f32], p: usize, output: &OutputGradient, bags: &Bags, formed: &[usize], each: usize) -> Lengths {
+    let (q, biased) = (output.width, output.bias.is_some());
     let one = f64::from(u8::from(biased));
     let of = |bag: usize| {
         if formed.binary_search(&bag).is_ok() {
@@ -118,7 +118,7 @@ fn gram(input: &[f32], p: usize, felt: &Felt, bags: &Bags, formed: &[usize], eac
         let range = bags.range(bag);
         let positions = range.start * each..range.end * each;
         let a = |i: usize| &input[i * p..(i + 1) * p];
-        let g = |i: usize| &felt.gradient[i * q..(i + 1) * q];
+        let g = |i: usize| &output.gradient[i * q..(i + 1) * q];
         let raise = raise(p + q, positions.len());
         let (mut squared, mut spread) = (0.0_f64, 0.0);
         for i in positions.clone() {
@@ -147,13 +147,20 @@ fn formed(size: usize, bags: Vec<usize>, form: impl Fn(usize, &mut [f32]) + Sync
     Lengths { squared, spread: None, formed: Some(Formed { bags, values }) }
 }
 
-fn formed_linear(input: &[f32], p: usize, felt: &Felt, bags: &Bags, chosen: Vec<usize>, each: usize) -> Lengths {
-    let (q, biased) = (felt.width, felt.bias.is_some());
+fn formed_linear(
+    input: &[f32],
+    p: usize,
+    output: &OutputGradient,
+    bags: &Bags,
+    chosen: Vec<usize>,
+    each: usize,
+) -> Lengths {
+    let (q, biased) = (output.width, output.bias.is_some());
     formed(p * q + if biased { q } else { 0 }, chosen, |bag, out| {
         let range = bags.range(bag);
         let (start, end) = (range.start * each, range.end * each);
         let (weight, bias) = out.split_at_mut(p * q);
-        let (a, g) = (&input[start * p..end * p], &felt.gradient[start * q..end * q]);
+        let (a, g) = (&input[start * p..end * p], &output.gradient[start * q..end * q]);
         let n = end - start;
         product(Matrix::new(a, n, p).turned(), Matrix::new(g, n, q), weight, Into::Rows);
         if biased {
@@ -164,13 +171,13 @@ fn formed_linear(input: &[f32], p: usize, felt: &Felt, bags: &Bags, chosen: Vec<
     })
 }
 
-fn formed_scale(input: &[f32], felt: &Felt, bags: &Bags, each: usize) -> Lengths {
-    let q = felt.width;
+fn formed_scale(input: &[f32], output: &OutputGradient, bags: &Bags, each: usize) -> Lengths {
+    let q = output.width;
     formed(2 * q, (0..bags.len()).collect(), |bag, out| {
         let range = bags.range(bag);
         let (scale, shift) = out.split_at_mut(q);
         for i in range.start * each..range.end * each {
-            let (x, g) = (&input[i * q..(i + 1) * q], &felt.gradient[i * q..(i + 1) * q]);
+            let (x, g) = (&input[i * q..(i + 1) * q], &output.gradient[i * q..(i + 1) * q]);
             for k in 0..q {
                 scale[k] += x[k] * g[k];
                 shift[k] += g[k];
@@ -180,8 +187,8 @@ fn formed_scale(input: &[f32], felt: &Felt, bags: &Bags, each: usize) -> Lengths
 }
 
 /// The gradient of a table touches the rows of the bag's tokens: the same token twice adds up before it is squared.
-fn lookup(tokens: &[u32], felt: &Felt, bags: &Bags, each: usize) -> Lengths {
-    let q = felt.width;
+fn lookup(tokens: &[u32], output: &OutputGradient, bags: &Bags, each: usize) -> Lengths {
+    let q = output.width;
     let of = |bag: usize| {
         let range = bags.range(bag);
         let raise = raise(q, range.len() * each);
@@ -192,7 +199,7 @@ fn lookup(tokens: &[u32], felt: &Felt, bags: &Bags, each: usize) -> Lengths {
         for family in order.chunk_by(|&i, &j| tokens[i] == tokens[j]) {
             sum.fill(0.0);
             for &i in family {
-                let g = &felt.gradient[i * q..(i + 1) * q];
+                let g = &output.gradient[i * q..(i + 1) * q];
                 spread += dot(g, g).sqrt();
                 sum.iter_mut().zip(g).for_each(|(sum, &value)| *sum += f64::from(value));
             }

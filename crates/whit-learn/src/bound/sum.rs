@@ -12,7 +12,7 @@ use super::bags::Bags;
 use super::norm::Lengths;
 use super::total::Part;
 use super::windows::Windows;
-use crate::layer::{Felt, Felts};
+use crate::layer::{LayerInput, OutputGradient};
 use crate::matrix::{Matrix, wide_product};
 
 /// Fewer rows than this are not worth a product of their own.
@@ -76,7 +76,7 @@ fn fits(input: &[f32], scaled: f64, rows: usize, size: usize, allowed: f64) -> b
 ///
 /// `allowed` is the largest Euclidean error that the sum may have from rounding.
 pub(crate) fn add(
-    felt: &Felt,
+    output: &OutputGradient,
     lengths: &Lengths,
     bags: &Bags,
     factors: &[f64],
@@ -96,8 +96,8 @@ pub(crate) fn add(
         }
     }
     let factors = &factors[..];
-    let q = felt.width;
-    let positions = felt.gradient.len() / q.max(1);
+    let q = output.width;
+    let positions = output.gradient.len() / q.max(1);
     let each = positions / bags.rows().max(1);
     let spread: f64 = lengths.spread.iter().flatten().zip(factors).map(|(spread, factor)| spread * factor.abs()).sum();
     let of_position: Vec<f64> = bags
@@ -105,20 +105,20 @@ pub(crate) fn add(
         .zip(factors)
         .flat_map(|(range, &factor)| std::iter::repeat_n(factor, range.len() * each))
         .collect();
-    match &felt.map {
-        Felts::Lookup { tokens } => {
-            for ((&token, g), factor) in tokens.iter().zip(felt.gradient.chunks_exact(q)).zip(&of_position) {
+    match &output.input {
+        LayerInput::Lookup { tokens } => {
+            for ((&token, g), factor) in tokens.iter().zip(output.gradient.chunks_exact(q)).zip(&of_position) {
                 let mut row = weight.at(token as usize * q..(token as usize + 1) * q);
                 row.add(g.iter().map(|&value| factor * f64::from(value)));
             }
         }
-        Felts::Linear { input, width: p } => {
+        LayerInput::Linear { input, width: p } => {
             let p = *p;
-            for (g, factor) in felt.gradient.chunks_exact(q).zip(&of_position) {
+            for (g, factor) in output.gradient.chunks_exact(q).zip(&of_position) {
                 // Without a bias there is nothing to add to.
                 bias.add(g.iter().map(|&value| factor * f64::from(value)));
             }
-            let scaled = felt.gradient.chunks_exact(q).zip(&of_position).fold(0.0_f64, |most, (g, factor)| {
+            let scaled = output.gradient.chunks_exact(q).zip(&of_position).fold(0.0_f64, |most, (g, factor)| {
                 most.max(f64::from(g.iter().fold(0_f32, |most, value| most.max(value.abs()))) * factor.abs())
             });
             let narrow = rows_at_once(spread, allowed).filter(|_| fits(input, scaled, positions, p * q, allowed));
@@ -129,7 +129,7 @@ pub(crate) fn add(
                 for start in (0..positions).step_by(rows.max(1)) {
                     let n = rows.min(positions - start);
                     let scaled = &mut scaled[..n * q];
-                    let from = felt.gradient[start * q..(start + n) * q].chunks_exact(q);
+                    let from = output.gradient[start * q..(start + n) * q].chunks_exact(q);
                     for ((out, g), factor) in scaled.chunks_exact_mut(q).zip(from).zip(&of_position[start..]) {
                         out.iter_mut().zip(g).for_each(|(out, &value)| *out = (factor * f64::from(value)) as f32);
                     }
@@ -144,7 +144,7 @@ pub(crate) fn add(
                 for start in (0..positions).step_by(rows) {
                     let n = rows.min(positions - start);
                     let a: Vec<f64> = input[start * p..(start + n) * p].iter().map(|&value| f64::from(value)).collect();
-                    let g = felt.gradient[start * q..(start + n) * q].chunks_exact(q).zip(&of_position[start..]);
+                    let g = output.gradient[start * q..(start + n) * q].chunks_exact(q).zip(&of_position[start..]);
                     let g: Vec<f64> =
                         g.flat_map(|(g, &factor)| g.iter().map(move |&v| factor * f64::from(v))).collect();
                     wide_product(Matrix::new(&a, n, p).turned(), Matrix::new(&g, n, q), &mut part);
@@ -152,12 +152,12 @@ pub(crate) fn add(
                 }
             }
         }
-        Felts::Windows { images, grid } => {
+        LayerInput::Windows { images, grid } => {
             let clipped = !lengths.squared.is_empty();
-            Windows::new(images, grid, felt).add(bags, factors, clipped, weight, bias);
+            Windows::new(images, grid, output).add(bags, factors, clipped, weight, bias);
         }
         // Always formed.
-        Felts::Scale { .. } => {}
+        LayerInput::Scale { .. } => {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sums of very many numbers, to twice the digits of a float.
 //!
 //! A running sum in f64 rounds at each addition by up to 2⁻⁵³ of all that was added before: over N units of one clip norm that is N²·2⁻⁵⁴ clip norms, which for 2²⁴ of
-//! them is more than a plan pays for. So what is rounded away is kept beside the sum.
+//! them is more than a plan pays for. So what is rounded away is kept next to the sum.
 
 use rayon::prelude::*;
 use std::ops::Range;
@@ -91,7 +91,7 @@ impl Part<'_> {
         }
     }
 
-    /// Has all threads add, each to blocks of its own, which begin at the place that is told.
+    /// Has all threads add, each to blocks of its own, which begin at the index that is given.
     pub(crate) fn by_blocks(&mut self, add: impl Fn(usize, Part<'_>) + Sync) {
         let blocks = self.sum.par_chunks_mut(BLOCK).zip(self.rest.par_chunks_mut(BLOCK)).enumerate();
         blocks.for_each(|(block, (sum, rest))| add(block * BLOCK, Part { sum, rest }));

@@ -2,15 +2,17 @@
 
 use super::bags::Bags;
 use crate::kernel::Floats;
-use crate::layer::{Felt, Felts};
+use crate::layer::{LayerInput, OutputGradient};
 use std::ops::Range;
 
-impl Felt {
+impl OutputGradient {
     /// Marks the bags in which some input or gradient is infinite or no number.
     pub(super) fn mark_unbounded(&self, bags: &Bags, marks: &mut [bool]) {
-        let input = match &self.map {
-            Felts::Linear { input, .. } | Felts::Scale { input } | Felts::Windows { images: input, .. } => Some(input),
-            Felts::Lookup { .. } => None,
+        let input = match &self.input {
+            LayerInput::Linear { input, .. }
+            | LayerInput::Scale { input }
+            | LayerInput::Windows { images: input, .. } => Some(input),
+            LayerInput::Lookup { .. } => None,
         };
         for values in input.into_iter().chain([&self.gradient]).filter(|values| !is_finite(values)) {
             for (mark, places) in marks.iter_mut().zip(places(values, bags)) {
@@ -25,11 +27,13 @@ impl Felt {
             let marked = places(values, bags).zip(marks).filter(|(_, mark)| **mark);
             values.without(marked.map(|(places, _)| places))
         };
-        match &mut self.map {
-            Felts::Linear { input, .. } | Felts::Scale { input } | Felts::Windows { images: input, .. } => {
+        match &mut self.input {
+            LayerInput::Linear { input, .. }
+            | LayerInput::Scale { input }
+            | LayerInput::Windows { images: input, .. } => {
                 *input = emptied(input);
             }
-            Felts::Lookup { .. } => {}
+            LayerInput::Lookup { .. } => {}
         }
         self.gradient = emptied(&self.gradient);
     }

@@ -3,14 +3,14 @@
 //! A Gram form would be dearer (an image has more windows than a kernel has weights, but for the smallest images), and a product over all
 //! windows at once rounds too much: windows of one image cancel each other, so |a|·|g| summed over windows exceeds the bag's gradient many times, and the
 //! share of it that a product in f32 may get wrong would not stay below what the plan pays for. What is formed of a bag is a function of that bag alone,
-//! and then its rounding harms nobody.
+//! and then its rounding does no harm.
 
 use super::bags::Bags;
 use super::norm::{Formed, Lengths, squared_up};
 use super::sum::add_formed;
 use super::total::Part;
 use crate::kernel::{Grid, Patches};
-use crate::layer::Felt;
+use crate::layer::OutputGradient;
 use crate::matrix::{Into, Matrix, product};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -22,7 +22,7 @@ const BLOCK: usize = 1 << 25;
 /// Without a clip, so many images are added up in f32.
 const TOGETHER: usize = 8;
 
-/// A convolution's images and what is felt at its output.
+/// A convolution's images and the gradient at its output.
 pub(crate) struct Windows<'a> {
     images: &'a [f32],
     grid: &'a Grid,
@@ -32,8 +32,8 @@ pub(crate) struct Windows<'a> {
 }
 
 impl<'a> Windows<'a> {
-    pub(crate) fn new(images: &'a [f32], grid: &'a Grid, felt: &'a Felt) -> Self {
-        Self { images, grid, gradient: &felt.gradient, width: felt.width }
+    pub(crate) fn new(images: &'a [f32], grid: &'a Grid, output: &'a OutputGradient) -> Self {
+        Self { images, grid, gradient: &output.gradient, width: output.width }
     }
 
     /// How many numbers a gradient has: weights, and then one for each channel.
@@ -44,12 +44,12 @@ impl<'a> Windows<'a> {
     /// The gradient of some images.
     fn form(&self, patches: &mut Patches<'_>, rows: Range<usize>, out: &mut [f32]) {
         let (image, pool, patch) = (self.grid.image(), self.grid.pool(), self.grid.patch());
-        let felt = self.width * pool;
+        let each = self.width * pool;
         let (weight, bias) = out.split_at_mut(patch * self.width);
         weight.fill(0.0);
         bias.fill(0.0);
         for (place, row) in rows.enumerate() {
-            let gradient = &self.gradient[row * felt..(row + 1) * felt];
+            let gradient = &self.gradient[row * each..(row + 1) * each];
             let unfolded = Matrix::new(patches.of(&self.images[row * image..(row + 1) * image]), pool, patch);
             let how = if place == 0 { Into::Rows } else { Into::AddedToRows };
             product(unfolded.turned(), Matrix::new(gradient, self.width, pool).turned(), weight, how);

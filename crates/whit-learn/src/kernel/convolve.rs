@@ -29,7 +29,7 @@ pub(crate) struct Convolving {
 
 /// The convolution of images `[n, c, h, w]` with weights `[c · kh · kw, q]`, and `[q]` added: `[n, q, oh, ow]`.
 ///
-/// The gradient at the output is what `tap` feels, image by image and channel by channel: `[n · q, oh · ow]`, whatever the shape of `tap` is. Its value is not
+/// The gradient at the output becomes that of `tap`, image by image and channel by channel: `[n · q, oh · ow]`, whatever the shape of `tap` is. Its value is not
 /// read. Weights are taken as constants.
 pub(crate) fn convolve(
     images: Tensor<4>,
@@ -72,15 +72,15 @@ impl Convolving {
         dense(output, &[grid.images, *outputs, grid.places[0], grid.places[1]])
     }
 
-    /// What the images feel.
+    /// The gradient of the images.
     fn backward(&self, gradient: &FlexTensor) -> FlexTensor {
         let Self { grid, outputs, .. } = self;
         let gradient = gradient.to_contiguous();
         let (pool, patch) = (grid.pool(), grid.patch());
         let weight = Matrix::new(self.weight.storage::<f32>(), patch, *outputs);
-        let mut felt = vec![0.0; grid.images * grid.image()];
+        let mut of_images = vec![0.0; grid.images * grid.image()];
         if !grid.is_empty() {
-            let all = felt.par_chunks_mut(grid.image()).zip(gradient.storage::<f32>().par_chunks(outputs * pool));
+            let all = of_images.par_chunks_mut(grid.image()).zip(gradient.storage::<f32>().par_chunks(outputs * pool));
             all.for_each_init(
                 || Patches::new(grid),
                 |patches, (image, gradient)| {
@@ -90,7 +90,7 @@ impl Convolving {
                 },
             );
         }
-        dense(felt, &grid.shape())
+        dense(of_images, &grid.shape())
     }
 }
 
@@ -100,9 +100,9 @@ impl<C: CheckpointStrategy> Stepping for Autodiff<Flex, C> {
     }
 
     fn convolve(images: FloatTensor<Self>, tap: FloatTensor<Self>, convolving: Convolving) -> FloatTensor<Self> {
-        let ((images, node), (tap, felt)) = (images.into_parts(), tap.into_parts());
+        let ((images, node), (tap, tap_node)) = (images.into_parts(), tap.into_parts());
         let output = Flex::convolve(images, tap, convolving.clone());
-        match Back.prepare::<C>([node, felt]).compute_bound().stateful() {
+        match Back.prepare::<C>([node, tap_node]).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => prepared.finish(convolving, output),
             OpsKind::UnTracked(prepared) => prepared.finish(output),
         }

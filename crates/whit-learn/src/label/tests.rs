@@ -43,7 +43,7 @@ fn is_law(law: &[Ratio]) -> bool {
     law.iter().fold(UBig::ZERO, |sum, p| sum + part(p)) == whole
 }
 
-/// Every answer, every pair of labels and every number of labels that may be told; the odds cost no more than ε, and
+/// Every answer, every pair of labels and every number of labels that may be reported; the odds cost no more than ε, and
 /// hardly less.
 #[test]
 fn no_answer_is_likelier_than_the_claim_allows() {
@@ -72,7 +72,7 @@ fn no_answer_is_likelier_than_the_claim_allows() {
     }
 }
 
-/// All strings of 18 random bits, for labels that may be told and labels that may not.
+/// All strings of 18 random bits, for labels that may be reported and labels that may not.
 #[test]
 fn every_string_of_coins_follows_the_law() {
     let priors = [0.97, 0.01, 0.01, 0.01, 0.58, 0.4, 0.01, 0.01, 0.5, 0.3, 0.15, 0.05, 1.0, 1.0, 1.0, 1.0];
@@ -80,48 +80,51 @@ fn every_string_of_coins_follows_the_law() {
     assert_eq!([0, 1, 2, 3].map(|row| response.likely(row).len()), [1, 2, 3, 4]);
     for row in 0..4 {
         for label in 0..4 {
-            for (told, expected) in (0..).zip(response.law(row, label)) {
-                let (hit, open) = BitTree::new(18).probability(|entropy| response.answer(row, label, entropy) == told);
+            for (reported, expected) in (0..).zip(response.law(row, label)) {
+                let (hit, open) = BitTree::new(18).probability(|entropy| response.answer(row, label, entropy) == reported);
                 let expected = expected.to_f64();
                 assert!(open < 1e-3, "{open} is open");
-                assert!(hit <= expected + 1e-12 && expected <= hit + open + 1e-12, "{row}, {label} to {told}: {hit}");
+                assert!(
+                    hit <= expected + 1e-12 && expected <= hit + open + 1e-12,
+                    "{row}, {label} to {reported}: {hit}"
+                );
             }
         }
     }
 }
 
-/// How often the truth is told where the labels in `set` may be told, times a constant.
-fn told_right(prior: &[u32], set: &[u32], odds: f64) -> f64 {
+/// How often the truth is reported where the labels in `set` may be, times a constant.
+fn accuracy_of(prior: &[u32], set: &[u32], odds: f64) -> f64 {
     let mass: u32 = set.iter().map(|&label| prior[label as usize]).sum();
     f64::from(mass) * odds / (odds + set.len() as f64 - 1.0)
 }
 
 proptest! {
-    /// Not only of the likeliest k: of all sets of labels the chosen one tells the truth most often.
+    /// Not only of the likeliest k: of all sets of labels the chosen one reports the truth most often.
     #[test]
-    fn no_set_of_labels_is_told_right_more_often(prior in proptest::collection::vec(0..50_u32, 2..7), tenths in 1..60_u32) {
+    fn no_set_of_labels_is_more_accurate(prior in proptest::collection::vec(0..50_u32, 2..7), tenths in 1..60_u32) {
         prop_assume!(prior.iter().any(|&weight| weight > 0));
         let classes = prior.len() as u32;
         let weights: Vec<f64> = prior.iter().map(|&weight| f64::from(weight)).collect();
         let response = PriorResponse::new(classes, Ratio::new(u128::from(tenths), 10).unwrap(), &weights).unwrap();
         let odds = (f64::from(tenths) / 10.0).exp();
-        let chosen = told_right(&prior, response.likely(0), odds);
+        let chosen = accuracy_of(&prior, response.likely(0), odds);
         for bits in 1..1_u32 << classes {
             let set: Vec<u32> = (0..classes).filter(|label| bits >> label & 1 == 1).collect();
-            prop_assert!(told_right(&prior, &set, odds) <= chosen * (1.0 + 1e-9), "{:?} instead of {:?}", set, response.likely(0));
+            prop_assert!(accuracy_of(&prior, &set, odds) <= chosen * (1.0 + 1e-9), "{:?} instead of {:?}", set, response.likely(0));
         }
     }
 
-    /// Labels decide among what may be told, and never what that is; and priors count up to a factor.
+    /// Labels decide among what may be reported, and never what that is; and priors count up to a factor.
     #[test]
-    fn priors_are_all_that_decides_what_can_be_told(prior in proptest::collection::vec(0.0..1.0_f64, 5), label in 0..5_u32, seed in 0..1000_u64) {
+    fn priors_are_all_that_decides_what_can_be_reported(prior in proptest::collection::vec(0.0..1.0_f64, 5), label in 0..5_u32, seed in 0..1000_u64) {
         prop_assume!(prior.iter().any(|&weight| weight > 0.0));
         let response = PriorResponse::new(5, Ratio::ONE, &prior).unwrap();
         let scaled: Vec<f64> = prior.iter().map(|weight| weight * 1024.0).collect();
         prop_assert_eq!(&PriorResponse::new(5, Ratio::ONE, &scaled).unwrap(), &response);
         prop_assert!(response.likely(0).contains(&response.answer(0, label, &mut Replay::new(seed))));
-        for told in 0..5 {
-            prop_assert_eq!(!response.law(0, label)[told as usize].is_zero(), response.likely(0).contains(&told));
+        for reported in 0..5 {
+            prop_assert_eq!(!response.law(0, label)[reported as usize].is_zero(), response.likely(0).contains(&reported));
         }
     }
 }
@@ -140,7 +143,7 @@ fn a_flat_prior_is_plain_response() {
             assert_eq!(response.cost(&one_label()), plain.cost(&one_label()), "{classes} classes, ε = {text}");
         }
     }
-    // One that is sure of itself asks nothing, and tells what it knew.
+    // One that is sure of itself asks nothing, and reports what it knew.
     let sure = PriorResponse::new(3, Ratio::ONE, &[0.0, 1.0, 0.0]).unwrap();
     assert_eq!(sure.likely(0), [1]);
     assert_eq!(sure.law(0, 2), [Ratio::ZERO, Ratio::ONE, Ratio::ZERO]);
@@ -154,7 +157,11 @@ fn units_that_are_no_labels_are_promised_nothing() {
         assert_eq!(response.cost(&rung(unit, 1)), Cost::Everything, "its prior would change with it");
     }
     let user = Unit::label(&["user"], "y");
-    assert_eq!(response.cost(&rung(user.clone(), 1)), Cost::Everything, "nobody said how many labels a user has");
+    assert_eq!(
+        response.cost(&rung(user.clone(), 1)),
+        Cost::Everything,
+        "it is not declared how many labels a user has"
+    );
     let grouped = response.clone().grouped(user.clone(), &[7, 8, 7, 7, 9]).unwrap();
     assert!((epsilon(&grouped.cost(&rung(user.clone(), 1))) - 3.0).abs() < 1e-9);
     assert_eq!(grouped.cost(&rung(Unit::label(&["house"], "y"), 1)), Cost::Everything, "another key");
@@ -183,13 +190,14 @@ fn what_does_not_fit_is_named() {
 /// law (a wrong alarm once in 10⁶ seeds).
 #[test]
 fn two_stages_lose_what_one_does() {
-    let prior_after = |told: u32| if told == 0 { [0.7, 0.2, 0.1] } else { [0.1, 0.1, 0.8] };
-    let learn = |told: &NoisyLabels| Ok(prior_after(told.labels()[0]).to_vec());
+    let prior_after = |reported: u32| if reported == 0 { [0.7, 0.2, 0.1] } else { [0.1, 0.1, 0.8] };
+    let learn = |noisy: &NoisyLabels| Ok(prior_after(noisy.labels()[0]).to_vec());
     let stages = TwoStages::new(3, Ratio::ONE, 2, 1, learn).unwrap();
     let flat = PriorResponse::flat(3, Ratio::ONE, 1).unwrap();
     let law = |labels: [u32; 2]| -> Vec<(Ratio, Ratio)> {
         let first = flat.law(0, labels[0]);
-        let second = |told: u32| PriorResponse::new(3, Ratio::ONE, &prior_after(told)).unwrap().law(0, labels[1]);
+        let second =
+            |reported: u32| PriorResponse::new(3, Ratio::ONE, &prior_after(reported)).unwrap().law(0, labels[1]);
         (0..9).map(|both| (first[both / 3], second(both as u32 / 3)[both % 3])).collect()
     };
     let most = odds(&flat);
@@ -214,12 +222,12 @@ fn two_stages_lose_what_one_does() {
             &mut Endless,
             &mut Replay::new(seed),
         );
-        let told = release.unwrap().value;
-        counts[(told.labels[0] * 3 + told.labels[1]) as usize] += 1;
+        let noisy = release.unwrap().value;
+        counts[(noisy.labels[0] * 3 + noisy.labels[1]) as usize] += 1;
     }
     let expected: Vec<f64> = law([1, 2]).iter().map(|(a, b)| 20_000.0 * a.to_f64() * b.to_f64()).collect();
     for (count, expected) in counts.iter().zip(&expected) {
-        // Six deviations of a count, and none where nothing can be told.
+        // Six deviations of a count, and none where nothing can be reported.
         assert!((*count as f64 - expected).abs() <= 6.0 * expected.sqrt(), "{counts:?} instead of {expected:?}");
     }
 }
@@ -241,9 +249,9 @@ fn a_stage_that_learns_nothing_releases_nothing() {
 
 #[test]
 fn what_a_ledger_keeps_of_labels_is_read_as_it_was() {
-    let told = NoisyLabels { labels: vec![0, 3, 1, 2, 3], classes: 4 };
-    let bytes = told.to_bytes();
-    assert_eq!(NoisyLabels::read(&bytes), Some(told));
+    let noisy = NoisyLabels { labels: vec![0, 3, 1, 2, 3], classes: 4 };
+    let bytes = noisy.to_bytes();
+    assert_eq!(NoisyLabels::read(&bytes), Some(noisy));
     for cut in 0..bytes.len() {
         assert_eq!(NoisyLabels::read(&bytes[..cut]), None, "{cut} bytes");
     }

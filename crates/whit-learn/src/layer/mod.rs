@@ -13,7 +13,7 @@ pub use linear::Linear;
 pub use norm::{GroupNorm, LayerNorm, batch_norm};
 pub use shape::{Activation, Pool, dropout};
 pub use tape::Tape;
-pub(crate) use tape::{Felt, Felts};
+pub(crate) use tape::{LayerInput, OutputGradient};
 
 use crate::tensor;
 use burn::module::Param;

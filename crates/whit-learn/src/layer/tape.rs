@@ -1,4 +1,4 @@
-//! Taps: what goes into each layer and, after one backward pass, what the loss feels at its output.
+//! Taps: what goes into each layer and, after one backward pass, the gradient of the loss at its output.
 //!
 //! A layer adds a tap to its output, a tensor of zeros (or the bias itself) that is the only thing which automatic differentiation
 //! tracks. Its gradient is ∂L/∂z row by row, and with the layer's input that is all that a bag's gradient is made of. No gradient of a
@@ -57,9 +57,9 @@ pub struct Tape {
     coins: Option<whit_noise::Replay>,
 }
 
-/// What a layer's use comes to after the backward pass: a map, and the gradient at its output.
-pub(crate) struct Felt {
-    pub(crate) map: Felts,
+/// What a layer's use comes to after the backward pass: its input, and the gradient at its output.
+pub(crate) struct OutputGradient {
+    pub(crate) input: LayerInput,
     pub(crate) weight: ParamId,
     pub(crate) bias: Option<ParamId>,
     /// The gradient at the output: positions by width, and for windows images by width by positions.
@@ -68,17 +68,17 @@ pub(crate) struct Felt {
 }
 
 /// The input of a layer as numbers.
-pub(crate) enum Felts {
+pub(crate) enum LayerInput {
     Linear { input: Floats, width: usize },
     Lookup { tokens: Vec<u32> },
     Scale { input: Floats },
     Windows { images: Floats, grid: Grid },
 }
 
-impl Felt {
+impl OutputGradient {
     /// Whether it is a scale, whose gradients are always formed.
     pub(crate) fn is_scale(&self) -> bool {
-        matches!(self.map, Felts::Scale { .. })
+        matches!(self.input, LayerInput::Scale { .. })
     }
 }
 
@@ -182,8 +182,8 @@ impl Tape {
         self.coins.as_mut()
     }
 
-    /// What was felt at every layer.
-    pub(crate) fn felt(self, gradients: &mut Gradients) -> Result<Vec<Felt>, LearnError> {
+    /// The inputs and output gradients of all layers.
+    pub(crate) fn output_gradients(self, gradients: &mut Gradients) -> Result<Vec<OutputGradient>, LearnError> {
         self.uses
             .into_iter()
             .map(|layer| {
@@ -191,19 +191,25 @@ impl Tape {
                     Map::Windows { grid, width, images } => [images.dims()[0] * grid.pool(), *width],
                     _ => layer.tap.dims(),
                 };
-                // Where there is none, the loss does not feel this layer at all.
-                let felt = layer.tap.grad_remove(gradients);
-                let gradient = felt.unwrap_or_else(|| tensor::of(vec![0.0; rows * width], [rows, width]));
-                let map = match layer.map {
+                // Where there is none, the loss does not depend on this layer at all.
+                let found = layer.tap.grad_remove(gradients);
+                let gradient = found.unwrap_or_else(|| tensor::of(vec![0.0; rows * width], [rows, width]));
+                let input = match layer.map {
                     Map::Linear { input } => {
                         let width = input.dims()[1];
-                        Felts::Linear { input: floats(&input)?, width }
+                        LayerInput::Linear { input: floats(&input)?, width }
                     }
-                    Map::Lookup { tokens } => Felts::Lookup { tokens },
-                    Map::Scale { input } => Felts::Scale { input: floats(&input)? },
-                    Map::Windows { images, grid, .. } => Felts::Windows { images: floats(&images)?, grid },
+                    Map::Lookup { tokens } => LayerInput::Lookup { tokens },
+                    Map::Scale { input } => LayerInput::Scale { input: floats(&input)? },
+                    Map::Windows { images, grid, .. } => LayerInput::Windows { images: floats(&images)?, grid },
                 };
-                Ok(Felt { map, weight: layer.weight, bias: layer.bias, gradient: floats(&gradient)?, width })
+                Ok(OutputGradient {
+                    input,
+                    weight: layer.weight,
+                    bias: layer.bias,
+                    gradient: floats(&gradient)?,
+                    width,
+                })
             })
             .collect()
     }

@@ -65,7 +65,7 @@ fn descent_on_a_parabola_has_its_closed_form() {
 }
 
 proptest! {
-    /// Kingma, Ba 2015, Algorithm 1, written out in f64 beside ours.
+    /// Kingma, Ba 2015, Algorithm 1, written out in f64, for comparison with ours.
     #[test]
     fn adam_without_noise_is_adam_by_the_book(gradients in proptest::collection::vec(-3_f64..3.0, 1..50)) {
         let rule = Rule::Adam { first: 0.9, second: 0.999, floor: 0.0, epsilon: 1e-8, decay: 0.0 };

@@ -36,11 +36,11 @@ pub enum PlanError {
         /// The sort of unit.
         kind: Kind,
     },
-    /// A way that labels which were told do not go.
-    #[error("labels that were told are learned from as they are: their means or sums")]
-    WayOfTold,
+    /// A way of contributing that noisy labels do not have.
+    #[error("noisy labels are learned from as they are: their means or sums")]
+    WayOfNoisyLabels,
     /// A learner without noise, to be released.
-    #[error("what is learned without noise hides nobody, and is not released")]
+    #[error("what is learned without noise is non-private, and is not released")]
     NoNoise,
     /// A card that speaks of another plan, or of other noise.
     #[error("the card is not of the plan that it is to be released with")]
@@ -76,8 +76,8 @@ pub enum PlanError {
         /// The difference.
         difference: f64,
     },
-    /// Told labels, and another unit than a label.
-    #[error("`{unit}` is protected, and labels that were told hide nothing else")]
+    /// Noisy labels, and another unit than a label.
+    #[error("`{unit}` is protected, and noisy labels hide nothing else")]
     NotLabels {
         /// The protected unit.
         unit: Unit,
@@ -108,7 +108,7 @@ pub enum PlanError {
         /// How many there are to draw from.
         places: u64,
     },
-    /// Whole users are drawn in batches of fixed size, and nobody said how many users there are.
+    /// Whole users are drawn in batches of fixed size, and it is not declared how many users there are.
     #[error("whole users are drawn in batches of fixed size, and the number of users is not declared")]
     NoUsers,
     /// Whole users are drawn, and nothing says how many units one has.
@@ -135,8 +135,10 @@ pub enum PlanError {
     #[error(transparent)]
     Unreachable(#[from] CalibrateError),
     /// What is promised together with the steps leaves nothing for them.
-    #[error("what is released beside the steps costs ε = {epsilon:.4} already, and {target} was asked for in all")]
-    Beside {
+    #[error(
+        "what is released together with the steps costs ε = {epsilon:.4} already, and {target} was asked for in all"
+    )]
+    Accompanying {
         /// What it costs.
         epsilon: f64,
         /// What was asked for.
@@ -173,7 +175,7 @@ impl PlanError {
             Self::Way { .. } => {
                 "take the mean of what a unit has, or protect the unit that this way is for".to_owned()
             }
-            Self::WayOfTold => "leave the way out, or have no labels told".to_owned(),
+            Self::WayOfNoisyLabels => "leave the way out, or learn without noisy labels".to_owned(),
             Self::Noise { .. } => "give a noise multiplier between 2^-30 and 2^30, such as 1, or a target".to_owned(),
             Self::Difference { .. } => "give a difference greater than 0 and at most 2, or leave it at 2".to_owned(),
             Self::DifferenceOf { .. } => {
@@ -200,7 +202,7 @@ impl PlanError {
                 "draw units, protect the element or the user, or declare change = \"add-remove\"".to_owned()
             }
             Self::Unpriced { .. } => "draw with Poisson sampling, or leave that rung out of the ladder".to_owned(),
-            Self::Beside { .. } => "give it more noise, or allow a larger ε".to_owned(),
+            Self::Accompanying { .. } => "give it more noise, or allow a larger ε".to_owned(),
             Self::Unreachable(_) | Self::AboveTarget { .. } => {
                 "allow a larger ε or δ, take fewer steps, or draw at a lower rate".to_owned()
             }

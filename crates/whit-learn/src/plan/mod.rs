@@ -15,7 +15,7 @@ mod way;
 pub use clip::{Clip, Clipping};
 pub use error::PlanError;
 pub(crate) use moves::moves;
-pub use way::{Noise, Padding, Way};
+pub use way::{NoiseSource, Padding, Way};
 
 use whit_account::accountant::pair::dominating;
 use whit_account::calibrate::{self, CalibrateError, Target};
@@ -111,7 +111,7 @@ pub struct Draft {
     pub steps: u64,
     /// What else is released of the same rows, under charges of its own, and is promised together with the steps: directions to project on, for one.
     /// [`Plan::loss`] and the noise for a target include it; [`Plan::charge`], which the steps reserve, does not.
-    pub beside: Charge,
+    pub accompanying: Charge,
 }
 
 impl Draft {
@@ -142,7 +142,7 @@ impl Draft {
             clip: Clip { norm, how: Clipping::Flat },
             difference: 2.0,
             steps,
-            beside: Charge::new(),
+            accompanying: Charge::new(),
         }
     }
 
@@ -151,17 +151,17 @@ impl Draft {
         self.checked(noise, SUMMATION + SNAPPING)
     }
 
-    /// The plan for labels that were told before the first step, at this price: steps have no noise and cost nothing, since they read nothing else that is
-    /// private. Only a [`Learner`](crate::Learner) whose labels are all of them such takes a step of it.
-    pub fn after_labels(self, told: Charge) -> Result<Plan, PlanError> {
+    /// The plan for noisy labels, which were released before the first step at this price: steps have no noise and cost nothing, since they read nothing else that is
+    /// private. Only a [`Learner`](crate::Learner) whose labels are all noisy takes a step of it.
+    pub fn after_labels(self, labels: Charge) -> Result<Plan, PlanError> {
         let protected = self.ladder.protected().unit.clone();
         if protected.kind() != Kind::Label {
             return Err(PlanError::NotLabels { unit: protected });
         }
         // The noise is not drawn.
         let mut plan = self.checked(1.0, SUMMATION + SNAPPING)?;
-        plan.beside.extend(told);
-        plan.told = true;
+        plan.accompanying.extend(labels);
+        plan.noisy_labels = true;
         Ok(plan)
     }
 
@@ -179,7 +179,7 @@ impl Draft {
         while plan.effective_noise() < found.value {
             plan.noise = plan.noise.next_up();
         }
-        if !plan.beside.is_empty() {
+        if !plan.accompanying.is_empty() {
             plan.narrow(target)?;
         }
         let mut price = plan.price(target.delta)?;
@@ -226,7 +226,7 @@ impl Draft {
         let places = self.places(draw)?;
         let expected = self.rate.times(&Ratio::from(self.units.get()));
         let divisor = expected.map_or_else(|| self.rate.to_f64() * self.units.get() as f64, |exact| exact.to_f64());
-        let Self { ladder, sampling, rate, clip, difference, steps, beside, .. } = self;
+        let Self { ladder, sampling, rate, clip, difference, steps, accompanying, .. } = self;
         let plan = Plan {
             ladder,
             draw,
@@ -239,10 +239,10 @@ impl Draft {
             difference,
             steps,
             slack,
-            beside,
-            told: false,
+            accompanying,
+            noisy_labels: false,
             way: Way::Mean,
-            source: Noise::Secret { threads: 1 },
+            source: NoiseSource::Secret { threads: 1 },
         };
         for (rung, &held) in plan.ladder.rungs().iter().zip(plan.ladder.held()) {
             dominating(&plan.sampled(rung, held))
@@ -328,22 +328,22 @@ pub struct Plan {
     difference: f64,
     steps: u64,
     slack: f64,
-    beside: Charge,
-    told: bool,
+    accompanying: Charge,
+    noisy_labels: bool,
     way: Way,
-    source: Noise,
+    source: NoiseSource,
 }
 
 impl Plan {
     /// The same, where units contribute in this way: their mean, if nothing else is said.
     pub fn stepping(self, way: Way) -> Result<Self, PlanError> {
-        way.check(self.protects(), self.told)?;
+        way.check(self.protects(), self.noisy_labels)?;
         Ok(Self { way, ..self })
     }
 
     /// The same with noise from here: secret, if nothing else is said. With any other, it costs everything.
     #[must_use]
-    pub fn drawing(self, source: Noise) -> Self {
+    pub fn drawing(self, source: NoiseSource) -> Self {
         Self { source, ..self }
     }
 
@@ -352,14 +352,14 @@ impl Plan {
         &self.way
     }
 
-    /// Where all noise comes from: that of the steps, or of the labels that were told before them.
-    pub fn source(&self) -> Noise {
+    /// Where all noise comes from: that of the steps, or of the labels that were released before them.
+    pub fn source(&self) -> NoiseSource {
         self.source
     }
 
-    /// Where the noise of steps comes from. Whose labels were told is learned from without noise, as they are.
-    pub fn step_noise(&self) -> Noise {
-        if self.told { Noise::Off } else { self.source }
+    /// Where the noise of steps comes from. Noisy labels are learned from as they are, without more of it.
+    pub fn step_noise(&self) -> NoiseSource {
+        if self.noisy_labels { NoiseSource::Off } else { self.source }
     }
 
     /// The protected unit and those above it.
@@ -419,9 +419,9 @@ impl Plan {
         self.steps
     }
 
-    /// Whether it is for labels that were told before, and has no noise.
-    pub fn told(&self) -> bool {
-        self.told
+    /// Whether it is for noisy labels, released before the first step, so that steps have no noise.
+    pub fn has_noisy_labels(&self) -> bool {
+        self.noisy_labels
     }
 
     /// How much further apart than the exact clipped sums two snapped float sums may be, over the clip norm.
@@ -475,13 +475,13 @@ impl Plan {
     /// whose k units are replaced by k others is one whose k bags become other bags, coin by coin. Hence
     /// [`Ladder::held`] and not [`Rung::holds`] says how many change at once, whether units are drawn or whole
     /// users (who share one coin: errata E1, E17). Which pair dominates then is
-    /// [`dominating`]'s business; what caps do to rows that are units of their own is told at [`Cut`](crate::source::Cut), and what slack does at
+    /// [`dominating`]'s business; what caps do to rows that are units of their own is said at [`Cut`](crate::source::Cut), and what slack does at
     /// [`Sanitiser`](crate::Sanitiser).
     pub fn cost(&self, rung: &Rung) -> Cost {
         if !self.source.protects() {
             return Cost::Everything;
         }
-        if self.told {
+        if self.noisy_labels {
             let known = self.ladder.rungs().iter().any(|known| known.unit == rung.unit);
             return if known && rung.unit.kind() == Kind::Label { Cost::Nothing } else { Cost::Everything };
         }
@@ -497,25 +497,25 @@ impl Plan {
     }
 
     /// What else is released and promised together with the steps costs a rung.
-    fn cost_beside(&self, rung: &Rung) -> Cost {
-        let own = self.beside.iter().filter(|(known, _)| known.unit == rung.unit).map(|(_, cost)| cost.clone());
+    fn accompanying_cost(&self, rung: &Rung) -> Cost {
+        let own = self.accompanying.iter().filter(|(known, _)| known.unit == rung.unit).map(|(_, cost)| cost.clone());
         let own: Vec<Cost> = own.collect();
-        if own.is_empty() && !self.beside.is_empty() { Cost::Everything } else { Cost::Series(own) }
+        if own.is_empty() && !self.accompanying.is_empty() { Cost::Everything } else { Cost::Series(own) }
     }
 
     /// What all steps, and what is promised with them, lose the protected rung at δ.
     fn price(&self, delta: f64) -> Result<Loss, CalibrateError> {
         let protected = self.ladder.protected();
-        let whole = Cost::Series(vec![self.cost_beside(protected), self.cost(protected)]);
+        let whole = Cost::Series(vec![self.accompanying_cost(protected), self.cost(protected)]);
         Ok(epsilon(&whole, delta, Name::Pld)?)
     }
 
-    /// Raises the noise from what the steps alone would need to what they need beside the rest.
+    /// Raises the noise from what the steps alone would need to what they need together with the rest.
     fn narrow(&mut self, target: Target) -> Result<(), PlanError> {
-        let alone = epsilon(&self.cost_beside(self.ladder.protected()), target.delta, Name::Pld);
+        let alone = epsilon(&self.accompanying_cost(self.ladder.protected()), target.delta, Name::Pld);
         let alone = alone.map_err(CalibrateError::from)?;
         if alone.upper >= target.epsilon {
-            return Err(PlanError::Beside { epsilon: alone.upper, target: target.epsilon });
+            return Err(PlanError::Accompanying { epsilon: alone.upper, target: target.epsilon });
         }
         let mut low = self.noise;
         loop {
@@ -523,7 +523,7 @@ impl Plan {
                 break;
             }
             if self.noise > MOST_NOISE / 2.0 {
-                return Err(PlanError::Beside { epsilon: alone.upper, target: target.epsilon });
+                return Err(PlanError::Accompanying { epsilon: alone.upper, target: target.epsilon });
             }
             low = self.noise;
             self.noise *= 1.25;
@@ -541,7 +541,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What all steps together, with what is promised beside them, lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than [`COARSE`].
+    /// What all steps, and what is promised together with them, lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than [`COARSE`].
     pub fn loss(&self, delta: f64) -> Result<Vec<(Rung, Loss)>, Unsupported> {
         self.loss_after(self.steps, delta)
     }
@@ -552,8 +552,8 @@ impl Plan {
             let rungs = self.ladder.rungs().iter();
             return rungs.map(|rung| Ok((rung.clone(), epsilon(&Cost::Everything, delta, Name::Basic)?))).collect();
         }
-        if self.told {
-            let cost = |rung: &Rung| Cost::Series(vec![self.cost_beside(rung), self.cost(rung)]);
+        if self.noisy_labels {
+            let cost = |rung: &Rung| Cost::Series(vec![self.accompanying_cost(rung), self.cost(rung)]);
             let rungs = self.ladder.rungs().iter();
             return rungs.map(|rung| Ok((rung.clone(), epsilon(&cost(rung), delta, Name::Basic)?))).collect();
         }
@@ -563,7 +563,7 @@ impl Plan {
         };
         let rungs = self.ladder.rungs().iter().zip(self.ladder.held());
         let cost = |rung: &Rung, held| {
-            Cost::Series(vec![self.cost_beside(rung), Cost::Sampled(self.sampled(rung, held)).repeat(steps)])
+            Cost::Series(vec![self.accompanying_cost(rung), Cost::Sampled(self.sampled(rung, held)).repeat(steps)])
         };
         rungs.map(|(rung, &held)| Ok((rung.clone(), price(&cost(rung, held))?))).collect()
     }

@@ -175,22 +175,24 @@ fn a_target_that_no_noise_reaches_is_said() {
 }
 
 #[test]
-fn what_is_released_beside_the_steps_is_promised_with_them() {
+fn what_accompanies_the_steps_is_promised_with_them() {
     let target = Target { epsilon: 2.0, delta: 1e-5 };
     let alone = events(Change::AddRemove).for_target(target).unwrap();
     let rung = alone.ladder().protected().clone();
-    let beside = |noise| Draft { beside: vec![(rung.clone(), Cost::Gaussian { noise })], ..events(Change::AddRemove) };
-    let plan = beside(5.0).for_target(target).unwrap();
+    let with =
+        |noise| Draft { accompanying: vec![(rung.clone(), Cost::Gaussian { noise })], ..events(Change::AddRemove) };
+    let plan = with(5.0).for_target(target).unwrap();
     let lost = plan.loss(1e-5).unwrap()[0].1.upper;
     assert!(plan.noise() > alone.noise() && lost <= 2.0 && lost > 1.99, "{} {lost}", plan.noise());
     // The steps reserve what they cost themselves: the rest has a charge of its own.
     assert_eq!(plan.charge(), events(Change::AddRemove).with_noise(plan.noise()).unwrap().charge());
     let whole = Cost::Series(vec![Cost::Gaussian { noise: 5.0 }, plan.charge()[0].1.clone()]);
     assert_eq!(epsilon(&whole, 1e-5, Name::Pld).unwrap().upper, lost);
-    assert!(matches!(beside(0.5).for_target(target), Err(PlanError::Beside { .. })));
+    assert!(matches!(with(0.5).for_target(target), Err(PlanError::Accompanying { .. })));
     // A rung that nothing is said of loses everything.
     let strange = Rung { unit: Unit::user("user", Change::Replace), ..rung };
-    let plan = Draft { beside: vec![(strange, Cost::Nothing)], ..events(Change::AddRemove) }.with_noise(2.0).unwrap();
+    let plan =
+        Draft { accompanying: vec![(strange, Cost::Nothing)], ..events(Change::AddRemove) }.with_noise(2.0).unwrap();
     assert_eq!(plan.loss(1e-5).unwrap()[0].1.upper, f64::INFINITY);
 }
 
@@ -210,7 +212,7 @@ fn rows_of_users_with_caps_are_priced_for_those_that_come_in() {
     assert_eq!((alone.change, alone.holds), (Change::Replace, 1));
     assert_eq!((cut.change, cut.holds), (Change::Replace, 2));
     let user = step_of(&with_users(Change::AddRemove).with_noise(1.0).unwrap(), 1);
-    assert_eq!((user.change, user.holds), (Change::AddRemove, 7), "a user who goes lets nobody in");
+    assert_eq!((user.change, user.holds), (Change::AddRemove, 7), "a user who goes lets no other in");
     let users = Draft { drawn: Drawn::Users, ..with_users(Change::Replace) };
     assert!(matches!(users.with_noise(1.0), Err(PlanError::MovedRows { .. })));
     // Whole users in batches of fixed size: one who is emptied may make room for one with all that a user can have.

@@ -43,7 +43,7 @@ pub enum Way {
         private: Vec<usize>,
         /// What stands in their place.
         padding: Padding,
-        /// How much the public part counts, beside 1 for the private one.
+        /// How much the public part counts, where it is 1 for the private one.
         public: f64,
     },
     /// The part of the loss that reads the label is private; the rest is public, from a second batch.
@@ -52,7 +52,7 @@ pub enum Way {
 
 impl Way {
     /// Whether a unit of this kind may contribute so: what one way takes as public is private under another unit.
-    pub(super) fn check(&self, kind: Kind, told: bool) -> Result<(), PlanError> {
+    pub(super) fn check(&self, kind: Kind, noisy_labels: bool) -> Result<(), PlanError> {
         let fits = match self {
             Self::Mean | Self::Truncated | Self::Sum | Self::Local { .. } => true,
             Self::Feature { .. } => kind == Kind::Feature,
@@ -61,13 +61,13 @@ impl Way {
         if !fits {
             return Err(PlanError::Way { kind });
         }
-        if told && !matches!(self, Self::Mean | Self::Sum) { Err(PlanError::WayOfTold) } else { Ok(()) }
+        if noisy_labels && !matches!(self, Self::Mean | Self::Sum) { Err(PlanError::WayOfNoisyLabels) } else { Ok(()) }
     }
 }
 
 /// Where a learner's noise comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noise {
+pub enum NoiseSource {
     /// The operating system's entropy, on so many threads: the only noise that protects.
     Secret {
         /// How many threads fill a buffer. It changes how long that takes, and nothing else.
@@ -82,8 +82,8 @@ pub enum Noise {
     Off,
 }
 
-impl Noise {
-    /// Whether it hides anything: a release of anything else must say that it protects nobody.
+impl NoiseSource {
+    /// Whether it hides anything: a release of anything else must say that it is non-private.
     pub fn protects(&self) -> bool {
         match self {
             Self::Secret { .. } => true,

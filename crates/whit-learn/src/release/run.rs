@@ -2,10 +2,10 @@
 
 use super::{Card, Recipe, Trained, shapes_of};
 use crate::bound::Seen;
-use crate::checkpoint::{Checkpoint, Place, Standing};
+use crate::checkpoint::{Checkpoint, CheckpointFile, Standing};
 use crate::error::LearnError;
 use crate::model::Model;
-use crate::plan::{Noise, Plan, PlanError};
+use crate::plan::{NoiseSource, Plan, PlanError};
 use crate::train::Learner;
 use std::cell::{OnceCell, RefCell};
 use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Served, Start};
@@ -28,7 +28,7 @@ pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> 
 /// before the charge is reserved. Noise that comes from a seed costs everything, and without noise nothing is released.
 ///
 /// # Why
-/// Rows are read by [`Run::read`], which is shown the reservation, and by the steps of what that began. A run that is not interrupted is [`Learner`]'s claim. One that is goes on from the checkpoint that the ledger
+/// Rows are read by [`TrainingRun::read`], which is shown the reservation, and by the steps of what that began. A run that is not interrupted is [`Learner`]'s claim. One that is goes on from the checkpoint that the ledger
 /// noted last, with the noise of its own that every step has. The ledger notes a checkpoint only after the one that it noted before, so of two processes that go on from one
 /// checkpoint the first to note wins and the other ends, with nothing of it seen; an older checkpoint, or a copy of one that was gone on from, is not the last and
 /// is refused. What was written and not noted yet is gone on with and not drawn anew. So all that can be seen is one way of so many steps, each a step
@@ -37,7 +37,7 @@ pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> 
 /// # Tried by
 /// `a_training_that_is_killed_pays_once`, `a_checkpoint_that_was_put_back_is_refused` and `of_two_runs_on_one_entry_one_wins`, in the tests of `whit`, and
 /// `rows_are_read_after_the_reservation` and `a_learner_without_noise_is_not_released`.
-pub struct Run<'a, M: Model> {
+pub struct TrainingRun<'a, M: Model> {
     task: Task<'a, M>,
     keeping: Keeping<'a>,
     begun: OnceCell<Begun<M>>,
@@ -69,8 +69,8 @@ pub struct Task<'a, M: Model> {
 pub struct Keeping<'a> {
     /// The hash of what is meant.
     pub run: String,
-    /// The place.
-    pub place: &'a Place,
+    /// Where they go.
+    pub file: &'a CheckpointFile,
     /// After so many steps each.
     pub every: u64,
     /// The checkpoint to go on from; the start where there is none.
@@ -79,10 +79,10 @@ pub struct Keeping<'a> {
     pub unnoted: bool,
 }
 
-impl<'a, M: Model> Run<'a, M> {
+impl<'a, M: Model> TrainingRun<'a, M> {
     /// A run that has not begun. What is learned without noise is not released, and a card of another plan is none.
     pub fn new(task: Task<'a, M>, keeping: Keeping<'a>, watch: &'a mut Watch<'a, M>) -> Result<Self, PlanError> {
-        if task.plan.source() == Noise::Off {
+        if task.plan.source() == NoiseSource::Off {
             return Err(PlanError::NoNoise);
         }
         if !task.card.is_of(&task.plan) {
@@ -118,24 +118,24 @@ impl<'a, M: Model> Run<'a, M> {
         self.task.plan.ladder().rungs()
     }
 
-    /// What noise is drawn from beside the learner's own; a seed where it has one.
+    /// What noise is drawn from apart from the learner's own; a seed where it has one.
     fn seeded(&self) -> Option<Replay> {
         match self.task.plan.source() {
-            Noise::Secret { .. } => None,
-            Noise::Replay { seed } => Some(Replay::new(seed)),
-            Noise::Off => Some(Replay::new(0)),
+            NoiseSource::Secret { .. } => None,
+            NoiseSource::Replay { seed } => Some(Replay::new(seed)),
+            NoiseSource::Off => Some(Replay::new(0)),
         }
     }
 
-    /// Writes where the learner stands under an entry, has it noted, and tells its hash.
+    /// Writes where the learner stands under an entry, has it noted, and returns its hash.
     fn checkpoint(
         &self,
         (learner, entry): (&Learner<M>, u64),
         after: Option<&str>,
         note: &mut Note<'_>,
     ) -> Result<String, LearnError> {
-        let Keeping { run, place, .. } = &self.keeping;
-        let hash = place.write(&Checkpoint::new(run, entry, after, learner.state()))?;
+        let Keeping { run, file, .. } = &self.keeping;
+        let hash = file.write(&Checkpoint::new(run, entry, after, learner.state()))?;
         self.noted(learner.taken(), hash, note)
     }
 
@@ -143,7 +143,7 @@ impl<'a, M: Model> Run<'a, M> {
     fn noted(&self, step: u64, checkpoint: String, note: &mut Note<'_>) -> Result<String, LearnError> {
         let progress = Progress { step, checkpoint };
         note(&progress).map_err(LearnError::Ledger)?;
-        self.keeping.place.advance()?;
+        self.keeping.file.advance()?;
         Ok(progress.checkpoint)
     }
 
@@ -181,7 +181,7 @@ impl<'a, M: Model> Run<'a, M> {
     }
 }
 
-impl<M: Model> Mechanism for Run<'_, M> {
+impl<M: Model> Mechanism for TrainingRun<'_, M> {
     type Exact = Begun<M>;
     type Noisy = Trained;
 
@@ -210,7 +210,7 @@ impl<M: Model> Mechanism for Run<'_, M> {
 }
 
 /// Reserves the whole charge, reads the rows, takes all steps, commits the model, and opens it: for whoever keeps a ledger of their own.
-pub fn train<M: Model>(run: &Run<'_, M>, ledger: &mut dyn Ledger) -> Result<Trained, ReleaseError> {
+pub fn train<M: Model>(run: &TrainingRun<'_, M>, ledger: &mut dyn Ledger) -> Result<Trained, ReleaseError> {
     let read = |reservation: &Reservation| run.read(reservation);
     let released = match run.seeded() {
         None => whit_core::release(run, read, run.rungs(), ledger, &mut Os),
@@ -223,7 +223,7 @@ pub fn train<M: Model>(run: &Run<'_, M>, ledger: &mut dyn Ledger) -> Result<Trai
 
 /// The same at the desk: from the ledger where the same was learned before, else learned now, under the entry that `start` says.
 pub fn train_once<M: Model>(
-    run: &Run<'_, M>,
+    run: &TrainingRun<'_, M>,
     question: &Question,
     start: Start,
     desk: &mut Desk<'_>,
@@ -237,7 +237,7 @@ pub fn train_once<M: Model>(
     Ok(served)
 }
 
-/// One hash of all that a run means: a checkpoint of another is not gone on with. Which data it is about, the ledger knows, and nobody is to read it from a file.
+/// One hash of all that a run means: a checkpoint of another is not gone on with. Which data it is about, the ledger knows, and a file is not to show it.
 pub fn run_hash(meaning: &str, partition: Option<&str>) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in [meaning, partition.unwrap_or_default()] {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::bound::Seen;
-use crate::checkpoint::{Place, Standing};
-use crate::plan::{Count, Draft, Noise, PlanError};
+use crate::checkpoint::{CheckpointFile, Standing};
+use crate::plan::{Count, Draft, NoiseSource, PlanError};
 use crate::train::Learner;
 use whit_core::release::{CommitError, LedgerFailure, ReleaseError, Reservation};
 use whit_core::unit::Caps;
@@ -76,9 +76,9 @@ fn a_card_says_what_is_lost_on_each_rung_and_infinity_survives() {
     assert_eq!(serde_json::from_str::<Card>(&text).unwrap(), card);
     let words = card.words();
     assert!(words.contains("element (user, topic), replace: ε = ") && words.contains("ε = ∞ at δ"), "{words}");
-    assert!(!words.contains("nobody"));
+    assert!(!words.contains("non-private"));
     card.reproducible = true;
-    assert!(card.words().contains("protects nobody"));
+    assert!(card.words().contains("non-private"));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_hash_of_the_data_is_neither_written_nor_kept() {
     assert_eq!(Trained::of_file_checked(&file).unwrap(), (trained, false));
 }
 
-/// A flipped bit of a parameter made another model, of which nobody was told.
+/// A flipped bit of a parameter made another model, without a word.
 #[test]
 fn a_model_that_is_not_as_it_was_written_is_refused() {
     let trained = sample();
@@ -154,7 +154,7 @@ fn noise_from_a_seed_promises_nothing() {
     let units = vec![Unit::event(Change::Replace)];
     let ladder = Ladder::new(units, Caps::default(), Kind::Event).unwrap();
     let plan = Draft::new(ladder, "1/100".parse().unwrap(), Count::Declared(10_000), 1.0, 100).with_noise(1.0).unwrap();
-    for source in [Noise::Replay { seed: 5 }, Noise::Off] {
+    for source in [NoiseSource::Replay { seed: 5 }, NoiseSource::Off] {
         let open = plan.clone().drawing(source);
         let card = Card::of(&open, 1e-6, &recipe(1), 3).unwrap();
         assert!(card.reproducible && card.rungs[0].epsilon == f64::INFINITY && card.words().contains("ε = ∞"));
@@ -231,7 +231,7 @@ mod order {
         Learner::new(parts).unwrap()
     }
 
-    fn run(name: &str, noise: Noise, (willing, stops_at): (bool, Option<u64>), from: Option<Standing>) -> Ran {
+    fn run(name: &str, noise: NoiseSource, (willing, stops_at): (bool, Option<u64>), from: Option<Standing>) -> Ran {
         let plan = plan().drawing(noise);
         run_of(name, &plan, &plan, (willing, stops_at), from).unwrap()
     }
@@ -252,7 +252,7 @@ mod order {
         from: Option<Standing>,
     ) -> Result<Ran, PlanError> {
         let folder = folder(name);
-        let place = Place::take(&folder.join("m.checkpoint")).unwrap();
+        let file = CheckpointFile::take(&folder.join("m.checkpoint")).unwrap();
         let events = RefCell::new(Vec::new());
         let make = || {
             events.borrow_mut().push("read".to_owned());
@@ -260,17 +260,17 @@ mod order {
         };
         let card = Card::of(paid, 1e-6, &recipe(1), 3).unwrap();
         let task = Task { plan: paid.clone(), card, recipe: recipe(1), make: Box::new(make) };
-        let keeping = Keeping { run: "run".to_owned(), place: &place, every: 2, from, unnoted: false };
+        let keeping = Keeping { run: "run".to_owned(), file: &file, every: 2, from, unnoted: false };
         let mut watch = |_: &Learner<Network>, _: &Seen| Ok(());
-        let run = Run::new(task, keeping, &mut watch)?;
+        let run = TrainingRun::new(task, keeping, &mut watch)?;
         let trained = train(&run, &mut Recorder { events: &events, willing, stops_at });
         drop(run);
-        let (last, next) = (place.find("run").unwrap(), place.find_next("run"));
+        let (last, next) = (file.find("run").unwrap(), file.find_next("run"));
         std::fs::remove_dir_all(folder).unwrap();
         Ok((trained, events.into_inner(), last, next))
     }
 
-    const SECRET: Noise = Noise::Secret { threads: 1 };
+    const SECRET: NoiseSource = NoiseSource::Secret { threads: 1 };
 
     #[test]
     fn rows_are_read_after_the_reservation() {
@@ -282,30 +282,30 @@ mod order {
         // A budget that says no is asked before anything is read.
         let (refused, events, last, _) = run("refused", SECRET, (false, None), None);
         assert!(matches!(refused, Err(ReleaseError::Refused(_))) && events.is_empty() && last.is_none());
-        let (_, events, ..) = run("seeded", Noise::Replay { seed: 1 }, (true, None), None);
+        let (_, events, ..) = run("seeded", NoiseSource::Replay { seed: 1 }, (true, None), None);
         assert_eq!(events[..2], ["reserve everything", "read"]);
     }
 
     /// Neither as it is, nor under a plan that has noise, and neither does a card say more than the plan keeps.
     #[test]
     fn a_learner_without_noise_is_not_released() {
-        let (secret, open) = (plan(), plan().drawing(Noise::Off));
+        let (secret, open) = (plan(), plan().drawing(NoiseSource::Off));
         assert_eq!(run_of("open", &open, &open, (true, None), None).err(), Some(PlanError::NoNoise));
-        for learned in [open, plan().drawing(Noise::Replay { seed: 3 }), plan().stepping(Way::Sum).unwrap()] {
+        for learned in [open, plan().drawing(NoiseSource::Replay { seed: 3 }), plan().stepping(Way::Sum).unwrap()] {
             let (refused, events, last, next) = run_of("forged", &secret, &learned, (true, None), None).unwrap();
             assert!(refused.unwrap_err().to_string().contains("another plan than was paid for"));
             assert_eq!(events, ["reserve", "read"], "no step is taken, nothing is noted and nothing committed");
             assert!(last.is_none() && next.is_none());
         }
-        let place = Place::take(&folder("card").join("m.checkpoint")).unwrap();
+        let file = CheckpointFile::take(&folder("card").join("m.checkpoint")).unwrap();
         let new = |plan: &Plan, card: Card| {
             let make = || Err(LearnError::Data("no rows are read here".to_owned()));
             let task = Task::<Network> { plan: plan.clone(), card, recipe: recipe(1), make: Box::new(make) };
-            let keeping = Keeping { run: "run".to_owned(), place: &place, every: 2, from: None, unnoted: false };
-            Run::new(task, keeping, &mut |_: &Learner<Network>, _: &Seen| Ok(())).err()
+            let keeping = Keeping { run: "run".to_owned(), file: &file, every: 2, from: None, unnoted: false };
+            TrainingRun::new(task, keeping, &mut |_: &Learner<Network>, _: &Seen| Ok(())).err()
         };
         let of = |plan: &Plan| Card::of(plan, 1e-6, &recipe(1), 3).unwrap();
-        let seeded = plan().drawing(Noise::Replay { seed: 3 });
+        let seeded = plan().drawing(NoiseSource::Replay { seed: 3 });
         assert_eq!(new(&secret, of(&secret)), None);
         assert_eq!(new(&seeded, of(&seeded)), None);
         let hopeful = Card { reproducible: true, ..of(&secret) };
@@ -317,7 +317,7 @@ mod order {
         std::fs::remove_dir_all(folder("card")).unwrap();
     }
 
-    /// What the ledger does not note goes no further: the last checkpoint stays, the next stands beside it and says what it follows from.
+    /// What the ledger does not note goes no further: the last checkpoint stays, the next stands next to it and says what it follows from.
     #[test]
     fn a_run_that_is_not_noted_ends_where_it_stood() {
         let (stopped, events, last, next) = run("stopped", SECRET, (true, Some(4)), None);

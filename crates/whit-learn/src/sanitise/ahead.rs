@@ -1,7 +1,7 @@
 //! Noise that is drawn on another thread while the last step is still at work.
 
 use super::SanitiseError;
-use crate::plan::Noise;
+use crate::plan::NoiseSource;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use whit_core::mechanism::additive::Law;
@@ -27,7 +27,7 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// Starts the thread, which begins at once.
-    pub(super) fn new(law: Law, coordinates: usize, noise: Noise) -> Result<Self, SanitiseError> {
+    pub(super) fn new(law: Law, coordinates: usize, noise: NoiseSource) -> Result<Self, SanitiseError> {
         // As much room as there are buffers, so no `send` ever waits.
         let (give_empty, empty) = sync_channel::<Vec<i64>>(BUFFERS);
         let (give_full, full) = sync_channel(BUFFERS);
@@ -36,22 +36,22 @@ impl Ahead {
         }
         let work = move || {
             let mut replay = match noise {
-                Noise::Replay { seed } => Some(Replay::new(seed)),
-                Noise::Secret { .. } | Noise::Off => None,
+                NoiseSource::Replay { seed } => Some(Replay::new(seed)),
+                NoiseSource::Secret { .. } | NoiseSource::Off => None,
             };
             for mut buffer in empty {
                 buffer.resize(coordinates, 0);
                 let filled = match (noise, &mut replay) {
-                    (Noise::Secret { threads: 0 | 1 }, _) => law.fill(&mut buffer, &mut Os),
-                    (Noise::Secret { threads }, _) => law.fill_parallel(&mut buffer, threads),
-                    (Noise::Replay { .. }, Some(replay)) => law.fill(&mut buffer, replay),
-                    (Noise::Replay { .. }, None) | (Noise::Off, _) => {
+                    (NoiseSource::Secret { threads: 0 | 1 }, _) => law.fill(&mut buffer, &mut Os),
+                    (NoiseSource::Secret { threads }, _) => law.fill_parallel(&mut buffer, threads),
+                    (NoiseSource::Replay { .. }, Some(replay)) => law.fill(&mut buffer, replay),
+                    (NoiseSource::Replay { .. }, None) | (NoiseSource::Off, _) => {
                         buffer.fill(0);
                         Ok(())
                     }
                 };
                 if give_full.send(filled.map(|()| buffer)).is_err() {
-                    return; // nobody waits any more
+                    return; // the learner is gone
                 }
             }
         };
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn every_buffer_is_given_once_and_in_order() {
         let (d, steps) = (1_003, 50);
-        let mut ahead = Ahead::new(law(), d, Noise::Replay { seed: 17 }).unwrap();
+        let mut ahead = Ahead::new(law(), d, NoiseSource::Replay { seed: 17 }).unwrap();
         let mut replay = Replay::new(17);
         for step in 0..steps {
             let mut expected = vec![0; d];
@@ -119,7 +119,7 @@ mod tests {
     fn secret_noise_never_comes_again() {
         for threads in [1, 3] {
             let (d, steps) = (1_000, 40);
-            let mut ahead = Ahead::new(law(), d, Noise::Secret { threads }).unwrap();
+            let mut ahead = Ahead::new(law(), d, NoiseSource::Secret { threads }).unwrap();
             let (mut seen, mut drawn) = (BTreeSet::new(), 0);
             for _ in 0..steps {
                 let buffer = ahead.take().unwrap();
@@ -136,7 +136,7 @@ mod tests {
     /// A buffer that is given back is not what is given next, whatever was written into it.
     #[test]
     fn what_is_given_back_is_filled_anew() {
-        let mut ahead = Ahead::new(law(), 100, Noise::Secret { threads: 1 }).unwrap();
+        let mut ahead = Ahead::new(law(), 100, NoiseSource::Secret { threads: 1 }).unwrap();
         for _ in 0..10 {
             let mut buffer = ahead.take().unwrap();
             assert!(buffer.iter().any(|&draw| draw != 7));
@@ -150,7 +150,7 @@ mod tests {
     /// A child that was forked off has the filled buffers, and no thread: it would use its parent's noise again.
     #[test]
     fn another_process_gets_no_noise() {
-        let mut ahead = Ahead::new(law(), 10, Noise::Secret { threads: 1 }).unwrap();
+        let mut ahead = Ahead::new(law(), 10, NoiseSource::Secret { threads: 1 }).unwrap();
         ahead.process = ahead.process.wrapping_add(1); // as a child would see it
         assert_eq!(ahead.take(), Err(SanitiseError::Forked));
     }
@@ -158,13 +158,13 @@ mod tests {
     #[test]
     fn the_thread_ends_with_its_owner_at_any_moment() {
         for takes in 0..4 {
-            let mut ahead = Ahead::new(law(), 10_000, Noise::Secret { threads: 1 }).unwrap();
+            let mut ahead = Ahead::new(law(), 10_000, NoiseSource::Secret { threads: 1 }).unwrap();
             for _ in 0..takes.min(BUFFERS) {
                 ahead.take().unwrap(); // and never given back
             }
             drop(ahead); // joins, or this test never ends
         }
-        assert!(Noise::Secret { threads: 1 }.protects());
-        assert!(!Noise::Replay { seed: 1 }.protects() && !Noise::Off.protects());
+        assert!(NoiseSource::Secret { threads: 1 }.protects());
+        assert!(!NoiseSource::Replay { seed: 1 }.protects() && !NoiseSource::Off.protects());
     }
 }

@@ -5,7 +5,7 @@ mod grid;
 #[cfg(test)]
 mod tests;
 
-pub use crate::plan::Noise;
+pub use crate::plan::NoiseSource;
 pub use grid::Grid;
 
 use crate::bound::ClippedSum;
@@ -145,7 +145,7 @@ pub struct Sanitiser {
     divisor: f64,
     steps: u64,
     left: u64,
-    source: Noise,
+    source: NoiseSource,
     noise: Additive,
     ahead: Ahead,
 }
@@ -195,7 +195,7 @@ impl Sanitiser {
         if mean.len() != self.coordinates {
             return Err(SanitiseError::Length { expected: self.coordinates, found: mean.len() });
         }
-        if self.source == Noise::Off {
+        if self.source == NoiseSource::Off {
             return self.divide(sum, mean);
         }
         let scale = self.grid.step() / self.divisor;

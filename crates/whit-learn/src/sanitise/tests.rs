@@ -24,7 +24,7 @@ proptest! {
     fn a_snapped_sum_is_within_the_stated_slack(
         sum in prop::collection::vec(-50.0..50.0_f64, 1..2000), norm in 0.01..100.0_f64,
     ) {
-        let mut sanitiser = Sanitiser::new(&plan(1.0, norm, 10, 5).drawing(Noise::Off), sum.len()).unwrap();
+        let mut sanitiser = Sanitiser::new(&plan(1.0, norm, 10, 5).drawing(NoiseSource::Off), sum.len()).unwrap();
         let step = sanitiser.grid().step();
         let points = sanitiser.sanitise_with(&sum_of(&sum, norm), <[i64]>::to_vec).unwrap();
         // In units of steps, where both numbers and their difference are exact.
@@ -41,7 +41,7 @@ proptest! {
 #[test]
 fn the_bound_on_snapping_is_attained() {
     let d = 1 << 20;
-    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 1).drawing(Noise::Off), d).unwrap();
+    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 1).drawing(NoiseSource::Off), d).unwrap();
     let step = sanitiser.grid().step();
     let points = sanitiser.sanitise_with(&sum_of(&vec![step / 2.0; d], 1.0), <[i64]>::to_vec).unwrap();
     let moved: f64 = points.iter().map(|&point| (0.5 - point as f64).powi(2)).sum();
@@ -51,7 +51,7 @@ fn the_bound_on_snapping_is_attained() {
 /// C10: one gradient of 10, clipped to 1, no noise, L = 1, η = 0.1: θ goes to −0.1, whatever number was drawn.
 #[test]
 fn the_divisor_is_not_what_was_drawn() {
-    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 2).drawing(Noise::Off), 1).unwrap();
+    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 2).drawing(NoiseSource::Off), 1).unwrap();
     let mut mean = [0.0];
     sanitiser.sanitise(&sum_of(&[1.0], 1.0), &mut mean).unwrap();
     assert_eq!(-0.1 * mean[0], -0.1);
@@ -83,7 +83,7 @@ fn noise_follows_its_law() {
     let (noise, norm, d, steps) = (1.7, 0.3, 5_000, 40);
     let plan = plan(noise, norm, 640, steps);
     let exact: Vec<f64> = (0..d).map(|i| f64::from(i) * 0.001).collect();
-    for source in [Noise::Replay { seed: 5 }, Noise::Secret { threads: 2 }] {
+    for source in [NoiseSource::Replay { seed: 5 }, NoiseSource::Secret { threads: 2 }] {
         let mut sanitiser = Sanitiser::new(&plan.clone().drawing(source), d as usize).unwrap();
         let (mut mean, mut errors) = (vec![0.0; d as usize], Vec::new());
         for _ in 0..steps {
@@ -101,7 +101,8 @@ fn noise_follows_its_law() {
 
 #[test]
 fn each_step_has_noise_of_its_own() {
-    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 30).drawing(Noise::Secret { threads: 1 }), 50).unwrap();
+    let mut sanitiser =
+        Sanitiser::new(&plan(1.0, 1.0, 10, 30).drawing(NoiseSource::Secret { threads: 1 }), 50).unwrap();
     let sum = ClippedSum::new(50, plan(1.0, 1.0, 10, 30).clip());
     let mut all: Vec<Vec<i64>> = (0..30).map(|_| sanitiser.sanitise_with(&sum, <[i64]>::to_vec).unwrap()).collect();
     for pair in all.windows(2) {
@@ -115,7 +116,7 @@ fn each_step_has_noise_of_its_own() {
 
 #[test]
 fn a_plan_pays_for_so_many_steps_and_no_more() {
-    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 3).drawing(Noise::Secret { threads: 1 }), 2).unwrap();
+    let mut sanitiser = Sanitiser::new(&plan(1.0, 1.0, 10, 3).drawing(NoiseSource::Secret { threads: 1 }), 2).unwrap();
     let mut mean = [0.0; 2];
     for left in [2, 1, 0] {
         sanitiser.sanitise(&sum_of(&[0.0; 2], 1.0), &mut mean).unwrap();
@@ -129,18 +130,18 @@ fn a_plan_pays_for_so_many_steps_and_no_more() {
 /// After any number of refusals the next step has the noise that it would have had without them.
 #[test]
 fn what_is_refused_takes_no_noise() {
-    let plan = plan(1.0, 1.0, 10, 3).drawing(Noise::Replay { seed: 3 });
+    let plan = plan(1.0, 1.0, 10, 3).drawing(NoiseSource::Replay { seed: 3 });
     let make = || Sanitiser::new(&plan, 2).unwrap();
     let (mut calm, mut troubled) = (make(), make());
     let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
     for _ in 0..3 {
-        for (bad, told) in [
+        for (bad, error) in [
             ([f64::NAN, 0.0], SanitiseError::NotFinite),
             ([0.0, f64::INFINITY], SanitiseError::NotFinite),
             ([f64::NEG_INFINITY, 1.0], SanitiseError::NotFinite),
         ] {
             let left = troubled.left();
-            assert_eq!(troubled.sanitise(&sum_of(&bad, 1.0), &mut b), Err(told));
+            assert_eq!(troubled.sanitise(&sum_of(&bad, 1.0), &mut b), Err(error));
             assert_eq!(troubled.left(), left);
         }
         assert!(matches!(troubled.sanitise(&sum_of(&[0.0; 3], 1.0), &mut b), Err(SanitiseError::Length { .. })));

@@ -142,7 +142,7 @@ fn noise_off_the_diagonal_has_half_the_variance() {
         }
     }
     assert!((sums[0] - 1.0).abs() < 0.41, "diagonal {}", sums[0]);
-    assert!((sums[1] - 0.5).abs() < 0.0175, "beside it {}", sums[1]);
+    assert!((sums[1] - 0.5).abs() < 0.0175, "off the diagonal {}", sums[1]);
 }
 
 #[test]

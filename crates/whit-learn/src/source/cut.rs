@@ -38,7 +38,7 @@ pub struct Cut<'a> {
 }
 
 impl Cut<'_> {
-    /// A key for the rows of a data set of this name: the same for all that is learned from it, so that nobody is sampled anew by asking again.
+    /// A key for the rows of a data set of this name: the same for all that is learned from it, so that asking again samples no other users.
     pub fn key_of(dataset: &str) -> u64 {
         let hash = blake3::hash(format!("whit learn cut 1 {dataset}").as_bytes());
         u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap_or_default())
@@ -307,7 +307,7 @@ mod tests {
                 let far = furthest.entry((name, places.is_some())).or_insert(0);
                 *far = (*far).max(gone.max(come));
                 if places.is_none() && name.ends_with("goes") && name.contains("user") {
-                    assert_eq!(come, 0, "{name}: nobody else comes in");
+                    assert_eq!(come, 0, "{name}: no other unit comes in");
                 }
                 let mut turned = rows.clone();
                 turned.reverse();

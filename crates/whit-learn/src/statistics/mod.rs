@@ -25,7 +25,7 @@
 //! - near the optimum no gradient is clipped and no iterate is projected. Clipping must stay on (E11); where it still
 //!   bites at the end, the interval is about the point where the mean *clipped* gradient vanishes, and H must be the
 //!   derivative of that. [`Sandwich`] counts the units that it shortens, and [`Spread::check`] refuses where they are too many. How far that point is from where the loss is
-//!   least, no count tells: [`Moments::bitten`] says where it may be another one at all;
+//!   least, no count shows: [`Moments::bitten`] says where it may be another one at all;
 //! - step sizes are `α0·k^-β` with 1/2 < β < 1. Others leave a bias of the order of α, in a model that is no
 //!   parabola: [`Spread::asymptotic`] says no;
 //! - the start is forgotten: [`Spread::start`] says how much of it is left, and [`Spread::check`] refuses where that is more than a standard error;
@@ -127,9 +127,9 @@ impl Error {
     }
 }
 
-/// A training run, as its plan tells it.
+/// A training run, as its plan states it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Run {
+pub struct AveragedDescent {
     /// The steps altogether.
     pub steps: u64,
     /// The first step after which the iterate counts in the average.
@@ -144,7 +144,7 @@ pub struct Run {
     pub noise: f64,
 }
 
-impl Run {
+impl AveragedDescent {
     fn validated(&self) -> Result<(), Error> {
         let check = |name, value: f64, usable: bool, range| {
             if usable && value.is_finite() { Ok(()) } else { Err(Error::Parameter { name, value, range }) }
@@ -207,9 +207,9 @@ pub struct Interval {
 ///
 /// ```
 /// use whit_learn::optimise::Schedule;
-/// use whit_learn::statistics::{Moments, Run, Spread};
+/// use whit_learn::statistics::{Moments, AveragedDescent, Spread};
 /// let schedule = Schedule::Power { first: 1.0, decay: 0.6 };
-/// let run = Run { steps: 100_000, from: 1000, schedule, rate: 0.01, expected: 100.0, noise: 0.5 };
+/// let run = AveragedDescent { steps: 100_000, from: 1000, schedule, rate: 0.01, expected: 100.0, noise: 0.5 };
 /// let known = Moments::known(vec![2.0], vec![4.0]);
 /// let spread = Spread::of(&known, 10_000.0, &run)?;
 /// assert!((spread.errors[0].data - 0.01).abs() < 1e-12); // √4 / 2 / √10,000
@@ -243,7 +243,7 @@ impl Spread {
     /// The sampling and noise shares follow the linear recursion along each eigenvector of H step by step, in place
     /// of its limit `1/(λ²K)`: flat directions that are still on their way have less noise than the limit and more of
     /// the start. Between eigenvectors the sampling share takes the geometric mean of the two gains.
-    pub fn of(moments: &Moments, units: f64, run: &Run) -> Result<Self, Error> {
+    pub fn of(moments: &Moments, units: f64, run: &AveragedDescent) -> Result<Self, Error> {
         run.validated()?;
         let schedule = run.schedule.validated();
         schedule.map_err(|_| Error::Parameter {

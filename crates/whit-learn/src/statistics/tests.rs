@@ -11,9 +11,9 @@ const TRUTH: [f64; 3] = [0.5, -1.0, 0.8];
 const UNITS: usize = 2000;
 const CLIP: f64 = 1.8; // above √3, the longest row: never bites
 
-fn run(noise: f64) -> Run {
+fn run(noise: f64) -> AveragedDescent {
     let schedule = Schedule::Power { first: 4.0, decay: 0.6 };
-    Run { steps: 2000, from: 501, schedule, rate: 0.02, expected: 40.0, noise }
+    AveragedDescent { steps: 2000, from: 501, schedule, rate: 0.02, expected: 40.0, noise }
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -33,7 +33,7 @@ fn population(units: usize, entropy: &mut Replay) -> Vec<([f64; 3], f64)> {
 }
 
 /// Noisy descent with Poisson batches; the average of its iterates.
-fn train(data: &[([f64; 3], f64)], run: &Run, clip: f64, entropy: &mut Replay) -> Vec<f64> {
+fn train(data: &[([f64; 3], f64)], run: &AveragedDescent, clip: f64, entropy: &mut Replay) -> Vec<f64> {
     let mut optimiser = Optimiser::new(Rule::PLAIN, run.schedule, Some(10.0), 3).unwrap();
     let mut average = Average::new(Weights::Uniform { from: run.from }, 3).unwrap();
     let mut theta = [0.0_f32; 3];
@@ -111,14 +111,14 @@ fn a_clip_that_bites_leaves_no_intervals() {
     let trainings = 40;
     for clip in [0.2, 0.5, 0.8] {
         let (mut refused, mut covered) = (0, [0; 3]);
-        let mut told = 0.0;
+        let mut reported = 0.0;
         for training in 0..trainings {
             let run = run(0.1);
             let mut entropy = Replay::new(0xB17E + training);
             let data = population(UNITS, &mut entropy);
             let average = train(&data, &run, clip, &mut entropy);
             let moments = private_moments(&data, &average, clip, training);
-            told += moments.shortened / trainings as f64;
+            reported += moments.shortened / trainings as f64;
             let spread = Spread::of(&moments, UNITS as f64, &run).unwrap();
             let check = spread.check(&moments, clip, &[0.0; 3], &average);
             refused += usize::from(matches!(check, Err(Error::Clipped { .. })));
@@ -127,7 +127,7 @@ fn a_clip_that_bites_leaves_no_intervals() {
             }
         }
         println!(
-            "clip {clip}: {told:.3} of units are clipped, {refused} of {trainings} refused, {covered:?} would cover"
+            "clip {clip}: {reported:.3} of units are clipped, {refused} of {trainings} refused, {covered:?} would cover"
         );
         assert_eq!(refused, trainings as usize, "clip {clip}");
         assert!(covered.iter().any(|&covered| covered < 3 * trainings as usize / 4), "clip {clip}: {covered:?}");
@@ -138,7 +138,7 @@ fn a_clip_that_bites_leaves_no_intervals() {
 #[test]
 fn parameters_on_their_way_have_no_intervals() {
     let schedule = Schedule::Power { first: 0.05, decay: 0.6 };
-    let run = Run { steps: 60, from: 11, schedule, ..run(0.01) };
+    let run = AveragedDescent { steps: 60, from: 11, schedule, ..run(0.01) };
     let mut entropy = Replay::new(0x60);
     let data = population(UNITS, &mut entropy);
     let average = train(&data, &run, CLIP, &mut entropy);
@@ -149,11 +149,11 @@ fn parameters_on_their_way_have_no_intervals() {
     assert!(refused.hint().contains("steps"));
 }
 
-/// With noise in the count, nothing is refused that may well hold, and what may well not hold is told.
+/// With noise in the count, nothing is refused that may well hold, and what may well not hold is reported.
 #[test]
 fn a_share_that_is_not_known_is_no_refusal_and_not_silent() {
     let schedule = Schedule::Power { first: 0.5, decay: 0.6 };
-    let run = Run { steps: 1000, from: 100, schedule, rate: 1.0, expected: 100.0, noise: 0.0 };
+    let run = AveragedDescent { steps: 1000, from: 100, schedule, rate: 1.0, expected: 100.0, noise: 0.0 };
     let known = Moments::known(vec![1.0, 0.0, 0.0, 1.0], vec![0.25, 0.0, 0.0, 0.25]);
     let check = |shortened: f64, shortened_noise: f64| {
         let moments = Moments { shortened, shortened_noise, ..known.clone() };
@@ -167,12 +167,12 @@ fn a_share_that_is_not_known_is_no_refusal_and_not_silent() {
     assert!(matches!(check(0.06, 0.0), Err(Error::Clipped { .. })));
 }
 
-/// A mean of 2,000 numbers of which 60 are a hundred clip norms away. The check takes them for half a clip norm too long, and is wrong by far; what is told of the interval holds.
+/// A mean of 2,000 numbers of which 60 are a hundred clip norms away. The check takes them for half a clip norm too long, and is wrong by far; what is reported of the interval holds.
 #[test]
-fn heavy_tails_move_a_parameter_further_than_the_check_takes_it_and_are_told_of() {
+fn heavy_tails_move_a_parameter_further_than_the_check_takes_it_and_are_reported() {
     let numbers: Vec<f64> = (0..2000).map(|i| if i < 60 { 100.0 } else { f64::from(i - 60) / 1939.0 - 0.5 }).collect();
     let schedule = Schedule::Power { first: 1.0, decay: 0.6 };
-    let run = Run { steps: 400, from: 100, schedule, rate: 1.0, expected: 2000.0, noise: 0.0 };
+    let run = AveragedDescent { steps: 400, from: 100, schedule, rate: 1.0, expected: 2000.0, noise: 0.0 };
     let mean = |theta: f64, of: fn(f64) -> f64| {
         numbers.iter().map(|number| of((theta - number).clamp(-1.0, 1.0)) / 2000.0).sum::<f64>()
     };
@@ -198,7 +198,7 @@ fn heavy_tails_move_a_parameter_further_than_the_check_takes_it_and_are_told_of(
 #[test]
 fn intervals_are_wider_where_their_width_is_not_known_well() {
     let schedule = Schedule::Power { first: 0.5, decay: 0.6 };
-    let run = Run { steps: 10, from: 1, schedule, rate: 1.0, expected: 100.0, noise: 0.0 };
+    let run = AveragedDescent { steps: 10, from: 1, schedule, rate: 1.0, expected: 100.0, noise: 0.0 };
     let mut entropy = Replay::new(0x57D);
     let (mut covered, mut normally) = (0, 0);
     for _ in 0..40_000 {
@@ -220,7 +220,7 @@ fn intervals_are_wider_where_their_width_is_not_known_well() {
 fn the_sampling_share_is_what_batches_do() {
     let mut entropy = Replay::new(0xBA7C);
     let data = population(200, &mut entropy);
-    let run = Run { rate: 0.5, expected: 100.0, noise: 0.0, ..run(0.0) };
+    let run = AveragedDescent { rate: 0.5, expected: 100.0, noise: 0.0, ..run(0.0) };
     let averages: Vec<Vec<f64>> = (0..300).map(|_| train(&data, &run, CLIP, &mut entropy)).collect();
     let centre: Vec<f64> = (0..3).map(|j| averages.iter().map(|a| a[j] / 300.0).sum()).collect();
     let mut moments = Moments::known(vec![0.0; 9], vec![0.0; 9]);
@@ -246,7 +246,7 @@ fn the_sampling_share_is_what_batches_do() {
 #[test]
 fn the_noise_share_is_exact_on_a_parabola() {
     let schedule = Schedule::Power { first: 0.8, decay: 0.7 };
-    let run = Run { steps: 60, from: 11, schedule, rate: 1.0, expected: 10.0, noise: 0.7 };
+    let run = AveragedDescent { steps: 60, from: 11, schedule, rate: 1.0, expected: 10.0, noise: 0.7 };
     let curvatures = [2.0, 0.1];
     let moments = Moments::known(vec![2.0, 0.0, 0.0, 0.1], vec![0.0; 4]);
     let spread = Spread::of(&moments, 100.0, &run).unwrap();
@@ -281,7 +281,7 @@ fn the_noise_share_is_exact_on_a_parabola() {
 #[test]
 fn many_steps_reach_the_limit() {
     let schedule = Schedule::Power { first: 1.0, decay: 0.6 };
-    let run = Run { steps: 400_000, from: 10_000, schedule, rate: 0.25, expected: 50.0, noise: 0.2 };
+    let run = AveragedDescent { steps: 400_000, from: 10_000, schedule, rate: 0.25, expected: 50.0, noise: 0.2 };
     let (hessian, gradient) = (vec![2.0, 0.5, 0.5, 1.0], vec![1.0, 0.3, 0.3, 2.0]);
     let spread = Spread::of(&Moments::known(hessian, gradient), 200.0, &run).unwrap();
     let determinant = 1.75;
@@ -298,7 +298,7 @@ fn many_steps_reach_the_limit() {
         let interval = spread.intervals(&[1.0, 2.0], 0.9).unwrap()[j];
         assert!(((interval.high - interval.low) / total - 2.0 * 1.644_853_6).abs() < 1e-6);
     }
-    let full = Spread::of(&Moments::known(vec![1.0], vec![1.0]), 50.0, &Run { rate: 1.0, ..run }).unwrap();
+    let full = Spread::of(&Moments::known(vec![1.0], vec![1.0]), 50.0, &AveragedDescent { rate: 1.0, ..run }).unwrap();
     assert_eq!(full.errors[0].sampling, 0.0, "full batches draw nothing");
 }
 
@@ -336,16 +336,16 @@ fn a_sandwich_is_its_three_parts() {
     assert!(sandwich.sanitise(&turned, &mut Replay::new(5)).is_err(), "sums of another bound are refused");
 }
 
-/// vᵀZv, drawn 4,000 times, has the deviation that is told to 1.1 % (one deviation).
+/// vᵀZv, drawn 4,000 times, has the deviation that is stated to 1.1 % (one deviation).
 #[test]
-fn what_the_noise_in_gradients_does_to_a_variance_is_told() {
+fn what_the_noise_in_gradients_does_to_a_variance_is_stated() {
     let schedule = Schedule::Power { first: 0.5, decay: 0.6 };
-    let run = Run { steps: 1000, from: 100, schedule, rate: 1.0, expected: 100.0, noise: 0.0 };
+    let run = AveragedDescent { steps: 1000, from: 100, schedule, rate: 1.0, expected: 100.0, noise: 0.0 };
     let known = Moments::known(vec![2.0, 0.5, 0.5, 1.0], vec![4.0, 1.0, 1.0, 3.0]);
     let noisy = Moments { gradient_noise: 0.4, ..known.clone() };
     let exact = Spread::of(&known, 100.0, &run).unwrap();
     assert_eq!(exact.unsure, [0.0, 0.0]);
-    let told = Spread::of(&noisy, 100.0, &run).unwrap().unsure;
+    let stated = Spread::of(&noisy, 100.0, &run).unwrap().unsure;
     let mut entropy = Replay::new(0x516);
     let mut squares = [0.0; 2];
     for _ in 0..4000 {
@@ -357,7 +357,7 @@ fn what_the_noise_in_gradients_does_to_a_variance_is_told() {
         }
     }
     for j in 0..2 {
-        assert!((squares[j].sqrt() / told[j] - 1.0).abs() < 0.05, "{} and {}", squares[j].sqrt(), told[j]);
+        assert!((squares[j].sqrt() / stated[j] - 1.0).abs() < 0.05, "{} and {}", squares[j].sqrt(), stated[j]);
     }
 }
 
@@ -365,21 +365,25 @@ fn what_the_noise_in_gradients_does_to_a_variance_is_told() {
 fn what_cannot_be_meant_is_refused() {
     let known = Moments::known(vec![1.0, 0.0, 0.0, 1.0], vec![1.0, 0.0, 0.0, 1.0]);
     let run = run(0.1);
-    let refused = |moments: &Moments, units: f64, run: &Run| Spread::of(moments, units, run).unwrap_err();
+    let refused = |moments: &Moments, units: f64, run: &AveragedDescent| Spread::of(moments, units, run).unwrap_err();
     let noisy = Moments { hessian_noise: 0.6, ..known.clone() };
     assert!(matches!(refused(&noisy, 9.0, &run), Error::Flat { .. }));
     let flat = Moments::known(vec![1.0, 1.0, 1.0, 1.0], known.gradient.clone());
     assert!(matches!(refused(&flat, 9.0, &run), Error::Flat { .. }));
-    let leaping = Run { schedule: Schedule::Constant { size: 2.5 }, ..run };
+    let leaping = AveragedDescent { schedule: Schedule::Constant { size: 2.5 }, ..run };
     assert!(matches!(refused(&known, 9.0, &leaping), Error::Unstable { .. }));
-    for bad in
-        [Run { from: 0, ..run }, Run { from: 2001, ..run }, Run { rate: 0.0, ..run }, Run { noise: f64::NAN, ..run }]
-    {
+    for bad in [
+        AveragedDescent { from: 0, ..run },
+        AveragedDescent { from: 2001, ..run },
+        AveragedDescent { rate: 0.0, ..run },
+        AveragedDescent { noise: f64::NAN, ..run },
+    ] {
         assert!(matches!(refused(&known, 9.0, &bad), Error::Parameter { .. }));
     }
     assert!(!refused(&known, 0.0, &run).hint().is_empty());
     assert!(matches!(refused(&Moments { gradient: vec![1.0], ..known.clone() }, 9.0, &run), Error::Symmetric(_)));
-    let spread = Spread::of(&known, 9.0, &Run { schedule: Schedule::Constant { size: 0.1 }, ..run }).unwrap();
+    let spread =
+        Spread::of(&known, 9.0, &AveragedDescent { schedule: Schedule::Constant { size: 0.1 }, ..run }).unwrap();
     assert!(!spread.asymptotic);
     assert!(spread.intervals(&[1.0], 0.95).is_err() && spread.intervals(&[1.0, 1.0], 1.0).is_err());
 }

@@ -7,7 +7,7 @@ use crate::model::{Inputs, Model};
 use crate::optimise::Optimiser;
 use crate::params::Layout;
 
-/// Plain learning, which protects nobody: what private learning is compared with.
+/// Plain learning, which is non-private: what private learning is compared with.
 pub struct Plain<M: Model> {
     model: M,
     layout: Layout,

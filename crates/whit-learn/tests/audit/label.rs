@@ -9,7 +9,7 @@ use whit_core::Kind;
 use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
-use whit_learn::{Count, Draft, Learner, Noise, Owners, Parts, Plan, Rows, Store, Tuning, Way};
+use whit_learn::{Count, Draft, Learner, NoiseSource, Owners, Parts, Plan, Rows, Store, Tuning, Way};
 
 const STEPS: u64 = 10_000;
 const OTHERS: usize = 6;
@@ -57,7 +57,7 @@ impl Attack {
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1e-6 }, None, 2 * self.outputs).unwrap();
         let parts = Parts {
             model: Linear::at_zero(2, self.outputs, false),
-            plan: plan.clone().stepping(Way::Label).unwrap().drawing(Noise::Replay { seed }),
+            plan: plan.clone().stepping(Way::Label).unwrap().drawing(NoiseSource::Replay { seed }),
             loss: self.loss,
             rows,
             optimiser,

@@ -15,7 +15,9 @@ use whit_learn::loss::{Loss, Targets};
 use whit_learn::model::Inputs;
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
-use whit_learn::{Learner, Noise, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store, Tuning, Way};
+use whit_learn::{
+    Learner, NoiseSource, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store, Tuning, Way,
+};
 use whit_noise::{Entropy, Replay};
 
 const UNITS: usize = 1000;
@@ -79,7 +81,7 @@ fn case(kind: Kind, noise: f64, way: Way) -> Case {
 fn shown(plan: Plan, way: Way, rows: Rows, seed: u64) -> Vec<f64> {
     let parts = Parts {
         model: Linear::at_zero(UNITS, 1, false),
-        plan: plan.stepping(way).unwrap().drawing(Noise::Replay { seed }),
+        plan: plan.stepping(way).unwrap().drawing(NoiseSource::Replay { seed }),
         loss: Loss::Squared,
         rows,
         optimiser: Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1e-3 }, None, UNITS).unwrap(),
@@ -170,7 +172,7 @@ fn by_hand(plan: &Plan, coins: &[bool], clips: bool, seed: u64) -> Vec<f64> {
     let (layout, _) = Layout::of(&model);
     let present: Vec<usize> = (0..UNITS).filter(|&unit| coins[unit]).collect();
     let mut sampler = Sampler::new(plan, Pool::Units(present.len())).unwrap();
-    let mut sanitiser = Sanitiser::new(&plan.clone().drawing(Noise::Replay { seed }), UNITS).unwrap();
+    let mut sanitiser = Sanitiser::new(&plan.clone().drawing(NoiseSource::Replay { seed }), UNITS).unwrap();
     let mut draws = Replay::new(seed + 1);
     let (mut scores, mut mean) = (vec![0.0; UNITS], vec![0.0; UNITS]);
     for _ in 0..STEPS {

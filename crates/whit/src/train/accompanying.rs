@@ -11,7 +11,7 @@ use whit_core::release::{
     CommitError, LedgerFailure, ReadError, ReleaseError, Reservation, release_reproducibly_without_privacy,
 };
 use whit_core::{Accuracy, Charge, Cost, Ladder, Ledger, Mechanism, Persist, Refusal, Rung, Sealed};
-use whit_learn::{LearnError, Noise};
+use whit_learn::{LearnError, NoiseSource};
 use whit_noise::{Entropy, Os, Ratio, Replay};
 
 /// Noise as a file says it, as an exact fraction.
@@ -83,7 +83,7 @@ pub(crate) fn check(
 }
 
 /// What a charge comes to with this noise: everything, where it can be drawn again.
-pub(crate) fn exposed(charge: Charge, noise: Noise) -> Charge {
+pub(crate) fn exposed(charge: Charge, noise: NoiseSource) -> Charge {
     if noise.protects() {
         return charge;
     }
@@ -136,7 +136,7 @@ pub(crate) fn release_of<M: Mechanism<Exact: Sized, Noisy: Persist>>(
     (exact, decode): (impl Fn() -> Result<M::Exact, LearnError>, impl Fn(&[u8]) -> Result<M::Noisy, String>),
     ladder: &Ladder,
     question: &Question,
-    noise: Noise,
+    noise: NoiseSource,
     books: (&mut dyn Register, &Budgets),
 ) -> Result<Served<M::Noisy>, Error> {
     let work = |exact: &M::Exact, entropy: &mut dyn Entropy| mechanism.sanitise(exact, entropy);
@@ -150,7 +150,7 @@ pub(crate) fn release<X, E: Borrow<X>, N: Persist>(
     (charge, work): (Charge, Box<Work<'_, X, N>>),
     (read, decode): (impl FnOnce(&Reservation) -> Result<E, ReadError>, impl Fn(&[u8]) -> Result<N, String>),
     question: &Question,
-    noise: Noise,
+    noise: NoiseSource,
     (books, budgets): (&mut dyn Register, &Budgets),
 ) -> Result<Served<N>, Error> {
     let rungs: Vec<Rung> = charge.iter().map(|(rung, _)| rung.clone()).collect();
@@ -188,7 +188,7 @@ pub(crate) fn try_out<M: Mechanism<Noisy: Persist>>(
     mechanism: &M,
     exact: &M::Exact,
     ladder: &Ladder,
-    noise: Noise,
+    noise: NoiseSource,
 ) -> Result<M::Noisy, Error> {
     let (rungs, mut coins) = (ladder.rungs().to_vec(), seeded(noise));
     let released = release_reproducibly_without_privacy(mechanism, |_| Ok(exact), &rungs, &mut Unbooked, &mut coins);
@@ -208,10 +208,10 @@ impl Ledger for Unbooked {
     }
 }
 
-fn seeded(noise: Noise) -> Replay {
+fn seeded(noise: NoiseSource) -> Replay {
     match noise {
-        Noise::Replay { seed } => Replay::new(seed ^ 0xd1_4e),
-        Noise::Secret { .. } | Noise::Off => Replay::new(0xd1_4e),
+        NoiseSource::Replay { seed } => Replay::new(seed ^ 0xd1_4e),
+        NoiseSource::Secret { .. } | NoiseSource::Off => Replay::new(0xd1_4e),
     }
 }
 

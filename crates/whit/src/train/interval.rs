@@ -15,7 +15,7 @@ use whit_learn::loss::Loss;
 use whit_learn::model::Named;
 use whit_learn::optimise::{Rule, Schedule, Weights};
 use whit_learn::scatter::Scatter;
-use whit_learn::statistics::{self, Moments, Run, Sandwich, Spread};
+use whit_learn::statistics::{self, AveragedDescent, Moments, Sandwich, Spread};
 use whit_learn::{Plan, Trained};
 
 /// What is released, and of which run.
@@ -242,7 +242,7 @@ impl Intervals {
     }
 
     fn found(&self, plan: &Plan, trained: &Trained, moments: &Moments) -> Result<Estimates, statistics::Error> {
-        let run = Run {
+        let run = AveragedDescent {
             steps: plan.steps(),
             from: self.from,
             schedule: self.schedule,

@@ -10,7 +10,7 @@ use whit_core::Kind;
 use whit_core::digits::{brief, percent};
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::model::Named;
-use whit_learn::train::label_slopes;
+use whit_learn::train::label_gradients;
 use whit_learn::{Keep, Owners, Recipe, Rows};
 use whit_noise::Replay;
 use whit_query::source::learn::{Misfits, Reading};
@@ -42,7 +42,7 @@ pub(crate) fn clipped<'a>(
     }
     // The longest of deeper models moves with their parameters.
     let Named::Linear { bias } = spec.model else { return Ok(Cow::Borrowed(spec)) };
-    let longest = rows.longest_label_slope(bias)?;
+    let longest = rows.longest_label_gradient(bias)?;
     if longest == 0.0 {
         return Ok(Cow::Borrowed(spec));
     }
@@ -84,7 +84,7 @@ fn note(spec: &Spec, recipe: &Recipe, rows: &Rows) -> Result<Option<String>, Err
     let Some(norm) = spec.privacy.clip else { return Ok(None) };
     // Where models start at random, another start of the same law serves as well.
     let model = recipe.model.build(rows.width(), recipe.outputs, &mut Replay::new(0x510e))?;
-    let slopes = label_slopes(&model, recipe.loss, rows, norm, LOOKED_AT)?;
+    let slopes = label_gradients(&model, recipe.loss, rows, norm, LOOKED_AT)?;
     let Some(slopes) = slopes.filter(|slopes| slopes.beyond > 0.0) else { return Ok(None) };
     let (when, better) = if matches!(spec.model, Named::Linear { .. }) {
         ("", "leave privacy.clip out to take the longest")

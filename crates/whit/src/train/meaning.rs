@@ -42,7 +42,7 @@ fn plan(plan: &Plan) -> Result<Value, Error> {
         "difference": number(plan.difference()),
         "steps": plan.steps(),
         "slack": number(plan.slack()),
-        "labels told": plan.told(),
+        "labels told": plan.has_noisy_labels(),
     }))
 }
 

@@ -21,7 +21,7 @@ use whit_learn::optimise::{Average, Optimiser};
 use whit_learn::params::Layout;
 use whit_learn::source::{Cut, Places};
 use whit_learn::train::{Learner, Padding, Parts, Tuning, Way};
-use whit_learn::{Card, Clip, Clipping, Count, Draft, Drawn, Keep, LearnError, Noise, Plan, Recipe};
+use whit_learn::{Card, Clip, Clipping, Count, Draft, Drawn, Keep, LearnError, NoiseSource, Plan, Recipe};
 use whit_noise::{Entropy, Os, Ratio, Replay};
 use whit_query::Tables;
 use whit_query::source::learn::{Checked, InView};
@@ -33,7 +33,7 @@ pub(crate) const UNCLIPPED: f64 = 1e4;
 pub(crate) struct Planned {
     pub(crate) promise: Promise,
     pub(crate) recipe: Recipe,
-    pub(crate) noise: Noise,
+    pub(crate) noise: NoiseSource,
     pub(crate) delta: f64,
     /// What is meant, in a canonical text.
     pub(crate) meaning: String,
@@ -270,7 +270,7 @@ fn promised(
     let of_directions = directions.as_ref().map(|directions| directions.charge(&ladder));
     let of_intervals = intervals.as_ref().map(|intervals| intervals.charge(&ladder));
     let draft = Draft {
-        beside: accompanying::together(of_directions.into_iter().chain(of_intervals)),
+        accompanying: accompanying::together(of_directions.into_iter().chain(of_intervals)),
         drawn: match privacy.draw {
             spec::Drawn::Units => Drawn::Units,
             spec::Drawn::Users => Drawn::Users,
@@ -402,10 +402,10 @@ pub(crate) fn plan(spec: &Spec, tables: &Tables, keep: &Keep) -> Result<Planned,
     let mut notes = check(spec, tables)?;
     let spec = &*label_clip::clipped(spec, tables, keep, &mut notes)?;
     let noise = match spec.output.seed {
-        None => Noise::Secret { threads: 1 },
+        None => NoiseSource::Secret { threads: 1 },
         Some(seed) => {
             notes.push("the noise comes from a seed: this model will protect nobody, and costs everything".to_owned());
-            Noise::Replay { seed }
+            NoiseSource::Replay { seed }
         }
     };
     let promise = promise(spec, tables, shown(spec, tables)?.as_ref())?;
@@ -413,7 +413,12 @@ pub(crate) fn plan(spec: &Spec, tables: &Tables, keep: &Keep) -> Result<Planned,
 }
 
 /// All else that a run needs, of what is promised.
-pub(crate) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise: Noise) -> Result<Planned, Error> {
+pub(crate) fn with_promise(
+    spec: &Spec,
+    tables: &Tables,
+    promise: Promise,
+    noise: NoiseSource,
+) -> Result<Planned, Error> {
     let (dataset, unit) = declared(spec, tables)?;
     let delta = delta_of(spec, dataset)?;
     let (widths, _) = widths_of(spec, tables)?;
@@ -427,7 +432,7 @@ pub(crate) fn with_promise(spec: &Spec, tables: &Tables, promise: Promise, noise
     let model = recipe.model.build(recipe.read(), recipe.outputs, &mut *start)?;
     let parameters = Layout::of(&model).0.len();
     let plan = &promise.plan;
-    let deviation = if plan.told() { 0.0 } else { plan.noise() * plan.clip().norm / plan.divisor() };
+    let deviation = if plan.has_noisy_labels() { 0.0 } else { plan.noise() * plan.clip().norm / plan.divisor() };
     let (rule, schedule) = (spec.optimiser.rule(deviation)?, spec.optimiser.schedule()?);
     let radius = spec.optimiser.radius;
     let optimiser = Optimiser::new(rule, schedule, radius, parameters).map_err(LearnError::from)?;

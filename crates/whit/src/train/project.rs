@@ -15,7 +15,7 @@ use whit_learn::model::Network;
 use whit_learn::pca::{Gap, Principal};
 use whit_learn::scatter::{self, Scatter, Sum};
 use whit_learn::train::Learner;
-use whit_learn::{Noise, Projecting, Projection};
+use whit_learn::{NoiseSource, Projecting, Projection};
 
 /// What is released, and how many of its directions are kept.
 #[derive(Clone)]
@@ -110,7 +110,12 @@ impl Directions {
     }
 
     /// The directions with noise that comes again, charged to no budget: for experiments.
-    pub(crate) fn try_out(&self, sum: &Sum, learner: &Learner<Network>, noise: Noise) -> Result<Projection, Error> {
+    pub(crate) fn try_out(
+        &self,
+        sum: &Sum,
+        learner: &Learner<Network>,
+        noise: NoiseSource,
+    ) -> Result<Projection, Error> {
         Ok(self.found(&accompanying::try_out(&self.scatter, sum, learner.plan().ladder(), noise)?)?.0)
     }
 

@@ -12,17 +12,17 @@ use std::cell::OnceCell;
 use whit_account::ledger::{Question, Register};
 use whit_core::release::Reservation;
 use whit_core::{Charge, Kind, Ladder, Mechanism};
-use whit_learn::Noise;
+use whit_learn::NoiseSource;
 use whit_learn::label::NoisyLabels;
 use whit_learn::model::Network;
-use whit_learn::train::{Learner, Telling};
+use whit_learn::train::{LabelReporting, Learner};
 use whit_noise::{Entropy, Ratio};
 use whit_query::source::learn::InView;
 
 /// How noisy labels are made, and what that costs.
 #[derive(Clone)]
 pub(crate) struct Answers {
-    telling: Telling,
+    telling: LabelReporting,
     charge: Charge,
     /// What is meant, in a canonical text.
     meaning: Value,
@@ -55,7 +55,7 @@ impl Answers {
             epsilon.filter(|epsilon| !epsilon.is_zero() && spec.privacy.noise.is_none()).ok_or_else(|| {
                 asked("noisy labels are made at some ε, and privacy.epsilon does not say which", "write epsilon = 1.0")
             })?;
-        let telling = Telling { epsilon, classes: names.len() as u32, first };
+        let telling = LabelReporting { epsilon, classes: names.len() as u32, first };
         let Some(shown) = shown.filter(|shown| shown.rows > 0) else {
             return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
         };
@@ -82,7 +82,7 @@ impl Answers {
 
     /// How they are made, in words.
     pub(crate) fn words(&self) -> String {
-        let Telling { epsilon, classes, first } = &self.telling;
+        let LabelReporting { epsilon, classes, first } = &self.telling;
         let epsilon = epsilon.to_f64();
         let how = if *first < 1.0 {
             format!("{} % of them first, and the others among what a model of these finds likely", 100.0 * first)
@@ -109,7 +109,7 @@ impl Answers {
             return Err(accompanying::gone("labels"));
         }
         let work = |learner: &Learner<Network>, entropy: &mut dyn Entropy| {
-            let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
+            let (mechanism, labels) = (learner.label_mechanism(&self.telling)?, learner.labels()?);
             mechanism.sanitise(&labels[..], entropy)
         };
         // Given back afterwards, so that rows are read once.
@@ -129,8 +129,8 @@ impl Answers {
     }
 
     /// The labels with coins that come again, charged to no budget: for experiments.
-    pub(crate) fn try_out(&self, learner: &Learner<Network>, noise: Noise) -> Result<NoisyLabels, Error> {
-        let (mechanism, labels) = (learner.telling(&self.telling)?, learner.labels()?);
+    pub(crate) fn try_out(&self, learner: &Learner<Network>, noise: NoiseSource) -> Result<NoisyLabels, Error> {
+        let (mechanism, labels) = (learner.label_mechanism(&self.telling)?, learner.labels()?);
         accompanying::try_out(&mechanism, &labels[..], learner.plan().ladder(), noise)
     }
 }

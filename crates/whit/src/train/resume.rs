@@ -5,7 +5,7 @@ use crate::Error;
 use whit_account::ledger::Entry;
 use whit_core::Progress;
 use whit_learn::LearnError;
-use whit_learn::checkpoint::{Place, Standing};
+use whit_learn::checkpoint::{CheckpointFile, Standing};
 
 /// How a run begins.
 pub(crate) struct Begin {
@@ -28,7 +28,7 @@ impl Begin {
     }
 
     /// Finds where to begin, from the open entry of the same training and the checkpoints of this place. Whatever does not follow from what the ledger noted last is refused.
-    pub(crate) fn find(place: &Place, run: &str, open: Option<&Entry>) -> Result<Self, Error> {
+    pub(crate) fn find(place: &CheckpointFile, run: &str, open: Option<&Entry>) -> Result<Self, Error> {
         let last = place.find(run).map_err(|error| unfit(error, open))?;
         let next = place.find_next(run);
         let path = place.path().display();

@@ -19,11 +19,11 @@ use whit_account::ledger::{Question, Register};
 use whit_core::release::ReleaseError;
 use whit_core::{Charge, Refusal};
 use whit_learn::bound::Seen;
-use whit_learn::checkpoint::{Place, with_ending, write_at_once};
+use whit_learn::checkpoint::{CheckpointFile, with_ending, write_at_once};
 use whit_learn::model::Network;
 use whit_learn::release::{self, Keeping, Task};
 use whit_learn::train::{Learner, keep_memory};
-use whit_learn::{Card, LearnError, Run, Trained};
+use whit_learn::{Card, LearnError, Trained, TrainingRun};
 use whit_query::Tables;
 use whit_query::source::{Input, Inputs};
 
@@ -193,7 +193,7 @@ pub(crate) fn train(state: &mut State, request: &Request<'_>, watch: &mut dyn Wa
     let file = request.training.path().file_name().unwrap_or_default().to_string_lossy();
     question.text = format!("whit train {file}: {} from {}", spec.target, spec.features.join(", "));
     let path = request.training.model();
-    let place = Place::take(&with_ending(&path, "checkpoint"))?;
+    let place = CheckpointFile::take(&with_ending(&path, "checkpoint"))?;
     let run = release::run_hash(&planned.meaning, question.partition.as_deref());
     let reader = Reader::new(spec, tables, &planned, (keep, stamps));
     let budgets = budgets(request, tables)?;
@@ -263,7 +263,7 @@ struct Way<'a> {
     reader: &'a Reader<'a>,
     budgets: &'a Budgets,
     question: &'a Question,
-    place: &'a Place,
+    place: &'a CheckpointFile,
     run: &'a str,
 }
 
@@ -306,13 +306,13 @@ impl Way<'_> {
         let make = || {
             let mut learner = reader.take()?;
             projection.clone().map_or(Ok(()), |projection| learner.project(projection))?;
-            labels.as_ref().map_or(Ok(()), |labels| learner.tell(labels))?;
+            labels.as_ref().map_or(Ok(()), |labels| learner.take_noisy_labels(labels))?;
             Ok(learner)
         };
         let task = Task { plan: planned.steps().clone(), card, recipe: planned.recipe.clone(), make: Box::new(make) };
         let start = begin.entry.map_or(Start::Anew, |entry| Start::Under { entry, at: begin.at });
         let (from, every) = (begin.from, spec.output.checkpoint_every);
-        let keeping = Keeping { run: run.to_owned(), place, every, from, unnoted: begin.unnoted };
+        let keeping = Keeping { run: run.to_owned(), file: place, every, from, unnoted: begin.unnoted };
         let mut stopped = None;
         let mut see = |learner: &Learner<Network>, seen: &Seen| {
             if let Some(curve) = &mut curve {
@@ -327,7 +327,7 @@ impl Way<'_> {
             }
             Ok(())
         };
-        let run = Run::new(task, keeping, &mut see).map_err(LearnError::from)?;
+        let run = TrainingRun::new(task, keeping, &mut see).map_err(LearnError::from)?;
         let served = release::train_once(&run, question, start, &mut budgets.desk(books));
         if let Some(learner) = run.into_learner() {
             reader.put(learner);
@@ -363,7 +363,7 @@ impl Way<'_> {
 }
 
 /// A run whose entry was made void by somebody. Its checkpoints belong to nothing any more, so they go.
-fn ended(entry: u64, place: &Place) -> Error {
+fn ended(entry: u64, place: &CheckpointFile) -> Error {
     let _ = std::fs::remove_file(curve_of(place)); // there is none where none was asked for
     let hint = match place.clear() {
         Ok(()) => accompanying::AGAIN.to_owned(),
@@ -373,12 +373,12 @@ fn ended(entry: u64, place: &Place) -> Error {
 }
 
 /// Whether a run can go on from this step.
-fn stands_at(place: &Place, run: &str, taken: u64) -> bool {
+fn stands_at(place: &CheckpointFile, run: &str, taken: u64) -> bool {
     place.find(run).ok().flatten().is_some_and(|standing| standing.checkpoint.taken == taken)
 }
 
 /// Where the points of a curve lie until its run is done.
-fn curve_of(place: &Place) -> PathBuf {
+fn curve_of(place: &CheckpointFile) -> PathBuf {
     with_ending(place.path(), "curve")
 }
 

@@ -19,7 +19,7 @@ use whit_learn::model::Named;
 use whit_learn::release::RungLoss;
 use whit_learn::scatter::Sum;
 use whit_learn::train::keep_memory;
-use whit_learn::{Keep, Noise, Recipe};
+use whit_learn::{Keep, NoiseSource, Recipe};
 use whit_query::source::Inputs;
 use whit_query::source::learn::InView;
 use whit_query::{QueryError, Tables};
@@ -264,7 +264,7 @@ impl Bench<'_> {
         let (promised, rest) = (self.promised(&job.spec)?, read.rest());
         let promise = self.promised[promised].promise.clone();
         let seed = job.spec.output.seed.unwrap_or(job.seed);
-        let noise = if private { Noise::Replay { seed } } else { Noise::Off };
+        let noise = if private { NoiseSource::Replay { seed } } else { NoiseSource::Off };
         let planned = prepare::with_promise(&job.spec, self.tables, promise, noise)?;
         let mut learner = planned.learner(read)?;
         if !private || planned.promise.answers.is_some() {
@@ -279,7 +279,7 @@ impl Bench<'_> {
         }
         if let Some(answers) = &answers {
             let noisy = answers.try_out(&learner, noise)?;
-            learner.tell(&noisy)?;
+            learner.take_noisy_labels(&noisy)?;
         }
         let steps = learner.plan().steps();
         while learner.taken() < steps {

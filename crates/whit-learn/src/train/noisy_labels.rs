@@ -1,4 +1,4 @@
-//! Learning from labels that were told before the first step, by randomised response: steps then read nothing that is private, and cost nothing.
+//! Learning from noisy labels, reported by randomised response before the first step: steps then read nothing that is private, and cost nothing.
 //!
 //! It is the baseline that [`Way::Label`] is compared with.
 
@@ -13,18 +13,18 @@ use crate::tensor;
 use whit_core::{Charge, Ladder, Mechanism};
 use whit_noise::{Ratio, Replay, below};
 
-/// How labels are told.
+/// How labels are reported by randomised response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Telling {
+pub struct LabelReporting {
     /// What all answers together cost one label.
     pub epsilon: Ratio,
     /// How many classes there are.
     pub classes: u32,
-    /// The share of rows whose labels are told without a prior. Where it is less than 1, a model that is learned from these says what is likely of the others.
+    /// The share of rows whose labels are reported without a prior. Where it is less than 1, a model that is learned from these says what is likely of the others.
     pub first: f64,
 }
 
-/// What makes the priors of the other rows of what was told of the first.
+/// What makes the priors of the other rows of the noisy labels of the first.
 pub type Priors<'a> = Box<dyn Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError> + 'a>;
 
 impl From<label::Error> for LearnError {
@@ -33,12 +33,12 @@ impl From<label::Error> for LearnError {
     }
 }
 
-impl Telling {
-    /// What it costs to tell the labels of so many rows of these users, rung by rung. Whose they are, and how many, is public under a label unit.
+impl LabelReporting {
+    /// What it costs to report the labels of so many rows of these users, rung by rung. Whose they are, and how many, is public under a label unit.
     pub fn charge(&self, rows: usize, users: Option<&[u64]>, ladder: &Ladder) -> Result<Charge, LearnError> {
         let mut response = PriorResponse::flat(self.classes, self.epsilon, rows)?;
         for rung in ladder.rungs().iter().filter(|rung| !rung.unit.key().is_empty()) {
-            response = response.grouped(rung.unit.clone(), users.ok_or_else(nobody)?)?;
+            response = response.grouped(rung.unit.clone(), users.ok_or_else(no_users)?)?;
         }
         Ok(ladder.rungs().iter().map(|rung| (rung.clone(), response.cost(rung))).collect())
     }
@@ -48,13 +48,13 @@ impl Telling {
     }
 }
 
-fn nobody() -> LearnError {
+fn no_users() -> LearnError {
     LearnError::Data("the labels of a user need a column of users".to_owned())
 }
 
 /// The users of rows, in this order.
 fn owners(rows: &Rows, order: &[u32]) -> Result<Vec<u64>, LearnError> {
-    let users = rows.users().ok_or_else(nobody)?;
+    let users = rows.users().ok_or_else(no_users)?;
     Ok(order.iter().map(|&row| users[row as usize]).collect())
 }
 
@@ -77,27 +77,27 @@ fn targets(loss: Loss, labels: Vec<u32>, classes: u32) -> Targets {
 }
 
 impl<M: Model> Learner<M> {
-    /// What tells the labels of all rows, in the order of [`labels`](Self::labels).
-    pub fn telling(&self, telling: &Telling) -> Result<TwoStages<Priors<'_>>, LearnError> {
+    /// The mechanism that reports the labels of all rows, in the order of [`labels`](Self::labels).
+    pub fn label_mechanism(&self, reporting: &LabelReporting) -> Result<TwoStages<Priors<'_>>, LearnError> {
         let order = shuffled(self.rows.len());
-        let (first, classes) = (telling.first_rows(order.len()), telling.classes);
+        let (first, classes) = (reporting.first_rows(order.len()), reporting.classes);
         let mut of_users = Vec::new();
         for rung in self.plan.ladder().rungs().iter().filter(|rung| !rung.unit.key().is_empty()) {
             of_users.push((rung.unit.clone(), owners(&self.rows, &order)?));
         }
-        let learn: Priors<'_> = Box::new(move |told| {
+        let learn: Priors<'_> = Box::new(move |noisy| {
             let (first, others) = order.split_at(first);
-            self.prior(first, others, told.labels(), classes)
+            self.prior(first, others, noisy.labels(), classes)
         });
         let rows = self.rows.len();
-        let mut stages = TwoStages::new(classes, telling.epsilon, rows, first, learn)?;
+        let mut stages = TwoStages::new(classes, reporting.epsilon, rows, first, learn)?;
         for (unit, owners) in of_users {
             stages = stages.grouped(unit, &owners)?;
         }
         Ok(stages)
     }
 
-    /// The labels of all rows, to be told. As private as they are.
+    /// The labels of all rows, to be reported. As private as they are.
     pub fn labels(&self) -> Result<Vec<u32>, LearnError> {
         let order = shuffled(self.rows.len());
         match (self.rows.targets(), self.loss) {
@@ -107,35 +107,33 @@ impl<M: Model> Learner<M> {
             (Targets::Numbers { values, .. }, Loss::Logistic) => {
                 Ok(order.iter().map(|&row| values[row as usize] as u32).collect())
             }
-            _ => Err(LearnError::Data("labels are told of classes, and the loss is about numbers".to_owned())),
+            _ => Err(LearnError::Data("noisy labels are of classes, and the loss is about numbers".to_owned())),
         }
     }
 
-    /// Puts what was told in the place of all labels, before the first step.
-    pub fn tell(&mut self, told: &NoisyLabels) -> Result<(), LearnError> {
+    /// Puts noisy labels in the place of all labels, before the first step.
+    pub fn take_noisy_labels(&mut self, noisy: &NoisyLabels) -> Result<(), LearnError> {
         let order = shuffled(self.rows.len());
-        if !self.plan.told() || self.told {
-            return Err(LearnError::Data(
-                "the plan is not for labels that were told, or these are told already".to_owned(),
-            ));
+        if !self.plan.has_noisy_labels() || self.has_noisy_labels {
+            return Err(LearnError::Data("the plan is not for noisy labels, or they are here already".to_owned()));
         }
-        if told.labels().len() != order.len() {
-            let (given, rows) = (told.labels().len(), order.len());
-            return Err(LearnError::Data(format!("{given} labels were told, and there are {rows} rows")));
+        if noisy.labels().len() != order.len() {
+            let (given, rows) = (noisy.labels().len(), order.len());
+            return Err(LearnError::Data(format!("{given} noisy labels are given, and there are {rows} rows")));
         }
         let mut labels = vec![0; order.len()];
-        for (&row, &label) in order.iter().zip(told.labels()) {
+        for (&row, &label) in order.iter().zip(noisy.labels()) {
             labels[row as usize] = label;
         }
-        let targets = targets(self.loss, labels, told.classes());
+        let targets = targets(self.loss, labels, noisy.classes());
         self.loss.check(&targets, self.model.outputs())?;
         self.rows.measure_against(targets);
-        self.told = true;
+        self.has_noisy_labels = true;
         Ok(())
     }
 
-    /// What a model that is learned from told labels of the first rows thinks of the others.
-    fn prior(&self, first: &[u32], others: &[u32], told: &[u32], classes: u32) -> Result<Vec<f64>, LearnError> {
+    /// What a model that is learned from noisy labels of the first rows thinks of the others.
+    fn prior(&self, first: &[u32], others: &[u32], noisy: &[u32], classes: u32) -> Result<Vec<f64>, LearnError> {
         if others.is_empty() {
             return Ok(Vec::new());
         }
@@ -149,7 +147,7 @@ impl<M: Model> Learner<M> {
         for _ in 0..self.plan.steps() {
             let drawn: Vec<usize> = (0..batch).map(|_| below(first.len() as u64, &mut coins) as usize).collect();
             let rows: Vec<u32> = drawn.iter().map(|&at| first[at]).collect();
-            let labels = drawn.iter().map(|&at| told[at]).collect();
+            let labels = drawn.iter().map(|&at| noisy[at]).collect();
             plain.step(self.rows.pick(&rows)?, width, &targets(self.loss, labels, classes))?;
         }
         let mut priors = Vec::with_capacity(others.len() * classes as usize);

@@ -6,9 +6,9 @@ use crate::loss::{Loss, Share, Targets};
 use crate::model::{Inputs, Model};
 use crate::source::Rows;
 
-/// How long the label's part of a unit's gradient may be, whatever the labels are.
+/// How long the label's part of a unit's gradient may be, whatever the labels are: all that a clip norm has to leave room for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Slopes {
+pub struct LabelGradients {
     /// The longest, of the units that were looked at.
     pub longest: f64,
     /// The share of these units for which some label has one that is longer than the clip norm.
@@ -16,9 +16,9 @@ pub struct Slopes {
 }
 
 impl Rows {
-    /// The longest that the label's part of a unit's gradient can be in a linear model that tells classes apart: of a row, its length, with 1 for the constant
+    /// The longest that the label's part of a unit's gradient can be in a linear model of classes: of a row, its length, with 1 for the constant
     /// where there is one, whatever its label is; of several, the mean of these. It reads features alone, which are public under a label unit and under no other.
-    pub fn longest_label_slope(&self, constant: bool) -> Result<f64, LearnError> {
+    pub fn longest_label_gradient(&self, constant: bool) -> Result<f64, LearnError> {
         let (width, one) = (self.width(), if constant { 1.0 } else { 0.0 });
         let mut longest = 0.0_f64;
         for unit in 0..self.units() as u32 {
@@ -32,15 +32,15 @@ impl Rows {
     }
 }
 
-/// How long the label's part of gradients may be at a model's parameters, of at most so many units, evenly spread, beside a clip norm. Nothing where labels are numbers, of
+/// How long the label's part of gradients may be at a model's parameters, of at most so many units, evenly spread, compared with a clip norm. Nothing where labels are numbers, of
 /// which nothing public says how large they are. It reads no label.
-pub fn label_slopes<M: Model>(
+pub fn label_gradients<M: Model>(
     model: &M,
     loss: Loss,
     rows: &Rows,
     clip: f64,
     most: usize,
-) -> Result<Option<Slopes>, LearnError> {
+) -> Result<Option<LabelGradients>, LearnError> {
     let outputs = model.outputs() as u32;
     let labels = match loss {
         Loss::Softmax => 0..outputs,
@@ -78,5 +78,5 @@ pub fn label_slopes<M: Model>(
             beyond += usize::from(mean > clip * (1.0 + 1e-6));
         }
     }
-    Ok(Some(Slopes { longest, beyond: beyond as f64 / units.len().max(1) as f64 }))
+    Ok(Some(LabelGradients { longest, beyond: beyond as f64 / units.len().max(1) as f64 }))
 }
