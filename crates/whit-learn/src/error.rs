@@ -1,5 +1,9 @@
 //! What can go wrong while learning. Messages speak of columns, layers and parameters, never of rows.
 
+mod sanitiser;
+
+pub use sanitiser::SanitiserError;
+
 use std::path::PathBuf;
 use thiserror::Error;
 use whit_core::mechanism::SanitiseError;
@@ -72,13 +76,13 @@ pub enum LearnError {
     Ledger(LedgerFailure),
     /// The noise could not be drawn or added.
     #[error(transparent)]
-    Sanitise(#[from] crate::sanitise::SanitiseError),
+    Sanitise(#[from] SanitiserError),
     /// Units that the plan cannot draw from.
     #[error(transparent)]
     Pool(#[from] crate::sample::PoolError),
     /// A window that does not fit.
     #[error(transparent)]
-    Window(#[from] crate::kernel::Error),
+    Window(#[from] crate::kernel::WindowError),
     /// An optimiser that cannot be had.
     #[error(transparent)]
     Optimise(#[from] crate::optimise::Error),
@@ -135,7 +139,7 @@ impl LearnError {
             Self::Cap { .. } => {
                 "cut the rows to what is declared, with `Rows::bounded`, or declare a higher cap".to_owned()
             }
-            Self::Untapped(_) => "build the model of layers of `whit_learn::layer`, which have taps".to_owned(),
+            Self::Untapped(_) => "build the model of layers of `whit_learn::custom`, which have taps".to_owned(),
             Self::Shared(_) => "give each use a parameter of its own".to_owned(),
             Self::NotANumber(_) => "scale the features, or take shorter steps".to_owned(),
             Self::Layer(_) => "group norm and layer norm look at one row at a time and are offered instead".to_owned(),

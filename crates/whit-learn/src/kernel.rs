@@ -9,10 +9,15 @@
 //! What is absent: dilation, groups, other elements than `f32`, and derivatives of derivatives.
 
 mod convolve;
+mod grid;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use convolve::{Patches, convolve};
+pub(crate) use grid::WindowGrid;
 
 use convolve::Convolving;
+use grid::NOWHERE;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -28,7 +33,7 @@ use rayon::prelude::*;
 
 /// Why a tensor and an operation do not go together. It speaks of shapes, never of values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum WindowError {
     /// The tensor has another element, or lives on another backend.
     #[error("windows read 32-bit floats in this machine's memory, and this tensor is {found}")]
     NotFloats {
@@ -58,7 +63,7 @@ pub enum Error {
 /// A rectangle that slides over an image: `[vertical, horizontal]` each.
 ///
 /// ```
-/// # use whit_learn::kernel::Window;
+/// # use whit_learn::custom::Window;
 /// let pool = Window { kernel: [2, 2], stride: [2, 2], padding: [0, 0] };
 /// assert_eq!(pool.over([28, 28]).unwrap(), [14, 14]);
 /// ```
@@ -74,7 +79,7 @@ pub struct Window {
 
 impl Window {
     /// How many places it has on an image with these sides.
-    pub fn over(&self, [height, width]: [usize; 2]) -> Result<[usize; 2], Error> {
+    pub fn over(&self, [height, width]: [usize; 2]) -> Result<[usize; 2], WindowError> {
         let places = |axis: usize, side: usize| {
             let (kernel, stride) = (self.kernel[axis], self.stride[axis]);
             let room = self.padding[axis].checked_mul(2)?.checked_add(side)?.checked_sub(kernel)?;
@@ -82,7 +87,7 @@ impl Window {
         };
         match (places(0, height), places(1, width)) {
             (Some(rows), Some(columns)) => Ok([rows, columns]),
-            _ => Err(Error::Unfit { window: *self, height, width }),
+            _ => Err(WindowError::Unfit { window: *self, height, width }),
         }
     }
 }
@@ -91,11 +96,11 @@ impl Window {
 ///
 /// It is one transposition per image, done in memory: the next step reads the images in order, and a strided view would make each read a
 /// cache miss.
-pub fn fold_channels(rows: Tensor<2>, [images, height, width]: [usize; 3]) -> Result<Tensor<4>, Error> {
+pub(crate) fn fold_channels(rows: Tensor<2>, [images, height, width]: [usize; 3]) -> Result<Tensor<4>, WindowError> {
     let [found, channels] = rows.dims();
     let positions = height.checked_mul(width).and_then(|plane| plane.checked_mul(images));
     if positions != Some(found) {
-        return Err(Error::Unfilled { found, shape: vec![images, height, width] });
+        return Err(WindowError::Unfilled { found, shape: vec![images, height, width] });
     }
     run(rows, Step::Fold { images, channels, sides: [height, width] })
 }
@@ -104,21 +109,21 @@ pub fn fold_channels(rows: Tensor<2>, [images, height, width]: [usize; 3]) -> Re
 ///
 /// Padding never wins, so a window that can lie in padding alone (`padding ≥ kernel`) is refused. Of equal values the
 /// first wins, down and then across, and takes the whole gradient. The first NaN wins over everything.
-pub fn max_pool(input: Tensor<4>, window: Window) -> Result<Tensor<4>, Error> {
+pub(crate) fn max_pool(input: Tensor<4>, window: Window) -> Result<Tensor<4>, WindowError> {
     max(input, window, false)
 }
 
 /// [`max_pool`] of max(z, 0), in one pass: the greatest value, or zero where none is greater.
-pub fn rectified_max_pool(input: Tensor<4>, window: Window) -> Result<Tensor<4>, Error> {
+pub(crate) fn rectified_max_pool(input: Tensor<4>, window: Window) -> Result<Tensor<4>, WindowError> {
     max(input, window, true)
 }
 
-fn max(input: Tensor<4>, window: Window, rectified: bool) -> Result<Tensor<4>, Error> {
-    let grid = Grid::new(input.dims(), window)?;
+fn max(input: Tensor<4>, window: Window, rectified: bool) -> Result<Tensor<4>, WindowError> {
+    let grid = WindowGrid::new(input.dims(), window)?;
     let lonely = (0..2).any(|axis| window.padding[axis] >= window.kernel[axis]);
     // A winner is remembered as a `u32` within its plane.
     if lonely || grid.plane() >= NOWHERE as usize {
-        return Err(Error::Unfit { window, height: grid.sides[0], width: grid.sides[1] });
+        return Err(WindowError::Unfit { window, height: grid.sides[0], width: grid.sides[1] });
     }
     run(input, Step::Max { grid, rectified })
 }
@@ -126,18 +131,18 @@ fn max(input: Tensor<4>, window: Window, rectified: bool) -> Result<Tensor<4>, E
 /// The mean under the window, channel by channel: `[n, c, h, w]` to `[n, c, oh, ow]`.
 ///
 /// Padding counts as zeros, so every mean divides by `kh · kw` (PyTorch's `count_include_pad = true`).
-pub fn mean_pool(input: Tensor<4>, window: Window) -> Result<Tensor<4>, Error> {
-    let grid = Grid::new(input.dims(), window)?;
+pub(crate) fn mean_pool(input: Tensor<4>, window: Window) -> Result<Tensor<4>, WindowError> {
+    let grid = WindowGrid::new(input.dims(), window)?;
     run(input, Step::Mean(grid))
 }
 
 /// tanh of each value, by a quotient of polynomials: many at a time on every core, where burn asks the system's library for one after the other.
-pub fn tanh<const D: usize>(input: Tensor<D>) -> Result<Tensor<D>, Error> {
+pub(crate) fn tanh<const D: usize>(input: Tensor<D>) -> Result<Tensor<D>, WindowError> {
     run(input, Step::Tanh)
 }
 
 /// A tensor's values, read where they lie: a `[f32]` in row-major order.
-pub struct Floats(FlexTensor);
+pub(crate) struct Floats(FlexTensor);
 
 impl Deref for Floats {
     type Target = [f32];
@@ -160,22 +165,22 @@ impl Floats {
 }
 
 /// Lends a tensor's values. Nothing is copied, except from a view that is not the whole of its memory in order.
-pub fn floats<const D: usize>(tensor: &Tensor<D>) -> Result<Floats, Error> {
+pub(crate) fn floats<const D: usize>(tensor: &Tensor<D>) -> Result<Floats, WindowError> {
     Ok(Floats(primitive(tensor)?.to_contiguous()))
 }
 
 /// Takes a tensor's values: its own memory if nothing else holds it, a copy if something does.
-pub fn into_floats<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, Error> {
+pub(crate) fn into_floats<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, WindowError> {
     let found = tensor.dtype();
     let data = tensor.without_autodiff().into_data();
-    data.try_into_vec().map_err(|_| Error::NotFloats { found: format!("{found:?}") })
+    data.try_into_vec().map_err(|_| WindowError::NotFloats { found: format!("{found:?}") })
 }
 
 /// Makes a tensor of a vector, in the vector's own memory.
-pub fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> Result<Tensor<D>, Error> {
+pub(crate) fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> Result<Tensor<D>, WindowError> {
     let wanted = shape.iter().try_fold(1_usize, |product, &side| product.checked_mul(side));
     if wanted != Some(values.len()) {
-        return Err(Error::Unfilled { found: values.len(), shape: shape.to_vec() });
+        return Err(WindowError::Unfilled { found: values.len(), shape: shape.to_vec() });
     }
     Ok(Tensor::from_primitive::<Flex>(dense(values, &shape)))
 }
@@ -185,17 +190,17 @@ fn dense(values: Vec<f32>, shape: &[usize]) -> FlexTensor {
 }
 
 /// The tensor under the tensor, or what stands there instead.
-fn primitive<const D: usize>(tensor: &Tensor<D>) -> Result<FlexTensor, Error> {
+fn primitive<const D: usize>(tensor: &Tensor<D>) -> Result<FlexTensor, WindowError> {
     let dtype = tensor.dtype();
     if dtype != DType::F32 {
-        return Err(Error::NotFloats { found: format!("{dtype:?}") });
+        return Err(WindowError::NotFloats { found: format!("{dtype:?}") });
     }
     let plain = tensor.clone().without_autodiff();
-    plain.try_into_primitive::<Flex>().map_err(|found| Error::NotFloats { found: format!("{found:?}") })
+    plain.try_into_primitive::<Flex>().map_err(|found| WindowError::NotFloats { found: format!("{found:?}") })
 }
 
 /// Takes a step on whichever road the tensor is on, after a look at what would make burn panic.
-fn run<const D: usize, const E: usize>(input: Tensor<D>, step: Step) -> Result<Tensor<E>, Error> {
+fn run<const D: usize, const E: usize>(input: Tensor<D>, step: Step) -> Result<Tensor<E>, WindowError> {
     primitive(&input)?;
     Ok(Tensor::from_dispatch(Dispatch::step(input.into_dispatch(), step)))
 }
@@ -251,15 +256,12 @@ enum Kept {
     Output(FlexTensor),
 }
 
-/// Where no value of a window is greater than zero.
-const NOWHERE: u32 = u32::MAX;
-
 /// One operation, with all that it must know of shapes.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Fold { images: usize, channels: usize, sides: [usize; 2] },
-    Max { grid: Grid, rectified: bool },
-    Mean(Grid),
+    Max { grid: WindowGrid, rectified: bool },
+    Mean(WindowGrid),
     Tanh,
 }
 
@@ -298,278 +300,6 @@ impl Step {
                 dense(zipped(values, output.storage(), |grad, tanh| grad * (1.0 - tanh * tanh)), &output.shape())
             }
             (Step::Max { .. } | Step::Tanh, _) => unreachable!("{self:?} kept {kept:?}"),
-        }
-    }
-}
-
-/// A window on a batch of images.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grid {
-    images: usize,
-    channels: usize,
-    /// Of the image, before padding.
-    sides: [usize; 2],
-    window: Window,
-    /// Places of the window, down and across.
-    places: [usize; 2],
-}
-
-impl Grid {
-    pub(crate) fn new([images, channels, height, width]: [usize; 4], window: Window) -> Result<Self, Error> {
-        let sides = [height, width];
-        Ok(Self { images, channels, sides, window, places: window.over(sides)? })
-    }
-
-    fn shape(&self) -> [usize; 4] {
-        [self.images, self.channels, self.sides[0], self.sides[1]]
-    }
-
-    fn pooled(&self) -> [usize; 4] {
-        [self.images, self.channels, self.places[0], self.places[1]]
-    }
-
-    /// Values in an image.
-    pub(crate) fn image(&self) -> usize {
-        self.channels * self.plane()
-    }
-
-    /// Values in a channel of an image.
-    fn plane(&self) -> usize {
-        self.sides[0] * self.sides[1]
-    }
-
-    /// Places of the window.
-    pub(crate) fn pool(&self) -> usize {
-        self.places[0] * self.places[1]
-    }
-
-    /// Values in a patch.
-    pub(crate) fn patch(&self) -> usize {
-        self.channels * self.window.kernel[0] * self.window.kernel[1]
-    }
-
-    /// Sides of an image with its padding.
-    fn padded(&self) -> [usize; 2] {
-        [0, 1].map(|axis| self.sides[axis] + 2 * self.window.padding[axis])
-    }
-
-    /// Whether there is no value to read or none to write. Chunks of size zero do not exist, so this is asked first.
-    fn is_empty(&self) -> bool {
-        self.images * self.channels * self.plane() == 0
-    }
-
-    /// Values of an image with its padding.
-    fn canvas(&self) -> usize {
-        let [height, width] = self.padded();
-        self.channels * height * width
-    }
-
-    /// Where each row of an image lies, and where it lies on the canvas.
-    fn each_row(&self, mut visit: impl FnMut(Range<usize>, Range<usize>)) {
-        let ([height, width], [high, wide]) = (self.sides, self.padded());
-        let [above, left] = self.window.padding;
-        for row in 0..self.channels * height {
-            let (channel, y) = (row / height, row % height);
-            let start = (channel * high + above + y) * wide + left;
-            visit(row * width..(row + 1) * width, start..start + width);
-        }
-    }
-
-    /// Where on the canvas each run of each patch starts, in the order of [`Patches::of`].
-    #[inline]
-    fn each_run(&self, mut visit: impl FnMut(usize)) {
-        let [high, wide] = self.padded();
-        let Window { kernel, stride, .. } = self.window;
-        for y in 0..self.places[0] {
-            for x in 0..self.places[1] {
-                let corner = y * stride[0] * wide + x * stride[1];
-                for channel in 0..self.channels {
-                    for down in 0..kernel[0] {
-                        visit(corner + (channel * high + down) * wide);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The best of each window, and where it was.
-    fn max(&self, input: &[f32], rectified: bool) -> (Vec<f32>, Vec<u32>) {
-        let count = self.images * self.channels * self.pool();
-        let (mut best, mut from) = (vec![f32::NEG_INFINITY; count], vec![0; count]);
-        if self.is_empty() {
-            return (best, from);
-        }
-        let first = self.first_inside();
-        let outputs = best.par_chunks_mut(self.pool()).zip(from.par_chunks_mut(self.pool()));
-        let planes = outputs.zip(input.par_chunks(self.plane()));
-        if self.window.padding == [0, 0] {
-            let scratch = || (vec![0.0; self.plane()], vec![0; self.plane()]);
-            planes.for_each_init(scratch, |scratch, ((best, from), plane)| {
-                self.max_of_all(plane, scratch, best, from);
-                rectify(rectified, best, from);
-            });
-        } else {
-            let (taps, step) = (self.taps(), self.window.stride[1]);
-            planes.for_each(|((best, from), plane)| {
-                // A window of nothing but −∞ has a winner too: its first value that is not padding.
-                from.copy_from_slice(&first);
-                for tap in &taps {
-                    let (best, from) = (&mut best[tap.outputs.clone()], &mut from[tap.outputs.clone()]);
-                    let values = plane[tap.start..].iter().step_by(step);
-                    let places = (tap.start as u32..).step_by(step);
-                    for (((best, from), &value), place) in best.iter_mut().zip(from).zip(values).zip(places) {
-                        (*best, *from) = better((value, place), (*best, *from));
-                    }
-                }
-                rectify(rectified, best, from);
-            });
-        }
-        (best, from)
-    }
-
-    /// The best of the windows at every place of a plane, in long runs that go through the processor many at a time, of which those are kept that the
-    /// strides lead to.
-    fn max_of_all(&self, plane: &[f32], scratch: &mut (Vec<f32>, Vec<u32>), best: &mut [f32], from: &mut [u32]) {
-        let Window { kernel, stride, .. } = self.window;
-        let width = self.sides[1];
-        let run = plane.len() - (kernel[0] - 1) * width - (kernel[1] - 1);
-        let (all, places) = (&mut scratch.0[..run], &mut scratch.1[..run]);
-        all.copy_from_slice(&plane[..run]);
-        for (place, index) in places.iter_mut().zip(0..) {
-            *place = index;
-        }
-        for offset in (0..kernel[0]).flat_map(|down| (0..kernel[1]).map(move |across| down * width + across)).skip(1) {
-            let values = &plane[offset..offset + run];
-            for (((best, from), &value), place) in all.iter_mut().zip(&mut *places).zip(values).zip(offset as u32..) {
-                (*best, *from) = better((value, place), (*best, *from));
-            }
-        }
-        let rows = best.chunks_exact_mut(self.places[1]).zip(from.chunks_exact_mut(self.places[1]));
-        for (y, (best, from)) in rows.enumerate() {
-            let start = y * stride[0] * width;
-            let picked = all[start..].iter().zip(&places[start..]).step_by(stride[1]);
-            for ((best, from), (value, place)) in best.iter_mut().zip(from).zip(picked) {
-                (*best, *from) = (*value, *place);
-            }
-        }
-    }
-
-    fn spread_max(&self, grad: &[f32], winners: &[u32]) -> Vec<f32> {
-        let mut output = vec![0.0; self.images * self.channels * self.plane()];
-        if self.is_empty() {
-            return output;
-        }
-        let grads = grad.par_chunks(self.pool()).zip(winners.par_chunks(self.pool()));
-        output.par_chunks_mut(self.plane()).zip(grads).for_each(|(plane, (grad, winners))| {
-            for (value, &place) in grad.iter().zip(winners).filter(|(_, place)| **place != NOWHERE) {
-                plane[place as usize] += value;
-            }
-        });
-        output
-    }
-
-    fn mean(&self, input: &[f32]) -> Vec<f32> {
-        let mut output = vec![0.0; self.images * self.channels * self.pool()];
-        if self.is_empty() {
-            return output;
-        }
-        let (taps, step, share) = (self.taps(), self.window.stride[1], self.share());
-        output.par_chunks_mut(self.pool()).zip(input.par_chunks(self.plane())).for_each(|(sums, plane)| {
-            for tap in &taps {
-                let values = plane[tap.start..].iter().step_by(step);
-                for (sum, value) in sums[tap.outputs.clone()].iter_mut().zip(values) {
-                    *sum += value;
-                }
-            }
-            for sum in sums {
-                *sum *= share;
-            }
-        });
-        output
-    }
-
-    fn spread_mean(&self, grad: &[f32]) -> Vec<f32> {
-        let mut output = vec![0.0; self.images * self.channels * self.plane()];
-        if self.is_empty() {
-            return output;
-        }
-        let (taps, step, share) = (self.taps(), self.window.stride[1], self.share());
-        output.par_chunks_mut(self.plane()).zip(grad.par_chunks(self.pool())).for_each(|(plane, grad)| {
-            for tap in &taps {
-                let values = plane[tap.start..].iter_mut().step_by(step);
-                for (value, grad) in values.zip(&grad[tap.outputs.clone()]) {
-                    *value += share * grad;
-                }
-            }
-        });
-        output
-    }
-
-    /// What one value of a window adds to its mean.
-    fn share(&self) -> f32 {
-        1.0 / (self.window.kernel[0] * self.window.kernel[1]) as f32
-    }
-
-    /// For each window of a plane, its first place that is not padding.
-    fn first_inside(&self) -> Vec<u32> {
-        let Window { stride, padding, .. } = self.window;
-        let rows = (0..self.places[0]).map(|y| (y * stride[0]).saturating_sub(padding[0]));
-        rows.flat_map(|row| {
-            (0..self.places[1]).map(move |x| (row * self.sides[1] + (x * stride[1]).saturating_sub(padding[1])) as u32)
-        })
-        .collect()
-    }
-
-    /// Every tap of a plane: by row of windows, then down the window, then across it.
-    fn taps(&self) -> Vec<Tap> {
-        let Window { kernel, stride, padding } = self.window;
-        let [height, width] = self.sides;
-        let mut taps = Vec::new();
-        for y in 0..self.places[0] {
-            for down in 0..kernel[0] {
-                let Some(row) = (y * stride[0] + down).checked_sub(padding[0]).filter(|&row| row < height) else {
-                    continue;
-                };
-                for across in 0..kernel[1] {
-                    // Windows `x` with `0 ≤ x · stride + across − padding < width`.
-                    let low = padding[1].saturating_sub(across).div_ceil(stride[1]);
-                    let high = (width + padding[1]).saturating_sub(across).div_ceil(stride[1]).min(self.places[1]);
-                    if low < high {
-                        let start = row * width + low * stride[1] + across - padding[1];
-                        taps.push(Tap { outputs: y * self.places[1] + low..y * self.places[1] + high, start });
-                    }
-                }
-            }
-        }
-        taps
-    }
-}
-
-/// One offset within the window, for one row of windows: the outputs that it reaches, and the place in the plane that
-/// the first of them reads. The next ones read a stride further each.
-struct Tap {
-    outputs: Range<usize>,
-    start: usize,
-}
-
-/// The better of a value and the best so far, with its place. The first NaN stays.
-///
-/// By masks and not by a choice: the compiler would make a branch of each choice, and many values at a time have none.
-#[inline]
-fn better((value, place): (f32, u32), (best, from): (f32, u32)) -> (f32, u32) {
-    let wins = (value > best) | (value.is_nan() & !best.is_nan());
-    let mask = u32::from(wins).wrapping_neg();
-    let pick = |new: u32, old: u32| (new & mask) | (old & !mask);
-    (f32::from_bits(pick(value.to_bits(), best.to_bits())), pick(place, from))
-}
-
-/// Zero where nothing is greater.
-fn rectify(rectified: bool, best: &mut [f32], from: &mut [u32]) {
-    if rectified {
-        for (best, from) in best.iter_mut().zip(from) {
-            let lost = u32::from(*best <= 0.0).wrapping_neg();
-            *best = f32::from_bits(best.to_bits() & !lost);
-            *from |= lost; // which is `NOWHERE` where all bits are set
         }
     }
 }
@@ -629,7 +359,3 @@ fn transpose(input: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     });
     output
 }
-
-#[cfg(test)]
-#[path = "kernel_tests.rs"]
-mod tests;

@@ -2,14 +2,16 @@
 //!
 //! Each step draws units ([`sample`]), [`bound`]s what each contributes to the sum of gradients, adds noise once ([`sanitise`]), divides by a number
 //! that was fixed before and moves the parameters ([`optimise`]). One [`plan`] holds all that a guarantee depends on, and
-//! [`train`] goes the whole way. burn is named in this crate and in no other.
+//! [`train`] goes the whole way. Models are known by [`model::Named`]. Who brings one of another architecture writes it in burn: [`custom`] is the one place where
+//! types of it are public, and no other crate names it.
 
 pub mod bound;
 pub mod checkpoint;
+pub mod custom;
 mod error;
-pub mod kernel;
+mod kernel;
 pub mod label;
-pub mod layer;
+mod layer;
 pub mod loss;
 mod matrix;
 pub mod model;
@@ -31,12 +33,13 @@ pub mod train;
 #[cfg(test)]
 mod trial;
 
-pub use error::LearnError;
+pub use error::{LearnError, SanitiserError};
+pub use kernel::WindowError;
 pub use plan::{Clip, Clipping, Count, Draft, Drawn, NoiseSource, Padding, Plan, PlanError, Way};
 pub use projection::{Projecting, Projection};
 pub use release::{Card, Recipe, Trained, TrainingRun};
 pub use sample::{Pool, PoolError, Sampler};
-pub use sanitise::{SanitiseError, Sanitiser};
+pub use sanitise::Sanitiser;
 pub use source::{Owners, Rows};
 pub use store::{Keep, Store, StoreError};
 pub use train::{Learner, Parts, Tuning};

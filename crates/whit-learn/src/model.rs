@@ -1,47 +1,15 @@
-//! Models: by name, or of your own.
+//! Models by name. One of your own is a [`custom::Model`](crate::custom::Model).
 
+pub use crate::layer::Activation;
+
+use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
 use crate::kernel::Window;
-use crate::layer::{Activation, Convolution, Linear, Pool, Tape, dropout};
-use crate::tensor;
+use crate::layer::{Convolution, Linear, Pooling, Tape, dropout};
 use burn::module::Module;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use whit_noise::Entropy;
-
-/// What goes into a model: numbers, and tokens where it reads them, row by row.
-#[derive(Debug, Clone)]
-pub struct Inputs {
-    /// Rows by numbers.
-    pub features: Tensor<2>,
-    /// Tokens, equally many a row.
-    pub tokens: Vec<u32>,
-}
-
-impl Inputs {
-    /// Rows of so many numbers.
-    pub fn of(values: Vec<f32>, width: usize) -> Self {
-        let rows = values.len() / width.max(1);
-        Self { features: tensor::of(values, [rows, width]), tokens: Vec::new() }
-    }
-
-    /// How many rows.
-    pub fn rows(&self) -> usize {
-        self.features.dims()[0]
-    }
-}
-
-/// A function of single rows, whose parameters all have taps.
-///
-/// It must not mix rows: what comes out for a row may depend on that row alone. Layers of this crate keep to it, and so do operations that
-/// keep the first dimension of a tensor apart.
-pub trait Model: Module + Send {
-    /// What comes out, row by row.
-    fn forward(&self, inputs: &Inputs, tape: &mut Tape) -> Result<Tensor<2>, LearnError>;
-
-    /// How many numbers come out for a row.
-    fn outputs(&self) -> usize;
-}
 
 impl Model for Linear {
     fn forward(&self, inputs: &Inputs, tape: &mut Tape) -> Result<Tensor<2>, LearnError> {
@@ -112,7 +80,7 @@ pub struct Convolutional {
     convolutions: Vec<Convolution>,
     dense: Perceptron,
     #[module(skip)]
-    pools: Vec<Pool>,
+    pools: Vec<Pooling>,
     #[module(skip)]
     shape: [usize; 3],
     #[module(skip)]
@@ -135,7 +103,7 @@ impl Convolutional {
         for stage in stages {
             let window = Window { kernel: [stage.kernel; 2], stride: [stage.stride; 2], padding: [stage.padding; 2] };
             let convolution = Convolution::new(channels, stage.channels, window, entropy);
-            let pool = Pool::Max(Window { kernel: [stage.pool[0]; 2], stride: [stage.pool[1]; 2], padding: [0; 2] });
+            let pool = Pooling::Max(Window { kernel: [stage.pool[0]; 2], stride: [stage.pool[1]; 2], padding: [0; 2] });
             size = pool.over(convolution.over(size)?)?;
             channels = stage.channels;
             convolutions.push(convolution);

@@ -1,8 +1,9 @@
 //! The parameters of a model as one flat vector, which is what is clipped, sanitised, stepped, averaged and saved.
 
+use crate::custom::Model;
 use crate::error::LearnError;
 use crate::tensor;
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::module::{ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::Tensor;
 use std::ops::Range;
 
@@ -72,7 +73,7 @@ impl ModuleMapper for Fill<'_> {
 
 impl Layout {
     /// Of a model, with the values that its parameters have now.
-    pub fn of<M: Module>(model: &M) -> (Self, Vec<f32>) {
+    pub fn of<M: Model>(model: &M) -> (Self, Vec<f32>) {
         let mut visit = Visit::default();
         model.visit(&mut visit);
         (Self { slots: visit.slots }, visit.values)
@@ -94,7 +95,7 @@ impl Layout {
     }
 
     /// The model with these values.
-    pub fn fill<M: Module>(&self, model: M, values: &[f32]) -> Result<M, LearnError> {
+    pub fn fill<M: Model>(&self, model: M, values: &[f32]) -> Result<M, LearnError> {
         if values.len() != self.len() {
             let what = format!("there are {} parameters, not {}", self.len(), values.len());
             return Err(LearnError::file(what, "take the parameters of the same model"));

@@ -158,7 +158,7 @@ impl Gap {
     ///
     /// Davis, Kahan 1970, with Weyl: with noise of norm e, the exact sum's next eigenvalue is at least `width − e`
     /// below the last one kept, so the sine is at most `e/(width − e)`.
-    pub fn sine_at_95(&self) -> Option<f64> {
+    pub(crate) fn sine_at_95(&self) -> Option<f64> {
         let sine = self.noise_at_95 / (self.width - self.noise_at_95);
         (self.width > self.noise_at_95 && sine < 1.0).then_some(sine)
     }

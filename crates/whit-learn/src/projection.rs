@@ -28,7 +28,7 @@ pub struct Projection {
 
 impl Projection {
     /// The name of its tensor in the file of a model.
-    pub const TENSOR: &str = "projection";
+    pub(crate) const TENSOR: &str = "projection";
 
     /// Of directions that were found.
     pub fn of(principal: &Principal) -> Self {

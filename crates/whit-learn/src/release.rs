@@ -7,12 +7,12 @@ mod run;
 
 pub use run::{Begun, Keeping, Make, Task, TrainingRun, Watch, run_hash, train, train_once};
 
+use crate::custom::Model;
 use crate::error::LearnError;
 use crate::loss::Loss;
 use crate::model::Named;
 use crate::plan::{COARSE, Clipping, Plan};
 use crate::projection::{Projecting, Projection};
-use burn::module::Module;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -433,7 +433,7 @@ impl Trained {
     }
 
     /// The model with what was learned; another model than the one that learned is refused, and what differs is named.
-    pub fn fill<M: Module>(&self, model: M) -> Result<M, LearnError> {
+    pub fn fill<M: Model>(&self, model: M) -> Result<M, LearnError> {
         let (layout, _) = crate::params::Layout::of(&model);
         let shapes = shapes_of(&layout);
         for (own, other) in self.shapes.iter().zip(&shapes) {

@@ -131,7 +131,7 @@ impl Scatter {
     }
 
     /// The same on a lattice of `2^bits` steps to the radius.
-    pub fn with_resolution(dimension: usize, radius: f64, noise: Ratio, bits: u32) -> Result<Self, Error> {
+    fn with_resolution(dimension: usize, radius: f64, noise: Ratio, bits: u32) -> Result<Self, Error> {
         if dimension == 0 {
             return Err(Error::NoColumns);
         }
@@ -228,7 +228,7 @@ impl Scatter {
     /// 2σ²·|u − v|²`, so its largest value on the sphere is on average at most that of `√2·σ·⟨g, u⟩` (Sudakov,
     /// Fernique), which is `√2·σ·E|g|`. That is about one end of the spectrum; [`norm_at`](Self::norm_at) is about
     /// both. (With deviation σ everywhere it would be 2σ√d.)
-    pub fn mean_norm(&self) -> f64 {
+    pub(crate) fn mean_norm(&self) -> f64 {
         // Rounding adds entries of at most half a step, so at most d/2 steps to the norm.
         self.deviation() * (2.0 * self.dimension as f64).sqrt() + 0.5 * self.dimension as f64 * self.step()
     }
@@ -239,7 +239,7 @@ impl Scatter {
     /// The largest eigenvalue moves no faster than the matrix in Frobenius norm, in which the noise is σ times a
     /// standard Gaussian: so it exceeds its mean by σt with probability at most `e^(−t²/2)`, and so does the smallest
     /// one.
-    pub fn norm_at(&self, confidence: f64) -> f64 {
+    pub(crate) fn norm_at(&self, confidence: f64) -> f64 {
         let t = (2.0 * (2.0 / (1.0 - confidence)).ln()).sqrt();
         self.mean_norm() + self.deviation() * t
     }

@@ -124,7 +124,7 @@ impl Rows {
     }
 
     /// Where each user's units end. As private as the rows.
-    pub fn user_ends(&self) -> &[u32] {
+    pub(crate) fn user_ends(&self) -> &[u32] {
         &self.user_ends
     }
 

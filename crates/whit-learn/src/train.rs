@@ -8,10 +8,11 @@ pub use label_gradient::{LabelGradients, label_gradients};
 pub use noisy_labels::{LabelReporting, Priors};
 pub use plain::Plain;
 
-use crate::bound::{Bags, Batch, ClippedSum, Seen, Step, Tape, Total, add_plain};
+use crate::bound::{Bags, Batch, ClippedSum, Seen, Step, Total, add_plain};
+use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
+use crate::layer::Tape;
 use crate::loss::{Loss, Share, Targets};
-use crate::model::{Inputs, Model};
 use crate::optimise::{Average, Optimiser};
 use crate::params::Layout;
 use crate::plan::{NoiseSource, Plan};

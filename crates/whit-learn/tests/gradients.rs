@@ -2,14 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-use burn::module::Module;
-use burn::tensor::Tensor;
 use proptest::prelude::*;
-use whit_learn::bound::{Bags, Tape, clipped_sum_for_tests};
-use whit_learn::kernel::Window;
-use whit_learn::layer::{Activation, Convolution, Embedding, GroupNorm, LayerNorm, Linear, Pool};
+use whit_learn::bound::{Bags, clipped_sum_for_tests};
+use whit_learn::custom::burn::module::Module;
+use whit_learn::custom::burn::tensor::Tensor;
+use whit_learn::custom::{
+    Activation, Convolution, Embedding, GroupNorm, Inputs, LayerNorm, Linear, Model, Pooling, Tape, Window, burn,
+};
 use whit_learn::loss::{Loss, Targets};
-use whit_learn::model::{Inputs, Model};
 use whit_learn::params::Layout;
 use whit_learn::{Clip, Clipping, LearnError};
 use whit_noise::{Entropy, Replay};
@@ -48,7 +48,7 @@ impl Model for Everything {
         let x = inputs.features.clone().reshape([rows, 1, SIDE, SIDE]);
         let x = Activation::Gelu.forward(self.group.forward(self.convolution.forward(x, tape)?, tape)?);
         let pool = Window { kernel: [2, 2], stride: [1, 1], padding: [0, 0] };
-        let x = Pool::Mean(pool).forward(x)?.reshape([rows, 4 * 3 * 3]);
+        let x = Pooling::Mean(pool).forward(x)?.reshape([rows, 4 * 3 * 3]);
         let words = self.embedding.forward(&inputs.tokens, TOKENS, tape)?.mean_dim(1).reshape([rows, 4]);
         let x = Tensor::cat(vec![x, words], 1);
         let x = self.layer.forward(Activation::Tanh.forward(self.hidden.forward(x, tape)), tape);

@@ -5,8 +5,8 @@
 use whit_account::{Name, epsilon};
 use whit_core::release::{CommitError, Reservation, release_reproducibly_without_privacy};
 use whit_core::{Charge, Ledger, Refusal, Rung, Unit};
+use whit_learn::custom::Linear;
 use whit_learn::label::{NoisyLabels, PriorResponse, TwoStages, priors};
-use whit_learn::layer::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::train::{Plain, Tuning, evaluate, predict};

@@ -1,9 +1,9 @@
 //! A sum that carries its bound.
 
 use super::{Batch, Limit, Seen, Total, add_clipped};
+use crate::custom::Model;
 use crate::error::LearnError;
 use crate::loss::Loss;
-use crate::model::Model;
 use crate::params::Layout;
 use crate::plan::{Clip, SUMMATION};
 use whit_noise::round::norm_up;

@@ -9,16 +9,15 @@ mod total;
 mod unbounded;
 mod windows;
 
-pub use crate::layer::Tape;
 pub use bags::Bags;
 pub use clipped::ClippedSum;
 pub(crate) use clipped::Step;
 pub(crate) use total::Total;
 
+use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
-use crate::layer::OutputGradient;
+use crate::layer::{OutputGradient, Tape};
 use crate::loss::{Loss, Share, Targets};
-use crate::model::{Inputs, Model};
 use crate::params::Layout;
 use crate::plan::{Clip, Clipping};
 use crate::tensor;

@@ -9,7 +9,7 @@ use super::bags::Bags;
 use super::norm::{Formed, Lengths, squared_up};
 use super::sum::add_formed;
 use super::total::Part;
-use crate::kernel::{Grid, Patches};
+use crate::kernel::{Patches, WindowGrid};
 use crate::layer::OutputGradient;
 use crate::matrix::{Into, Matrix, product};
 use rayon::prelude::*;
@@ -25,14 +25,14 @@ const TOGETHER: usize = 8;
 /// A convolution's images and the gradient at its output.
 pub(crate) struct Windows<'a> {
     images: &'a [f32],
-    grid: &'a Grid,
+    grid: &'a WindowGrid,
     gradient: &'a [f32],
     /// How many channels come out.
     width: usize,
 }
 
 impl<'a> Windows<'a> {
-    pub(crate) fn new(images: &'a [f32], grid: &'a Grid, output: &'a OutputGradient) -> Self {
+    pub(crate) fn new(images: &'a [f32], grid: &'a WindowGrid, output: &'a OutputGradient) -> Self {
         Self { images, grid, gradient: &output.gradient, width: output.width }
     }
 
@@ -125,7 +125,7 @@ mod tests {
         ) {
             let bags = Bags::of_sizes(sizes);
             let window = Window { kernel: [2, 2], stride: [1, 2], padding: [padding; 2] };
-            let grid = Grid::new([bags.rows(), 2, sides[0], sides[1]], window).unwrap();
+            let grid = WindowGrid::new([bags.rows(), 2, sides[0], sides[1]], window).unwrap();
             let mut state = seed;
             let mut numbers = |count: usize| -> Vec<f32> {
                 let draw = |_| {

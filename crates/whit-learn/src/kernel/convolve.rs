@@ -4,7 +4,7 @@
 //! does the same the other way round. What stays of a batch is its images and its outputs, which are smaller than its patches by a factor of kernel
 //! over stride.
 
-use super::{Error, Grid, Step, Stepping, Window, dense, primitive, tracked};
+use super::{Step, Stepping, Window, WindowError, WindowGrid, dense, primitive, tracked};
 use crate::matrix::{Into, Matrix, product};
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 /// A convolution that is ready to be done: windows, weights and what is added to each channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Convolving {
-    grid: Grid,
+    grid: WindowGrid,
     /// `[c · kh · kw, q]`.
     weight: FlexTensor,
     /// `[q]`.
@@ -37,11 +37,11 @@ pub(crate) fn convolve(
     bias: &Tensor<1>,
     tap: Tensor<2>,
     window: Window,
-) -> Result<Tensor<4>, Error> {
-    let grid = Grid::new(images.dims(), window)?;
+) -> Result<Tensor<4>, WindowError> {
+    let grid = WindowGrid::new(images.dims(), window)?;
     let ([patch, outputs], found) = (weight.dims(), bias.dims()[0]);
     if (patch, found) != (grid.patch(), outputs) {
-        return Err(Error::Unfilled { found: patch * outputs, shape: vec![grid.patch(), found] });
+        return Err(WindowError::Unfilled { found: patch * outputs, shape: vec![grid.patch(), found] });
     }
     primitive(&images)?;
     let (weight, bias) = (primitive(weight)?.to_contiguous(), primitive(bias)?.to_contiguous());
@@ -131,7 +131,7 @@ impl Backward<Flex, 2> for Back {
 
 /// The patches of one image at a time, in memory that is used again.
 pub(crate) struct Patches<'a> {
-    grid: &'a Grid,
+    grid: &'a WindowGrid,
     /// The image with its padding, whose border stays zero.
     canvas: Vec<f32>,
     /// One patch in a row.
@@ -139,7 +139,7 @@ pub(crate) struct Patches<'a> {
 }
 
 impl<'a> Patches<'a> {
-    pub(crate) fn new(grid: &'a Grid) -> Self {
+    pub(crate) fn new(grid: &'a WindowGrid) -> Self {
         Self { grid, canvas: vec![0.0; grid.canvas()], values: vec![0.0; grid.pool() * grid.patch()] }
     }
 
@@ -193,7 +193,7 @@ impl<'a> Patches<'a> {
 
 #[expect(clippy::inline_always, reason = "the width becomes a constant only where this is called")]
 #[inline(always)]
-fn gather(grid: &Grid, width: usize, canvas: &[f32], patches: &mut [f32]) {
+fn gather(grid: &WindowGrid, width: usize, canvas: &[f32], patches: &mut [f32]) {
     let mut runs = patches.chunks_exact_mut(width);
     grid.each_run(|start| {
         if let Some(run) = runs.next() {
@@ -204,7 +204,7 @@ fn gather(grid: &Grid, width: usize, canvas: &[f32], patches: &mut [f32]) {
 
 #[expect(clippy::inline_always, reason = "the width becomes a constant only where this is called")]
 #[inline(always)]
-fn scatter(grid: &Grid, width: usize, patches: &[f32], canvas: &mut [f32]) {
+fn scatter(grid: &WindowGrid, width: usize, patches: &[f32], canvas: &mut [f32]) {
     let mut runs = patches.chunks_exact(width);
     grid.each_run(|start| {
         if let Some(run) = runs.next() {

@@ -33,14 +33,14 @@ impl Activation {
 
 /// How a window of an image becomes one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pool {
+pub enum Pooling {
     /// The largest.
     Max(Window),
     /// The mean.
     Mean(Window),
 }
 
-impl Pool {
+impl Pooling {
     /// Of images: rows, channels, height, width.
     pub fn forward(self, x: Tensor<4>) -> Result<Tensor<4>, LearnError> {
         Ok(match self {
@@ -51,7 +51,7 @@ impl Pool {
 
     /// Of an activation of images: in one pass where that is possible, and the largest value first where the activation only grows, which leaves it
     /// fewer values to be taken of.
-    pub fn forward_after(self, activation: Activation, x: Tensor<4>) -> Result<Tensor<4>, LearnError> {
+    pub(crate) fn forward_after(self, activation: Activation, x: Tensor<4>) -> Result<Tensor<4>, LearnError> {
         match (activation, self) {
             (Activation::Relu, Self::Max(window)) => Ok(kernel::rectified_max_pool(x, window)?),
             (Activation::Tanh, Self::Max(_)) => Ok(activation.forward(self.forward(x)?)),

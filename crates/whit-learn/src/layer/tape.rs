@@ -5,7 +5,7 @@
 //! weight is ever formed by automatic differentiation.
 
 use crate::error::LearnError;
-use crate::kernel::{self, Floats, Grid, Window, floats};
+use crate::kernel::{self, Floats, Window, WindowGrid, floats};
 use crate::tensor;
 use burn::module::{Param, ParamId};
 use burn::tensor::{Gradients, Tensor};
@@ -33,7 +33,7 @@ pub(crate) enum Map {
         /// The images.
         images: Tensor<4>,
         /// The windows.
-        grid: Grid,
+        grid: WindowGrid,
         /// How many channels come out.
         width: usize,
     },
@@ -72,7 +72,7 @@ pub(crate) enum LayerInput {
     Linear { input: Floats, width: usize },
     Lookup { tokens: Vec<u32> },
     Scale { input: Floats },
-    Windows { images: Floats, grid: Grid },
+    Windows { images: Floats, grid: WindowGrid },
 }
 
 impl OutputGradient {
@@ -89,12 +89,17 @@ impl Tape {
     }
 
     /// One that taps every layer. `coins` decides what dropout drops.
-    pub fn tapped(coins: Option<whit_noise::Replay>) -> Self {
+    pub(crate) fn tapped(coins: Option<whit_noise::Replay>) -> Self {
         Self { tapped: true, coins, ..Self::default() }
     }
 
     /// z = x·W + b for every row of `x`.
-    pub fn linear(&mut self, x: Tensor<2>, weight: &Param<Tensor<2>>, bias: Option<&Param<Tensor<1>>>) -> Tensor<2> {
+    pub(crate) fn linear(
+        &mut self,
+        x: Tensor<2>,
+        weight: &Param<Tensor<2>>,
+        bias: Option<&Param<Tensor<1>>>,
+    ) -> Tensor<2> {
         let (rows, width) = (x.dims()[0], weight.lazy_shape()[1]);
         let input = x.clone();
         let z = x.matmul(constant(weight));
@@ -120,7 +125,7 @@ impl Tape {
     }
 
     /// z = `W[token]` for every token.
-    pub fn lookup(&mut self, tokens: &[u32], weight: &Param<Tensor<2>>) -> Tensor<2> {
+    pub(crate) fn lookup(&mut self, tokens: &[u32], weight: &Param<Tensor<2>>) -> Tensor<2> {
         let table = constant(weight);
         let found = tensor::rows_of(&table, tokens);
         if !self.tapped {
@@ -137,7 +142,7 @@ impl Tape {
     }
 
     /// z = x⊙γ + β for every row of `x`.
-    pub fn scale(&mut self, x: Tensor<2>, scale: &Param<Tensor<1>>, shift: &Param<Tensor<1>>) -> Tensor<2> {
+    pub(crate) fn scale(&mut self, x: Tensor<2>, scale: &Param<Tensor<1>>, shift: &Param<Tensor<1>>) -> Tensor<2> {
         let [rows, width] = x.dims();
         let (scaled, shift_value) = (x.clone() * constant(scale).unsqueeze(), constant(shift).unsqueeze::<2>());
         if !self.tapped {
@@ -154,7 +159,7 @@ impl Tape {
     }
 
     /// z = patch·W + b for every window of every image.
-    pub fn convolve(
+    pub(crate) fn convolve(
         &mut self,
         images: Tensor<4>,
         weight: &Param<Tensor<2>>,
@@ -166,7 +171,7 @@ impl Tape {
             return Ok(kernel::convolve(images, &constants.0, &constants.1, tap, window)?);
         }
         let tap = tap.autodiff().require_grad();
-        let grid = Grid::new(images.dims(), window)?;
+        let grid = WindowGrid::new(images.dims(), window)?;
         let z = kernel::convolve(images.clone(), &constants.0, &constants.1, tap.clone(), window)?;
         self.uses.push(Use {
             map: Map::Windows { images: images.inner(), grid, width: constants.0.dims()[1] },

@@ -15,7 +15,7 @@ pub mod project;
 pub mod schedule;
 
 pub use average::{Average, Weights};
-pub use project::{Mapping, project, truncated};
+pub use project::{project, truncated};
 pub use schedule::Schedule;
 
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,15 @@ impl Error {
 }
 
 /// How a gradient becomes a direction.
+///
+/// ```
+/// use whit_learn::optimise::{Optimiser, Rule, Schedule};
+/// let mut optimiser = Optimiser::new(Rule::ADAM, Schedule::Constant { size: 0.1 }, None, 1)?;
+/// let mut theta = [1.0_f32];
+/// optimiser.step(&mut theta, &[3.0], 0.0)?;
+/// assert!((theta[0] - 0.9).abs() < 1e-6); // Adam's first step is as long as its size
+/// # Ok::<(), whit_learn::optimise::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -204,7 +213,7 @@ impl Optimiser {
     }
 
     /// The size of the step that comes next: the α that truncated and projected bags are made with.
-    pub fn next_size(&self) -> f64 {
+    pub(crate) fn next_size(&self) -> f64 {
         self.schedule.at(self.taken + 1)
     }
 
@@ -290,7 +299,8 @@ impl Optimiser {
 
     /// Adam's estimate of the clean gradient's second moment, coordinate by coordinate, before the floor: `v̂ − Φ̂`.
     /// Nothing before the first step, or for another rule.
-    pub fn clean_squares(&self) -> Option<Vec<f64>> {
+    #[cfg(test)]
+    fn clean_squares(&self) -> Option<Vec<f64>> {
         let Rule::Adam { second, .. } = self.rule else { return None };
         if self.taken == 0 {
             return None;

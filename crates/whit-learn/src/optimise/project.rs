@@ -49,42 +49,42 @@ pub fn truncated(loss: f64, squared_norm: f64, alpha: f64) -> f64 {
     }
 }
 
-/// Algorithm 1's update of one bag, `(θ0 − proj(θ0 − α·g))/α`, as `gradient·g + theta·θ0`: two scalars a bag, so that
-/// per-bag gradients are never stored.
-///
-/// Clip the whole to C with `c = min(1, C/√squared_norm)`; the sum over bags is then `Σ c·gradient·g + (Σ c·theta)·θ0`.
-///
-/// Its sign is the gradient's: it is subtracted (E10; the paper's Δ is minus this, and is printed as subtracted too).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mapping {
-    /// The factor on the bag's gradient.
-    pub gradient: f64,
-    /// The factor on the parameters.
-    pub theta: f64,
-    /// The squared length of the whole, which is what must be clipped: it can exceed |g|² when θ0 is outside of Θ
-    /// (E11).
-    pub squared_norm: f64,
-}
-
-impl Mapping {
-    /// From |θ0|², ⟨θ0, g⟩ and |g|², for the ball Θ of this radius about 0.
-    pub fn onto_ball(theta_squared: f64, inner: f64, gradient_squared: f64, alpha: f64, radius: f64) -> Self {
-        let moved = (theta_squared - 2.0 * alpha * inner + alpha * alpha * gradient_squared).max(0.0).sqrt();
-        if moved <= radius {
-            return Self { gradient: 1.0, theta: 0.0, squared_norm: gradient_squared };
-        }
-        let shrink = radius / moved;
-        let theta = (1.0 - shrink) / alpha;
-        let squared_norm =
-            shrink * shrink * gradient_squared + 2.0 * shrink * theta * inner + theta * theta * theta_squared;
-        Self { gradient: shrink, theta, squared_norm: squared_norm.max(0.0) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Algorithm 1's update of one bag, `(θ0 − proj(θ0 − α·g))/α`, as `gradient·g + theta·θ0`: two scalars a bag, so that
+    /// per-bag gradients are never stored.
+    ///
+    /// Clip the whole to C with `c = min(1, C/√squared_norm)`; the sum over bags is then `Σ c·gradient·g + (Σ c·theta)·θ0`.
+    ///
+    /// Its sign is the gradient's: it is subtracted (E10; the paper's Δ is minus this, and is printed as subtracted too).
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Mapping {
+        /// The factor on the bag's gradient.
+        gradient: f64,
+        /// The factor on the parameters.
+        theta: f64,
+        /// The squared length of the whole, which is what must be clipped: it can exceed |g|² when θ0 is outside of Θ
+        /// (E11).
+        squared_norm: f64,
+    }
+
+    impl Mapping {
+        /// From |θ0|², ⟨θ0, g⟩ and |g|², for the ball Θ of this radius about 0.
+        fn onto_ball(theta_squared: f64, inner: f64, gradient_squared: f64, alpha: f64, radius: f64) -> Self {
+            let moved = (theta_squared - 2.0 * alpha * inner + alpha * alpha * gradient_squared).max(0.0).sqrt();
+            if moved <= radius {
+                return Self { gradient: 1.0, theta: 0.0, squared_norm: gradient_squared };
+            }
+            let shrink = radius / moved;
+            let theta = (1.0 - shrink) / alpha;
+            let squared_norm =
+                shrink * shrink * gradient_squared + 2.0 * shrink * theta * inner + theta * theta * theta_squared;
+            Self { gradient: shrink, theta, squared_norm: squared_norm.max(0.0) }
+        }
+    }
 
     /// E11: Θ = \[−1, 1\], θ = 1.5 (the noise took it there), gradient 0, α = 0.1. The update is 5 long, though the
     /// loss is 0-Lipschitz.

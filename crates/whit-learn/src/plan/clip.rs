@@ -27,7 +27,7 @@ pub struct Clip {
 
 impl Clip {
     /// The largest norm of one layer's part: C/√L layer by layer (rounded down), else C.
-    pub fn of_layer(&self) -> f64 {
+    pub(crate) fn of_layer(&self) -> f64 {
         match self.how {
             Clipping::Flat | Clipping::Normalising => self.norm,
             Clipping::PerLayer { layers } => quotient_down(self.norm, root_of_whole_up(layers.max(1).into())),

@@ -29,7 +29,7 @@ use whit_noise::round::{quotient_down, quotient_up, ratio_up, sum_up};
 pub const SUMMATION: f64 = 1.0 / 128.0;
 
 /// What snapping to the lattice may move two neighbours apart, over the clip norm: see [`Grid`](crate::sanitise::Grid).
-pub const SNAPPING: f64 = 1.0 / 1024.0;
+pub(crate) const SNAPPING: f64 = 1.0 / 1024.0;
 
 /// The most noise, and one over it the least, that a plan may name: what fits into 64 bits of lattice steps.
 const MOST_NOISE: f64 = (1_u64 << 30) as f64;
@@ -54,7 +54,7 @@ pub fn check_scale(scale: f32, offset: f32) -> Result<(), PlanError> {
 
 /// An ε beyond this promises nothing to speak of, and PLD would take minutes to say how little: hundreds of units that move at once have losses in the
 /// thousands.
-pub const COARSE: f64 = 60.0;
+pub(crate) const COARSE: f64 = 60.0;
 
 /// What one coin decides about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -358,7 +358,7 @@ impl Plan {
     }
 
     /// Where the noise of steps comes from. Noisy labels are learned from as they are, without more of it.
-    pub fn step_noise(&self) -> NoiseSource {
+    pub(crate) fn step_noise(&self) -> NoiseSource {
         if self.noisy_labels { NoiseSource::Off } else { self.source }
     }
 
@@ -430,7 +430,7 @@ impl Plan {
     }
 
     /// The noise that accounting may count on: σ/(1 + slack), rounded down.
-    pub fn effective_noise(&self) -> f64 {
+    pub(crate) fn effective_noise(&self) -> f64 {
         let largest = 1.0 + self.slack; // exact: slacks are multiples of 2^-10
         quotient_down(self.noise, largest)
     }
@@ -541,7 +541,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What all steps, and what is promised together with them, lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than [`COARSE`].
+    /// What all steps, and what is promised together with them, lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than 60.
     pub fn loss(&self, delta: f64) -> Result<Vec<(Rung, Loss)>, Unsupported> {
         self.loss_after(self.steps, delta)
     }

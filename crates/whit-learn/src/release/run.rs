@@ -3,8 +3,8 @@
 use super::{Card, Recipe, Trained, shapes_of};
 use crate::bound::Seen;
 use crate::checkpoint::{Checkpoint, CheckpointFile, Standing};
+use crate::custom::Model;
 use crate::error::LearnError;
-use crate::model::Model;
 use crate::plan::{NoiseSource, Plan, PlanError};
 use crate::train::Learner;
 use std::cell::{OnceCell, RefCell};

@@ -146,7 +146,7 @@ impl Sampler {
     }
 
     /// The same, into a vector that is emptied first.
-    pub fn draw_into(&mut self, units: &mut Vec<u32>, entropy: &mut dyn Entropy) {
+    fn draw_into(&mut self, units: &mut Vec<u32>, entropy: &mut dyn Entropy) {
         units.clear();
         let ends = self.ends.as_deref();
         let coins = self.coins;

@@ -1,6 +1,6 @@
 //! Noise that is drawn on another thread while the last step is still at work.
 
-use super::SanitiseError;
+use super::SanitiserError;
 use crate::plan::NoiseSource;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -27,12 +27,12 @@ pub(super) struct Ahead {
 
 impl Ahead {
     /// Starts the thread, which begins at once.
-    pub(super) fn new(law: Law, coordinates: usize, noise: NoiseSource) -> Result<Self, SanitiseError> {
+    pub(super) fn new(law: Law, coordinates: usize, noise: NoiseSource) -> Result<Self, SanitiserError> {
         // As much room as there are buffers, so no `send` ever waits.
         let (give_empty, empty) = sync_channel::<Vec<i64>>(BUFFERS);
         let (give_full, full) = sync_channel(BUFFERS);
         for _ in 0..BUFFERS {
-            give_empty.send(vec![0; coordinates]).map_err(|_| SanitiseError::Stopped)?;
+            give_empty.send(vec![0; coordinates]).map_err(|_| SanitiserError::Stopped)?;
         }
         let work = move || {
             let mut replay = match noise {
@@ -56,16 +56,16 @@ impl Ahead {
             }
         };
         let thread = std::thread::Builder::new().name("whit-noise".to_owned()).spawn(work);
-        let thread = thread.map_err(|error| SanitiseError::Thread { reason: error.to_string() })?;
+        let thread = thread.map_err(|error| SanitiserError::Thread { reason: error.to_string() })?;
         Ok(Self { empty: Some(give_empty), full, thread: Some(thread), process: std::process::id() })
     }
 
     /// The next buffer, filled. Waits for it where the thread is behind.
-    pub(super) fn take(&mut self) -> Result<Vec<i64>, SanitiseError> {
+    pub(super) fn take(&mut self) -> Result<Vec<i64>, SanitiserError> {
         if std::process::id() != self.process {
-            return Err(SanitiseError::Forked);
+            return Err(SanitiserError::Forked);
         }
-        Ok(self.full.recv().map_err(|_| SanitiseError::Stopped)??)
+        Ok(self.full.recv().map_err(|_| SanitiserError::Stopped)??)
     }
 
     /// Hands a used buffer back, to be filled anew.
@@ -152,7 +152,7 @@ mod tests {
     fn another_process_gets_no_noise() {
         let mut ahead = Ahead::new(law(), 10, NoiseSource::Secret { threads: 1 }).unwrap();
         ahead.process = ahead.process.wrapping_add(1); // as a child would see it
-        assert_eq!(ahead.take(), Err(SanitiseError::Forked));
+        assert_eq!(ahead.take(), Err(SanitiserError::Forked));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The lattice of a step: how fine it is, and how sums are put on it.
 
-use super::SanitiseError;
+use super::SanitiserError;
 use crate::plan::SNAPPING;
 use whit_core::mechanism::additive::add_to;
 use whit_noise::{Overflow, Ratio};
@@ -18,7 +18,7 @@ const ROUNDER: f64 = 6_755_399_441_055_744.0;
 ///
 /// # Why
 /// Rounding moves each coordinate by at most half a step, so a sum by at most √d·step/2 ≤ C · 2^-11 in Euclidean norm, and
-/// two sums apart by at most C · 2^-10, which is [`SNAPPING`] clip norms. Scaling by a power of two and rounding are exact.
+/// two sums apart by at most C · 2^-10, which is `SNAPPING` clip norms. Scaling by a power of two and rounding are exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     step: f64,
@@ -51,10 +51,10 @@ impl Grid {
     }
 
     /// Refuses what no clipped sum is, before anything is drawn.
-    pub(super) fn check(sum: &[f64]) -> Result<(), SanitiseError> {
+    pub(super) fn check(sum: &[f64]) -> Result<(), SanitiserError> {
         // Without a branch in the loop, so that it goes by vectors.
         let fits = sum.iter().fold(true, |fits, value| fits & value.is_finite());
-        if fits { Ok(()) } else { Err(SanitiseError::NotFinite) }
+        if fits { Ok(()) } else { Err(SanitiserError::NotFinite) }
     }
 
     /// Adds the nearest points to `noise`; the sum was checked before. A coordinate beyond the lattice stays at its end, which moves no two sums further apart.

@@ -5,87 +5,17 @@ mod grid;
 #[cfg(test)]
 mod tests;
 
+pub use crate::error::SanitiserError;
 pub use crate::plan::NoiseSource;
 pub use grid::Grid;
 
 use crate::bound::ClippedSum;
 use crate::plan::Plan;
 use ahead::Ahead;
-use whit_core::mechanism::BadParameter;
 use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
 use whit_core::{Bound, Support};
 use whit_noise::Overflow;
 use whit_noise::round::product_up;
-
-/// Why a sum was not sanitised. Nothing of it has left, whatever the reason.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SanitiseError {
-    /// All planned steps are taken.
-    #[error("all {steps} steps that the plan pays for are taken")]
-    Spent {
-        /// How many there were.
-        steps: u64,
-    },
-    /// A sum of another length.
-    #[error("the sum has {found} coordinates, and noise was planned for {expected}")]
-    Length {
-        /// How many there should be.
-        expected: usize,
-        /// How many there are.
-        found: usize,
-    },
-    /// More coordinates than the lattice is made for, or none.
-    #[error("{coordinates} coordinates cannot be sanitised at once")]
-    Coordinates {
-        /// How many there are.
-        coordinates: usize,
-    },
-    /// A sum of contributions that were clipped to another norm.
-    #[error("contributions were clipped to a norm of {found}, and noise was planned for {expected}")]
-    Clip {
-        /// The norm that noise was planned for.
-        expected: f64,
-        /// The norm that they have.
-        found: f64,
-    },
-    /// NaN or infinity in the sum.
-    #[error("the clipped sum is not finite, so what clips does not bound")]
-    NotFinite,
-    /// Noise, or a noisy sum, beyond 64 bits.
-    #[error(transparent)]
-    Overflow(#[from] Overflow),
-    /// Noise that cannot be drawn exactly.
-    #[error(transparent)]
-    Noise(#[from] BadParameter),
-    /// The noise thread did not start.
-    #[error("the thread that draws noise did not start: {reason}")]
-    Thread {
-        /// What the operating system says.
-        reason: String,
-    },
-    /// The noise thread is gone.
-    #[error("the thread that draws noise has stopped")]
-    Stopped,
-    /// This process was forked off the one that drew the noise.
-    #[error("this process was forked from the one whose noise this is, and both would use the same")]
-    Forked,
-}
-
-impl SanitiseError {
-    /// What to do next, where somebody knows.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Spent { .. } => Some("plan more steps; what is learnt so far may be used as it is"),
-            Self::Length { .. } => Some("make the sanitiser for the number of parameters that are trained"),
-            Self::Coordinates { .. } => Some("train between 1 and 2^32 parameters"),
-            Self::Clip { .. } => Some("clip with the norm of the plan that the sanitiser is made for"),
-            Self::NotFinite => Some("let a bag whose gradient is not finite contribute nothing"),
-            Self::Thread { .. } => Some("free some memory or threads"),
-            Self::Forked => Some("make a new sanitiser in each process"),
-            Self::Overflow(_) | Self::Noise(_) | Self::Stopped => None,
-        }
-    }
-}
 
 /// Adds Gaussian noise to the clipped sum of each step of a plan, as often as the plan pays for.
 ///
@@ -152,9 +82,9 @@ pub struct Sanitiser {
 
 impl Sanitiser {
     /// The sanitiser of a plan for so many coordinates, with noise from where the plan says. Its thread begins to draw at once.
-    pub fn new(plan: &Plan, coordinates: usize) -> Result<Self, SanitiseError> {
+    pub fn new(plan: &Plan, coordinates: usize) -> Result<Self, SanitiserError> {
         if coordinates == 0 || coordinates as u64 > 1 << 32 {
-            return Err(SanitiseError::Coordinates { coordinates });
+            return Err(SanitiserError::Coordinates { coordinates });
         }
         let clip = plan.clip().norm;
         let grid = Grid::new(clip, coordinates);
@@ -191,9 +121,9 @@ impl Sanitiser {
     }
 
     /// The noisy mean of one step: the clipped sum, snapped, with noise, over the plan's divisor.
-    pub fn sanitise(&mut self, sum: &ClippedSum, mean: &mut [f64]) -> Result<(), SanitiseError> {
+    pub fn sanitise(&mut self, sum: &ClippedSum, mean: &mut [f64]) -> Result<(), SanitiserError> {
         if mean.len() != self.coordinates {
-            return Err(SanitiseError::Length { expected: self.coordinates, found: mean.len() });
+            return Err(SanitiserError::Length { expected: self.coordinates, found: mean.len() });
         }
         if self.source == NoiseSource::Off {
             return self.divide(sum, mean);
@@ -207,22 +137,22 @@ impl Sanitiser {
     }
 
     /// Whether a step is left, and the sum is one of this plan's.
-    fn check(&self, sum: &ClippedSum) -> Result<(), SanitiseError> {
+    fn check(&self, sum: &ClippedSum) -> Result<(), SanitiserError> {
         if self.left == 0 {
-            return Err(SanitiseError::Spent { steps: self.steps });
+            return Err(SanitiserError::Spent { steps: self.steps });
         }
         if sum.coordinates() != self.coordinates {
-            return Err(SanitiseError::Length { expected: self.coordinates, found: sum.coordinates() });
+            return Err(SanitiserError::Length { expected: self.coordinates, found: sum.coordinates() });
         }
         let (expected, found) = (self.clip, sum.clip().norm);
         if found.is_nan() || found > expected {
-            return Err(SanitiseError::Clip { expected, found });
+            return Err(SanitiserError::Clip { expected, found });
         }
         Grid::check(sum.values())
     }
 
     /// Without noise there is nothing that a lattice could hide.
-    fn divide(&mut self, sum: &ClippedSum, mean: &mut [f64]) -> Result<(), SanitiseError> {
+    fn divide(&mut self, sum: &ClippedSum, mean: &mut [f64]) -> Result<(), SanitiserError> {
         self.check(sum)?;
         self.left -= 1;
         mean.iter_mut().zip(sum.values()).for_each(|(mean, sum)| *mean = sum / self.divisor);
@@ -232,7 +162,7 @@ impl Sanitiser {
     /// The noisy lattice points of one step, for those who scale them themselves: see [`Sanitiser::value`].
     ///
     /// What is refused leaves no trace: no noise is taken and no step is used up.
-    pub fn sanitise_with<R>(&mut self, sum: &ClippedSum, read: impl FnOnce(&[i64]) -> R) -> Result<R, SanitiseError> {
+    fn sanitise_with<R>(&mut self, sum: &ClippedSum, read: impl FnOnce(&[i64]) -> R) -> Result<R, SanitiserError> {
         self.check(sum)?;
         let mut noisy = self.ahead.take()?;
         self.left -= 1;

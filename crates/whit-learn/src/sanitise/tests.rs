@@ -123,7 +123,7 @@ fn a_plan_pays_for_so_many_steps_and_no_more() {
         assert_eq!(sanitiser.left(), left);
     }
     let error = sanitiser.sanitise(&sum_of(&[0.0; 2], 1.0), &mut mean).unwrap_err();
-    assert_eq!(error, SanitiseError::Spent { steps: 3 });
+    assert_eq!(error, SanitiserError::Spent { steps: 3 });
     assert!(error.hint().is_some());
 }
 
@@ -136,21 +136,21 @@ fn what_is_refused_takes_no_noise() {
     let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
     for _ in 0..3 {
         for (bad, error) in [
-            ([f64::NAN, 0.0], SanitiseError::NotFinite),
-            ([0.0, f64::INFINITY], SanitiseError::NotFinite),
-            ([f64::NEG_INFINITY, 1.0], SanitiseError::NotFinite),
+            ([f64::NAN, 0.0], SanitiserError::NotFinite),
+            ([0.0, f64::INFINITY], SanitiserError::NotFinite),
+            ([f64::NEG_INFINITY, 1.0], SanitiserError::NotFinite),
         ] {
             let left = troubled.left();
             assert_eq!(troubled.sanitise(&sum_of(&bad, 1.0), &mut b), Err(error));
             assert_eq!(troubled.left(), left);
         }
-        assert!(matches!(troubled.sanitise(&sum_of(&[0.0; 3], 1.0), &mut b), Err(SanitiseError::Length { .. })));
-        assert!(matches!(troubled.sanitise(&sum_of(&[0.0; 2], 1.0), &mut b[..1]), Err(SanitiseError::Length { .. })));
+        assert!(matches!(troubled.sanitise(&sum_of(&[0.0; 3], 1.0), &mut b), Err(SanitiserError::Length { .. })));
+        assert!(matches!(troubled.sanitise(&sum_of(&[0.0; 2], 1.0), &mut b[..1]), Err(SanitiserError::Length { .. })));
         calm.sanitise(&sum_of(&[1.0, 2.0], 1.0), &mut a).unwrap();
         troubled.sanitise(&sum_of(&[1.0, 2.0], 1.0), &mut b).unwrap();
         assert_eq!(a, b);
     }
-    assert!(matches!(Sanitiser::new(&plan, 0), Err(SanitiseError::Coordinates { .. })));
+    assert!(matches!(Sanitiser::new(&plan, 0), Err(SanitiserError::Coordinates { .. })));
 }
 
 /// Contributions of a larger norm than the plan's are no part of what it pays for; of a smaller one they are.
@@ -161,7 +161,7 @@ fn sums_of_another_bound_are_refused() {
     let mut mean = [0.0; 2];
     for norm in [1.0_f64.next_up(), 2.0, f64::INFINITY, f64::NAN] {
         let refused = sanitiser.sanitise(&ClippedSum::new(2, Clip { norm, how: Clipping::Flat }), &mut mean);
-        assert!(matches!(refused, Err(SanitiseError::Clip { expected: 1.0, .. })), "{norm}");
+        assert!(matches!(refused, Err(SanitiserError::Clip { expected: 1.0, .. })), "{norm}");
     }
     assert_eq!(sanitiser.left(), 3);
     assert!(sanitiser.sanitise(&ClippedSum::new(2, Clip { norm: 0.5, how: Clipping::Normalising }), &mut mean).is_ok());

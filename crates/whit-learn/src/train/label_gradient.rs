@@ -1,9 +1,9 @@
 //! How long the label's part of gradients may be, by what is public under a label unit: features, and parameters that are released.
 
 use crate::bound::{Bags, Batch, lengths_of};
+use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
 use crate::loss::{Loss, Share, Targets};
-use crate::model::{Inputs, Model};
 use crate::source::Rows;
 
 /// How long the label's part of a unit's gradient may be, whatever the labels are: all that a clip norm has to leave room for.

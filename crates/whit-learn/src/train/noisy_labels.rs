@@ -3,11 +3,11 @@
 //! It is the baseline that [`Way::Label`] is compared with.
 
 use super::{Learner, Plain};
-use crate::bound::Tape;
+use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
 use crate::label::{self, NoisyLabels, PriorResponse, TwoStages};
+use crate::layer::Tape;
 use crate::loss::{Loss, Targets};
-use crate::model::{Inputs, Model};
 use crate::source::Rows;
 use crate::tensor;
 use whit_core::{Charge, Ladder, Mechanism};

@@ -1,9 +1,9 @@
 //! Learning without a clip and without noise.
 
 use crate::bound::{Bags, Batch, Seen, Total, add_plain};
+use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
 use crate::loss::{Loss, Share, Targets};
-use crate::model::{Inputs, Model};
 use crate::optimise::Optimiser;
 use crate::params::Layout;
 

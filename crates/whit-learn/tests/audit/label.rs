@@ -6,7 +6,7 @@ use super::{DELTA, FAR, both_ways};
 use std::f64::consts::SQRT_2;
 use whit_account::{Name, epsilon};
 use whit_core::Kind;
-use whit_learn::layer::Linear;
+use whit_learn::custom::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::{Count, Draft, Learner, NoiseSource, Owners, Parts, Plan, Rows, Store, Tuning, Way};

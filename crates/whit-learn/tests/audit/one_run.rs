@@ -10,9 +10,9 @@ use super::chance::Guesses;
 use super::{Case, FAR};
 use whit_core::Kind;
 use whit_learn::bound::{Bags, ClippedSum, clipped_sum_for_tests};
-use whit_learn::layer::Linear;
+use whit_learn::custom::Inputs;
+use whit_learn::custom::Linear;
 use whit_learn::loss::{Loss, Targets};
-use whit_learn::model::Inputs;
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
 use whit_learn::{

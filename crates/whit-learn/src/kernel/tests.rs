@@ -228,18 +228,18 @@ fn what_does_not_fit_is_an_error_and_no_panic() {
         Window { stride: [1, 0], ..PAIRS },
         Window { padding: [usize::MAX, 0], ..PAIRS },
     ] {
-        assert!(matches!(mean_pool(x.clone(), window), Err(Error::Unfit { .. })), "{window:?}");
+        assert!(matches!(mean_pool(x.clone(), window), Err(WindowError::Unfit { .. })), "{window:?}");
         let found = convolve(x.clone(), &noise([2, 3], 0), &noise([3], 0), noise([1, 1], 0), window);
-        assert!(matches!(found, Err(Error::Unfit { .. })), "{window:?}");
+        assert!(matches!(found, Err(WindowError::Unfit { .. })), "{window:?}");
     }
-    assert!(matches!(max_pool(x.clone(), Window { padding: [1, 0], ..PAIRS }), Err(Error::Unfit { .. })));
-    assert!(matches!(fold_channels(noise([7, 2], 0), [2, 2, 2]), Err(Error::Unfilled { .. })));
-    assert!(matches!(tensor(vec![0.0; 5], [2, 3]), Err(Error::Unfilled { .. })));
+    assert!(matches!(max_pool(x.clone(), Window { padding: [1, 0], ..PAIRS }), Err(WindowError::Unfit { .. })));
+    assert!(matches!(fold_channels(noise([7, 2], 0), [2, 2, 2]), Err(WindowError::Unfilled { .. })));
+    assert!(matches!(tensor(vec![0.0; 5], [2, 3]), Err(WindowError::Unfilled { .. })));
     let double = Tensor::<4>::from_data(TensorData::new(vec![0.0_f64; 4], [1, 1, 2, 2]), (&Device::flex(), DType::F64));
-    assert!(matches!(mean_pool(double.clone(), PAIRS), Err(Error::NotFloats { .. })));
+    assert!(matches!(mean_pool(double.clone(), PAIRS), Err(WindowError::NotFloats { .. })));
     let other = convolve(x, &noise([3, 2], 0), &noise([2], 0), noise([1, 1], 0), PAIRS);
-    assert!(matches!(other, Err(Error::Unfilled { .. })), "weights of another window");
-    assert!(matches!(into_floats(double), Err(Error::NotFloats { .. })));
+    assert!(matches!(other, Err(WindowError::Unfilled { .. })), "weights of another window");
+    assert!(matches!(into_floats(double), Err(WindowError::NotFloats { .. })));
 }
 
 #[test]

@@ -7,21 +7,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-#[path = "audit/chance.rs"]
 mod chance;
-#[path = "audit/label.rs"]
 mod label;
+#[path = "../ladder/mod.rs"]
 mod ladder;
-#[path = "audit/one_run.rs"]
 mod one_run;
 
 use ladder::ladder;
 use whit_account::{Name, epsilon};
 use whit_core::Kind;
 use whit_learn::bound::{Bags, ClippedSum, clipped_sum_for_tests};
-use whit_learn::layer::Linear;
+use whit_learn::custom::Inputs;
+use whit_learn::custom::Linear;
 use whit_learn::loss::{Loss, Targets};
-use whit_learn::model::Inputs;
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
 use whit_learn::{
