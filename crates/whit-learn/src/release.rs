@@ -13,6 +13,8 @@ use crate::loss::Loss;
 use crate::model::Named;
 use crate::plan::{COARSE, Clipping, Plan};
 use crate::projection::{Projecting, Projection};
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -302,15 +304,6 @@ pub struct Trained {
     theta: Vec<f32>,
 }
 
-/// A tensor in the header of a file.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stored {
-    dtype: String,
-    shape: Vec<usize>,
-    data_offsets: [usize; 2],
-}
-
 impl Trained {
     /// The parameters, one after the other.
     pub fn theta(&self) -> &[f32] {
@@ -318,6 +311,9 @@ impl Trained {
     }
 
     /// The file of the model: safetensors, with card and recipe among the metadata.
+    ///
+    /// The header is written here and not by the crate of that name, which lays tensors out by their names and metadata in the order of a hash map, so that the same model
+    /// would be another file each time.
     pub fn to_file(&self) -> Vec<u8> {
         let text = |value: serde_json::Result<String>| value.unwrap_or_default(); // plain structs have a text
         let projection = self.projection.as_ref().map(|projection| Shape {
@@ -336,8 +332,8 @@ impl Trained {
         let mut start = 0;
         for shape in projection.iter().chain(&self.shapes) {
             let end = start + 4 * shape.sides.iter().product::<usize>();
-            let stored = serde_json::json!({ "dtype": "F32", "shape": shape.sides, "data_offsets": [start, end] });
-            header.insert(shape.name.clone(), stored);
+            let stored = TensorInfo { dtype: Dtype::F32, shape: shape.sides.clone(), data_offsets: (start, end) };
+            header.insert(shape.name.clone(), serde_json::json!(stored));
             start = end;
         }
         let mut header = serde_json::Value::Object(header).to_string().into_bytes();
@@ -362,11 +358,17 @@ impl Trained {
         let end = length.checked_add(8).filter(|&end| end <= bytes.len() && length <= 100_000_000);
         let end = end.ok_or_else(|| wrong("its header is longer than the file"))?;
         let data = &bytes[end..];
-        let mut header: BTreeMap<String, serde_json::Value> =
-            serde_json::from_slice(&bytes[8..end]).map_err(|_| wrong("its header is no JSON"))?;
-        let metadata = header.remove("__metadata__").ok_or_else(|| wrong("it has no card"))?;
-        let metadata: BTreeMap<String, String> =
-            serde_json::from_value(metadata).map_err(|_| wrong("its metadata is no text"))?;
+        // It checks, before any number is read, that tensors follow one another from the start without a gap, each as long as its shape says.
+        let header: Metadata = serde_json::from_slice(&bytes[8..end])
+            .map_err(|why| wrong(&format!("its header cannot be read: {why}")))?;
+        if header.data_len() < data.len() {
+            return Err(wrong("there are numbers that belong to no tensor"));
+        }
+        if header.data_len() > data.len() {
+            return Err(wrong("its numbers end before its tensors do"));
+        }
+        let metadata = header.metadata().iter().flatten().map(|(name, text)| (name.clone(), text.clone()));
+        let metadata: BTreeMap<String, String> = metadata.collect();
         let format = metadata.get("format").and_then(|format| format.strip_prefix("whit model "));
         let earlier = matches!(format, Some("1" | "2"));
         if !earlier && format.is_none_or(|format| format != FORMAT.to_string()) {
@@ -385,37 +387,20 @@ impl Trained {
         let card: Card =
             serde_json::from_value(card.into()).map_err(|why| wrong(&format!("its card cannot be read: {why}")))?;
         let recipe: Recipe = read(&metadata, "recipe").map_err(|why| wrong(&why))?;
-        let mut tensors = Vec::new();
-        for (name, value) in header {
-            let stored: Stored =
-                serde_json::from_value(value).map_err(|_| wrong(&format!("`{name}` is no tensor that is known")))?;
-            let numbers = stored.shape.iter().try_fold(4_usize, |all, &side| all.checked_mul(side));
-            let [from, to] = stored.data_offsets;
-            if stored.dtype != "F32" || to < from || numbers != Some(to - from) || to > data.len() {
-                return Err(wrong(&format!("`{name}` has other numbers than its shape says")));
-            }
-            tensors.push((from, to, Shape { name, sides: stored.shape }));
+        let mut tensors: Vec<(String, &TensorInfo)> = header.tensors().into_iter().collect();
+        if let Some((name, _)) = tensors.iter().find(|(_, tensor)| tensor.dtype != Dtype::F32) {
+            return Err(wrong(&format!("`{name}` has other numbers than 32-bit floats")));
         }
-        tensors.sort_by_key(|&(from, to, _)| (from, to));
-        let mut at = 0;
-        for (from, to, shape) in &tensors {
-            if *from != at {
-                return Err(wrong(&format!("`{}` does not begin where the tensor before it ends", shape.name)));
-            }
-            at = *to;
-        }
-        if at != data.len() {
-            return Err(wrong("there are numbers that belong to no tensor"));
-        }
+        tensors.sort_by(|(a, one), (b, other)| (one.data_offsets, a).cmp(&(other.data_offsets, b)));
+        let shape = |(name, tensor): (String, &TensorInfo)| Shape { name, sides: tensor.shape.clone() };
+        let mut shapes: Vec<Shape> = tensors.into_iter().map(shape).collect();
         let text = |name: &str| metadata.get(name).map_or("", String::as_str);
-        let shapes = tensors.iter().map(|(_, _, shape)| shape);
-        let found = checksum([text("format"), text("card"), text("recipe")], shapes, data);
+        let found = checksum([text("format"), text("card"), text("recipe")], shapes.iter(), data);
         if says.is_some_and(|says| *says != found) {
             let what = "the model is not as it was written: its checksum is another";
             return Err(LearnError::file(what, AGAIN));
         }
         let mut theta: Vec<f32> = data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        let mut shapes: Vec<Shape> = tensors.into_iter().map(|(_, _, shape)| shape).collect();
         let projection = match (&recipe.projection, shapes.first()) {
             (None, _) => None,
             (Some(asked), Some(first)) if first.name == Projection::TENSOR => {

@@ -50,6 +50,55 @@ fn a_model_comes_back_from_its_file() {
     assert_eq!(crate::params::Layout::of(&model).1, trained.theta);
 }
 
+/// A file that was written before headers were read by the crate `safetensors`: it is read, and written the same, byte by byte.
+#[test]
+fn a_file_of_format_3_is_read_and_written_as_it_was() {
+    let bytes = include_bytes!("model_3.safetensors");
+    let (trained, checked) = Trained::of_file_checked(bytes).unwrap();
+    assert!(checked && trained.projection.is_some() && !trained.theta().is_empty());
+    assert_eq!(trained.to_file(), bytes);
+}
+
+/// Headers that promise more than there is, or the same twice, or what no memory holds, are refused before a number is read.
+#[test]
+fn a_hostile_header_is_refused() {
+    let whole = sample().to_file();
+    let end = 8 + usize::try_from(u64::from_le_bytes(whole[..8].try_into().unwrap())).unwrap();
+    let header: serde_json::Value = serde_json::from_slice(&whole[8..end]).unwrap();
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut header = header.clone();
+        change(&mut header);
+        let header = header.to_string().into_bytes();
+        let file = [&(header.len() as u64).to_le_bytes()[..], &header, &whole[end..]].concat();
+        Trained::of_file(&file).unwrap_err().to_string()
+    };
+    let far = u64::MAX / 8;
+    let tensor = |shape: &[u64], from: u64, to: u64| serde_json::json!({ "dtype": "F32", "shape": shape, "data_offsets": [from, to] });
+    for (from, to) in [(0, u64::MAX), (12, u64::MAX), (12, 12 + far), (4, 12), (16, 12)] {
+        let sides = [to.wrapping_sub(from) / 4];
+        let what = refused(&|header| header["more"] = tensor(&sides, from, to));
+        assert!(what.contains("no model of whit"), "{from}, {to}: {what}");
+    }
+    // Many of them add up to more than an index holds.
+    let what = refused(&|header| {
+        for i in 0..9 {
+            let (from, to) = (12 + i * (far / 4 * 4), 12_u64.saturating_add((i + 1).saturating_mul(far / 4 * 4)));
+            header[format!("more{i}")] = tensor(&[far / 4], from, to);
+        }
+    });
+    assert!(what.contains("no model of whit"), "{what}");
+    for shape in [&[u64::MAX, 2][..], &[1 << 40, 1 << 40], &[2, 2]] {
+        let what = refused(&|header| header["more"] = tensor(shape, 12, 20));
+        assert!(what.contains("no model of whit"), "{shape:?}: {what}");
+    }
+    let other = refused(&|header| {
+        header["more"] = serde_json::json!({ "dtype": "F64", "shape": [0], "data_offsets": [12, 12] })
+    });
+    assert!(other.contains("32-bit"), "{other}");
+    let long = [&u64::MAX.to_le_bytes()[..], &whole[8..]].concat();
+    assert!(Trained::of_file(&long).is_err());
+}
+
 #[test]
 fn what_is_no_model_is_refused_and_another_is_named() {
     let bytes = sample().to_file();
