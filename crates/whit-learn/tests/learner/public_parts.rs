@@ -1,9 +1,16 @@
 //! Feature and label units, of whose rows a part is public: what is private and what is public in a gradient, and labels that are noisy before the first step.
 
-use super::*;
-use whit_core::{Cost, Rung};
+use super::ladder::ladder;
+use super::{Data, Endless, WIDTH, by_hand, data, is_near, learner, numbers, plan};
+use whit_core::release::release_reproducibly_without_privacy;
+use whit_core::unit::Caps;
+use whit_core::{Change, Cost, Kind, Ladder, Rung, Unit};
+use whit_learn::custom::Linear;
+use whit_learn::loss::{Loss, Targets};
 use whit_learn::model::{Activation, Perceptron};
 use whit_learn::train::{LabelReporting, label_gradients};
+use whit_learn::{Count, Draft, Learner, NoiseSource, Owners, Padding, Plan, Rows, Store, Way};
+use whit_noise::{Entropy, Replay};
 
 /// The private and the public part of a feature or label unit are the whole gradient together, when everybody is drawn.
 #[test]
