@@ -68,7 +68,7 @@ pub fn keep_memory() {
 /// # Why
 /// A step's clipped sum moves by at most the clip norm when one drawn unit comes or goes ([`Clip`](crate::plan::Clip); norms are taken in arithmetic that no f32 is too
 /// small or too large for, and raised by more than rounding can take away; a unit with a number that is none, or infinite, contributes nothing), its float error is below
-/// half of [`SUMMATION`] by the choice of how many rows are multiplied at once and by sums that keep what they round away, and [`Sanitiser`] does the rest. What else a step reads is public: θ, which is post-processing of earlier steps, and for feature and label
+/// half of [`SUMMATION`](crate::plan::SUMMATION) by the choice of how many rows are multiplied at once and by sums that keep what they round away, and [`Sanitiser`] does the rest. What else a step reads is public: θ, which is post-processing of earlier steps, and for feature and label
 /// units the public part of rows that an independent draw chose. Under a plan for noisy labels ([`Plan::has_noisy_labels`]) a step reads nothing else, and is
 /// refused before [`Learner::take_noisy_labels`] has put them in the place of all labels.
 ///

@@ -92,7 +92,7 @@ fn a_hostile_header_is_refused() {
         assert!(what.contains("no model of whit"), "{shape:?}: {what}");
     }
     let other = refused(&|header| {
-        header["more"] = serde_json::json!({ "dtype": "F64", "shape": [0], "data_offsets": [12, 12] })
+        header["more"] = serde_json::json!({ "dtype": "F64", "shape": [0], "data_offsets": [12, 12] });
     });
     assert!(other.contains("32-bit"), "{other}");
     let long = [&u64::MAX.to_le_bytes()[..], &whole[8..]].concat();
