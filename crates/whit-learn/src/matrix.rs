@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_product_goes_where_it_is_told() {
+    fn a_product_goes_where_it_is_sent() {
         let a = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0]; // 2 × 3
         let b = [1.0_f32, 0.0, 2.0, 1.0, 0.0, 3.0]; // 3 × 2
         let mut out = [7.0; 4];
