@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// What library users are meant to have although nobody here names it: crate, name, and why.
-const MEANT: [(&str, &str, &str); 5] = [
+const MEANT: &[(&str, &str, &str)] = &[
     ("whit-account", "TOLERANCE", "the guarantee of `Filter` is stated by it"),
     ("whit-account", "pure_mu", "the proof behind filters in μ stands there, and their documentation leads to it"),
     ("whit-account", "renyi_for", "for whoever plans many runs of one kind; a declaration knows of none beforehand"),
@@ -21,11 +21,6 @@ const MEANT: [(&str, &str, &str); 5] = [
         "for whoever tests a program of theirs on answers that come again; these say that they protect nobody",
     ),
     ("whit-core", "serialize", "serde calls it, in `finite_or_word`, which answers and cards of models name"),
-    (
-        "whit-query",
-        "ask_reproducibly_without_privacy",
-        "for demonstrations over tables whose noise comes again; its name says what it costs",
-    ),
 ];
 
 /// A public item of a library.

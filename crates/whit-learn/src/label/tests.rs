@@ -81,7 +81,8 @@ fn every_string_of_coins_follows_the_law() {
     for row in 0..4 {
         for label in 0..4 {
             for (reported, expected) in (0..).zip(response.law(row, label)) {
-                let (hit, open) = BitTree::new(18).probability(|entropy| response.answer(row, label, entropy) == reported);
+                let (hit, open) =
+                    BitTree::new(18).probability(|entropy| response.answer(row, label, entropy) == reported);
                 let expected = expected.to_f64();
                 assert!(open < 1e-3, "{open} is open");
                 assert!(
