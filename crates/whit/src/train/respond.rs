@@ -37,7 +37,7 @@ impl Answers {
         let kind = ladder.protected().unit.kind();
         if kind != Kind::Label {
             return Err(asked(
-                format!("noisy labels are for the unit label, and here it is a {kind}"),
+                format!("labels are made noisy where the unit is a label, and here it is a {kind}"),
                 "protect `label` in whit.toml, or take another privacy.way",
             ));
         }
