@@ -205,7 +205,7 @@ mod tests {
     impl Ledger for Recorder<'_> {
         fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
             if matches!(self.mood, Mood::SaysNo | Mood::CannotRead) {
-                let (asked, left) = ("ε = 1".into(), "ε = 0.5".into());
+                let (asked, left) = ("ε = 1", "ε = 0.5");
                 return Err(Refusal::new(asked, left, "user"));
             }
             self.events.borrow_mut().push(format!("reserve {}", charge.len()));
