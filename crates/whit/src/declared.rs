@@ -48,14 +48,14 @@ impl Declared {
 
 /// The draft of a declaration, for the owner of the data.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct DeclarationDraft {
     /// What the data set is called.
     pub name: String,
     /// What the files say of themselves.
     pub seen: Inspection,
 }
 
-impl Draft {
+impl DeclarationDraft {
     /// Looks at a file, a glob or a folder. The data set is called so, or else like the file or folder. Files without types have their values looked at
     /// to draft some; nothing else of a value is used.
     pub fn of(owner: Owner, path: &Path, name: Option<&str>) -> Result<Self, Error> {

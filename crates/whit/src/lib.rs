@@ -99,7 +99,7 @@ pub mod session;
 mod state;
 pub mod train;
 
-pub use declared::{Declared, Draft};
+pub use declared::{DeclarationDraft, Declared};
 pub use error::Error;
 pub use session::{AsyncSession, Session};
 

@@ -52,7 +52,7 @@ pub fn dictionary(list: &Path, name: &str, unknown: &str) -> Result<PartitionFil
 
 /// Clusters of published embeddings, by k-means++.
 #[derive(Debug, Clone, Copy)]
-pub struct Clustering<'a> {
+pub struct ClusteringPlan<'a> {
     /// Parquet, CSV, or text with an item and its coordinates on each line.
     pub embeddings: &'a Path,
     /// The column of items, in Parquet and CSV.
@@ -99,7 +99,7 @@ pub struct Clustered {
     pub repeated: usize,
 }
 
-impl Clustering<'_> {
+impl ClusteringPlan<'_> {
     /// Reads the embeddings, clusters them, and names the partition.
     pub fn run(&self, name: &str, watch: &mut dyn FnMut(ClusteringStep)) -> Result<Clustered, Error> {
         watch(ClusteringStep::Reading);

@@ -78,7 +78,7 @@ pub struct DeltaPrice {
 
 /// A run that keeps a promise.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct KeptPromise {
     /// The run, with the value that was looked for.
     pub run: SampledRun,
     /// What it loses.
@@ -120,21 +120,21 @@ impl SampledRun {
     }
 
     /// The same run with the least noise that keeps a promise.
-    pub fn with_least_noise(self, target: Target, accountant: Name) -> Result<Kept, CalibrateError> {
+    pub fn with_least_noise(self, target: Target, accountant: Name) -> Result<KeptPromise, CalibrateError> {
         let with = |noise: f64| Self { step: Sampled { noise, ..self.step }, ..self };
         let found = calibrate::noise(&with(1.0).step, self.steps, target, accountant)?;
         Ok(kept(found, target, accountant, brief_up, 1.0 + 1e-5, with))
     }
 
     /// The same run with the most steps that keep a promise.
-    pub fn with_most_steps(self, target: Target, accountant: Name) -> Result<Kept, CalibrateError> {
+    pub fn with_most_steps(self, target: Target, accountant: Name) -> Result<KeptPromise, CalibrateError> {
         let Calibrated { value, loss, by } = calibrate::steps(&self.step, target, accountant)?;
         let run = Self { steps: value as u64, ..self };
-        Ok(Kept { run, price: EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) } })
+        Ok(KeptPromise { run, price: EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) } })
     }
 
     /// The same run with the highest rate that keeps a promise.
-    pub fn with_highest_rate(self, target: Target, accountant: Name) -> Result<Kept, CalibrateError> {
+    pub fn with_highest_rate(self, target: Target, accountant: Name) -> Result<KeptPromise, CalibrateError> {
         let with = |rate: f64| Self { step: Sampled { rate, ..self.step }, ..self };
         let found = calibrate::rate(&with(1.0).step, self.steps, target, accountant)?;
         Ok(kept(found, target, accountant, brief_down, 1.0 - 1e-5, with))
@@ -204,11 +204,11 @@ fn kept(
     brief: fn(f64) -> String,
     onwards: f64,
     with: impl Fn(f64) -> SampledRun,
-) -> Kept {
+) -> KeptPromise {
     let mut value = found.value;
     let priced = |value: f64, loss: Loss, by: Name| {
         let run = with(value);
-        Kept { run, price: EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) } }
+        KeptPromise { run, price: EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) } }
     };
     for _ in 0..20 {
         let Ok(shown) = brief(value).parse::<f64>() else { break };

@@ -6,7 +6,7 @@ pub use awaited::AsyncSession;
 
 use crate::Error;
 use crate::error::{Kind, of_ledger};
-use crate::state::{State, ledger_of};
+use crate::state::{SessionState, ledger_of};
 use crate::train::experiment::{self, Found};
 use crate::train::{
     self, Evaluated, Evaluation, Outcome, Prediction, Predictions, Prospect, Request as TrainRequest, Watch,
@@ -105,7 +105,7 @@ pub struct Foreseen {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Session {
-    state: State,
+    state: SessionState,
 }
 
 impl Session {
@@ -117,7 +117,7 @@ impl Session {
 
     /// The same with data sets that are open.
     pub fn of(tables: Tables, options: Options) -> Self {
-        Self { state: State { tables, opening: options.ledger, books: None, analyst: options.analyst } }
+        Self { state: SessionState { tables, opening: options.ledger, books: None, analyst: options.analyst } }
     }
 
     /// The data sets.

@@ -14,14 +14,14 @@ pub(crate) fn ledger_of(tables: &Tables) -> PathBuf {
 }
 
 /// What a session holds, and a training works with.
-pub(crate) struct State {
+pub(crate) struct SessionState {
     pub(crate) tables: Tables,
     pub(crate) opening: Opening,
     pub(crate) books: Option<Books>,
     pub(crate) analyst: String,
 }
 
-impl State {
+impl SessionState {
     /// What no output may replace: what the data sets were declared with, the ledger, and heads that are kept elsewhere.
     pub(crate) fn inputs(&self) -> Inputs {
         let inputs = Inputs::of(&self.tables);

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::output::{Readers, inputs, write_for};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use whit::Draft;
+use whit::DeclarationDraft;
 use whit::query::source::Input;
 use whit::query::source::owner::Owner;
 
@@ -29,7 +29,7 @@ pub(super) struct Init {
 
 impl Init {
     pub(super) fn run(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let drafted = Draft::of(Owner::who_may_see_every_row(), &self.path, self.name.as_deref())?;
+        let drafted = DeclarationDraft::of(Owner::who_may_see_every_row(), &self.path, self.name.as_deref())?;
         if self.output.exists() && !self.force {
             return Err(Error::asked(
                 format!("`{}` is there already", self.output.display()),

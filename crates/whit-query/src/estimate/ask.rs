@@ -42,7 +42,7 @@ impl From<EstimateError> for QueryError {
 }
 
 /// The parts of a declaration that both questions need.
-struct Declared<'a> {
+struct DeclaredUnit<'a> {
     dataset: &'a Dataset,
     unit: &'a UnitDeclaration,
     user: &'a str,
@@ -51,7 +51,7 @@ struct Declared<'a> {
     confidence: f64,
 }
 
-impl<'a> Declared<'a> {
+impl<'a> DeclaredUnit<'a> {
     fn of(tables: &'a Tables, name: &str, asking: &Asking) -> Result<Self, QueryError> {
         let dataset = tables.warehouse().declaration().dataset(name)?;
         let unit = dataset.unit.as_ref().ok_or_else(|| {
@@ -133,7 +133,7 @@ struct EstimateRelease<T> {
 /// Looks a question up, or charges the ledger, reads the data and releases. Where it does not fit, the mechanism for another promise might.
 fn ask<M: Mechanism>(
     tables: &Tables,
-    declared: &Declared<'_>,
+    declared: &DeclaredUnit<'_>,
     books: &mut dyn Register,
     question: Question,
     (mechanism, instead): (&M, impl Fn(Calibration) -> Result<M, EstimateError>),
@@ -184,7 +184,7 @@ where
 
 /// Heavy hitters, before anything is read.
 struct HittersPlan<'a> {
-    declared: Declared<'a>,
+    declared: DeclaredUnit<'a>,
     dictionary: Dictionary,
     bound: PresenceBound,
     touch: Touch,
@@ -194,7 +194,7 @@ struct HittersPlan<'a> {
 impl<'a> HittersPlan<'a> {
     fn new(tables: &'a Tables, question: &HittersQuestion, asking: &Asking) -> Result<Self, QueryError> {
         let HittersQuestion { dataset, item, .. } = question;
-        let declared = Declared::of(tables, dataset, asking)?;
+        let declared = DeclaredUnit::of(tables, dataset, asking)?;
         super::rows::column(&tables.warehouse().source(dataset)?.schema, dataset, item)?;
         let dictionary = Dictionary::find(tables, dataset, item, question.items.as_ref())?;
         let elements = elements_of(tables, dataset, item, dictionary.items())?;
@@ -301,7 +301,7 @@ pub fn hitters(
 
 /// A histogram, before anything is read.
 struct HistogramPlan<'a> {
-    declared: Declared<'a>,
+    declared: DeclaredUnit<'a>,
     partition: PartitionFile,
     dictionary: Dictionary,
     items: Arc<Items>,
@@ -314,7 +314,7 @@ struct HistogramPlan<'a> {
 impl<'a> HistogramPlan<'a> {
     fn new(tables: &'a Tables, question: &'a HistogramQuestion, asking: &Asking) -> Result<Self, QueryError> {
         let HistogramQuestion { dataset, item, .. } = question;
-        let declared = Declared::of(tables, dataset, asking)?;
+        let declared = DeclaredUnit::of(tables, dataset, asking)?;
         super::rows::column(&tables.warehouse().source(dataset)?.schema, dataset, item)?;
         let partition = PartitionFile::load(&question.partition)?;
         if !partition.is_listed() {
@@ -538,7 +538,7 @@ impl Shares {
 }
 
 /// The largest weight, as declared.
-fn heaviest(declared: &Declared<'_>, weight: &str) -> Result<f64, QueryError> {
+fn heaviest(declared: &DeclaredUnit<'_>, weight: &str) -> Result<f64, QueryError> {
     let name = &declared.dataset.name;
     match declared.dataset.bounds(weight) {
         Some(Bounds::Declared { low, high }) if low >= 0.0 && high > 0.0 => Ok(high),

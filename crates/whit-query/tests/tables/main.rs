@@ -7,6 +7,7 @@ mod brute;
 mod caps;
 mod coverage;
 mod lines;
+mod memory;
 mod neighbours;
 mod refuse;
 mod room;

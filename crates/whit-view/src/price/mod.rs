@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use whit::account::Name;
 use whit::account::calibrate::Target;
-use whit::price::{DeltaPrice, EpsilonPrice, Kept, RungPrice, SampledRun};
+use whit::price::{DeltaPrice, EpsilonPrice, KeptPromise, RungPrice, SampledRun};
 
 fn rungs(prices: &[RungPrice], asked: Name) -> Vec<RungPriceView> {
     prices.iter().map(|price| RungPriceView::of(price, asked)).collect()
@@ -131,8 +131,8 @@ pub struct KeptView {
 
 impl KeptView {
     /// What was found for this promise.
-    pub fn of(sought: Sought, kept: &Kept, target: Target, accountant: Name) -> Self {
-        let Kept { run, price } = kept;
+    pub fn of(sought: Sought, kept: &KeptPromise, target: Target, accountant: Name) -> Self {
+        let KeptPromise { run, price } = kept;
         Self {
             found: sought,
             epsilon_target: target.epsilon,

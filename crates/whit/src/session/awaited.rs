@@ -18,7 +18,7 @@ use whit_query::plan::Asking;
 use whit_query::source::owner::{Owner, OwnerView};
 
 /// What is to be done, one thing after the other.
-type Job = Box<dyn FnOnce(&mut Session) + Send>;
+type SessionJob = Box<dyn FnOnce(&mut Session) + Send>;
 
 /// A [`Session`] whose methods are awaited. It works in any runtime, also in one of a single thread, and needs none of its own kind.
 ///
@@ -64,7 +64,7 @@ type Job = Box<dyn FnOnce(&mut Session) + Send>;
 /// ```
 #[derive(Debug, Clone)]
 pub struct AsyncSession {
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<SessionJob>,
 }
 
 impl AsyncSession {
@@ -80,7 +80,7 @@ impl AsyncSession {
     }
 
     async fn start(open: impl FnOnce() -> Result<Session, Error> + Send + 'static) -> Result<Self, Error> {
-        let (jobs, queue) = mpsc::channel::<Job>();
+        let (jobs, queue) = mpsc::channel::<SessionJob>();
         let (opened, waiting) = oneshot::channel();
         let work = move || match open() {
             Ok(mut session) => {

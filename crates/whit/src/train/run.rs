@@ -12,7 +12,7 @@ use super::trial::{Score, Trial, network};
 use super::{Step, Training, Watch, keep};
 use crate::Error;
 use crate::error::{Reason, of_ledger};
-use crate::state::State;
+use crate::state::SessionState;
 use std::path::{Path, PathBuf};
 use whit_account::desk::{DeskError, Start};
 use whit_account::ledger::{Question, Register};
@@ -135,7 +135,7 @@ fn check_curve(request: &Request<'_>) -> Result<(), Error> {
 
 /// Finds all that can be wrong with a request, and plans it. Nothing private is read: all that is said follows from what was declared, and from columns that are public under the
 /// unit.
-fn ready(state: &State, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Ready, Error> {
+fn ready(state: &SessionState, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Ready, Error> {
     keep_memory();
     let (spec, tables) = (&request.training.spec, &state.tables);
     check_outputs(request, state.inputs())?;
@@ -155,7 +155,11 @@ fn ready(state: &State, request: &Request<'_>, watch: &mut dyn Watch) -> Result<
 }
 
 /// What would be promised. Nothing more is read but the ledger.
-pub(crate) fn preview(state: &mut State, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Prospect, Error> {
+pub(crate) fn preview(
+    state: &mut SessionState,
+    request: &Request<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Prospect, Error> {
     check_curve(request)?;
     state.parts()?;
     let Ready { planned, card, mut question } = ready(state, request, watch)?;
@@ -177,7 +181,7 @@ pub(crate) fn preview(state: &mut State, request: &Request<'_>, watch: &mut dyn 
 }
 
 /// Trains, or finds the same training in the ledger.
-pub(crate) fn train(state: &mut State, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
+pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
     check_curve(request)?;
     state.parts()?;
     let Ready { planned, card, mut question } = ready(state, request, watch)?;

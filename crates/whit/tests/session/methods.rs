@@ -11,7 +11,7 @@ use whit::query::partition::{PartitionFile, PartitionKind};
 use whit::query::plan::Asking;
 use whit::train::experiment;
 use whit::train::{Outcome, Owner, Request, Training};
-use whit::{Declared, Draft, Session};
+use whit::{DeclarationDraft, Declared, Session};
 
 const MARKET: &str = "[dataset.baskets]\nsource = 'baskets.csv'\nunit.user = 'user'\nunit.protect = 'user'\n\
     unit.caps.rows_per_user = 2\ncolumns.user = 'int'\ncolumns.item = 'text'\nbudget.user = { epsilon = 90.0, delta = 1e-6 }\n";
@@ -107,11 +107,12 @@ fn a_reservation_of_which_nothing_came_can_be_made_void() {
 #[test]
 fn a_declaration_is_drafted_and_checked_before_anything_is_asked() {
     let folder = room("drafted");
-    let drafted = Draft::of(Owner::who_may_see_every_row(), &folder.join("visits.csv"), None).unwrap();
+    let drafted = DeclarationDraft::of(Owner::who_may_see_every_row(), &folder.join("visits.csv"), None).unwrap();
     assert_eq!((drafted.name.as_str(), drafted.seen.looked), ("visits", true));
     let text = drafted.text("visits.csv");
     assert!(text.contains("[dataset.visits]") && text.contains("source = "), "{text}");
-    let named = Draft::of(Owner::who_may_see_every_row(), &folder.join("visits.csv"), Some("Two words")).unwrap_err();
+    let named = DeclarationDraft::of(Owner::who_may_see_every_row(), &folder.join("visits.csv"), Some("Two words"))
+        .unwrap_err();
     assert!(named.kind == Kind::Asked && named.hint.as_ref().unwrap().contains("two_words"), "{named:?}");
     let views = Declared::open(&folder.join("whit.toml")).unwrap().check(options().tuning).unwrap();
     assert_eq!((views.len(), views[0].name.as_str()), (1, "visits"));

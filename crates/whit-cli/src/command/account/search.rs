@@ -7,7 +7,7 @@ use crate::number;
 use crate::output::write_json;
 use std::io::Write;
 use whit::account::calibrate::{CalibrateError, Target};
-use whit::price::Kept;
+use whit::price::KeptPromise;
 use whit_view::price::{KeptView, Sought};
 
 /// The promise that the run has to keep.
@@ -74,7 +74,7 @@ pub(crate) struct RateCommand {
 /// Prints what was found, or says why nothing was.
 fn print(
     sought: Sought,
-    kept: Result<Kept, CalibrateError>,
+    kept: Result<KeptPromise, CalibrateError>,
     within: &WithinOption,
     answer: &AnswerForm,
     out: &mut dyn Write,

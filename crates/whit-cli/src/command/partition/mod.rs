@@ -9,7 +9,7 @@ use crate::output::{ProgressLine, inputs, write_json};
 use options::{ColumnOptions, DictionaryOptions, DomainOptions, ExpressionOptions, KmeansOptions, Saved, ShowOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use whit::partition::{Clustered, Clustering, ClusteringStep};
+use whit::partition::{Clustered, ClusteringPlan, ClusteringStep};
 use whit::query::partition::{PartitionFile, PartitionKind, registrable_domain};
 use whit::query::source::Input;
 use whit_view::partition::PartitionView;
@@ -114,7 +114,7 @@ impl Saved {
 impl KmeansOptions {
     fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         self.saved.check(Some(&self.embeddings))?;
-        let clustering = Clustering {
+        let clustering = ClusteringPlan {
             embeddings: &self.embeddings,
             item: &self.item,
             vector: &self.vector,
