@@ -61,7 +61,7 @@ impl Answers {
         };
         let charge = telling.charge(shown.rows, shown.users.as_deref(), ladder)?;
         let meaning = meaning::labels(spec, ladder, (&names, &telling.epsilon.to_string(), first))?;
-        let text = format!("labels of {}, told by randomised response", spec.target);
+        let text = format!("labels of {}, reported by randomised response", spec.target);
         Ok(Some(Self { telling, charge, meaning, text }))
     }
 
@@ -89,7 +89,7 @@ impl Answers {
         } else {
             "all of them among all classes".to_owned()
         };
-        format!("told by randomised response at ε = {epsilon} among {classes} classes, {how}; steps cost nothing more")
+        format!("reported by randomised response at ε = {epsilon} among {classes} classes, {how}; steps cost nothing more")
     }
 
     fn question(&self, training: &Question) -> Question {
