@@ -3,7 +3,8 @@
 //! An aggregate's file has all that is its own, behind two traits. [`Aggregate`] is what a question can call: under which names, and how a call is planned,
 //! which says which sums the engine takes over the rows ([`Measure`](super::Measure)s, integer vectors of which it is known how far one unit moves them).
 //! [`Estimator`] is a call once it is planned: what is made of these sums when they have noise, with which interval, and in which words. No other file tells
-//! one aggregate from another, so whoever adds one writes its file, and two lines here: the module, and its place in `ALL`.
+//! one released aggregate from another, so whoever adds one writes its file, and two lines here: the module, and its place in `ALL`. (Which functions a sub-query inside
+//! of a unit may call is another question, of the engine's: `track/group.rs`.)
 
 mod call;
 mod count;
