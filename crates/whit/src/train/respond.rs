@@ -89,7 +89,9 @@ impl Answers {
         } else {
             "all of them among all classes".to_owned()
         };
-        format!("reported by randomised response at ε = {epsilon} among {classes} classes, {how}; steps cost nothing more")
+        format!(
+            "reported by randomised response at ε = {epsilon} among {classes} classes, {how}; steps cost nothing more"
+        )
     }
 
     fn question(&self, training: &Question) -> Question {
