@@ -76,6 +76,14 @@ pub(crate) fn elements(text: &str) -> Result<u64, Wrong> {
     })
 }
 
+/// How many of something count.
+pub(crate) fn count(text: &str) -> Result<u64, Wrong> {
+    whole(text).filter(|&count| count >= 1).ok_or(Wrong {
+        range: "a whole number, at least 1",
+        hint: "of none there is nothing to say; leave the option out for what is declared",
+    })
+}
+
 /// ε as a target or a question.
 pub(crate) fn epsilon(text: &str) -> Result<f64, Wrong> {
     let wrong = Wrong {

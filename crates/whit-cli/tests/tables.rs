@@ -77,6 +77,10 @@ fn from_a_file_to_an_answer_in_every_format() {
 
     let (_, preview, talk) = whit(&folder, &["preview", COUNT, "--epsilon", "1"]);
     assert!(preview.contains("COUNT(*)") && preview.contains("off by"), "{preview}{talk}");
+    for words in [&["preview", COUNT, "--epsilon", "0.001"][..], &["preview", COUNT, "--epsilon", "0.001", "--json"]] {
+        let (_, preview, _) = whit(&folder, words);
+        assert!(!preview.contains("asking."), "notes name options, also for programs: {preview}");
+    }
     let cheap = answer(&folder, &["preview", COUNT, "--within", "200"]);
     assert!(cheap["epsilon"].as_f64().unwrap() < 1.0, "{cheap}");
 

@@ -40,7 +40,7 @@ pub(super) struct HistogramCommand {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = count)]
     top: usize,
     /// The most clusters for which a user counts fully. Without it, what the declared caps come to.
-    #[arg(long, value_name = "K", value_parser = number::elements)]
+    #[arg(long, value_name = "K", value_parser = number::count)]
     clusters_per_user: Option<u64>,
     /// Show shares of the whole instead of sums.
     #[arg(long)]

@@ -28,7 +28,7 @@ pub(super) struct HittersCommand {
     top: usize,
     /// The most items for which a user counts fully: with N more than this, each counts √(this/N). Without it, what the
     /// declared caps come to.
-    #[arg(long, value_name = "M", value_parser = number::elements)]
+    #[arg(long, value_name = "M", value_parser = number::count)]
     items_per_user: Option<u64>,
     /// Count pairs as wrongly ordered only if their true counts are this far apart. Without it, one deviation of the noise.
     #[arg(long, value_name = "USERS", value_parser = number::noise)]

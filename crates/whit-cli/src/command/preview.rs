@@ -71,17 +71,23 @@ impl PreviewCommand {
             Some(Goal::Absolute(error)) => session.within(&sql, &asking, Within::Absolute(error))?,
             Some(Goal::Share(share)) => session.within(&sql, &asking, Within::Relative { share, of: about })?,
         };
+        let preview = in_options(preview);
         if self.json {
             return write_json(&View { preview: &preview, fits: &fits }, out);
         }
-        write(preview, &fits, out)
+        write(&preview, &fits, out)
     }
 }
 
-/// A preview for people, with the command's own options where it speaks of settings.
-pub(super) fn write(preview: explain::Preview, fits: &explain::Fits, out: &mut dyn Write) -> Result<(), Error> {
+/// A preview with the command's own options where it speaks of settings.
+pub(super) fn in_options(preview: explain::Preview) -> explain::Preview {
     let notes = preview.notes.iter().map(|note| for_command(note)).collect();
-    whit_view::preview::write(&explain::Preview { notes, ..preview }, out)?;
+    explain::Preview { notes, ..preview }
+}
+
+/// A preview for people.
+pub(super) fn write(preview: &explain::Preview, fits: &explain::Fits, out: &mut dyn Write) -> Result<(), Error> {
+    whit_view::preview::write(preview, out)?;
     Ok(whit_view::preview::write_fits(fits, out)?)
 }
 

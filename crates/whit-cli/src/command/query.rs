@@ -30,10 +30,10 @@ pub(super) struct Query {
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Limits {
     /// At most so many groups of one unit count.
-    #[arg(long, value_name = "N", value_parser = number::elements)]
+    #[arg(long, value_name = "N", value_parser = number::count)]
     groups: Option<u64>,
     /// At most so many rows of one unit count in one group.
-    #[arg(long, value_name = "N", value_parser = number::elements)]
+    #[arg(long, value_name = "N", value_parser = number::count)]
     rows: Option<u64>,
 }
 

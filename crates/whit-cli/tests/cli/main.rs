@@ -218,6 +218,17 @@ fn explain_draws_the_trade_off_of_a_promise_and_of_a_run() {
     let picture = std::fs::read_to_string(promise).expect("the picture was written");
     assert_well_formed(&picture);
     assert_eq!(picture.matches("class=\"curve\"").count(), 2);
+    let png = folder.join("promise.png");
+    stdout(&format!("account explain --epsilon 1 --delta 1e-6 --plot {}", png.display()));
+    assert!(
+        std::fs::read(png).expect("the picture was written").starts_with(b"\x89PNG"),
+        "the ending says how it is drawn"
+    );
+    let model = folder.join("model.safetensors");
+    std::fs::write(&model, "a model").expect("our own folder");
+    let (code, said) = complaint(&format!("account explain --epsilon 1 --delta 1e-6 --plot {}", model.display()));
+    assert!(code == Some(2) && said.contains(".svg, .png or .html"), "{said}");
+    assert_eq!(std::fs::read_to_string(model).expect("it is still there"), "a model");
     let run = folder.join("run.svg");
     let line = format!("account explain --noise 2 --steps 4 --delta 1e-6 --plot {}", run.display());
     let view = json(&line);

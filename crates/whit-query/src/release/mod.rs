@@ -98,7 +98,7 @@ impl Tables {
             QueryError::asked(
                 "nothing says how much this question may cost",
                 format!(
-                    "say it with `asking.epsilon = 0.5`, or declare dataset.{}.query = {{ epsilon = 0.5 }}",
+                    "say it with `asking.epsilon = 0.5`, or declare query = {{ epsilon = 0.5 }} under [dataset.{}]",
                     dataset.name
                 ),
             )

@@ -5,13 +5,13 @@ use super::unsupported;
 use super::words::AccountantWord;
 use crate::error::Error;
 use crate::number;
-use crate::output::{write_file, write_json};
+use crate::output::{Drawing, drawing, write_json};
 use std::io::Write;
-use std::path::PathBuf;
 use whit::Name;
 use whit::explain::Promise;
 use whit::price::SampledRun;
 use whit_view::explain::{ExplainView, picture};
+use whit_view::page::Page;
 
 /// What an adversary gains from a release: odds, beliefs, and the errors that no test avoids.
 ///
@@ -28,9 +28,9 @@ pub(crate) struct Explain {
     /// What the adversary believes beforehand, as probabilities.
     #[arg(long, value_name = "P,P,…", value_delimiter = ',', default_value = "0.01,0.1,0.5", allow_negative_numbers = true, value_parser = number::prior)]
     prior: Vec<f64>,
-    /// Draw the trade-off curve into this SVG file.
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    /// Draw the trade-off curve into a file that ends in .svg, .png or .html.
+    #[arg(long, value_name = "FILE", value_parser = drawing)]
+    plot: Option<Drawing>,
     /// Standard deviation of a run's noise, over the largest norm that one drawn unit can contribute.
     #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, value_parser = number::noise)]
     noise: Option<f64>,
@@ -66,8 +66,9 @@ impl Explain {
         let profile = priced.as_ref().map(|(_, _, promises)| promises.as_slice());
         let run = priced.as_ref().map(|(run, ..)| (run, accountant));
         let view = ExplainView::of(promise, &self.prior, run, profile);
-        if let Some(path) = &self.plot {
-            write_file(path.clone(), picture(promise, profile), talk)?;
+        if let Some(drawing) = &self.plot {
+            let svg = picture(promise, profile);
+            drawing.write(&svg, || Page::new("What an adversary gains").picture(&svg).finish(), talk)?;
         }
         if self.json { write_json(&view, out) } else { Ok(view.write(out)?) }
     }

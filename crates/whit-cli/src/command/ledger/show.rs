@@ -6,7 +6,7 @@ use crate::output::{Drawing, drawing, write_json};
 use std::io::Write;
 use whit_view::ledger::{ShowView, write_notes, write_releases};
 
-/// ShowCommand what was spent and what is left, by rung, by analyst and over time.
+/// Show what was spent and what is left, by rung, by analyst and over time.
 #[derive(clap::Args)]
 pub(super) struct ShowCommand {
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! A session of a shell, and what it does with an order.
 
+use super::super::preview;
 use super::order::ShellOrder;
 use super::words::{CompletionWords, SQL};
 use crate::error::Error;
@@ -64,7 +65,7 @@ impl Talking {
             }
             ShellOrder::Preview(sql) => {
                 let Foreseen { preview, fits } = self.session.preview(sql, &self.asking)?;
-                super::super::preview::write(preview, &fits, out)
+                preview::write(&preview::in_options(preview), &fits, out)
             }
             ShellOrder::Epsilon(text) => {
                 let wrong =

@@ -36,7 +36,7 @@ pub(crate) struct Experiment {
     #[arg(long, value_name = "ARM")]
     only: Vec<String>,
     /// How many threads read the data; as many as the machine has without it.
-    #[arg(long, value_name = "N", value_parser = number::elements)]
+    #[arg(long, value_name = "N", value_parser = number::count)]
     threads: Option<u64>,
     /// The memory that rows may take, such as 512MiB; 1GiB without it.
     #[arg(long, value_name = "SIZE", value_parser = room)]

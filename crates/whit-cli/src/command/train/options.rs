@@ -21,7 +21,7 @@ pub(super) struct OpeningOptions {
     #[arg(long)]
     owner: bool,
     /// How many threads read the data; as many as the machine has without it.
-    #[arg(long, value_name = "N", value_parser = number::elements)]
+    #[arg(long, value_name = "N", value_parser = number::count)]
     threads: Option<u64>,
     /// The memory that rows may take, such as 512MiB; 1GiB without it. Those beyond lie in a file without a name, in the folder that TMPDIR names or
     /// else in the folder of the ledger.
