@@ -11,7 +11,7 @@ use whit::Name;
 use whit::explain::Promise;
 use whit::price::SampledRun;
 use whit_view::explain::{ExplainView, picture};
-use whit_view::page::Page;
+use whit_view::page::Report;
 
 /// What an adversary gains from a release: odds, beliefs, and the errors that no test avoids.
 ///
@@ -68,7 +68,7 @@ impl Explain {
         let view = ExplainView::of(promise, &self.prior, run, profile);
         if let Some(drawing) = &self.plot {
             let svg = picture(promise, profile);
-            drawing.write(&svg, || Page::new("What an adversary gains").picture(&svg).finish(), talk)?;
+            drawing.write(&svg, || Report::new("What an adversary gains").picture(&svg).finish(), talk)?;
         }
         if self.json { write_json(&view, out) } else { Ok(view.write(out)?) }
     }
