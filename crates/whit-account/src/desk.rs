@@ -165,7 +165,7 @@ impl<'a> Desk<'a> {
     /// Of several who ask the very same at once, one works and the others wait for it and are answered from the ledger: nothing that is answered is charged again.
     ///
     /// # Why
-    /// Who begins [anew](Start::Anew) first takes a [turn](Register::turn), which goes with the process that has it. And the ledger looks once more whether the question is
+    /// Who begins [anew](Start::Anew), or goes on under [whatever is open](Start::Open), first takes a [turn](Register::turn), which goes with the process that has it. And the ledger looks once more whether the question is
     /// answered where it reserves, in the transaction in which nobody else can write. A reservation that is open, and whose worker is gone, is not gone on with: it may have
     /// ended because of what was drawn.
     pub fn once<M: Mechanism<Noisy: Persist>, E: Borrow<M::Exact>>(
@@ -176,8 +176,15 @@ impl<'a> Desk<'a> {
         decode: impl Fn(&[u8]) -> Result<M::Noisy, String>,
     ) -> Result<Served<M::Noisy>, DeskError> {
         let Request { question, rungs, coins, start, instead } = request;
-        // Dropped when all is done: until then others who ask the same wait.
-        let _turn = (start == Start::Anew).then(|| self.ledger.turn(question));
+        // What is stored waits for nobody.
+        if let Some(stored) = self.ledger.stored(question)? {
+            return served(stored, decode);
+        }
+        // Dropped when all is done: until then others who ask the same wait. Who goes on under an entry of its own knows that nobody else does.
+        let _turn = match start {
+            Start::Anew | Start::Open => Some(self.ledger.turn(question)?),
+            Start::Under { .. } => None,
+        };
         if let Some(stored) = self.ledger.stored(question)? {
             return served(stored, decode);
         }

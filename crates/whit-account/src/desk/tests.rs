@@ -190,9 +190,9 @@ fn of_two_under_one_entry_both_get_what_was_committed_first() {
     let path = folder.join("whit.ledger");
     let (events, rungs, budgets, question) = (RefCell::new(Vec::new()), [user()], budgets(), question("both"));
     let plus = Plus { epsilon: 0.5, fails: false, events: &events };
-    let ask = |value: u64, meanwhile: &dyn Fn()| {
+    let ask = |value: u64, start: Start, meanwhile: &dyn Fn()| {
         let mut books = Books::open(&path).unwrap();
-        let (coins, start, instead) = (Coins::Secret(&mut Os), Start::Open, Instead::Nothing);
+        let (coins, instead) = (Coins::Secret(&mut Os), Instead::Nothing);
         let request = Request { question: &question, rungs: &rungs, coins, start, instead };
         let read = |_: &Reservation| {
             meanwhile();
@@ -201,8 +201,8 @@ fn of_two_under_one_entry_both_get_what_was_committed_first() {
         Desk::new(&mut books, &budgets).once(request, &plus, read, decode).unwrap()
     };
     let nothing = || {};
-    let slow = ask(10, &|| {
-        let quick = ask(20, &nothing);
+    let slow = ask(10, Start::Open, &|| {
+        let quick = ask(20, Start::Under { entry: 1, at: None }, &nothing);
         assert_eq!((quick.value, quick.entry, quick.stored), (21, 1, false));
     });
     assert_eq!((slow.value, slow.entry, slow.stored), (21, 1, true));

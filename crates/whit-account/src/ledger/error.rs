@@ -30,6 +30,12 @@ pub enum LedgerError {
         /// How long we waited.
         waited: Duration,
     },
+    /// Another process is at work on the very same question.
+    #[error("another process has been at work on the very same question for more than {} s", waited.as_secs_f64())]
+    Working {
+        /// How long we waited.
+        waited: Duration,
+    },
     /// A file that some other program made.
     #[error("`{}` is no ledger of whit: {what}", path.display())]
     NotALedger {
@@ -236,6 +242,9 @@ impl LedgerError {
                 _ => "check who may write the file and its folder: more files stand next to a ledger".to_owned(),
             },
             Self::Locked { .. } => "wait for the other process, or end it; what it reserved stays spent".to_owned(),
+            Self::Working { .. } => {
+                "nothing was charged: ask again when it is done, and the answer costs nothing more; or end that process, if it hangs".to_owned()
+            }
             Self::NotALedger { .. } => "name another file: nothing in this one was changed".to_owned(),
             Self::Newer { .. } => "use the whit that wrote it, or a later one; nothing was changed".to_owned(),
             Self::Damaged { .. } => "run `whit ledger verify` to see how far it can be read, and take the file from a backup".to_owned(),

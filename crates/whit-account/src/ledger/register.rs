@@ -60,9 +60,9 @@ pub struct Terms<'a> {
 /// reserved is durable, as far as the ledger is, before anything is drawn; no two reservations spend the same ε; one entry is committed once.
 pub trait Register {
     /// Waits until nobody else is at work on the very same question. A ledger that only one can write to has nobody to wait for.
-    fn turn(&mut self, question: &Question) -> Turn {
+    fn turn(&mut self, question: &Question) -> Result<Turn, LedgerError> {
         let _ = question;
-        Turn::default()
+        Ok(Turn::default())
     }
 
     /// What was released before to the same question about the same data, by whomever it was asked.
@@ -165,7 +165,7 @@ pub trait Register {
 
 /// In the words of the methods of its own, which say more.
 impl Register for Books {
-    fn turn(&mut self, question: &Question) -> Turn {
+    fn turn(&mut self, question: &Question) -> Result<Turn, LedgerError> {
         Self::turn(self, question)
     }
 

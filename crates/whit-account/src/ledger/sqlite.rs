@@ -11,7 +11,7 @@ use super::question::{About, Question, Stored, everything, follows, reserved_val
 use super::register::Register;
 use super::register::{Denied, Terms};
 use super::secret::LedgerSecret;
-use super::turn::Turn;
+use super::turn::{KEY, Turn};
 use super::watch::Watches;
 use super::witness::{HeadStanding, Witness, file_at};
 use rusqlite::types::{Value, ValueRef};
@@ -201,16 +201,17 @@ impl Books {
     /// removes the file that stood for it.
     ///
     /// It saves work and charges, and nothing that is promised hangs on it: where no turn can be had, as in a folder that nobody may write to, there is none to
-    /// wait for, and [`reserve_for`](Register::reserve_for) still looks whether the question is answered.
-    pub fn turn(&self, question: &Question) -> Turn {
+    /// wait for, and [`reserve_for`](Register::reserve_for) still looks whether the question is answered. Whoever waits for longer than the patience of its
+    /// [`Opening`](super::Opening) gets [that](LedgerError::Working) as an error.
+    pub fn turn(&self, question: &Question) -> Result<Turn, LedgerError> {
         if !question.names_data() {
-            return Turn::default();
+            return Ok(Turn::default());
         }
         let partition = question.partition.as_deref().unwrap_or_default();
         let fields = [&question.dataset, &question.meaning, &question.fingerprint].map(String::as_bytes);
         let [dataset, meaning, fingerprint] = fields;
         let key = self.secret.hash("turn", &[dataset, meaning, fingerprint, partition.as_bytes()]);
-        Turn::at(&self.path, &hex(&key.as_bytes()[..8]))
+        Turn::at(&self.path, &hex(&key.as_bytes()[..KEY / 2]), self.patience)
     }
 
     /// A ledger for work that goes on under an entry that was reserved before: [`reserve`](Ledger::reserve) gives that entry again and charges nothing,

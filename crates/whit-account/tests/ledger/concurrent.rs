@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use whit_account::desk::{Coins, Desk, Instead, Request, Served, Start};
-use whit_account::ledger::{Books, Denied, Opening, Register, Terms, Which};
+use whit_account::ledger::{Books, Denied, LedgerError, Opening, Register, Terms, Which};
 use whit_core::mechanism::laplace::Laplace;
 use whit_core::{Bound, Change, Ledger, Rung, Support};
 
@@ -194,8 +194,8 @@ fn what_was_answered_meanwhile_is_not_reserved_again() {
 fn a_turn_ends_with_whoever_has_it() {
     let path = folder("turns").join("whit.ledger");
     let books = Books::open(&path).unwrap();
-    let turn = books.turn(&question("q"));
-    let other = books.turn(&question("another")); // nobody waits for another question
+    let turn = books.turn(&question("q")).unwrap();
+    let other = books.turn(&question("another")).unwrap(); // nobody waits for another question
     let waited = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -235,7 +235,7 @@ fn turns_at(path: &Path) -> Vec<PathBuf> {
 fn holder() {
     let Some(path) = std::env::var_os(HOLDER) else { return };
     let books = Books::open(Path::new(&path)).unwrap();
-    let _turn = books.turn(&question(&std::env::var(MEANING).unwrap()));
+    let _turn = books.turn(&question(&std::env::var(MEANING).unwrap())).unwrap();
     println!("\nhas it");
     loop {
         std::thread::sleep(Duration::from_secs(1));
@@ -260,13 +260,13 @@ fn a_turn_that_a_killed_process_left_goes_with_the_next_and_one_that_is_held_sta
         killed.wait().unwrap();
     }
     assert_eq!((of_held.len(), turns_at(&path).len()), (1, 2), "the second found the first one's and removed it");
-    let turn = books.turn(&question("mine"));
+    let turn = books.turn(&question("mine")).unwrap();
     let there = turns_at(&path);
     assert!(there.len() == 2 && there.contains(&of_held[0]), "{there:?}");
     drop(turn);
     assert_eq!(turns_at(&path), of_held);
     // And whoever asks what is held still waits for it.
-    let waits = std::thread::spawn(move || drop(books.turn(&question("held"))));
+    let waits = std::thread::spawn(move || drop(books.turn(&question("held")).unwrap()));
     std::thread::sleep(Duration::from_millis(200));
     assert!(!waits.is_finished(), "its turn was swept while somebody had it");
     held.kill().unwrap();
@@ -283,7 +283,7 @@ fn walker() {
     let books = Books::open_as(path, &opening(path)).unwrap();
     for lap in 0..60 {
         let meaning = ["one", "two"][lap % 2];
-        let turn = books.turn(&question(meaning));
+        let turn = books.turn(&question(meaning)).unwrap();
         let marker = path.with_extension(meaning);
         // Fails where another process is between these two lines.
         drop(std::fs::File::create_new(&marker).unwrap());
@@ -310,6 +310,80 @@ fn no_two_processes_have_the_same_turn_while_others_sweep() {
         }
     }
     assert!(!turns_at(&path).is_empty(), "the last ones left theirs");
-    drop(Books::open_as(&path, &opening(&path)).unwrap().turn(&question("three")));
+    drop(Books::open_as(&path, &opening(&path)).unwrap().turn(&question("three")).unwrap());
     assert_eq!(turns_at(&path), Vec::<PathBuf>::new());
+}
+
+/// Only an empty file with the name of a turn is one. What somebody else put there stays, and nobody waits for it.
+#[cfg(unix)]
+#[test]
+fn what_is_no_turn_is_neither_swept_nor_waited_for() {
+    let folder = folder("no-turns");
+    let path = folder.join("whit.ledger");
+    let books = Books::open(&path).unwrap();
+    let other = folder.join("whit.ledger.turn-b");
+    let mut ledger = Books::open(&other).unwrap();
+    let entry = reserve(&mut ledger, "kept", EACH).unwrap().number();
+    drop(ledger);
+    let key = folder.join("whit.ledger.turn-0123456789abcdef");
+    std::fs::write(&key, "somebody's notes").unwrap();
+    std::fs::write(folder.join("whit.ledger.turn-notes.txt"), "").unwrap();
+    let link = folder.join("whit.ledger.turn-00000000000000aa");
+    std::os::unix::fs::symlink(folder.join("nowhere"), &link).unwrap();
+    let pipe = folder.join("whit.ledger.turn-00000000000000bb");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let before = turns_at(&path).len();
+    drop(books.turn(&question("q")).unwrap());
+    assert_eq!(turns_at(&path).len(), before, "nothing of it is ours");
+    assert!(!folder.join("nowhere").exists() && link.is_symlink());
+    assert_eq!(std::fs::read_to_string(key).unwrap(), "somebody's notes");
+    assert_eq!(Books::open(&other).unwrap().entries(&Which::default()).unwrap()[0].number, entry);
+    // Nor is there anything to wait for where a question's own turn is something else.
+    let turn = books.turn(&question("q")).unwrap();
+    let own = turns_at(&path)
+        .into_iter()
+        .find(|file| std::fs::metadata(file).is_ok_and(|about| about.len() == 0 && about.is_file()));
+    let own = own.filter(|file| !file.ends_with("whit.ledger.turn-notes.txt")).unwrap();
+    drop(turn);
+    assert!(Command::new("mkfifo").arg(&own).status().unwrap().success());
+    drop(books.turn(&question("q")).unwrap());
+    assert!(own.exists());
+}
+
+/// Whoever has a turn and never lets go, as a process that was stopped, is named after a while, and what is stored needs no turn at all.
+#[test]
+fn a_turn_that_is_never_let_go_is_said_and_not_waited_for_without_end() {
+    let path = folder("stopped").join("whit.ledger");
+    let mut books = Books::open(&path).unwrap();
+    count(&mut books, "answered", &AtomicU32::new(0));
+    let held = (books.turn(&question("asked")).unwrap(), books.turn(&question("answered")).unwrap());
+    let hasty = Opening { patience: Duration::from_millis(50), ..Opening::default() };
+    let mut hasty = Books::open_as(&path, &hasty).unwrap();
+    let error = hasty.turn(&question("asked")).unwrap_err();
+    assert!(matches!(error, LedgerError::Working { .. }) && error.hint().unwrap().contains("ask again"), "{error}");
+    assert!(count(&mut hasty, "answered", &AtomicU32::new(0)).stored);
+    drop(held);
+    drop(hasty.turn(&question("asked")).unwrap());
+}
+
+/// A ledger that is reached by a link has its turns where the ledger is, and whoever lets go removes no file but its own.
+#[cfg(unix)]
+#[test]
+fn turns_meet_wherever_a_ledger_is_reached_and_end_by_themselves() {
+    let folder = folder("meeting");
+    let (path, link) = (folder.join("whit.ledger"), folder.join("elsewhere").join("whit.ledger"));
+    let books = Books::open(&path).unwrap();
+    std::fs::create_dir(link.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let hasty = Opening { patience: Duration::from_millis(50), ..Opening::default() };
+    let linked = Books::open_as(&link, &hasty).unwrap();
+    let first = books.turn(&question("q")).unwrap();
+    assert!(matches!(linked.turn(&question("q")), Err(LedgerError::Working { .. })));
+    // Somebody removes it by hand, and another takes its place: the first one leaves that alone.
+    std::fs::remove_file(&turns_at(&path)[0]).unwrap();
+    let second = linked.turn(&question("q")).unwrap();
+    drop(first);
+    assert_eq!(turns_at(&path).len(), 1, "it is the second one's");
+    drop(second);
+    assert_eq!(turns_at(&path).len(), 0);
 }
