@@ -1,4 +1,4 @@
-//! Literals as numbers, and floats whose NaN is missing.
+//! Literals as numbers, and floats whose NaN is missing and whose zero has no sign.
 
 use datafusion::arrow::array::{AsArray, Float64Array};
 use datafusion::arrow::compute::cast;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// What the function is called.
 pub(crate) const NAME: &str = "__whit_number";
 
-/// A float whose NaN is missing. The engine's own functions disagree on whether NaN is larger than all numbers, and files leave it
+/// A float whose NaN is missing, and whose zero has no sign: of two equal values that are written differently, an extreme would be the one that stands first in
+/// the file. The engine's own functions disagree on whether NaN is larger than all numbers, and files leave it
 /// out of what they say of their values: so it never gets there.
 pub(crate) fn number(value: Expr) -> Expr {
     ScalarUDF::new_from_impl(Number { signature: Signature::any(1, Volatility::Immutable) }).call(vec![value])
@@ -51,10 +52,12 @@ impl ScalarUDFImpl for Number {
         let columns = ColumnarValue::values_to_arrays(&args.args)?;
         let values = cast(&columns[0], &DataType::Float64)?;
         let floats = values.as_primitive::<Float64Type>();
-        if !floats.values().iter().fold(false, |found, value| found | value.is_nan()) {
+        let odd = |value: &f64| value.is_nan() | (value.to_bits() == (-0.0_f64).to_bits());
+        if !floats.values().iter().fold(false, |found, value| found | odd(value)) {
             return Ok(ColumnarValue::Array(values));
         }
-        let there: Float64Array = floats.iter().map(|value| value.filter(|value| !value.is_nan())).collect();
+        let plain = |value: f64| (!value.is_nan()).then_some(value + 0.0); // which takes the sign off zero
+        let there: Float64Array = floats.iter().map(|value| value.and_then(plain)).collect();
         Ok(ColumnarValue::Array(Arc::new(there)))
     }
 }

@@ -44,6 +44,8 @@ pub struct Plan {
     pub rungs: Vec<Rung>,
     /// The private aggregates.
     pub parts: Vec<Part>,
+    /// All tables that the question reads, wherever it names them.
+    pub(crate) tables: Vec<String>,
     /// What is done with the released tables: each part is a scan of a table called by its number.
     pub(crate) after: LogicalPlan,
     /// What a reader of the answer must know.

@@ -55,7 +55,8 @@ pub(super) fn plan(
         Some(payer) => payer,
         None => tables_of(logical).into_iter().next().unwrap_or_default(),
     };
-    Ok(Plan { question: sql.to_owned(), dataset, rungs, parts, after, notes: kept })
+    let tables = tables_of(logical);
+    Ok(Plan { question: sql.to_owned(), dataset, rungs, parts, tables, after, notes: kept })
 }
 
 /// A question that reads what an estimator releases: the estimator's own question, and what is done with its table, which is the first part.

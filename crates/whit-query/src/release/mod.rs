@@ -16,7 +16,7 @@ use crate::bound::BoundedSum;
 use crate::engine;
 use crate::error::{QueryError, planning};
 use crate::evaluate::samples;
-use crate::plan::{Asking, Groups, Plan, meaning, outline};
+use crate::plan::{Asking, Groups, Plan, meaning};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::Stamps;
 use datafusion::logical_expr::LogicalPlan;
@@ -223,7 +223,9 @@ impl Tables {
 
     /// The fingerprint of all data sets that a plan reads.
     fn fingerprint(&self, plan: &Plan, books: &mut dyn Register) -> Result<(String, Stamps), QueryError> {
-        let mut names: Vec<String> = plan.parts.iter().flat_map(|part| outline::tables_of(&part.rows)).collect();
+        // Also those that only a sub-query in a condition, an argument or a key reads.
+        let declared = |name: &&String| self.warehouse.declaration().dataset(name).is_ok();
+        let mut names: Vec<String> = plan.tables.iter().filter(declared).cloned().collect();
         names.sort();
         names.dedup();
         self.fingerprint_of(&names, books)

@@ -9,6 +9,7 @@ mod coverage;
 mod lines;
 mod memory;
 mod neighbours;
+mod public;
 mod refuse;
 mod room;
 mod small;

@@ -34,8 +34,17 @@ impl Aggregate for Order {
         matches!(name, "approx_percentile_cont" | "percentile_cont")
     }
 
-    fn exact(&self, asked: &Asked<'_>, _: &[DataType]) -> Option<Expr> {
-        matches!(asked.name(), "min" | "max" | "median").then(|| asked.expr.clone())
+    fn exact(&self, asked: &Asked<'_>, types: &[DataType]) -> Option<Expr> {
+        if !matches!(asked.name(), "min" | "max" | "median") {
+            return None;
+        }
+        if !types.iter().any(DataType::is_floating) {
+            return Some(asked.expr.clone());
+        }
+        // Where NaN and the sign of zero stand among numbers is for the order of rows to say, so neither gets there.
+        let mut call = asked.call.clone();
+        call.params.args = call.params.args.into_iter().map(crate::evaluate::number::number).collect();
+        Some(Expr::AggregateFunction(call).alias(asked.expr.schema_name().to_string()))
     }
 
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {

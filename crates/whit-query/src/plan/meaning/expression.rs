@@ -106,13 +106,8 @@ pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers) -> Result<
         }
         Expr::WindowFunction(call) => window(call, over, numbers)?,
         // Planning lets nothing else touch a private row; over public ones there may be more.
-        other => engine(&other.to_string()),
+        other => numbers.engine(&other.to_string()),
     })
-}
-
-/// What only the engine has words for, which another version of it may say otherwise.
-pub(super) fn engine(words: &str) -> Value {
-    json!({ "engine": words, "version": datafusion::DATAFUSION_VERSION })
 }
 
 /// The rows of a sub-query and what it gives of them.

@@ -24,19 +24,20 @@ const VERSION: u32 = 2;
 
 /// The meaning of all parts of a plan: with its price, and whatever else decides what comes of it.
 pub(crate) fn of(plan: &Plan, price: &Value, context: &SessionContext) -> Result<String, QueryError> {
-    let parts: Vec<Value> = plan.parts.iter().map(|part| of_part(part, context)).collect::<Result<_, _>>()?;
+    let parts: Vec<Value> =
+        plan.parts.iter().map(|part| of_part(part, &plan.question, context)).collect::<Result<_, _>>()?;
     let what = json!({ "dataset": plan.dataset, "units": units(&plan.rungs), "parts": parts, "price": price });
     Ok(whit_account::meaning::of("question", VERSION, &what))
 }
 
 /// The meaning of one part.
-fn of_part(part: &Part, context: &SessionContext) -> Result<Value, QueryError> {
+fn of_part(part: &Part, question: &str, context: &SessionContext) -> Result<Value, QueryError> {
     // A constant over which the engine panics is the question's own fault, and ends nothing else.
     let computed = quietly(|| crate::evaluate::computed(part.rows.clone(), &context.state())).ok_or_else(|| {
         QueryError::asked("the engine cannot compute a constant of this question", "write it out, or leave it out")
     })?;
     let plan = computed.map_err(|error| crate::error::planning(&error))?;
-    let mut numbers = Numbers::default();
+    let mut numbers = Numbers::of(question);
     let rows = rows::of(&plan, &mut numbers)?;
     let mut asked = Asked { plan: &plan, rows: &rows, numbers, context };
     let mut hidden = serde_json::Map::new();

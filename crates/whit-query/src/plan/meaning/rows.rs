@@ -3,20 +3,30 @@
 //! Filters, projections, other names and inner joins are one thing, tables and a set of conditions, however they were nested. Whatever else makes rows
 //! (a group, a union, an outer join, a window's look around) is a table of its own, with a number by which columns say where they come from.
 
-use super::expression::{self, each, engine, flatten, order_of, step};
+use super::expression::{self, each, flatten, order_of, step};
 use crate::error::QueryError;
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
 use datafusion::logical_expr::{Distinct, Expr, FetchType, Join, LogicalPlan, Operator, SkipType};
 use serde_json::{Value, json};
 use whit_account::meaning::set;
 
-/// Numbers for tables, in the order in which they are met.
-#[derive(Default)]
+/// Numbers for tables, in the order in which they are met, and the question in which they are.
 pub(super) struct Numbers {
     next: u32,
+    question: String,
 }
 
 impl Numbers {
+    pub(super) fn of(question: &str) -> Self {
+        Self { next: 0, question: question.to_owned() }
+    }
+
+    /// What only the engine has words for. Its words leave things out (what stands in a sub-query, what an outer column is, where a text ends), so that two things may
+    /// have the same: the whole question stands next to them, and a question with such words means the same as itself alone.
+    pub(super) fn engine(&self, words: &str) -> Value {
+        json!({ "engine": words, "version": datafusion::DATAFUSION_VERSION, "question": self.question })
+    }
+
     fn next(&mut self) -> u32 {
         self.next += 1;
         self.next - 1
@@ -166,7 +176,7 @@ pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Rows, Quer
             let order = order_of(order, &rows.over(input.schema()), numbers)?;
             let (skip, first) = match (limit.get_skip_type(), limit.get_fetch_type()) {
                 (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(first))) => (json!(skip), json!(first)),
-                _ => (engine(&format!("{:?}", limit.skip)), engine(&format!("{:?}", limit.fetch))),
+                _ => (numbers.engine(&format!("{:?}", limit.skip)), numbers.engine(&format!("{:?}", limit.fetch))),
             };
             let number = numbers.next();
             let columns = rows.columns.clone();
@@ -195,7 +205,7 @@ pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Rows, Quer
         // Over public tables there may be more than planning knows of.
         other => {
             let number = numbers.next();
-            let said = json!({ "plan": engine(&other.display_indent_schema().to_string()), "number": number });
+            let said = json!({ "plan": numbers.engine(&other.display_indent_schema().to_string()), "number": number });
             Rows::table(said, numbered(number, plan.schema().fields().len()))
         }
     })

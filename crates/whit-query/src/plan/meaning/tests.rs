@@ -117,6 +117,31 @@ fn spellings_of_one_question_mean_the_same_and_others_do_not() {
             "visits, shops WHERE visits.shop = shops.shop",
         ],
         vec!["visits JOIN shops ON visits.shop = shops.region"],
+        // What the engine's words leave out: outer columns, sub-queries of ANY and ALL, aggregates of sets of groups, where a text ends.
+        vec![
+            "visits JOIN (SELECT a.shop FROM (SELECT shop, shop AS k FROM shops) a WHERE EXISTS (SELECT 1 FROM shops p WHERE p.region = a.k)) b ON visits.shop = b.shop",
+        ],
+        vec![
+            "visits JOIN (SELECT a.shop FROM (SELECT shop, region AS k FROM shops) a WHERE EXISTS (SELECT 1 FROM shops p WHERE p.region = a.k)) b ON visits.shop = b.shop",
+        ],
+        vec![
+            "visits JOIN (SELECT shop FROM shops WHERE shop > ALL (SELECT region FROM shops WHERE region < 'b')) b ON visits.shop = b.shop",
+        ],
+        vec![
+            "visits JOIN (SELECT shop FROM shops WHERE shop > ALL (SELECT region FROM shops WHERE region < 'c')) b ON visits.shop = b.shop",
+        ],
+        vec![
+            "visits JOIN (SELECT shop, MAX(region) AS m FROM shops GROUP BY ROLLUP(shop)) b ON visits.shop = b.shop WHERE m > 'a'",
+        ],
+        vec![
+            "visits JOIN (SELECT shop, MIN(region) AS m FROM shops GROUP BY ROLLUP(shop)) b ON visits.shop = b.shop WHERE m > 'a'",
+        ],
+        vec![
+            "visits JOIN (SELECT DISTINCT ON (shop) shop FROM shops WHERE shop = 'a' OR shop = 'b') b ON visits.shop = b.shop",
+        ],
+        vec![
+            "visits JOIN (SELECT DISTINCT ON (shop) shop FROM shops WHERE shop = 'a\") OR shops.shop = Utf8(\"b') b ON visits.shop = b.shop",
+        ],
         vec!["visits LEFT JOIN shops ON visits.shop = shops.shop"],
         vec!["visits LEFT JOIN shops ON visits.shop = shops.shop WHERE region = 'a'"],
         vec!["visits LEFT JOIN shops ON visits.shop = shops.shop AND region = 'a'"],

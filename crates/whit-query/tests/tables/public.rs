@@ -1,0 +1,76 @@
+//! Public columns and public tables: what they show of private ones, and whether a change of them is noticed.
+
+use crate::room::{Room, ask, asking};
+use whit_query::Value;
+
+/// In which order rows stand in a file may follow from what is private, and no exact answer tells it: not by which of two equal zeros, nor by NaN.
+#[test]
+fn exact_extremes_do_not_show_the_order_of_rows() {
+    const LABEL: &str = r#"
+[dataset.people]
+source = "people.csv"
+unit.protect = "label"
+unit.label = "income"
+columns.id = "int"
+columns.town = "text"
+columns.income = { type = "int", bounds = [0, 100000] }
+budget.label = { epsilon = 1.0, delta = 1e-6 }
+"#;
+    let zero = "CASE WHEN id = 1 THEN CAST('0.0' AS DOUBLE) ELSE CAST('-0.0' AS DOUBLE) END";
+    let nan = "CASE WHEN id = 1 THEN CAST('NaN' AS DOUBLE) ELSE CAST('0.5' AS DOUBLE) END";
+    for (number, rows) in [["1,a,5", "2,a,7"], ["2,a,5", "1,a,7"]].iter().enumerate() {
+        let room = Room::new(&format!("extremes_{number}"));
+        room.write("people.csv", &format!("id,town,income\n{}\n{}\n", rows[0], rows[1]));
+        let tables = room.tables(LABEL);
+        for extreme in ["MIN", "MAX", "MEDIAN"] {
+            let one = |of: &str, by: &str| {
+                let sql = format!("SELECT {extreme}({of}) AS m FROM people {by}");
+                let answer = ask(&tables, &room, &sql, &asking(1.0)).unwrap();
+                assert!(answer.statement.entry.is_none(), "it is free");
+                match answer.rows[0][0].value {
+                    Value::Float(value) => value,
+                    ref other => panic!("{other:?}"),
+                }
+            };
+            for by in ["GROUP BY town", "GROUP BY id > 0", ""] {
+                assert_eq!(one(zero, by).to_bits(), 0, "{extreme} {by}");
+                assert_eq!(one(nan, by), 0.5, "{extreme} {by}");
+            }
+        }
+    }
+}
+
+/// A public table that stands only in a condition, an argument or a key is read as much as one in FROM: where it changed, so did the answer.
+#[test]
+fn a_public_table_that_changed_is_noticed_wherever_it_is_read() {
+    const DECLARED: &str = r#"
+[dataset.v]
+source = "v.csv"
+unit.user = "user_id"
+unit.protect = "user"
+unit.caps = { rows_per_user = 2 }
+columns.user_id = "int"
+columns.x = { type = "int", bounds = [0, 9] }
+budget.user = { epsilon = 1000.0, delta = 1e-5 }
+
+[dataset.pub]
+source = "pub.csv"
+public = true
+"#;
+    let room = Room::new("public_changes");
+    let rows: String = (0..200).map(|i| format!("{i},{}\n", i % 10)).collect();
+    room.write("v.csv", &format!("user_id,x\n{rows}"));
+    for sql in [
+        "SELECT COUNT(*) FILTER (WHERE x > (SELECT MAX(y) FROM pub)) AS n FROM v",
+        "SELECT SUM(CASE WHEN x > (SELECT MAX(y) FROM pub) THEN 1 ELSE 0 END) AS n FROM v",
+        "SELECT COUNT(*) AS n FROM v WHERE x > (SELECT MAX(y) FROM pub)",
+    ] {
+        room.write("pub.csv", "y\n1\n2\n");
+        let first = ask(&room.tables(DECLARED), &room, sql, &asking(5.0)).unwrap();
+        assert!(ask(&room.tables(DECLARED), &room, sql, &asking(5.0)).unwrap().statement.stored, "{sql}");
+        room.write("pub.csv", "y\n1\n8\n");
+        let then = ask(&room.tables(DECLARED), &room, sql, &asking(5.0)).unwrap();
+        assert!(!first.statement.stored && !then.statement.stored, "{sql}: an answer about another table");
+        assert_ne!(first.rows[0][0].value, then.rows[0][0].value, "{sql}: 140 and 20");
+    }
+}
