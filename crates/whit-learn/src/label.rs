@@ -4,98 +4,18 @@
 //! [`Way::Label`](crate::Way::Label) sanitises gradients instead, which asks for less noise where there are many rows
 //! to a step and for a δ.
 
+pub use crate::reporting::Error;
+
 use crate::error::LearnError;
 use crate::loss::Targets;
-use std::collections::BTreeMap;
+use crate::reporting::{LabelPrice, LabelReporting, responses};
+use whit_core::mechanism::SanitiseError;
 use whit_core::mechanism::response::Response;
-use whit_core::mechanism::{BadParameter, SanitiseError};
-use whit_core::{Accuracy, Cost, Kind, Mechanism, Persist, Rung, Sealed, Unit};
+use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Unit};
 use whit_noise::{Entropy, Ratio, below, bernoulli};
 
 #[cfg(test)]
 mod tests;
-
-/// What noisy labels cannot be made of.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Error {
-    /// Fewer than two classes hide nothing.
-    #[error("there are {0} classes: expected 2 or more")]
-    Classes(u32),
-    /// An ε that no coin can be made for.
-    #[error(transparent)]
-    Epsilon(#[from] BadParameter),
-    /// Numbers that are no whole priors, or not one for each row.
-    #[error("{given} {what} were given: expected {expected}")]
-    Shape {
-        /// Of what.
-        what: &'static str,
-        /// How many came.
-        given: usize,
-        /// What would do.
-        expected: String,
-    },
-    /// Weights that no label can be ranked by.
-    #[error("a prior has a weight that is negative or no number, or none above 0")]
-    Prior,
-    /// Labels of rows that move together under another unit.
-    #[error("{0} is no unit of several labels")]
-    Unit(Unit),
-}
-
-impl Error {
-    /// What to do next.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Classes(_) => "say how many classes there are, as you know without looking at the labels",
-            Self::Epsilon(_) => "give ε as a fraction or decimal number of more than 0 and at most 80",
-            Self::Shape { .. } => "give one number for each class, row by row",
-            Self::Prior => {
-                "give weights of 0 or more, such as a model's probabilities; equal ones where nothing is known"
-            }
-            Self::Unit(_) => "name a label unit with a key, such as all labels of one user",
-        }
-    }
-}
-
-/// What answers cost: each label is asked for once.
-#[derive(Debug, Clone, PartialEq)]
-struct Price {
-    /// An answer among two, whose odds are those of every answer.
-    answer: Response,
-    /// The units that several labels move with, and the most that move with one.
-    grouped: Vec<(Unit, u64)>,
-}
-
-impl Price {
-    fn group(&mut self, unit: Unit, owners: &[u64], rows: usize) -> Result<(), Error> {
-        if unit.kind() != Kind::Label || unit.key().is_empty() {
-            return Err(Error::Unit(unit));
-        }
-        if owners.len() != rows {
-            return Err(Error::Shape { what: "owners", given: owners.len(), expected: format!("{rows}, one a row") });
-        }
-        let mut counts = BTreeMap::new();
-        for owner in owners {
-            *counts.entry(owner).or_insert(0_u64) += 1;
-        }
-        self.grouped.push((unit, counts.into_values().max().unwrap_or(0)));
-        Ok(())
-    }
-
-    fn of(&self, rung: &Rung) -> Cost {
-        if rung.unit.kind() != Kind::Label {
-            return Cost::Everything;
-        }
-        if rung.unit.key().is_empty() {
-            return self.answer.cost(rung);
-        }
-        match self.grouped.iter().find(|(unit, _)| *unit == rung.unit) {
-            None => Cost::Everything,
-            Some((_, 0)) => Cost::Nothing,
-            Some((_, most)) => self.answer.cost(&Rung { holds: *most, ..rung.clone() }),
-        }
-    }
-}
 
 /// Randomised response among the labels that a prior finds likely: RRWithPrior of Ghazi, Golowich, Kumar, Manurangsi
 /// and Zhang (2021).
@@ -137,7 +57,7 @@ impl Price {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PriorResponse {
     classes: u32,
-    price: Price,
+    price: LabelPrice,
     /// Among k labels, at k − 2.
     among: Vec<Response>,
     /// What may be reported of each row, the likeliest first.
@@ -160,12 +80,8 @@ impl PriorResponse {
 
     /// Where nothing is known of the labels of so many rows: randomised response among all classes.
     pub fn flat(classes: u32, epsilon: Ratio, rows: usize) -> Result<Self, Error> {
-        if classes < 2 {
-            return Err(Error::Classes(classes));
-        }
-        let among =
-            (2..=u64::from(classes)).map(|k| Response::for_epsilon(k, epsilon)).collect::<Result<Vec<_>, _>>()?;
-        let price = Price { answer: among[0], grouped: Vec::new() };
+        let among = responses(classes, epsilon)?;
+        let price = LabelPrice::of_answer(among[0]);
         Ok(Self { classes, price, among, likely: vec![(0..classes).collect(); rows] })
     }
 
@@ -294,8 +210,8 @@ impl NoisyLabels {
         self.classes
     }
 
-    /// What a ledger kept; nothing where the bytes are others.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
+    /// What a ledger kept; nothing where the bytes are others. Of bytes from elsewhere nobody knows what noise is in them, so only who asks the ledger reads them.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (classes, rest) = bytes.split_first_chunk::<8>()?;
         let (rows, rest) = rest.split_first_chunk::<8>()?;
         let (labels, odd) = rest.as_chunks::<4>();
@@ -318,6 +234,53 @@ impl Persist for NoisyLabels {
         bytes.extend(self.labels.len().to_bytes());
         bytes.extend(self.labels.iter().flat_map(|label| label.to_le_bytes()));
         bytes
+    }
+}
+
+/// The labels of all rows of a learner as its plan has them reported: what [`Learner::take_noisy_labels`](crate::Learner::take_noisy_labels) takes, and nothing else.
+///
+/// [`LabelRun`](crate::release::LabelRun) is the one way to them: labels that another mechanism made noisy, or that somebody wrote down, are [`NoisyLabels`] at most.
+///
+/// ```compile_fail
+/// use whit_learn::label::{NoisyLabels, ReportedLabels};
+/// fn forged(labels: NoisyLabels) -> ReportedLabels {
+///     ReportedLabels { labels } // its fields are private
+/// }
+/// ```
+///
+/// ```compile_fail
+/// let bytes = [2_u64.to_le_bytes(), 0_u64.to_le_bytes()].concat();
+/// let _ = whit_learn::label::NoisyLabels::read(&bytes); // only who asks the ledger reads what it kept
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportedLabels {
+    labels: NoisyLabels,
+    by: LabelReporting,
+    /// Whether nobody can draw their noise again.
+    secret: bool,
+}
+
+impl ReportedLabels {
+    /// Of labels that were made noisy in this way just now, or by whoever asked the ledger before.
+    pub(crate) fn new(labels: NoisyLabels, by: LabelReporting, secret: bool) -> Self {
+        Self { labels, by, secret }
+    }
+
+    /// The labels, in an order of their own.
+    pub fn noisy(&self) -> &NoisyLabels {
+        &self.labels
+    }
+
+    /// Whether they were reported in this way, by such coins.
+    pub(crate) fn are_by(&self, reporting: &LabelReporting, secret: bool) -> bool {
+        self.by == *reporting && self.secret == secret
+    }
+}
+
+impl Persist for ReportedLabels {
+    /// The labels alone: the question that a ledger keeps them under says how they were made.
+    fn to_bytes(&self) -> Vec<u8> {
+        self.labels.to_bytes()
     }
 }
 
@@ -357,7 +320,7 @@ pub struct TwoStages<L> {
     first: PriorResponse,
     epsilon: Ratio,
     rows: usize,
-    price: Price,
+    price: LabelPrice,
     learn: L,
 }
 
@@ -378,17 +341,14 @@ impl<L: Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError>> TwoStages<L> {
         self.price.group(unit, owners, self.rows)?;
         Ok(self)
     }
-}
 
-impl<L: Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError>> Mechanism for TwoStages<L> {
-    type Exact = [u32];
-    type Noisy = NoisyLabels;
-
-    fn cost(&self, rung: &Rung) -> Cost {
-        self.price.of(rung)
+    /// What it costs.
+    pub(crate) fn price(&self) -> &LabelPrice {
+        &self.price
     }
 
-    fn sanitise(&self, exact: &[u32], entropy: &mut dyn Entropy) -> Result<Sealed<NoisyLabels>, SanitiseError> {
+    /// The answers of all rows.
+    pub(crate) fn answers(&self, exact: &[u32], entropy: &mut dyn Entropy) -> Result<NoisyLabels, SanitiseError> {
         if exact.len() != self.rows {
             return Err(SanitiseError::Length { given: exact.len(), expected: self.rows });
         }
@@ -403,7 +363,20 @@ impl<L: Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError>> Mechanism for TwoStage
         let next = PriorResponse::new(classes, self.epsilon, &priors);
         let next = next.map_err(LearnError::from)?;
         noisy.labels.extend(next.answers(second, entropy)?);
-        Ok(Sealed::new(noisy))
+        Ok(noisy)
+    }
+}
+
+impl<L: Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError>> Mechanism for TwoStages<L> {
+    type Exact = [u32];
+    type Noisy = NoisyLabels;
+
+    fn cost(&self, rung: &Rung) -> Cost {
+        self.price.of(rung)
+    }
+
+    fn sanitise(&self, exact: &[u32], entropy: &mut dyn Entropy) -> Result<Sealed<NoisyLabels>, SanitiseError> {
+        self.answers(exact, entropy).map(Sealed::new)
     }
 
     /// The error of any one answer is 0 when it is true and 1 when it is not; what a model thinks likely need not hold

@@ -21,6 +21,7 @@ pub mod pca;
 pub mod plan;
 pub mod projection;
 pub mod release;
+mod reporting;
 pub mod sample;
 pub mod sanitise;
 pub mod scatter;

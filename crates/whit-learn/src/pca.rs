@@ -73,8 +73,9 @@ impl Error {
 /// assert!(principal.gap.is_clear());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Principal {
+    scatter: Scatter,
     columns: usize,
     kept: usize,
     /// All eigenvalues of the noisy matrix, largest first. Those below the noise's norm mean nothing, and some are
@@ -107,7 +108,12 @@ impl Principal {
         let next = values.get(kept).copied();
         let width = next.map_or(f64::INFINITY, |next| values[kept - 1] - next); // all directions are a whole
         let gap = Gap { width, noise: scatter.mean_norm(), noise_at_95: scatter.norm_at(0.95) };
-        Ok(Self { columns, kept, values, directions: vectors, gap })
+        Ok(Self { scatter: scatter.clone(), columns, kept, values, directions: vectors, gap })
+    }
+
+    /// What they were found from.
+    pub(crate) fn scatter(&self) -> &Scatter {
+        &self.scatter
     }
 
     /// How many numbers a row has.

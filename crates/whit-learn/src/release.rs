@@ -3,8 +3,10 @@
 //! [`TrainingRun`] is a mechanism like every other: [`train`] reserves the whole [`Plan::charge`], takes all steps, commits the model to the ledger, and
 //! only then can it be read. Files of models are in the format of safetensors, with card and recipe among their metadata.
 
+mod labels;
 mod run;
 
+pub use labels::LabelRun;
 pub use run::{Begun, Keeping, Make, Task, TrainingRun, Watch, run_hash, train, train_once};
 
 use crate::custom::Model;
@@ -162,7 +164,7 @@ impl Card {
         })
     }
 
-    /// Whether it speaks of this plan and its noise, as far as that can be seen without pricing it again.
+    /// Whether it speaks of this plan and its noise, as far as that can be seen without pricing steps again; what labels cost takes no time to say.
     fn is_of(&self, plan: &Plan) -> bool {
         let protects = plan.source().protects();
         let noise = if plan.has_noisy_labels() { 0.0 } else { plan.noise() };
@@ -173,6 +175,7 @@ impl Card {
             && numbers == [noise, plan.clip().norm, plan.slack(), plan.divisor()]
             && (self.steps, &self.rate) == (plan.steps(), &plan.rate().to_string())
             && self.rungs.iter().map(|rung| rung.unit.clone()).eq(units)
+            && (!plan.has_noisy_labels() || RungLoss::of(plan, self.delta).is_ok_and(|rungs| rungs == self.rungs))
     }
 
     /// The card for people, one thing a line.

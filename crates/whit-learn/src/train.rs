@@ -1,11 +1,12 @@
 //! Learning, step by step: draw, bound, sanitise, step.
 
+mod directions;
 mod label_gradient;
 mod noisy_labels;
 mod plain;
 
+pub use crate::reporting::LabelReporting;
 pub use label_gradient::{LabelGradients, label_gradients};
-pub use noisy_labels::{LabelReporting, Priors};
 pub use plain::Plain;
 
 use crate::bound::{Bags, Batch, ClippedSum, Seen, Step, Total, add_plain};
@@ -20,7 +21,7 @@ pub use crate::plan::{Padding, Way};
 use crate::projection::Projection;
 use crate::sample::{Pool, Sampler};
 use crate::sanitise::Sanitiser;
-use crate::scatter::{Scatter, Sum};
+use crate::scatter::Scatter;
 use crate::source::Rows;
 use crate::statistics::{Sandwich, Sums, curvature};
 use crate::store::Store;
@@ -88,6 +89,7 @@ pub struct Learner<M: Model> {
     loss: Loss,
     rows: Rows,
     projection: Option<Projection>,
+    directions_of: Option<Scatter>,
     sampler: Sampler,
     public: Option<Sampler>,
     sanitiser: Sanitiser,
@@ -155,6 +157,7 @@ impl<M: Model> Learner<M> {
             loss,
             rows,
             projection: None,
+            directions_of: None,
             sampler,
             public,
             sanitiser,
@@ -166,23 +169,6 @@ impl<M: Model> Learner<M> {
             sums,
             mean,
         })
-    }
-
-    /// Σ x·xᵀ over units, each bounded as the mechanism has it, for its noise to be added. As private as the rows until then.
-    pub fn second_moments(&self, scatter: &Scatter) -> Result<Sum, LearnError> {
-        let width = self.rows.width();
-        let mut sum = scatter.start();
-        let units: Vec<u32> = (0..self.rows.units() as u32).collect();
-        for units in units.chunks(256) {
-            let rows: Vec<u32> = units.iter().flat_map(|&unit| self.rows.of_unit(unit)).copied().collect();
-            let numbers = self.rows.pick(&rows)?;
-            let mut rest = &numbers[..];
-            for &unit in units {
-                let own = rest.split_off(..self.rows.of_unit(unit).len() * width).unwrap_or_default();
-                sum.add(own).map_err(|error| LearnError::Data(error.to_string()))?;
-            }
-        }
-        Ok(sum)
     }
 
     /// The Hessians and gradients of all units at parameters that are released already, summed up and bounded as the mechanism has it, for its noise to be
@@ -223,22 +209,6 @@ impl<M: Model> Learner<M> {
             sandwich.add(&mut sums, &curvatures, &gradient).map_err(wrong)?;
         }
         Ok(sums)
-    }
-
-    /// Projects all rows, before the first step. The model reads as many numbers as directions are kept, and carries them when it is released.
-    pub fn project(&mut self, projection: Projection) -> Result<(), LearnError> {
-        if projection.columns() != self.rows.width() || self.projection.is_some() {
-            let (expected, width) = (projection.columns(), self.rows.width());
-            return Err(LearnError::Data(format!("directions of {expected} numbers do not go with rows of {width}")));
-        }
-        self.rows = self.rows.projected(&projection)?;
-        self.projection = Some(projection);
-        Ok(())
-    }
-
-    /// What rows were projected on.
-    pub fn projection(&self) -> Option<&Projection> {
-        self.projection.as_ref()
     }
 
     /// Throws the coins of who is drawn by a seed from now on. A learner with secret noise is left as it is: its coins are secret too.

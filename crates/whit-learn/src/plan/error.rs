@@ -1,5 +1,6 @@
 //! Why there is no such plan, and what to do about it.
 
+use crate::reporting;
 use whit_account::Unsupported;
 use whit_account::calibrate::CalibrateError;
 use whit_core::{Kind, Unit};
@@ -45,6 +46,20 @@ pub enum PlanError {
     /// A card that speaks of another plan, or of other noise.
     #[error("the card is not of the plan that it is to be released with")]
     OtherCard,
+    /// A plan without noisy labels, which are asked of it.
+    #[error("the plan is not for noisy labels, so it says of none how they are reported")]
+    NoLabels,
+    /// Noisy labels of another mechanism than the plan's.
+    #[error("the labels are reported in another way, by other coins or of other rows than the plan was made for")]
+    OtherLabels,
+    /// Labels that cannot be reported so.
+    #[error(transparent)]
+    Labels(#[from] reporting::Error),
+    /// Directions that nothing was planned for.
+    #[error(
+        "rows are projected on directions whose second moments the plan does not promise, so that ε leaves them out"
+    )]
+    OtherDirections,
     /// A learner of another plan than was paid for.
     #[error("the learner goes by another plan than was paid for: by other noise, another way or other numbers")]
     OtherPlan,
@@ -171,6 +186,12 @@ impl PlanError {
             Self::NoLayers => "count the layers that have parameters, or clip the whole gradient at once".to_owned(),
             Self::NoNoise => "take secret noise; audits and experiments read the learner itself".to_owned(),
             Self::OtherCard => "make the card of the plan, with `Card::of`".to_owned(),
+            Self::NoLabels => "make the plan with `Draft::after_labels`".to_owned(),
+            Self::OtherLabels => "make them with `LabelRun`, of the learner's own plan and rows".to_owned(),
+            Self::Labels(error) => error.hint().to_owned(),
+            Self::OtherDirections => {
+                "name their cost in `Draft::accompanying`: that of the second moments which they come from".to_owned()
+            }
             Self::OtherPlan => "make plan and learner of one value".to_owned(),
             Self::Way { .. } => {
                 "take the mean of what a unit has, or protect the unit that this way is for".to_owned()

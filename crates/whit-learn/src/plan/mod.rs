@@ -7,6 +7,7 @@ mod clip;
 #[cfg(test)]
 mod errata;
 mod error;
+mod labels;
 mod moves;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ pub use error::PlanError;
 pub(crate) use moves::moves;
 pub use way::{NoiseSource, Padding, Way};
 
+use crate::reporting::PlannedLabels;
 use whit_account::accountant::pair::dominating;
 use whit_account::calibrate::{self, CalibrateError, Target};
 use whit_account::{Name, Unsupported, epsilon};
@@ -151,20 +153,6 @@ impl Draft {
         self.checked(noise, SUMMATION + SNAPPING)
     }
 
-    /// The plan for noisy labels, which were released before the first step at this price: steps have no noise and cost nothing, since they read nothing else that is
-    /// private. Only a [`Learner`](crate::Learner) whose labels are all noisy takes a step of it.
-    pub fn after_labels(self, labels: Charge) -> Result<Plan, PlanError> {
-        let protected = self.ladder.protected().unit.clone();
-        if protected.kind() != Kind::Label {
-            return Err(PlanError::NotLabels { unit: protected });
-        }
-        // The noise is not drawn.
-        let mut plan = self.checked(1.0, SUMMATION + SNAPPING)?;
-        plan.accompanying.extend(labels);
-        plan.noisy_labels = true;
-        Ok(plan)
-    }
-
     /// The plan with the least noise that keeps the promise to the protected rung.
     pub fn for_target(self, target: Target) -> Result<Plan, PlanError> {
         self.calibrated(target, SUMMATION + SNAPPING)
@@ -240,7 +228,7 @@ impl Draft {
             steps,
             slack,
             accompanying,
-            noisy_labels: false,
+            labels: None,
             way: Way::Mean,
             source: NoiseSource::Secret { threads: 1 },
         };
@@ -329,7 +317,8 @@ pub struct Plan {
     steps: u64,
     slack: f64,
     accompanying: Charge,
-    noisy_labels: bool,
+    /// How labels are made noisy before the first step.
+    labels: Option<PlannedLabels>,
     way: Way,
     source: NoiseSource,
 }
@@ -337,7 +326,7 @@ pub struct Plan {
 impl Plan {
     /// The same, where units contribute in this way: their mean, if nothing else is said.
     pub fn stepping(self, way: Way) -> Result<Self, PlanError> {
-        way.check(self.protects(), self.noisy_labels)?;
+        way.check(self.protects(), self.has_noisy_labels())?;
         Ok(Self { way, ..self })
     }
 
@@ -359,7 +348,7 @@ impl Plan {
 
     /// Where the noise of steps comes from. Noisy labels are learned from as they are, without more of it.
     pub(crate) fn step_noise(&self) -> NoiseSource {
-        if self.noisy_labels { NoiseSource::Off } else { self.source }
+        if self.has_noisy_labels() { NoiseSource::Off } else { self.source }
     }
 
     /// The protected unit and those above it.
@@ -419,9 +408,13 @@ impl Plan {
         self.steps
     }
 
-    /// Whether it is for noisy labels, released before the first step, so that steps have no noise.
-    pub fn has_noisy_labels(&self) -> bool {
-        self.noisy_labels
+    /// Whether a release of this cost is promised to a rung together with the steps.
+    pub(crate) fn promises(&self, rung: &Rung, cost: &Cost) -> bool {
+        let promised = self.accompanying_cost(rung).leaves();
+        let holds = |(leaf, times): &(Cost, u64)| {
+            promised.iter().any(|(known, often)| *known == Cost::Everything || known == leaf && often >= times)
+        };
+        cost.leaves().iter().all(holds)
     }
 
     /// How much further apart than the exact clipped sums two snapped float sums may be, over the clip norm.
@@ -481,7 +474,7 @@ impl Plan {
         if !self.source.protects() {
             return Cost::Everything;
         }
-        if self.noisy_labels {
+        if self.has_noisy_labels() {
             let known = self.ladder.rungs().iter().any(|known| known.unit == rung.unit);
             return if known && rung.unit.kind() == Kind::Label { Cost::Nothing } else { Cost::Everything };
         }
@@ -499,8 +492,12 @@ impl Plan {
     /// What else is released and promised together with the steps costs a rung.
     fn accompanying_cost(&self, rung: &Rung) -> Cost {
         let own = self.accompanying.iter().filter(|(known, _)| known.unit == rung.unit).map(|(_, cost)| cost.clone());
-        let own: Vec<Cost> = own.collect();
-        if own.is_empty() && !self.accompanying.is_empty() { Cost::Everything } else { Cost::Series(own) }
+        let mut own: Vec<Cost> = own.collect();
+        if own.is_empty() && !self.accompanying.is_empty() {
+            return Cost::Everything;
+        }
+        own.extend(self.labels.as_ref().map(|labels| labels.price.of(rung)));
+        Cost::Series(own)
     }
 
     /// What all steps, and what is promised with them, lose the protected rung at δ.
@@ -552,7 +549,7 @@ impl Plan {
             let rungs = self.ladder.rungs().iter();
             return rungs.map(|rung| Ok((rung.clone(), epsilon(&Cost::Everything, delta, Name::Basic)?))).collect();
         }
-        if self.noisy_labels {
+        if self.has_noisy_labels() {
             let cost = |rung: &Rung| Cost::Series(vec![self.accompanying_cost(rung), self.cost(rung)]);
             let rungs = self.ladder.rungs().iter();
             return rungs.map(|rung| Ok((rung.clone(), epsilon(&cost(rung), delta, Name::Basic)?))).collect();

@@ -6,13 +6,14 @@ use crate::checkpoint::{Checkpoint, CheckpointFile, Standing};
 use crate::custom::Model;
 use crate::error::LearnError;
 use crate::plan::{NoiseSource, Plan, PlanError};
+use crate::scatter::Scatter;
 use crate::train::Learner;
 use std::cell::{OnceCell, RefCell};
 use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Served, Start};
 use whit_account::ledger::Question;
 use whit_core::mechanism::{Mechanism, SanitiseError};
 use whit_core::release::{Note, ReadError, ReleaseError, Reservation, release_reproducibly_without_privacy};
-use whit_core::{Accuracy, Cost, Ledger, Progress, Rung, Sealed};
+use whit_core::{Accuracy, Cost, Kind, Ledger, Progress, Rung, Sealed};
 use whit_noise::{Entropy, Os, Replay};
 
 /// Whoever watches a run: what it sees is as private as the rows. [`LearnError::Stopped`] ends it after a checkpoint, from which it can go on.
@@ -102,6 +103,12 @@ impl<'a, M: Model> TrainingRun<'a, M> {
         // What was reserved and what the card says is this plan's, of noise and coins and all.
         if *learner.plan() != self.task.plan {
             return Err(LearnError::from(PlanError::OtherPlan).into());
+        }
+        // The directions leave with the model, so what they were found from is to be part of its ε. Where labels are the unit, features are public.
+        let mut rungs = self.rungs().iter().filter(|rung| rung.unit.kind() != Kind::Label);
+        let paid = |scatter: &Scatter| rungs.all(|rung| self.task.plan.promises(rung, &scatter.cost(rung)));
+        if !learner.directions_of().is_none_or(paid) {
+            return Err(LearnError::from(PlanError::OtherDirections).into());
         }
         if let Some(Standing { checkpoint, .. }) = &self.keeping.from {
             let theta = checkpoint.theta.iter().map(|&value| value as f32).collect::<Vec<f32>>();

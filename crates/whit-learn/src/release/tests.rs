@@ -5,7 +5,7 @@ use crate::plan::{Count, Draft, NoiseSource, PlanError};
 use crate::train::Learner;
 use whit_core::release::{CommitError, LedgerFailure, ReleaseError, Reservation};
 use whit_core::unit::Caps;
-use whit_core::{Change, Charge, Cost, Kind, Ladder, Ledger, Progress, Refusal, Unit};
+use whit_core::{Change, Charge, Cost, Kind, Ladder, Ledger, Mechanism, Progress, Refusal, Unit};
 use whit_noise::Os;
 
 fn recipe(outputs: usize) -> Recipe {
@@ -219,6 +219,8 @@ mod order {
     use crate::loss::Targets;
     use crate::model::Network;
     use crate::optimise::{Optimiser, Rule, Schedule};
+    use crate::pca::Principal;
+    use crate::scatter::Scatter;
     use crate::source::{Owners, Rows};
     use crate::store::Store;
     use crate::train::{Parts, Tuning, Way};
@@ -364,6 +366,60 @@ mod order {
         }
         assert_eq!(new(&secret, Card { noise: 2.0, ..of(&secret) }), Some(PlanError::OtherCard));
         std::fs::remove_dir_all(folder("card")).unwrap();
+    }
+
+    /// Directions leave with the model: a plan that does not promise their second moments, or promises ones with more noise, does not release it.
+    #[test]
+    fn a_projection_that_is_not_promised_is_not_released() {
+        let ladder = plan().ladder().clone();
+        let scatter = |noise: &str| Scatter::new(2, 1.0, noise.parse().unwrap()).unwrap().on(&ladder);
+        let draft = |accompanying: Charge| {
+            let draft = Draft::new(ladder.clone(), "1/4".parse().unwrap(), Count::Declared(20), 1.0, 5);
+            Draft { accompanying, ..draft }.with_noise(1.0).unwrap()
+        };
+        let charge = |noise: &str| -> Charge {
+            ladder.rungs().iter().map(|rung| (rung.clone(), scatter(noise).cost(rung))).collect()
+        };
+        let both =
+            vec![(ladder.protected().clone(), Cost::Series(vec![charge("3")[0].1.clone(), charge("5")[0].1.clone()]))];
+        let plans = [(Charge::new(), false), (charge("30"), false), (charge("5"), true), (both, true)];
+        for (accompanying, released) in plans {
+            let plan = draft(accompanying);
+            let (folder, events) = (folder("projected"), RefCell::new(Vec::new()));
+            let file = CheckpointFile::take(&folder.join("m.checkpoint")).unwrap();
+            let make = || {
+                let mut learner = learner(&plan);
+                learner.project(&Principal::of(&scatter("5"), &[9, 1, 4], 2).unwrap())?;
+                Ok(learner)
+            };
+            let card = Card::of(&plan, 1e-6, &recipe(1), 3).unwrap();
+            let task = Task { plan: plan.clone(), card, recipe: recipe(1), make: Box::new(make) };
+            let keeping = Keeping { run: "run".to_owned(), file: &file, every: 2, from: None, unnoted: false };
+            let mut watch = |_: &Learner<Network>, _: &Seen| Ok(());
+            let run = TrainingRun::new(task, keeping, &mut watch).unwrap();
+            let trained = train(&run, &mut Recorder { events: &events, willing: true, stops_at: None });
+            match trained {
+                Ok(_) => assert!(released),
+                Err(error) => assert!(!released && error.to_string().contains("second moments"), "{error}"),
+            }
+            std::fs::remove_dir_all(folder).unwrap();
+        }
+    }
+
+    /// Nor does a card that says less than the labels cost pass for one of their plan.
+    #[test]
+    fn a_card_that_leaves_out_its_labels_is_refused() {
+        let ladder = Ladder::new(vec![Unit::label(&[], "y")], Caps::default(), Kind::Label).unwrap();
+        let draft = Draft::new(ladder, "1/4".parse().unwrap(), Count::Counted(20), 1.0, 5);
+        let reporting = crate::train::LabelReporting { epsilon: "1".parse().unwrap(), classes: 2, first: 0.5 };
+        let plan = draft.after_labels(reporting, 20, None).unwrap();
+        for delta in [0.0, 1e-6] {
+            let card = Card::of(&plan, delta, &recipe(1), 3).unwrap();
+            assert!(card.is_of(&plan) && (card.rungs[0].epsilon - 1.0).abs() < 1e-9);
+            let mut free = card.clone();
+            free.rungs[0].epsilon = 0.0;
+            assert!(!free.is_of(&plan));
+        }
     }
 
     /// What the ledger does not note goes no further: the last checkpoint stays, the next stands next to it and says what it follows from.

@@ -5,27 +5,17 @@
 use super::{Learner, Plain};
 use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
-use crate::label::{self, NoisyLabels, PriorResponse, TwoStages};
+use crate::label::{self, NoisyLabels, ReportedLabels, TwoStages};
 use crate::layer::Tape;
 use crate::loss::{Loss, Targets};
+use crate::plan::PlanError;
+use crate::reporting::PlannedLabels;
 use crate::source::Rows;
 use crate::tensor;
-use whit_core::{Charge, Ladder, Mechanism};
-use whit_noise::{Ratio, Replay, below};
-
-/// How labels are reported by randomised response.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LabelReporting {
-    /// What all answers together cost one label.
-    pub epsilon: Ratio,
-    /// How many classes there are.
-    pub classes: u32,
-    /// The share of rows whose labels are reported without a prior. Where it is less than 1, a model that is learned from these says what is likely of the others.
-    pub first: f64,
-}
+use whit_noise::{Replay, below};
 
 /// What makes the priors of the other rows of the noisy labels of the first.
-pub type Priors<'a> = Box<dyn Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError> + 'a>;
+pub(crate) type Priors<'a> = Box<dyn Fn(&NoisyLabels) -> Result<Vec<f64>, LearnError> + 'a>;
 
 impl From<label::Error> for LearnError {
     fn from(error: label::Error) -> Self {
@@ -33,28 +23,9 @@ impl From<label::Error> for LearnError {
     }
 }
 
-impl LabelReporting {
-    /// What it costs to report the labels of so many rows of these users, rung by rung. Whose they are, and how many, is public under a label unit.
-    pub fn charge(&self, rows: usize, users: Option<&[u64]>, ladder: &Ladder) -> Result<Charge, LearnError> {
-        let mut response = PriorResponse::flat(self.classes, self.epsilon, rows)?;
-        for rung in ladder.rungs().iter().filter(|rung| !rung.unit.key().is_empty()) {
-            response = response.grouped(rung.unit.clone(), users.ok_or_else(no_users)?)?;
-        }
-        Ok(ladder.rungs().iter().map(|rung| (rung.clone(), response.cost(rung))).collect())
-    }
-
-    fn first_rows(&self, rows: usize) -> usize {
-        (self.first.clamp(0.0, 1.0) * rows as f64).ceil() as usize
-    }
-}
-
-fn no_users() -> LearnError {
-    LearnError::Data("the labels of a user need a column of users".to_owned())
-}
-
 /// The users of rows, in this order.
 fn owners(rows: &Rows, order: &[u32]) -> Result<Vec<u64>, LearnError> {
-    let users = rows.users().ok_or_else(no_users)?;
+    let users = rows.users().ok_or(label::Error::NoUsers)?;
     Ok(order.iter().map(|&row| users[row as usize]).collect())
 }
 
@@ -77,8 +48,10 @@ fn targets(loss: Loss, labels: Vec<u32>, classes: u32) -> Targets {
 }
 
 impl<M: Model> Learner<M> {
-    /// The mechanism that reports the labels of all rows, in the order of [`labels`](Self::labels).
-    pub fn label_mechanism(&self, reporting: &LabelReporting) -> Result<TwoStages<Priors<'_>>, LearnError> {
+    /// The mechanism that reports the labels of all rows as the plan has it, in the order of [`labels`](Self::labels). Rows that would lose more by it than the plan
+    /// was made for are refused: how many there are, and whose, is public.
+    pub(crate) fn label_mechanism(&self) -> Result<TwoStages<Priors<'_>>, LearnError> {
+        let PlannedLabels { reporting, price } = self.plan.labels().ok_or(PlanError::NoLabels)?;
         let order = shuffled(self.rows.len());
         let (first, classes) = (reporting.first_rows(order.len()), reporting.classes);
         let mut of_users = Vec::new();
@@ -94,11 +67,11 @@ impl<M: Model> Learner<M> {
         for (unit, owners) in of_users {
             stages = stages.grouped(unit, &owners)?;
         }
-        Ok(stages)
+        if price.covers(stages.price()) { Ok(stages) } else { Err(PlanError::OtherLabels.into()) }
     }
 
     /// The labels of all rows, to be reported. As private as they are.
-    pub fn labels(&self) -> Result<Vec<u32>, LearnError> {
+    pub(crate) fn labels(&self) -> Result<Vec<u32>, LearnError> {
         let order = shuffled(self.rows.len());
         match (self.rows.targets(), self.loss) {
             (Targets::Classes { labels, .. }, Loss::Softmax) => {
@@ -111,12 +84,18 @@ impl<M: Model> Learner<M> {
         }
     }
 
-    /// Puts noisy labels in the place of all labels, before the first step.
-    pub fn take_noisy_labels(&mut self, noisy: &NoisyLabels) -> Result<(), LearnError> {
-        let order = shuffled(self.rows.len());
-        if !self.plan.has_noisy_labels() || self.has_noisy_labels {
-            return Err(LearnError::Data("the plan is not for noisy labels, or they are here already".to_owned()));
+    /// Puts noisy labels in the place of all labels, before the first step. They must be reported in the way that the plan was made for, by coins as secret as its own,
+    /// and of rows that lose no more by it.
+    pub fn take_noisy_labels(&mut self, reported: &ReportedLabels) -> Result<(), LearnError> {
+        let planned = self.plan.labels().ok_or(PlanError::NoLabels)?;
+        if !reported.are_by(&planned.reporting, self.plan.source().protects()) {
+            return Err(PlanError::OtherLabels.into());
         }
+        self.label_mechanism()?; // only to see whether the price is that of these rows
+        if self.has_noisy_labels {
+            return Err(LearnError::Data("the labels are noisy already".to_owned()));
+        }
+        let (noisy, order) = (reported.noisy(), shuffled(self.rows.len()));
         if noisy.labels().len() != order.len() {
             let (given, rows) = (noisy.labels().len(), order.len());
             return Err(LearnError::Data(format!("{given} noisy labels are given, and there are {rows} rows")));

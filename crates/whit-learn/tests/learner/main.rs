@@ -442,13 +442,14 @@ fn projected_rows_are_learned_from_as_if_they_had_come_so() {
     }
     let released =
         release_reproducibly_without_privacy(&scatter, |_| Ok(&sum), &rungs, &mut ledger, &mut Replay::new(5)).unwrap();
-    let projection = whit_learn::Projection::of(&Principal::of(&scatter, &released.value, 2).unwrap());
+    let principal = Principal::of(&scatter, &released.value, 2).unwrap();
+    let projection = whit_learn::Projection::of(&principal);
     // In blocks of so many rows, since the last bits of a row may differ with their number.
     let block: Vec<f32> = data.features.iter().copied().chain(std::iter::repeat(0.0)).take(4096 * WIDTH).collect();
     let mut projected = projection.apply(&block).unwrap();
     projected.truncate(2 * data.features.len() / WIDTH);
     let mut ready = learner(Store::of(projected, 2).unwrap());
-    projecting.project(projection.clone()).unwrap();
+    projecting.project(&principal).unwrap();
     for _ in 0..20 {
         projecting.step().unwrap();
         ready.step().unwrap();
@@ -456,7 +457,7 @@ fn projected_rows_are_learned_from_as_if_they_had_come_so() {
     assert_eq!(projecting.theta(), ready.theta());
     assert!(projecting.theta().iter().any(|&value| value != 0.0));
     assert_eq!(projecting.projection(), Some(&projection));
-    assert!(projecting.project(projection).is_err(), "once is enough");
+    assert!(projecting.project(&principal).is_err(), "once is enough");
 }
 
 /// Curvature and gradients of whole users at some θ, against sums written out by hand; with hardly any noise.

@@ -2,12 +2,12 @@
 
 use super::ladder::ladder;
 use super::{Data, Endless, WIDTH, by_hand, data, is_near, learner, numbers, plan};
-use whit_core::release::release_reproducibly_without_privacy;
 use whit_core::unit::Caps;
 use whit_core::{Change, Cost, Kind, Ladder, Rung, Unit};
 use whit_learn::custom::Linear;
 use whit_learn::loss::{Loss, Targets};
 use whit_learn::model::{Activation, Perceptron};
+use whit_learn::release::LabelRun;
 use whit_learn::train::{LabelReporting, label_gradients};
 use whit_learn::{Count, Draft, Learner, NoiseSource, Owners, Padding, Plan, Rows, Store, Way};
 use whit_noise::{Entropy, Replay};
@@ -176,8 +176,7 @@ fn steps_that_cost_nothing_wait_for_noisy_labels() {
     let reporting = LabelReporting { epsilon: "1".parse().unwrap(), classes: 2, first: 0.5 };
     let data = data(60, 12);
     let learner = |plan: Plan, noise| learner(&data, Kind::Label, plan, Way::Mean, Loss::Logistic, 0.5, noise);
-    let charge = reporting.charge(60, None, &label()).unwrap();
-    let plan = || draft().after_labels(charge.clone()).unwrap();
+    let plan = || draft().after_labels(reporting.clone(), 60, None).unwrap();
     let rung = label().protected().clone();
     assert_eq!(plan().cost(&rung), Cost::Nothing);
     let user = Rung { unit: Unit::user("user", Change::Replace), holds: 1, disjoint: false };
@@ -185,23 +184,16 @@ fn steps_that_cost_nothing_wait_for_noisy_labels() {
     assert!((plan().loss(0.0).unwrap()[0].1.upper - 1.0).abs() < 1e-9, "the answers are what costs");
     assert!(
         Draft::new(ladder(Kind::Event), "1".parse().unwrap(), Count::Declared(60), 1e4, 3)
-            .after_labels(charge.clone())
+            .after_labels(reporting.clone(), 60, None)
             .is_err()
     );
 
     let mut waiting = learner(plan(), NoiseSource::Off);
     assert!(waiting.step().unwrap_err().to_string().contains("noisy labels"));
     assert_eq!(waiting.taken(), 0);
-    let exact = waiting.labels().unwrap();
-    let mechanism = waiting.label_mechanism(&reporting).unwrap();
-    let mut coins = Replay::new(5);
-    let noisy = release_reproducibly_without_privacy(&mechanism, |_| Ok(&exact[..]), &[rung], &mut Endless, &mut coins)
-        .unwrap()
-        .value;
-    assert_eq!(noisy.labels().len(), 60);
-    let same = exact.iter().zip(noisy.labels()).filter(|(a, b)| a == b).count();
-    assert!((30..60).contains(&same), "{same} of 60 are reported as they are");
-    drop(mechanism);
+    let run = LabelRun::new(waiting.plan()).unwrap();
+    let noisy = run.release(|_| Ok(&waiting), &mut Endless).unwrap();
+    assert_eq!(noisy.noisy().labels().len(), 60);
     waiting.take_noisy_labels(&noisy).unwrap();
     waiting.step().unwrap();
     assert!(waiting.take_noisy_labels(&noisy).is_err(), "once");

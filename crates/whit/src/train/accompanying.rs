@@ -102,12 +102,10 @@ pub(crate) type Work<'a, E, N> = dyn Fn(&E, &mut dyn Entropy) -> Result<Sealed<N
 /// What its charge says of that rung, and everything at a rung that it does not speak of.
 ///
 /// # Why
-/// It is another mechanism, which `work` runs on what was read: the charge is that mechanism's own cost, rung by rung ([`charge`]), or what telling labels
-/// costs, of which no row is read to know it. Nothing in a row makes it fail.
+/// It is another mechanism, which `work` runs on what was read: the charge is that mechanism's own cost, rung by rung ([`charge`]). Nothing in a row makes it fail.
 ///
 /// # Tried by
-/// `rows_are_read_after_the_reservation_and_never_without_one`, `parameters_come_with_intervals_that_are_promised_with_the_steps`,
-/// `noise_on_labels_is_compared_with_noise_on_gradients`.
+/// `rows_are_read_after_the_reservation_and_never_without_one`, `parameters_come_with_intervals_that_are_promised_with_the_steps`.
 struct AtPrice<'a, E, N> {
     charge: Charge,
     work: Box<Work<'a, E, N>>,
@@ -159,9 +157,12 @@ pub(crate) fn release<X, E: Borrow<X>, N: Persist>(
     let coins = if noise.protects() { Coins::Secret(&mut Os) } else { Coins::Seeded(&mut replay) };
     let request = Request { question, rungs: &rungs, coins, start: Start::Open, instead: Instead::Nothing };
     let served = budgets.desk(books).once(request, &mechanism, read, decode);
-    let hint = "while the data is as it was, the same command goes on with it, and pays no second time";
-    served.map_err(|error| budgets.unserved(error, hint))
+    served.map_err(|error| budgets.unserved(error, GOES_ON))
 }
+
+/// What to do about a release that was interrupted.
+pub(crate) const GOES_ON: &str =
+    "while the data is as it was, the same command goes on with it, and pays no second time";
 
 /// What to do about an entry that was made void.
 pub(crate) const AGAIN: &str = "the same command begins anew, with a charge of its own";
@@ -196,7 +197,7 @@ pub(crate) fn try_out<M: Mechanism<Noisy: Persist>>(
 }
 
 /// A ledger that keeps no books: for experiments, whose noise comes again: they are non-private.
-struct Unbooked;
+pub(crate) struct Unbooked;
 
 impl Ledger for Unbooked {
     fn reserve(&mut self, _: &Charge) -> Result<Reservation, Refusal> {

@@ -283,10 +283,10 @@ fn promised(
         clip: Clip { norm, how },
         ..Draft::new(ladder, rate, units, norm, privacy.steps)
     };
-    let planned = match (privacy.epsilon, privacy.noise) {
-        _ if answers.is_some() => draft.after_labels(answers.as_ref().map_or_else(Charge::new, Answers::charge)),
-        (Some(epsilon), None) => draft.for_target(whit_account::calibrate::Target { epsilon, delta }),
-        (None, Some(noise)) => draft.with_noise(noise),
+    let planned = match (&answers, privacy.epsilon, privacy.noise) {
+        (Some(answers), ..) => answers.plan(draft, shown),
+        (None, Some(epsilon), None) => draft.for_target(whit_account::calibrate::Target { epsilon, delta }),
+        (None, None, Some(noise)) => draft.with_noise(noise),
         _ => {
             return Err(asked(
                 "privacy needs one of `epsilon` and `noise`",

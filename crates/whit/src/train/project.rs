@@ -12,10 +12,10 @@ use crate::error::of_ledger;
 use whit_account::ledger::{Question, Register};
 use whit_core::{Charge, Kind, Ladder};
 use whit_learn::model::Network;
-use whit_learn::pca::{Gap, Principal};
+use whit_learn::pca::Principal;
 use whit_learn::scatter::{self, Scatter, Sum};
 use whit_learn::train::Learner;
-use whit_learn::{NoiseSource, Projecting, Projection};
+use whit_learn::{NoiseSource, Projecting};
 
 /// What is released, and how many of its directions are kept.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ impl Directions {
         training: &Question,
         resumed: bool,
         (books, budgets): (&mut dyn Register, &Budgets),
-    ) -> Result<(Projection, Gap), Error> {
+    ) -> Result<Principal, Error> {
         let question = self.question(training);
         if resumed && books.stored(&question).map_err(of_ledger)?.is_none() {
             return Err(accompanying::gone("directions"));
@@ -115,13 +115,12 @@ impl Directions {
         sum: &Sum,
         learner: &Learner<Network>,
         noise: NoiseSource,
-    ) -> Result<Projection, Error> {
-        Ok(self.found(&accompanying::try_out(&self.scatter, sum, learner.plan().ladder(), noise)?)?.0)
+    ) -> Result<Principal, Error> {
+        self.found(&accompanying::try_out(&self.scatter, sum, learner.plan().ladder(), noise)?)
     }
 
-    fn found(&self, triangle: &[i64]) -> Result<(Projection, Gap), Error> {
-        let principal = Principal::of(&self.scatter, triangle, self.components)
-            .map_err(|error| asked(format!("projection: {error}"), error.hint()))?;
-        Ok((Projection::of(&principal), principal.gap))
+    fn found(&self, triangle: &[i64]) -> Result<Principal, Error> {
+        Principal::of(&self.scatter, triangle, self.components)
+            .map_err(|error| asked(format!("projection: {error}"), error.hint()))
     }
 }

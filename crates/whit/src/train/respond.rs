@@ -1,7 +1,7 @@
 //! Noisy labels, by randomised response before the first step: a release of its own, and the only one that costs anything.
 
 use super::accompanying;
-use super::accompanying::Budgets;
+use super::accompanying::{Budgets, Unbooked};
 use super::meaning;
 use super::reader::Reader;
 use super::spec::{Classes, Spec, Way, asked};
@@ -11,18 +11,19 @@ use serde_json::Value;
 use std::cell::OnceCell;
 use whit_account::ledger::{Question, Register};
 use whit_core::release::Reservation;
-use whit_core::{Charge, Kind, Ladder, Mechanism};
-use whit_learn::NoiseSource;
-use whit_learn::label::NoisyLabels;
+use whit_core::{Charge, Kind, Ladder};
+use whit_learn::label::ReportedLabels;
 use whit_learn::model::Network;
+use whit_learn::release::LabelRun;
 use whit_learn::train::{LabelReporting, Learner};
-use whit_noise::{Entropy, Ratio};
+use whit_learn::{Draft, LearnError, Plan, PlanError};
+use whit_noise::Ratio;
 use whit_query::source::learn::InView;
 
 /// How noisy labels are made, and what that costs.
 #[derive(Clone)]
 pub(crate) struct Answers {
-    telling: LabelReporting,
+    reporting: LabelReporting,
     charge: Charge,
     /// What is meant, in a canonical text.
     meaning: Value,
@@ -55,14 +56,20 @@ impl Answers {
             epsilon.filter(|epsilon| !epsilon.is_zero() && spec.privacy.noise.is_none()).ok_or_else(|| {
                 asked("noisy labels are made at some ε, and privacy.epsilon does not say which", "write epsilon = 1.0")
             })?;
-        let telling = LabelReporting { epsilon, classes: names.len() as u32, first };
+        let reporting = LabelReporting { epsilon, classes: names.len() as u32, first };
         let Some(shown) = shown.filter(|shown| shown.rows > 0) else {
             return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
         };
-        let charge = telling.charge(shown.rows, shown.users.as_deref(), ladder)?;
-        let meaning = meaning::labels(spec, ladder, (&names, &telling.epsilon.to_string(), first))?;
+        let charge = reporting.charge(shown.rows, shown.users.as_deref(), ladder).map_err(LearnError::from)?;
+        let meaning = meaning::labels(spec, ladder, (&names, &reporting.epsilon.to_string(), first))?;
         let text = format!("labels of {}, reported by randomised response", spec.target);
-        Ok(Some(Self { telling, charge, meaning, text }))
+        Ok(Some(Self { reporting, charge, meaning, text }))
+    }
+
+    /// The plan of steps after these labels, of rows of which this much is public.
+    pub(crate) fn plan(&self, draft: Draft, shown: Option<&InView>) -> Result<Plan, PlanError> {
+        let (rows, users) = shown.map_or((0, None), |shown| (shown.rows, shown.users.as_deref()));
+        draft.after_labels(self.reporting.clone(), rows, users)
     }
 
     /// What they cost, rung by rung.
@@ -82,7 +89,7 @@ impl Answers {
 
     /// How they are made, in words.
     pub(crate) fn words(&self) -> String {
-        let LabelReporting { epsilon, classes, first } = &self.telling;
+        let LabelReporting { epsilon, classes, first } = &self.reporting;
         let epsilon = epsilon.to_f64();
         let how = if *first < 1.0 {
             format!("{} % of them first, and the others among what a model of these finds likely", 100.0 * first)
@@ -105,34 +112,28 @@ impl Answers {
         training: &Question,
         resumed: bool,
         (books, budgets): (&mut dyn Register, &Budgets),
-    ) -> Result<NoisyLabels, Error> {
+    ) -> Result<ReportedLabels, Error> {
         let question = self.question(training);
         if resumed && books.stored(&question).map_err(of_ledger)?.is_none() {
             return Err(accompanying::gone("labels"));
         }
-        let work = |learner: &Learner<Network>, entropy: &mut dyn Entropy| {
-            let (mechanism, labels) = (learner.label_mechanism(&self.telling)?, learner.labels()?);
-            mechanism.sanitise(&labels[..], entropy)
-        };
         // Given back afterwards, so that rows are read once.
         let held = OnceCell::new();
         let read = |_: &Reservation| {
             let learner = reader.take()?;
             Ok(held.get_or_init(|| learner))
         };
-        let decode = |bytes: &[u8]| NoisyLabels::read(bytes).ok_or_else(|| "it holds no labels".to_owned());
-        let (charge, noise) = (self.charge(), reader.planned.noise);
-        let served =
-            accompanying::release((charge, Box::new(work)), (read, decode), &question, noise, (books, budgets));
+        let run = LabelRun::new(reader.planned.steps()).map_err(LearnError::from)?;
+        let served = run.release_once(read, &question, &mut budgets.desk(books));
         if let Some(learner) = held.into_inner() {
             reader.put(learner);
         }
-        Ok(served?.value)
+        Ok(served.map_err(|error| budgets.unserved(error, accompanying::GOES_ON))?.value)
     }
 
-    /// The labels with coins that come again, charged to no budget: for experiments.
-    pub(crate) fn try_out(&self, learner: &Learner<Network>, noise: NoiseSource) -> Result<NoisyLabels, Error> {
-        let (mechanism, labels) = (learner.label_mechanism(&self.telling)?, learner.labels()?);
-        accompanying::try_out(&mechanism, &labels[..], learner.plan().ladder(), noise)
+    /// The labels with the coins of the learner's plan, which come again, charged to no budget: for experiments.
+    pub(crate) fn try_out(learner: &Learner<Network>) -> Result<ReportedLabels, Error> {
+        let run = LabelRun::new(learner.plan()).map_err(LearnError::from)?;
+        run.release(|_| Ok(learner), &mut Unbooked).map_err(|error| Error::failed(error.to_string()))
     }
 }

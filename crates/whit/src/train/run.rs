@@ -299,17 +299,17 @@ impl Way<'_> {
         let directions = promise.directions.as_ref();
         let directions =
             directions.map(|directions| directions.release(reader, question, resumed, (&mut *books, budgets)));
-        let projection = directions.transpose()?.map(|(projection, gap)| {
-            card.projection = card.projection.take().map(|words| format!("{words}; {gap}"));
-            projection
-        });
+        let principal = directions.transpose()?;
+        if let Some(principal) = &principal {
+            card.projection = card.projection.take().map(|words| format!("{words}; {}", principal.gap));
+        }
         let answers = promise.answers.as_ref();
         let answers = answers.map(|answers| answers.release(reader, question, resumed, (&mut *books, budgets)));
         let labels = answers.transpose()?;
         let mut curve = self.curve(taken)?;
         let make = || {
             let mut learner = reader.take()?;
-            projection.clone().map_or(Ok(()), |projection| learner.project(projection))?;
+            principal.as_ref().map_or(Ok(()), |principal| learner.project(principal))?;
             labels.as_ref().map_or(Ok(()), |labels| learner.take_noisy_labels(labels))?;
             Ok(learner)
         };

@@ -6,6 +6,7 @@ pub use design::{Arm, Design, Measured, Varied};
 
 use super::label_clip;
 use super::prepare::{self, Planned, Promise};
+use super::respond::Answers;
 use super::rows::{self, Read};
 use super::spec::{Spec, Way, asked};
 use super::trial::Trial;
@@ -274,12 +275,11 @@ impl Bench<'_> {
         let Planned { promise: Promise { directions, answers, .. }, recipe, .. } = planned;
         if let (Some(directions), Some(asked_for)) = (&directions, &recipe.projection) {
             let sum = own.moments(asked_for.radius, || directions.sum(&learner))?;
-            let projection = directions.try_out(sum, &learner, noise)?;
-            learner.project(projection)?;
+            learner.project(&directions.try_out(sum, &learner, noise)?)?;
         }
-        if let Some(answers) = &answers {
-            let noisy = answers.try_out(&learner, noise)?;
-            learner.take_noisy_labels(&noisy)?;
+        if answers.is_some() {
+            let reported = Answers::try_out(&learner)?;
+            learner.take_noisy_labels(&reported)?;
         }
         let steps = learner.plan().steps();
         while learner.taken() < steps {
