@@ -56,7 +56,7 @@ const KNOWN: &[(&str, usize)] = &[
     ("Part", 2),
     ("Plan", 2),
     ("Pool", 2),
-    ("Price", 3),
+    ("Price", 2),
     ("Progress", 2),
     ("Promise", 2),
     ("Range", 2),

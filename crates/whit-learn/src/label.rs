@@ -210,7 +210,7 @@ impl NoisyLabels {
         self.classes
     }
 
-    /// What a ledger kept; nothing where the bytes are others. Of bytes from elsewhere nobody knows what noise is in them, so only who asks the ledger reads them.
+    /// What a ledger kept; nothing where the bytes are others. What noise is in bytes from elsewhere is not known, so only who asks the ledger reads them.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (classes, rest) = bytes.split_first_chunk::<8>()?;
         let (rows, rest) = rest.split_first_chunk::<8>()?;
@@ -256,7 +256,7 @@ impl Persist for NoisyLabels {
 pub struct ReportedLabels {
     labels: NoisyLabels,
     by: LabelReporting,
-    /// Whether nobody can draw their noise again.
+    /// Whether their coins were secret.
     secret: bool,
 }
 

@@ -92,7 +92,7 @@ impl<'a> LabelRun<'a> {
     }
 }
 
-/// Reporting the labels of a learner's rows, as a mechanism. It is nobody's but [`LabelRun`]'s: run by other coins, it would say of them what does not hold.
+/// Reporting the labels of a learner's rows, as a mechanism. Only [`LabelRun`] runs it: with other coins than the plan's it would claim what does not hold.
 ///
 /// # Neighbours
 /// Data sets that differ in the labels of one unit of a rung of the plan's ladder.

@@ -63,7 +63,7 @@ fn reported(plan: &Plan) -> ReportedLabels {
     LabelRun::new(plan).unwrap().release(|_| Ok(learner(plan)), &mut Endless).unwrap()
 }
 
-/// Nobody writes the charge down, and no number of rows or list of users makes it vanish.
+/// No caller writes the charge down, and no number of rows or list of users makes it vanish.
 #[test]
 fn a_plan_after_labels_is_never_free() {
     let refused = |key: &[&str], reporting, rows, users: Option<&[u64]>| {
