@@ -12,7 +12,9 @@ use std::borrow::Borrow;
 use whit_core::declare::QueryDefaults;
 use whit_core::digits::terse_down;
 use whit_core::release::Persist;
-use whit_core::release::{ReadError, ReleaseError, Reservation, charge_of, release_reproducibly_without_privacy};
+use whit_core::release::{
+    ReadError, Release, ReleaseError, Reservation, charge_of, release_reproducibly_without_privacy,
+};
 use whit_core::{Charge, Mechanism, Progress, Refusal, Rung, release};
 use whit_noise::{Replay, Secret};
 
@@ -88,6 +90,8 @@ pub struct Served<T> {
     pub entry: u64,
     /// Whether it was there already, and cost nothing more.
     pub stored: bool,
+    /// Whether its noise was drawn from a seed, so that it protects nobody. What two seeds draw are two questions, so what is stored was drawn as it is asked for.
+    pub reproducible: bool,
 }
 
 /// Why nothing was served.
@@ -176,9 +180,11 @@ impl<'a> Desk<'a> {
         decode: impl Fn(&[u8]) -> Result<M::Noisy, String>,
     ) -> Result<Served<M::Noisy>, DeskError> {
         let Request { question, rungs, coins, start, instead } = request;
+        let reproducible = matches!(coins, Coins::Seeded(_));
+        let served = |stored: Stored| served(stored, reproducible, &decode);
         // What is stored waits for nobody.
         if let Some(stored) = self.ledger.stored(question)? {
-            return served(stored, decode);
+            return served(stored);
         }
         // Dropped when all is done: until then others who ask the same wait. Who goes on under an entry of its own knows that nobody else does.
         let _turn = match start {
@@ -186,7 +192,7 @@ impl<'a> Desk<'a> {
             Start::Under { .. } => None,
         };
         if let Some(stored) = self.ledger.stored(question)? {
-            return served(stored, decode);
+            return served(stored);
         }
         let charge = charge_of(mechanism, rungs);
         let open = match start {
@@ -207,7 +213,7 @@ impl<'a> Desk<'a> {
                         // Somebody else was faster, where turns are not to be had.
                         let stored = self.ledger.stored(question)?;
                         let gone = || LedgerError::Closed { number: entry, state: "committed" };
-                        return served(stored.ok_or_else(gone)?, decode);
+                        return served(stored.ok_or_else(gone)?);
                     }
                 }
             }
@@ -220,10 +226,12 @@ impl<'a> Desk<'a> {
         };
         let beaten = booking.beaten();
         match released {
-            Ok(released) => Ok(Served { value: released.value, charge: released.charge, entry, stored: false }),
+            Ok(Release { value, charge, reproducible, .. }) => {
+                Ok(Served { value, charge, entry, stored: false, reproducible })
+            }
             // Somebody else went on under the same entry, and theirs is its value: ours was never opened.
             Err(error) if beaten => match self.ledger.stored(question)? {
-                Some(stored) => served(stored, decode),
+                Some(stored) => served(stored),
                 None => Err(error.into()),
             },
             // Where that cannot be known, it is not said.
@@ -240,7 +248,9 @@ impl<'a> Desk<'a> {
         match self.ledger.would_fit(question, self.budgets, charge) {
             Ok(()) => Ok(()),
             Err(Denied::Refused(refusal)) => Err(self.refused(refusal, question, instead)),
-            Err(denied) => Err(LedgerError::from(denied).into()),
+            Err(Denied::Failed(error)) => Err(error.into()),
+            // What is answered is not charged again.
+            Err(Denied::Answered { .. }) => Ok(()),
         }
     }
 
@@ -272,10 +282,14 @@ pub fn unpaid(ledger: &mut dyn Register, charge: Charge, question: &Question) ->
     Ok(if paid { Charge::new() } else { charge })
 }
 
-fn served<T>(stored: Stored, decode: impl Fn(&[u8]) -> Result<T, String>) -> Result<Served<T>, DeskError> {
+fn served<T>(
+    stored: Stored,
+    reproducible: bool,
+    decode: impl Fn(&[u8]) -> Result<T, String>,
+) -> Result<Served<T>, DeskError> {
     let Stored { number: entry, charge, value, .. } = stored;
     let value = decode(&value).map_err(|why| DeskError::Unreadable { entry, why })?;
-    Ok(Served { value, charge, entry, stored: true })
+    Ok(Served { value, charge, entry, stored: true, reproducible })
 }
 
 /// The least ε that can be asked for.

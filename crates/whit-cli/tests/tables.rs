@@ -315,6 +315,15 @@ fn one_price_is_told_everywhere_and_what_is_hinted_fits() {
         assert_eq!(least, left, "{name}: {preview}");
         let no = budgets.iter().find(|budget| budget["fits"] == false).unwrap();
         assert!(talk.contains(no["refusal"].as_str().unwrap()), "{name}: {talk} {no}");
+        assert_eq!(preview["denied"]["message"], no["refusal"], "{name}: {preview}");
+        assert_eq!(no["shortfall"]["fits"].as_f64().unwrap(), hinted, "{name}: {no}");
+        let stored = answer(&folder, &["preview", sql, "--epsilon", "0.5"]);
+        assert_eq!((&stored["stored_entry"], &stored["denied"]), (&1.into(), &Value::Null), "{name}: {stored}");
+        let (_, out, _) = whit(&folder, &["preview", sql, "--epsilon", "0.5"]);
+        assert!(
+            out.contains("reads entry 1 of the ledger again, and costs nothing") && !out.contains("--epsilon"),
+            "{out}"
+        );
         assert_eq!(preview["epsilon_that_fits"].as_str().unwrap().parse::<f64>().unwrap(), hinted, "{name}");
         if name != "sum" {
             assert!(note.contains("need not make up the budget"), "{name}: {note}");
@@ -431,4 +440,17 @@ fn a_change_that_could_not_be_logged_is_logged_by_the_next_question() {
     assert!(logged.contains("visits: the data changed") && logged.lines().count() == 1, "{logged}");
     ask("0.4");
     assert_eq!(std::fs::read_to_string(&log).unwrap(), logged, "once is enough");
+}
+
+/// What a command that only looks prints is what the one says that asks.
+#[test]
+fn a_question_without_a_budget_is_not_offered_to_be_asked() {
+    let folder = room("unwatched");
+    let declared: Vec<&str> = DECLARED.lines().filter(|line| !line.starts_with("budget")).collect();
+    std::fs::write(folder.join("whit.toml"), declared.join("\n")).unwrap();
+    let (code, out, _) = whit(&folder, &["preview", COUNT, "--epsilon", "0.5"]);
+    assert!(code == 0 && out.contains("it would cost") && !out.contains("Ask it"), "{out}");
+    let talk = refused(&folder, &["query", COUNT, "--epsilon", "0.5"], 1, &["no budget of `visits` watches over"]);
+    let sentence = talk.lines().next().unwrap().strip_prefix("error: ").unwrap();
+    assert!(out.contains(&format!("Asking it would fail: {sentence}.")), "{out}{talk}");
 }

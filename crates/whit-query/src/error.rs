@@ -29,22 +29,25 @@ pub struct QueryError {
     pub hint: Option<String>,
     /// The budget's "no" that it is, in numbers.
     pub refusal: Option<Box<Refusal>>,
+    /// The entry that somebody made void while the question was answered.
+    pub voided: Option<u64>,
 }
 
 impl QueryError {
     /// A question that cannot be meant, and how to ask instead.
     pub fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { fault: Fault::Asked, sentence: sentence.into(), hint: Some(hint.into()), refusal: None }
+        Self { fault: Fault::Asked, sentence: sentence.into(), hint: Some(hint.into()), refusal: None, voided: None }
     }
 
     /// A budget's "no".
     pub fn refused(refusal: Refusal, hint: Option<String>) -> Self {
-        Self { fault: Fault::Refused, sentence: refusal.to_string(), hint, refusal: Some(Box::new(refusal)) }
+        let sentence = refusal.to_string();
+        Self { fault: Fault::Refused, sentence, hint, refusal: Some(Box::new(refusal)), voided: None }
     }
 
     /// Something outside went wrong.
     pub fn failed(sentence: impl Into<String>) -> Self {
-        Self { fault: Fault::Failed, sentence: sentence.into(), hint: None, refusal: None }
+        Self { fault: Fault::Failed, sentence: sentence.into(), hint: None, refusal: None, voided: None }
     }
 }
 

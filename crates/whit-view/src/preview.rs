@@ -3,10 +3,11 @@
 use crate::number::{brief, brief_down, brief_up};
 use crate::table::{Side, Table};
 use std::io::{self, Write};
+use whit_query::Fault;
 use whit_query::explain::{Fits, Preview};
 
-/// The plan, how far off each value would be, and what it would cost.
-pub fn write(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
+/// The plan, how far off each value would be, what it would cost, and what asking would come to.
+pub fn write(preview: &Preview, fits: &Fits, out: &mut dyn Write) -> io::Result<()> {
     for line in &preview.plan {
         writeln!(out, "{line}")?;
     }
@@ -34,20 +35,37 @@ pub fn write(preview: &Preview, out: &mut dyn Write) -> io::Result<()> {
             table.row([price.unit.clone(), brief_up(price.epsilon), format!("{:e}", price.delta)]);
         }
         table.write(out)?;
-        writeln!(out, "Nothing was charged. Ask it with `whit query`.")?;
+        match (fits.stored, &fits.denied) {
+            (Some(entry), _) => {
+                writeln!(
+                    out,
+                    "It was answered before: asking it reads entry {entry} of the ledger again, and costs nothing."
+                )?;
+            }
+            (None, None) => writeln!(out, "Nothing was charged. Ask it with `whit query`.")?,
+            (None, Some(_)) => writeln!(out, "Nothing was charged.")?,
+        }
     }
     for note in &preview.notes {
         writeln!(out, "note: {note}")?;
     }
-    Ok(())
+    if !fits.budgets.is_empty() {
+        writeln!(out)?;
+        write_budgets(fits, out)?;
+    }
+    let Some(denied) = &fits.denied else { return Ok(()) };
+    if denied.fault == Fault::Refused {
+        writeln!(out, "It would be refused: {denied}.")?;
+        return fits.epsilon_that_fits.iter().try_for_each(|epsilon| {
+            writeln!(out, "With --epsilon {epsilon} it would fit.") // as it was tried
+        });
+    }
+    writeln!(out, "\nAsking it would fail: {denied}.")?;
+    denied.hint.iter().try_for_each(|hint| writeln!(out, "  hint: {hint}"))
 }
 
-/// Which budgets a question fits, and what would fit where it does not.
-pub fn write_fits(fits: &Fits, out: &mut dyn Write) -> io::Result<()> {
-    if fits.budgets.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
+/// Which budgets a question fits.
+fn write_budgets(fits: &Fits, out: &mut dyn Write) -> io::Result<()> {
     let columns = [("budget", Side::Left), ("for", Side::Left), ("ε left", Side::Right), ("it fits", Side::Left)];
     let mut table = Table::new(columns);
     for budget in &fits.budgets {
@@ -58,12 +76,5 @@ pub fn write_fits(fits: &Fits, out: &mut dyn Write) -> io::Result<()> {
             if budget.fits { "yes" } else { "no" }.to_owned(),
         ]);
     }
-    table.write(out)?;
-    if let Some(refusal) = fits.budgets.iter().find_map(|budget| budget.refusal.as_ref()) {
-        writeln!(out, "It would be refused: {refusal}.")?;
-        if let Some(epsilon) = &fits.epsilon_that_fits {
-            writeln!(out, "With --epsilon {epsilon} it would fit.")?;
-        }
-    }
-    Ok(())
+    table.write(out)
 }

@@ -7,8 +7,11 @@ use crate::plot::{BLUE, ChartAxis, LineChart, Picture, Scale, Trace};
 use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::{self, Write};
+use whit::Error;
+use whit::error::Kind;
 use whit::learn::Card;
 use whit::train::{Estimate, Estimates, Learned, Predicted, Prospect, Score, Training};
+use whit_query::explain::Denial;
 
 /// The loss over the steps.
 pub fn curve(training: &Training, points: &[(f64, f64)]) -> Picture {
@@ -115,6 +118,29 @@ pub struct TrainView<'a> {
     intervals: Option<&'a Estimates>,
     /// On the rows of `evaluate_where`: as private as they are.
     private: Option<Score>,
+    #[serde(flatten)]
+    foreseen: Option<ForeseenView>,
+}
+
+/// What a training that is only foreseen would come to, for programs.
+#[derive(Debug, Serialize)]
+struct ForeseenView {
+    /// Whether nothing would be charged.
+    free: bool,
+    /// Whether a seed takes all privacy away.
+    gives_up_privacy: bool,
+    /// What training would say in place of a model; a budget's "no" in numbers, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denied: Option<Denial>,
+}
+
+fn denial(error: &Error) -> Denial {
+    let kind = match error.kind {
+        Kind::Asked => "asked",
+        Kind::Refused => "refused",
+        Kind::Failed => "failed",
+    };
+    Denial::new(kind, error.to_string(), error.hint.clone(), error.refusal())
 }
 
 impl<'a> TrainView<'a> {
@@ -127,13 +153,16 @@ impl<'a> TrainView<'a> {
             resumed_from: learned.resumed_from,
             intervals: learned.intervals.as_ref(),
             private: learned.score,
+            foreseen: None,
         }
     }
 
     /// Of one that is only foreseen.
     pub fn of_prospect(prospect: &'a Prospect) -> Self {
-        let Prospect { card, stored, .. } = prospect;
-        Self { card, model: None, stored: *stored, resumed_from: None, intervals: None, private: None }
+        let Prospect { card, stored, free, gives_up, denied } = prospect;
+        let foreseen = ForeseenView { free: *free, gives_up_privacy: *gives_up, denied: denied.as_ref().map(denial) };
+        let foreseen = Some(foreseen);
+        Self { card, model: None, stored: *stored, resumed_from: None, intervals: None, private: None, foreseen }
     }
 }
 
@@ -153,14 +182,26 @@ pub fn write_learned(learned: &Learned, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The card of a model that was not learned yet, and whether it fits the budget.
+/// The card of a model that was not learned yet, and what training it would come to.
 pub fn write_prospect(prospect: &Prospect, out: &mut dyn Write) -> io::Result<()> {
-    let Prospect { card, free, refusal, .. } = prospect;
+    let Prospect { card, stored, free, gives_up, denied } = prospect;
     write_card(card, out)?;
-    match (free, refusal) {
-        (true, _) => writeln!(out, "\nit is in the ledger already: training it costs nothing more"),
-        (false, None) => writeln!(out, "\nit fits the budget; nothing was charged"),
-        (false, Some(refusal)) => writeln!(out, "\nit would be refused: {refusal}"),
+    writeln!(out)?;
+    match denied {
+        Some(error) => {
+            let would = if error.kind == Kind::Refused { "be refused" } else { "fail" };
+            writeln!(out, "it would {would}: {error}")?;
+            error.hint.iter().try_for_each(|hint| writeln!(out, "  hint: {hint}"))
+        }
+        None if *free && *stored => writeln!(out, "it is in the ledger already: training it costs nothing more"),
+        None if *free => writeln!(out, "it was begun and is paid for: going on with it costs nothing more"),
+        None if *gives_up => {
+            writeln!(
+                out,
+                "its seed takes all privacy away, so no budget is asked, everything is charged, and nothing is left for what comes after; nothing was charged yet"
+            )
+        }
+        None => writeln!(out, "it fits the budget; nothing was charged"),
     }
 }
 

@@ -140,7 +140,8 @@ impl From<QueryError> for Error {
             Fault::Refused => Kind::Refused,
             Fault::Failed => Kind::Failed,
         };
-        let reason = error.refusal.map(Reason::Refused);
+        let voided = error.voided.map(|entry| Reason::Voided { entry });
+        let reason = error.refusal.map(Reason::Refused).or(voided);
         Self { hint: error.hint, reason, ..Self::of(kind, error.sentence) }
     }
 }

@@ -12,7 +12,7 @@ use crate::train::{
     self, Evaluated, Evaluation, Outcome, Prediction, Predictions, Prospect, Request as TrainRequest, Watch,
 };
 use std::path::{Path, PathBuf};
-use whit_account::ledger::{Account, Books, Entry, LedgerError, Opening, Register, Verified, Which};
+use whit_account::ledger::{Account, Books, Entry, LedgerError, Memory, Opening, Register, Verified, Which};
 use whit_query::estimate::{HistogramQuestion, HittersQuestion, ask};
 use whit_query::explain::{Fits, Preview, Within};
 use whit_query::plan::Asking;
@@ -56,8 +56,15 @@ pub fn heads() -> Opening {
 pub struct Foreseen {
     /// Prices and errors, which follow from declaration and question.
     pub preview: Preview,
-    /// Which budgets it fits.
+    /// Which budgets it fits, and what else asking would come to: see [`denied`](Self::denied).
     pub fits: Fits,
+}
+
+impl Foreseen {
+    /// What [`Session::ask`] would say now in place of an answer, word for word: a budget's "no", or why the ledger cannot charge it. Nothing where it would be answered.
+    pub fn denied(&self) -> Option<Error> {
+        self.fits.denied.clone().map(Error::from)
+    }
 }
 
 /// Data sets that were declared, the ledger beside them, and who asks.
@@ -140,7 +147,7 @@ impl Session {
         Ok(self.state.parts()?.1)
     }
 
-    /// What a question in SQL would cost, and how wrong it would be. Nothing is charged and nothing private is read.
+    /// What a question in SQL would cost, how wrong it would be, and what asking it would come to. Nothing is charged and nothing private is read.
     pub fn preview(&mut self, sql: &str, asking: &Asking) -> Result<Foreseen, Error> {
         let preview = self.state.tables.preview(sql, asking)?;
         self.foreseen(sql, asking, preview)
@@ -153,9 +160,9 @@ impl Session {
     }
 
     fn foreseen(&mut self, sql: &str, asking: &Asking, preview: Preview) -> Result<Foreseen, Error> {
-        self.state.books_if_any()?;
-        let books = self.state.books.as_mut().map(|books| books as &mut dyn Register);
-        let fits = self.state.tables.fits(sql, &preview, asking, books, &self.state.analyst)?;
+        let (analyst, mut none) = (self.state.analyst.clone(), Memory::new());
+        let (tables, books) = self.state.looking(&mut none)?;
+        let fits = tables.fits(sql, &preview, asking, books, &analyst)?;
         Ok(Foreseen { preview, fits })
     }
 
@@ -185,7 +192,7 @@ impl Session {
         Ok(answer?)
     }
 
-    /// What a training would promise and whether it fits. Nothing is charged, and nothing private is read.
+    /// What a training would promise, and what asking for it would come to. Nothing is charged, and nothing private is read.
     pub fn preview_training(&mut self, request: &TrainRequest<'_>, watch: &mut dyn Watch) -> Result<Prospect, Error> {
         train::preview(&mut self.state, request, watch)
     }
@@ -218,9 +225,10 @@ impl Session {
         }
     }
 
-    /// What was spent of each declared budget, and what is left of it.
+    /// What was spent of each declared budget, and what is left of it: all of it where there is no ledger yet.
     pub fn accounts(&mut self) -> Result<Vec<Account>, Error> {
-        let (tables, books) = self.state.parts()?;
+        let mut none = Memory::new();
+        let (tables, books) = self.state.looking(&mut none)?;
         let mut accounts = Vec::new();
         for name in tables.warehouse().declaration().datasets.keys() {
             for budget in tables.budgets(name)? {

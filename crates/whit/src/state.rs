@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::error::of_ledger;
 use std::path::PathBuf;
-use whit_account::ledger::{Books, LedgerError, Opening, OperatorLog};
+use whit_account::ledger::{Books, LedgerError, Memory, Opening, OperatorLog, Register};
 use whit_query::Tables;
 use whit_query::source::Inputs;
 
@@ -50,6 +50,15 @@ impl SessionState {
             };
         }
         Ok(self.books.as_mut())
+    }
+
+    /// Data sets and the ledger to look into: `none`, which ends with whoever looks, where there is none yet.
+    pub(crate) fn looking<'a>(&'a mut self, none: &'a mut Memory) -> Result<(&'a Tables, &'a mut dyn Register), Error> {
+        self.books_if_any()?;
+        Ok(match &mut self.books {
+            Some(books) => (&self.tables, books),
+            None => (&self.tables, none),
+        })
     }
 
     /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks learns of it, nor whether the log could be written. Where it could

@@ -106,7 +106,7 @@ fn rows_are_read_after_the_reservation_and_never_without_one() {
     let events = RefCell::new(Vec::new());
     let mut room = Room { ledger: Memory::new(), events: &events };
     let first = room.ask(0.6, false, Start::Anew, Ok(41)).unwrap();
-    assert_eq!((first.value, first.entry, first.stored), (42, 1, false));
+    assert_eq!((first.value, first.entry, first.stored, first.reproducible), (42, 1, false, false));
     assert_eq!(events.take(), ["read", "sanitise"]);
     // What is stored costs nothing, and reads nothing.
     let again = room.ask(0.6, false, Start::Anew, Ok(99)).unwrap();
@@ -168,7 +168,10 @@ fn who_gives_all_privacy_up_is_asked_for_no_budget_and_pays_with_everything() {
     let mut replay = Replay::new(1);
     let desk = Desk::new(&mut ledger, &budgets).without_privacy();
     let served = { desk }.once(request(Coins::Seeded(&mut replay)), &plus, read, decode).unwrap();
-    assert_eq!((served.value, served.stored), (2, false));
+    assert_eq!((served.value, served.stored, served.reproducible), (2, false, true));
+    let again =
+        Desk::new(&mut ledger, &budgets).once(request(Coins::Seeded(&mut replay)), &plus, read, decode).unwrap();
+    assert!(again.stored && again.reproducible, "it protects nobody now either");
     let entry = &Register::entries(&ledger, &Which::default()).unwrap()[0];
     assert!(matches!(entry.state, State::Committed { .. }) && entry.charge[0].1 == Cost::Everything);
 }

@@ -77,13 +77,12 @@ impl<'a> Booking<'a> {
         self.beaten
     }
 
-    /// Whether a charge would fit now. Nothing is written, so it may not fit any more when it is reserved.
-    pub fn would_fit(&mut self, charge: &Charge) -> Result<(), Refusal> {
-        self.failure = None;
-        let judged = self.register.would_fit(&self.question, self.budgets, charge);
-        judged.map_err(|denied| self.refused(denied, charge))
+    /// Whether a charge would fit now, or why not: a budget's "no" is told from a ledger that cannot say. Nothing is written, so it may not fit any more when it is reserved.
+    pub fn would_fit(&mut self, charge: &Charge) -> Result<(), Denied> {
+        self.register.would_fit(&self.question, self.budgets, charge)
     }
 
+    /// What a [`Ledger`] answers, which knows of refusals alone; one that is none of a budget's is told by [`Ledger::failure`], which a release asks for.
     fn refused(&mut self, denied: Denied, charge: &Charge) -> Refusal {
         let error = match denied {
             Denied::Refused(refusal) => return refusal,

@@ -4,7 +4,6 @@ use super::chain::{EventKind, Head, New, append};
 use super::entry::{EntriesSeen, UPGRADED};
 use super::error::LedgerError;
 use super::format::{APPLICATION, SCHEMA, SINCE_2, UNTIL_1, VERSION, genesis};
-use super::register::Denied;
 use super::secret::LedgerSecret;
 use super::sqlite::{Books, NOW, Step};
 use super::watch::Watches;
@@ -111,7 +110,7 @@ impl Books {
     }
 
     /// How the heads stand to what was read, where they know of no other ledger in this file.
-    fn agrees(&mut self) -> Result<HeadStanding, Denied> {
+    fn agrees(&mut self) -> Result<HeadStanding, LedgerError> {
         let standing = self.standing()?;
         self.witness.check_others(self.secret.ledger)?;
         Ok(standing)
@@ -130,7 +129,7 @@ impl Books {
         drop(transaction);
         let differed = match books.look(Self::agrees) {
             Ok(_) => String::new(),
-            Err(denied) => format!(" ({})", LedgerError::from(denied)),
+            Err(error) => format!(" ({error})"),
         };
         books.begin()?;
         let noted = books.read_on().and_then(|()| {
@@ -186,7 +185,7 @@ impl Books {
             books.begin()?;
             let noted =
                 books.catch_up_to_write().and_then(|()| books.append(EventKind::Note, 0, &[Value::Text(begun)]));
-            books.end(noted.map_err(Denied::Failed), Step::InCommit, Step::AfterCommit)?;
+            books.end(noted, Step::InCommit, Step::AfterCommit)?;
         }
         Ok(books)
     }

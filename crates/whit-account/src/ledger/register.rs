@@ -33,16 +33,6 @@ pub enum Denied {
     Failed(#[from] LedgerError),
 }
 
-impl From<Denied> for LedgerError {
-    fn from(denied: Denied) -> Self {
-        match denied {
-            Denied::Failed(error) => error,
-            Denied::Refused(refusal) => Self::Charge(refusal.to_string()),
-            Denied::Answered { entry } => Self::Closed { number: entry, state: "committed" },
-        }
-    }
-}
-
 /// On which terms a charge is reserved.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {

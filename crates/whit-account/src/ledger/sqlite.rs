@@ -188,7 +188,7 @@ impl Books {
     pub fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
         let Some(fingerprints) = self.fingerprints(question) else { return Ok(None) };
         let about = About::new(question, &fingerprints);
-        Ok(self.look(|books| Ok(about.open(&books.seen.entries).cloned()))?)
+        self.look(|books| Ok(about.open(&books.seen.entries).cloned()))
     }
 
     /// A fingerprint as it is kept: under the secret, or, in entries of format 1, as it was given. There is none where a question names no data.
@@ -230,13 +230,13 @@ impl Books {
         charge: &Charge,
         at: Option<&Progress>,
     ) -> Result<(), LedgerError> {
-        Ok(self.look(|books| {
+        self.look(|books| {
             let entry = books.seen.open_entry(number)?;
             if *entry.charge != *charge {
-                return Err(LedgerError::OtherCharge { number }.into());
+                return Err(LedgerError::OtherCharge { number });
             }
-            Ok(follows(entry, at)?)
-        })?)
+            follows(entry, at)
+        })
     }
 
     /// Notes how far the work of an open entry has come, durably and in the chain. `after` is what was noted before: where that is not the last, somebody else
@@ -244,7 +244,7 @@ impl Books {
     pub fn progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
         self.begin()?;
         let noted = self.progress_within(number, after, next);
-        Ok(self.end(noted.map_err(Denied::Failed), Step::InProgress, Step::AfterProgress)?)
+        self.end(noted, Step::InProgress, Step::AfterProgress)
     }
 
     fn progress_within(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
@@ -259,7 +259,7 @@ impl Books {
 
     /// How far the work of an entry had come when that was last noted.
     pub fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
-        Ok(self.look(|books| Ok(books.seen.numbered(number)?.progress.clone()))?)
+        self.look(|books| Ok(books.seen.numbered(number)?.progress.clone()))
     }
 
     /// Takes back a reservation of which nothing came. The reason is kept, and so is the entry.
@@ -334,12 +334,10 @@ impl Books {
         charge: &Charge,
     ) -> Result<Vec<Fit>, LedgerError> {
         let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
-        let looked = self.look(|books| {
+        self.look(|books| {
             let (watches, entries, voids) = (&mut books.watches, &books.seen.entries, books.seen.voids);
-            let fits = applying.map(|budget| watches.fit(budget, (entries, voids), charge));
-            fits.collect::<Result<Vec<_>, _>>().map_err(Denied::Failed)
-        });
-        Ok(looked?)
+            applying.map(|budget| watches.fit(budget, (entries, voids), charge)).collect()
+        })
     }
 
     /// Reserves a charge, if it fits and, unless it is to be charged again, the question is not answered yet: that is looked at where nobody else can write.
@@ -386,7 +384,7 @@ impl Books {
     fn close(&mut self, number: u64, kind: EventKind, value: Value, at: Option<&Progress>) -> Result<(), LedgerError> {
         self.begin()?;
         let closed = self.close_within(number, kind, value, at);
-        Ok(self.end(closed.map_err(Denied::Failed), Step::InCommit, Step::AfterCommit)?)
+        self.end(closed, Step::InCommit, Step::AfterCommit)
     }
 
     fn close_within(
@@ -413,12 +411,15 @@ impl Books {
     }
 
     /// Reads what is new and does something with it, in a transaction that reads one state of the file and writes nothing.
-    pub(super) fn look<T>(&mut self, then: impl FnOnce(&mut Self) -> Result<T, Denied>) -> Result<T, Denied> {
+    pub(super) fn look<T, E: From<LedgerError>>(
+        &mut self,
+        then: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.check_there()?;
         self.connection.execute_batch("BEGIN").map_err(|error| self.explain(&error))?;
-        let done = self.catch_up().map_err(Denied::Failed).and_then(|_| then(self));
+        let done = self.catch_up().map_err(E::from).and_then(|_| then(self));
         let ended = self.connection.execute_batch("ROLLBACK").map_err(|error| self.explain(&error));
-        done.and_then(|done| ended.map(|()| done).map_err(Denied::Failed))
+        done.and_then(|done| ended.map(|()| done).map_err(E::from))
     }
 
     /// Reads what is new, and compares it with the heads outside of the file.
@@ -501,7 +502,12 @@ impl Books {
     }
 
     /// Ends the transaction: for good where all went well, else without a trace.
-    pub(super) fn end<T>(&mut self, result: Result<T, Denied>, within: Step, after: Step) -> Result<T, Denied> {
+    pub(super) fn end<T, E: From<LedgerError>>(
+        &mut self,
+        result: Result<T, E>,
+        within: Step,
+        after: Step,
+    ) -> Result<T, E> {
         if result.is_ok() {
             self.at(within);
         }

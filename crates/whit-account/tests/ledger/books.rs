@@ -3,7 +3,7 @@
 use crate::{budgets, charge, folder, question, reserve, user};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use whit_account::ledger::{Books, Budget, CurrencyName, LedgerError, Opening, Question, State, Which};
+use whit_account::ledger::{Books, Budget, CurrencyName, Denied, LedgerError, Opening, Question, State, Which};
 use whit_core::release::Reservation;
 use whit_core::{Change, Charge, Cost, Delta, Epsilon, Ledger, Progress, Rho, Rung, Unit};
 
@@ -242,12 +242,14 @@ fn asking_whether_a_charge_would_fit_writes_nothing() {
     let budget = budgets(1.0);
     let mut booking = books.booking(question("q"), &budget);
     booking.would_fit(&charge(1.0)).unwrap();
-    assert!(booking.would_fit(&charge(1.1)).is_err() && booking.failure().is_none());
+    let denied = booking.would_fit(&charge(1.1));
+    assert!(matches!(&denied, Err(Denied::Refused(no)) if no.shortfall.is_some()), "{denied:?}");
     let _ = booking.reserve(&charge(0.7)).unwrap();
     assert!(booking.would_fit(&charge(0.4)).is_err());
     booking.would_fit(&charge(0.3)).unwrap();
-    assert!(booking.would_fit(&vec![(rung(Unit::event(Change::Replace)), pure(0.1))]).is_err());
-    assert!(booking.failure().is_some());
+    // That no budget watches over it is no budget's "no".
+    let denied = booking.would_fit(&vec![(rung(Unit::event(Change::Replace)), pure(0.1))]);
+    assert!(matches!(denied, Err(Denied::Failed(LedgerError::NoBudget { .. }))), "{denied:?}");
     assert_eq!(books.entries(&Which::default()).unwrap().len(), 1);
 }
 

@@ -87,8 +87,11 @@ pub(super) fn in_options(preview: explain::Preview) -> explain::Preview {
 
 /// A preview for people.
 pub(super) fn write(preview: &explain::Preview, fits: &explain::Fits, out: &mut dyn Write) -> Result<(), Error> {
-    whit_view::preview::write(preview, out)?;
-    Ok(whit_view::preview::write_fits(fits, out)?)
+    let mut fits = fits.clone();
+    if let Some(hint) = fits.denied.as_mut().and_then(|denied| denied.hint.as_mut()) {
+        *hint = for_command(hint);
+    }
+    Ok(whit_view::preview::write(preview, &fits, out)?)
 }
 
 /// A preview for programs.

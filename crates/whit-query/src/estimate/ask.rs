@@ -1,5 +1,10 @@
 //! Questions by name: heavy hitters and histograms of a declared data set, answered from the ledger where they were asked before.
 
+mod charged;
+
+pub(crate) use charged::Charged;
+pub(super) use charged::{charged_for_histogram, charged_for_hitters};
+
 use super::dictionary::{Dictionary, elements_of, touch};
 use super::histogram::{BlockBound, Histogram, NoisyHistogram, Spread};
 use super::hitters::{Hitters, NoisyVector, PresenceBound};
@@ -16,6 +21,7 @@ use crate::plan::call::Radius;
 pub use crate::plan::call::{HistogramQuestion, HittersQuestion};
 use crate::release::{Tables, unchanged};
 use crate::sanitise::short;
+use charged::check_payer;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use whit_account::desk::{Coins, Desk, Instead, Request, Served, Start};
@@ -144,17 +150,7 @@ where
     M::Exact: Sized,
     M::Noisy: Persist,
 {
-    let dataset = tables.warehouse().declaration().dataset(&question.dataset)?;
-    let payer = &crate::source::payer(dataset, tables.warehouse().declaration()).name;
-    if *payer != question.dataset {
-        return Err(QueryError::asked(
-            format!(
-                "`{}` pays from the budget of `{payer}`, and items are counted for data sets with a budget of their own",
-                question.dataset
-            ),
-            "ask in SQL: COUNT(DISTINCT user) by item",
-        ));
-    }
+    check_payer(tables, &question)?;
     let rungs = declared.ladder.rungs();
     let Calibration { epsilon, delta } = declared.promise;
     let price =
@@ -205,6 +201,22 @@ impl<'a> HittersPlan<'a> {
         Ok(Self { declared, dictionary, bound, touch, hitters })
     }
 
+    /// The question as the ledger knows it, but for the fingerprint of its data.
+    fn question(&self, tables: &Tables, question: &HittersQuestion, analyst: &str) -> Question {
+        let HittersQuestion { dataset, item, .. } = question;
+        let Self { declared, dictionary, bound, touch, .. } = self;
+        let DeclaredUnit { ladder, promise, .. } = declared;
+        let common = Common { dataset, item, cap: bound.cap(), touch: *touch, ladder, promise: *promise };
+        Question {
+            dataset: dataset.clone(),
+            analyst: analyst.to_owned(),
+            meaning: common.hitters(dictionary.hash()),
+            text: format!("hitters of {dataset}.{item}"),
+            fingerprint: String::new(),
+            partition: tables.partition(dataset).map(str::to_owned),
+        }
+    }
+
     fn mechanism(&self, item: &str) -> String {
         format!("users with each {item}: rounded Gaussian, σ = {}", short(self.hitters.sigma()))
     }
@@ -241,18 +253,9 @@ pub fn hitters(
     let HittersQuestion { dataset, item, .. } = question;
     let plan = HittersPlan::new(tables, question, asking)?;
     let mechanism = plan.mechanism(item);
-    let HittersPlan { declared, dictionary, bound, touch, hitters } = plan;
-    let common = Common { dataset, item, cap: bound.cap(), touch, ladder: &declared.ladder, promise: declared.promise };
-    let meaning = common.hitters(dictionary.hash());
     let (fingerprint, stamps) = tables.fingerprint_of(std::slice::from_ref(dataset), books)?;
-    let asked = Question {
-        dataset: dataset.clone(),
-        analyst: analyst.to_owned(),
-        meaning,
-        text: format!("hitters of {dataset}.{item}"),
-        fingerprint,
-        partition: tables.partition(dataset).map(str::to_owned),
-    };
+    let asked = Question { fingerprint, ..plan.question(tables, question, analyst) };
+    let HittersPlan { declared, dictionary, bound, hitters, .. } = plan;
     let reading = declared.reading(item, &dictionary);
     reading.check(tables)?;
     let exact = |_: &Reservation| {
@@ -344,6 +347,22 @@ impl<'a> HistogramPlan<'a> {
         let histogram = Histogram::for_promise(bound, question.radius, declared.protected(), declared.promise)?;
         Ok(Self { declared, partition, dictionary, items, touch, cap, weight, histogram })
     }
+
+    /// The question as the ledger knows it, but for the fingerprint of its data.
+    fn question(&self, question: &HistogramQuestion, analyst: &str) -> Question {
+        let HistogramQuestion { dataset, item, .. } = question;
+        let Self { declared, partition, touch, cap, weight, .. } = self;
+        let DeclaredUnit { ladder, promise, .. } = declared;
+        let common = Common { dataset, item, cap: *cap, touch: *touch, ladder, promise: *promise };
+        Question {
+            dataset: dataset.clone(),
+            analyst: analyst.to_owned(),
+            meaning: common.histogram(*weight, question.radius),
+            text: format!("histogram of {dataset}.{item} in {}", partition.name()),
+            fingerprint: String::new(),
+            partition: Some(partition.hash().to_owned()),
+        }
+    }
 }
 
 /// What a histogram would cost and, where its radius is given, how wrong it would be.
@@ -381,19 +400,10 @@ pub fn histogram(
     analyst: &str,
 ) -> Result<Answer, QueryError> {
     let HistogramQuestion { dataset, item, .. } = question;
-    let HistogramPlan { declared, partition, dictionary, items, touch, cap, weight, histogram: mechanism } =
-        HistogramPlan::new(tables, question, asking)?;
-    let common = Common { dataset, item, cap, touch, ladder: &declared.ladder, promise: declared.promise };
-    let meaning = common.histogram(weight, question.radius);
+    let plan = HistogramPlan::new(tables, question, asking)?;
     let (fingerprint, stamps) = tables.fingerprint_of(std::slice::from_ref(dataset), books)?;
-    let asked = Question {
-        dataset: dataset.clone(),
-        analyst: analyst.to_owned(),
-        meaning,
-        text: format!("histogram of {dataset}.{item} in {}", partition.name()),
-        fingerprint,
-        partition: Some(partition.hash().to_owned()),
-    };
+    let asked = Question { fingerprint, ..plan.question(question, analyst) };
+    let HistogramPlan { declared, partition, dictionary, items, cap, weight, histogram: mechanism, .. } = plan;
     let reading = Reading { weight, ..declared.reading(item, &dictionary) };
     reading.check(tables)?;
     let exact = |_: &Reservation| {

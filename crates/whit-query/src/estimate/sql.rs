@@ -1,12 +1,26 @@
 //! The estimators as tables in SQL (`plan/call.rs`), asked and previewed.
 
 use super::ask;
+pub(crate) use super::ask::Charged;
 use crate::answer::{Answer, Preview};
 use crate::error::QueryError;
 use crate::plan::Asking;
 use crate::plan::call::Call;
 use crate::source::Tables;
 use whit_account::ledger::Register;
+
+/// What a call would be charged with.
+pub(crate) fn charged<'a>(
+    call: &'a Call,
+    tables: &'a Tables,
+    asking: &Asking,
+    analyst: &str,
+) -> Result<Charged<'a>, QueryError> {
+    match call {
+        Call::Hitters(question) => ask::charged_for_hitters(tables, question, asking, analyst),
+        Call::Histogram(question) => ask::charged_for_histogram(tables, question, asking, analyst),
+    }
+}
 
 /// Asks a call, and pays for it.
 pub(crate) fn ask(

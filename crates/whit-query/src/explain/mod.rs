@@ -3,7 +3,7 @@
 mod fits;
 
 pub use crate::answer::{Error, Preview};
-pub use fits::{BudgetFit, Fits};
+pub use fits::{BudgetFit, Denial, Fits};
 
 use crate::answer::Statement;
 use crate::error::QueryError;

@@ -152,17 +152,9 @@ impl Tables {
         }
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
-        let (fingerprint, stamps) = self.fingerprint(&plan, books)?;
-        let price = json!({ "epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed });
-        let meaning = meaning::of(&plan, &price, self.warehouse.context())?;
-        let question = Question {
-            dataset: plan.dataset.clone(),
-            analyst: analyst.to_owned(),
-            meaning,
-            text: sql.to_owned(),
-            fingerprint,
-            partition: self.partitions.get(&plan.dataset).cloned(),
-        };
+        let (mut question, reads) = self.question_of(&plan, sql, asking, analyst, seed)?;
+        let (fingerprint, stamps) = self.fingerprint_of(&reads, books)?;
+        question.fingerprint = fingerprint;
         let mechanism = QueryMechanism::new(self, &plan, Some(&calibrated), confidence);
         let price = |epsilon: f64, _: &mut dyn Register| Some(calibrate(&plan, epsilon, delta).ok()?.charge);
         let mut replay = Replay::new(seed.unwrap_or_default());
@@ -181,7 +173,7 @@ impl Tables {
         statement.prices = Statement::prices(&calibrated.charge, delta);
         statement.partition = question.partition;
         (statement.entry, statement.stored) = (Some(served.entry), served.stored);
-        if seed.is_some() {
+        if served.reproducible {
             statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
         }
         self.finish(&plan, Some(&calibrated), &released, statement)
@@ -221,14 +213,32 @@ impl Tables {
         }
     }
 
-    /// The fingerprint of all data sets that a plan reads.
-    fn fingerprint(&self, plan: &Plan, books: &mut dyn Register) -> Result<(String, Stamps), QueryError> {
+    /// A planned question as the ledger knows it, but for the fingerprint of its data, and all data sets that it reads, in order.
+    pub(crate) fn question_of(
+        &self,
+        plan: &Plan,
+        sql: &str,
+        asking: &Asking,
+        analyst: &str,
+        seed: Option<u64>,
+    ) -> Result<(Question, Vec<String>), QueryError> {
+        let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
+        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        let price = json!({ "epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed });
+        let question = Question {
+            dataset: plan.dataset.clone(),
+            analyst: analyst.to_owned(),
+            meaning: meaning::of(plan, &price, self.warehouse.context())?,
+            text: sql.to_owned(),
+            fingerprint: String::new(),
+            partition: self.partitions.get(&plan.dataset).cloned(),
+        };
         // Also those that only a sub-query in a condition, an argument or a key reads.
         let declared = |name: &&String| self.warehouse.declaration().dataset(name).is_ok();
         let mut names: Vec<String> = plan.tables.iter().filter(declared).cloned().collect();
         names.sort();
         names.dedup();
-        self.fingerprint_of(&names, books)
+        Ok((question, names))
     }
 
     /// The exact, bounded integers that noise would be added to. Never for people: tests compare them between neighbours.
@@ -323,8 +333,7 @@ pub(crate) fn unserved(error: DeskError) -> QueryError {
             QueryError { hint, ..QueryError::failed(failure.to_string()) }
         }
         DeskError::Release(_) => QueryError::failed(sentence),
-        DeskError::Ledger(_) | DeskError::Void { .. } | DeskError::Unreadable { .. } => {
-            QueryError { hint, ..QueryError::failed(sentence) }
-        }
+        DeskError::Void { entry } => QueryError { hint, voided: Some(entry), ..QueryError::failed(sentence) },
+        DeskError::Ledger(_) | DeskError::Unreadable { .. } => QueryError { hint, ..QueryError::failed(sentence) },
     }
 }

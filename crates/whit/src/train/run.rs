@@ -15,9 +15,9 @@ use crate::error::{Reason, of_ledger};
 use crate::state::SessionState;
 use std::path::{Path, PathBuf};
 use whit_account::desk::{DeskError, Start};
-use whit_account::ledger::{Question, Register};
+use whit_account::ledger::{Memory, Question, Register};
+use whit_core::Charge;
 use whit_core::release::ReleaseError;
-use whit_core::{Charge, Refusal};
 use whit_learn::bound::Seen;
 use whit_learn::checkpoint::{CheckpointFile, with_ending, write_at_once};
 use whit_learn::model::Network;
@@ -62,10 +62,13 @@ pub struct Prospect {
     pub card: Card,
     /// Whether the model is in the ledger already.
     pub stored: bool,
-    /// Whether nothing would be charged.
+    /// Whether nothing would be charged: it is in the ledger, or was begun and is paid for.
     pub free: bool,
-    /// Why a budget would refuse it; nothing where it fits.
-    pub refusal: Option<Refusal>,
+    /// Whether a seed takes all privacy away, as the owner wants: no budget is asked, and everything is charged.
+    pub gives_up: bool,
+    /// What [`Session::train`](crate::Session::train) would say now in place of a model, word for word, as far as the ledger has a say in it: a budget's "no", or why it cannot be
+    /// charged. Nothing where it would be learned.
+    pub denied: Option<Error>,
 }
 
 /// What a training came to.
@@ -161,10 +164,11 @@ pub(crate) fn preview(
     watch: &mut dyn Watch,
 ) -> Result<Prospect, Error> {
     check_curve(request)?;
-    state.parts()?;
+    state.books_if_any()?;
     let Ready { planned, card, mut question } = ready(state, request, watch)?;
-    let (tables, books) = state.parts()?;
-    let budgets = tables.budgets(&question.dataset)?;
+    let mut none = Memory::new();
+    let (tables, books) = state.looking(&mut none)?;
+    let budgets = budgets(request, tables)?;
     // Of data that is not as the ledger last saw it, nothing is stored.
     let known = tables.known_fingerprint_for_learning(&question.dataset, books)?;
     let is_known = known.is_some();
@@ -173,11 +177,19 @@ pub(crate) fn preview(
     let ladder = planned.steps().ladder();
     let charge = match &planned.promise.intervals {
         Some(intervals) if stored => accompanying::exposed(intervals.unpaid(ladder, &question, books)?, planned.noise),
+        None if stored => Charge::new(),
+        // What was begun was charged as a whole, and goes on under that.
+        _ if books.open_reservation(&question).map_err(of_ledger)?.is_some() => Charge::new(),
         _ => planned.unpaid(&question, books)?,
     };
-    let free = stored && (planned.promise.intervals.is_none() || charge.is_empty());
-    let refusal = books.booking(question, &budgets).would_fit(&charge).err();
-    Ok(Prospect { card, stored, free, refusal })
+    let free = charge.is_empty();
+    let mut denied = None;
+    if !free {
+        let spec = &request.training.spec;
+        let at = |epsilon: f64, books: &mut dyn Register| cost_at((spec, tables, &planned), epsilon, &question, books);
+        denied = accompanying::check(&charge, &question, books, &budgets, at).err();
+    }
+    Ok(Prospect { card, stored, free, gives_up: budgets.given_up, denied })
 }
 
 /// Trains, or finds the same training in the ledger.
@@ -249,8 +261,12 @@ fn score(request: &Request<'_>, tables: &Tables, trained: &Trained) -> Result<Op
 }
 
 /// What the same training would cost at another ε, as far as it is not paid; nothing where it says its noise, or cannot be planned so.
-fn cost_at(reader: &Reader<'_>, epsilon: f64, question: &Question, books: &mut dyn Register) -> Option<Charge> {
-    let Reader { spec, tables, planned, .. } = *reader;
+fn cost_at(
+    (spec, tables, planned): (&Spec, &Tables, &Planned),
+    epsilon: f64,
+    question: &Question,
+    books: &mut dyn Register,
+) -> Option<Charge> {
     let mut spec: Spec = spec.clone();
     spec.privacy.epsilon = spec.privacy.epsilon.map(|_| epsilon);
     spec.privacy.epsilon?;
@@ -291,7 +307,8 @@ impl Way<'_> {
         let (resumed, taken) = (begin.entry.is_some(), begin.taken());
         if !resumed {
             let all = planned.unpaid(question, books)?;
-            let at = |epsilon: f64, books: &mut dyn Register| cost_at(reader, epsilon, question, books);
+            let training = (spec, reader.tables, planned);
+            let at = |epsilon: f64, books: &mut dyn Register| cost_at(training, epsilon, question, books);
             accompanying::check(&all, question, books, budgets, at)?;
         }
         watch.doing("learning");

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod awaited;
+mod foreseen;
 mod hints;
 mod methods;
 mod refusals;
@@ -111,7 +112,7 @@ fn a_training_that_is_stopped_goes_on_where_it_was_and_pays_once() {
     let training = Training::open(&folder.join("train.toml")).unwrap();
     let request = Request::new(&training);
     let prospect = session.preview_training(&request, &mut ()).unwrap();
-    assert!(!prospect.stored && !prospect.free && prospect.refusal.is_none());
+    assert!(!prospect.stored && !prospect.free && prospect.denied.is_none());
     let mut first = Counting { stop_after: Some(4), ..Counting::default() };
     let stopped = session.train(&request, &mut first).unwrap();
     assert!(matches!(stopped, Outcome::Stopped { taken: 4, steps: 9 }), "{stopped:?}");

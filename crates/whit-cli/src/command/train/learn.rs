@@ -3,6 +3,7 @@
 use super::options::OpeningOptions;
 use super::watch::Watcher;
 use crate::error::Error;
+use crate::hint::for_command;
 use crate::output::{Drawing, ProgressLine, drawing, write_json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -100,7 +101,11 @@ impl Train {
         if self.json {
             return write_json(&TrainView::of_prospect(prospect), out);
         }
-        Ok(write_prospect(prospect, out)?)
+        let mut prospect = prospect.clone();
+        if let Some(hint) = prospect.denied.as_mut().and_then(|denied| denied.hint.as_mut()) {
+            *hint = for_command(hint);
+        }
+        Ok(write_prospect(&prospect, out)?)
     }
 
     /// Draws the loss over the steps.
