@@ -18,7 +18,12 @@ use whit_query::plan::Asking;
 use whit_query::source::owner::{Owner, OwnerView};
 
 /// What is to be done, one thing after the other.
-type SessionJob = Box<dyn FnOnce(&mut Session) + Send>;
+enum SessionOrder {
+    /// Some work.
+    Do(Box<dyn FnOnce(&mut Session) + Send>),
+    /// The last one; whoever waits hears of it when the session is gone.
+    Close(oneshot::Sender<()>),
+}
 
 /// A [`Session`] whose methods are awaited. It works in any runtime, also in one of a single thread, and needs none of its own kind.
 ///
@@ -34,8 +39,17 @@ type SessionJob = Box<dyn FnOnce(&mut Session) + Send>;
 ///   it when it is asked for again. One that nobody is to finish can be made [`void`](Self::void), if nothing of it has left.
 /// - While an experiment runs: it stops after the step that it is at. Nothing was charged.
 ///
-/// So nothing is charged twice, and nothing that was paid for is lost. [`settled`](Self::settled) waits for what nobody else waits for. A process that ends
-/// in the midst of something leaves it as one that was killed does: reserved, and gone on with by whoever asks again.
+/// So a future that is dropped charges nothing twice, and loses nothing that was paid for. [`settled`](Self::settled) waits for what nobody else waits for, and
+/// [`close`](Self::close) until the ledger is closed as well.
+///
+/// # What happens when the process ends
+///
+/// In the midst of something it leaves that as one that was killed does. What was reserved stays spent. A training goes on under its reservation when it is asked for again. A
+/// question does not: unless it had been answered, asking it again is charged again, because how it ended may have shown something.
+///
+/// # What waits for ever
+///
+/// A [`Watch`] that waits for its own session: that is at the training which is being watched, and does nothing else until the watch returns.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("whit-awaited-{}", std::process::id()));
@@ -64,7 +78,7 @@ type SessionJob = Box<dyn FnOnce(&mut Session) + Send>;
 /// ```
 #[derive(Debug, Clone)]
 pub struct AsyncSession {
-    jobs: mpsc::Sender<SessionJob>,
+    jobs: mpsc::Sender<SessionOrder>,
 }
 
 impl AsyncSession {
@@ -80,12 +94,15 @@ impl AsyncSession {
     }
 
     async fn start(open: impl FnOnce() -> Result<Session, Error> + Send + 'static) -> Result<Self, Error> {
-        let (jobs, queue) = mpsc::channel::<SessionJob>();
+        let (jobs, queue) = mpsc::channel::<SessionOrder>();
         let (opened, waiting) = oneshot::channel();
         let work = move || match open() {
             Ok(mut session) => {
-                if opened.send(Ok(())).is_ok() {
-                    queue.iter().for_each(|job| job(&mut session));
+                if opened.send(Ok(())).is_ok()
+                    && let Some(closing) = work_off(&queue, &mut session)
+                {
+                    drop(session);
+                    let _ = closing.send(()); // whoever does not wait does not need to know
                 }
             }
             Err(error) => drop(opened.send(Err(error))), // whoever does not wait does not need to know
@@ -110,13 +127,23 @@ impl AsyncSession {
             let done = work(session, &|| reply.is_canceled());
             drop(reply.send(done)); // the ledger has what nobody waits for
         };
-        self.jobs.send(Box::new(job)).map_err(|_| closed())?;
+        self.jobs.send(SessionOrder::Do(Box::new(job))).map_err(|_| closed())?;
         waiting.await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// Waits until all that was begun before is done, also what nobody else waits for.
     pub async fn settled(&self) -> Result<(), Error> {
         self.run(|_, _| Ok(())).await
+    }
+
+    /// Closes the session when all that was begun before is done, and returns when its ledger is closed too. Whatever comes after, by clones as well, is told that it
+    /// [is closed](Reason::Closed).
+    pub async fn close(self) {
+        let (reply, waiting) = oneshot::channel();
+        // A session that is gone is closed.
+        if self.jobs.send(SessionOrder::Close(reply)).is_ok() {
+            let _ = waiting.await;
+        }
     }
 
     /// Who asks.
@@ -233,11 +260,22 @@ impl AsyncSession {
     }
 }
 
-/// Whatever worked is gone: it panicked, or the process is ending.
+/// Does one thing after the other until nobody can order any more, or somebody closes the session.
+fn work_off(queue: &mpsc::Receiver<SessionOrder>, session: &mut Session) -> Option<oneshot::Sender<()>> {
+    for order in queue {
+        match order {
+            SessionOrder::Do(job) => job(session),
+            SessionOrder::Close(reply) => return Some(reply),
+        }
+    }
+    None
+}
+
+/// Whatever worked is gone: it was closed, it panicked, or the process is ending.
 fn closed() -> Error {
     Error::failed("the session ended before it had answered")
         .because(Reason::Closed)
-        .with_hint("open another and ask the same: what was reserved is not charged again")
+        .with_hint("open another and ask the same: a training goes on under what it reserved; a question that was reserved and not answered stays spent, and is charged again")
 }
 
 /// A request that has its training, so that it can go to another thread.

@@ -222,6 +222,38 @@ fn a_training_that_was_dropped_stops_and_goes_on_under_the_same_reservation() {
     }
 }
 
+/// What was begun is done first, and nothing holds the ledger any more when it returns.
+#[test]
+fn a_session_that_was_closed_has_let_go_of_its_ledger() {
+    for (name, runtime) in runtimes() {
+        let folder = room(&format!("closed-{name}"));
+        runtime.block_on(async {
+            let session = open(&folder).await;
+            let clone = session.clone();
+            let asking = asking(0.5);
+            {
+                let mut asked = pin!(session.ask("SELECT COUNT(*) FROM visits", &asking));
+                assert!(asked.as_mut().now_or_never().is_none());
+                // It is begun when the session has taken it up.
+                while !folder.join("whit.ledger").exists() {
+                    tokio::task::yield_now().await;
+                }
+            }
+            session.close().await;
+            let ledger = folder.join("whit.ledger");
+            let held = std::fs::read_dir("/proc/self/fd").into_iter().flatten().filter_map(Result::ok);
+            let held = held.filter(|file| std::fs::read_link(file.path()).is_ok_and(|path| path == ledger)).count();
+            assert_eq!(held, 0, "{}", ledger.display());
+            let error = clone.history().await.unwrap_err();
+            assert_eq!((error.kind, error.reason), (Kind::Failed, Some(Reason::Closed)));
+            clone.close().await; // what is closed is closed
+            let history = open(&folder).await.history().await.unwrap();
+            assert!(history.len() == 1 && matches!(history[0].state, State::Committed { .. }));
+        });
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
 /// Panics where somebody's code may.
 struct Broken;
 
