@@ -111,13 +111,8 @@ impl Budget {
         }
     }
 
-    /// How a charge would stand to it if nothing had been charged yet.
-    pub fn fit(&self, charge: &Charge) -> Result<Fit, Unsupported> {
-        Ok(fit(self, &mut self.filter()?, charge))
-    }
-
     /// Whether what this analyst asks of this data set is charged to this budget.
-    pub fn applies(&self, dataset: &str, analyst: &str) -> bool {
+    pub(super) fn applies(&self, dataset: &str, analyst: &str) -> bool {
         self.dataset == dataset && self.analyst.as_deref().is_none_or(|own| own == analyst)
     }
 }

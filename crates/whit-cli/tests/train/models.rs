@@ -141,6 +141,7 @@ fn parameters_come_with_intervals_that_are_promised_with_the_steps() {
     assert!(epsilon <= 2.0 && epsilon > 1.98, "intervals and steps together: {trained}");
     assert!(trained["card"]["intervals"].as_str().unwrap().contains("at most 1.8 squared"), "{trained}");
     assert_eq!(entries(&folder), 2, "steps and intervals have an entry each");
+    assert!(!trained["intervals"]["notes"].to_string().contains("seed"), "{trained}");
     let estimates = trained["intervals"]["parameters"].as_array().unwrap();
     for (estimate, (name, truth)) in estimates.iter().zip([("x", 1.0), ("z", -0.5), ("constant", 0.25)]) {
         let number = |key: &str| estimate[key].as_f64().unwrap();
@@ -195,6 +196,12 @@ fn parameters_come_with_intervals_that_are_promised_with_the_steps() {
     std::fs::write(folder.join("whit.toml"), EVENTS.replace("epsilon = 3.0", "epsilon = 9.0")).unwrap();
     let (code, table, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 0 && table.contains("there are no intervals") && table.contains("drop columns"), "{table}{talk}");
+    // Noise that comes again is said of intervals too.
+    std::fs::write(folder.join("train.toml"), REGRESSION.replace("[output]", "[output]\nseed = 3")).unwrap();
+    for _ in 0..2 {
+        let printed = json(&folder, &["train", "train.toml", "--seed-destroys-privacy"]);
+        assert!(printed["intervals"]["notes"].to_string().contains("drawn from a seed"), "{printed}");
+    }
 }
 
 #[test]

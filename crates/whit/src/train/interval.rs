@@ -225,14 +225,17 @@ impl Intervals {
         let (ladder, noise) = (plan.ladder(), reader.planned.noise);
         let served =
             accompanying::release_of(&self.sandwich, (sums, decode), ladder, &question, noise, (books, budgets))?;
-        let (released, again) = (served.value, served.stored);
-        let moments = self.sandwich.moments(&released, self.units);
+        let (again, reproducible) = (served.stored, served.reproducible);
+        let moments = self.sandwich.moments(&served.value, self.units);
         let shortened = moments.as_ref().ok().map(|of| [of.shortened, of.shortened_noise]);
         let found = moments.and_then(|moments| self.found(plan, trained, &moments));
-        let estimates = found.unwrap_or_else(|error| {
+        let mut estimates = found.unwrap_or_else(|error| {
             let message = format!("there are no intervals: {error}; {}", error.hint());
             self.estimates(Vec::new(), vec![message])
         });
+        if reproducible {
+            estimates.notes.push("their noise was drawn from a seed: this protects nobody".to_owned());
+        }
         Ok(Estimates { shortened, stored: again, ..estimates })
     }
 
