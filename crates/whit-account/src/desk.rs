@@ -246,11 +246,10 @@ impl<'a> Desk<'a> {
             return Ok(());
         }
         match self.ledger.would_fit(question, self.budgets, charge) {
-            Ok(()) => Ok(()),
+            // What is answered is not charged again.
+            Ok(()) | Err(Denied::Answered { .. }) => Ok(()),
             Err(Denied::Refused(refusal)) => Err(self.refused(refusal, question, instead)),
             Err(Denied::Failed(error)) => Err(error.into()),
-            // What is answered is not charged again.
-            Err(Denied::Answered { .. }) => Ok(()),
         }
     }
 

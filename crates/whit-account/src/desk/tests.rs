@@ -169,6 +169,7 @@ fn who_gives_all_privacy_up_is_asked_for_no_budget_and_pays_with_everything() {
     let desk = Desk::new(&mut ledger, &budgets).without_privacy();
     let served = { desk }.once(request(Coins::Seeded(&mut replay)), &plus, read, decode).unwrap();
     assert_eq!((served.value, served.stored, served.reproducible), (2, false, true));
+    let mut replay = Replay::new(1);
     let again =
         Desk::new(&mut ledger, &budgets).once(request(Coins::Seeded(&mut replay)), &plus, read, decode).unwrap();
     assert!(again.stored && again.reproducible, "it protects nobody now either");
