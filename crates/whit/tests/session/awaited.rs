@@ -14,7 +14,7 @@ use whit::train::{Evaluation, Outcome, Owner, Prediction, Request, Step, Trainin
 use whit::{AsyncSession, Session};
 
 /// Longer than anything here takes, so that what waits in vain fails instead of hanging.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 fn runtimes() -> [(&'static str, Runtime); 2] {
     [("one", Builder::new_current_thread().build().unwrap()), ("many", Builder::new_multi_thread().build().unwrap())]
