@@ -66,12 +66,12 @@ impl PreviewCommand {
         let mut session = self.asked.session()?;
         let asking = self.limits.with(Asking { about: self.about, ..self.asked.asking() });
         let about = self.about.unwrap_or(explain::ABOUT);
-        let Foreseen { preview, fits } = match self.within {
+        let foreseen = match self.within {
             None => session.preview(&sql, &asking)?,
             Some(Goal::Absolute(error)) => session.within(&sql, &asking, Within::Absolute(error))?,
             Some(Goal::Share(share)) => session.within(&sql, &asking, Within::Relative { share, of: about })?,
         };
-        let preview = in_options(preview);
+        let Foreseen { preview, fits } = in_options(foreseen);
         if self.json {
             return write_json(&View { preview: &preview, fits: &fits }, out);
         }
@@ -80,18 +80,18 @@ impl PreviewCommand {
 }
 
 /// A preview with the command's own options where it speaks of settings.
-pub(super) fn in_options(preview: explain::Preview) -> explain::Preview {
-    let notes = preview.notes.iter().map(|note| for_command(note)).collect();
-    explain::Preview { notes, ..preview }
+pub(super) fn in_options(mut foreseen: Foreseen) -> Foreseen {
+    for text in
+        foreseen.preview.notes.iter_mut().chain(foreseen.fits.denied.as_mut().and_then(|denied| denied.hint.as_mut()))
+    {
+        *text = for_command(text);
+    }
+    foreseen
 }
 
 /// A preview for people.
 pub(super) fn write(preview: &explain::Preview, fits: &explain::Fits, out: &mut dyn Write) -> Result<(), Error> {
-    let mut fits = fits.clone();
-    if let Some(hint) = fits.denied.as_mut().and_then(|denied| denied.hint.as_mut()) {
-        *hint = for_command(hint);
-    }
-    Ok(whit_view::preview::write(preview, &fits, out)?)
+    Ok(whit_view::preview::write(preview, fits, out)?)
 }
 
 /// A preview for programs.

@@ -64,8 +64,9 @@ impl Talking {
                 write_answer(&answer, &OutputOptions::default(), out, talk)
             }
             ShellOrder::Preview(sql) => {
-                let Foreseen { preview, fits } = self.session.preview(sql, &self.asking)?;
-                preview::write(&preview::in_options(preview), &fits, out)
+                let foreseen = self.session.preview(sql, &self.asking)?;
+                let Foreseen { preview, fits } = preview::in_options(foreseen);
+                preview::write(&preview, &fits, out)
             }
             ShellOrder::Epsilon(text) => {
                 let wrong =
