@@ -61,27 +61,24 @@ fn whole(text: &str) -> Option<u64> {
     all.parse().ok()
 }
 
+/// A whole number of which 0 has no meaning, for this reason.
+fn at_least_one(text: &str, hint: &'static str) -> Result<u64, Wrong> {
+    whole(text).filter(|&number| number >= 1).ok_or(Wrong { range: "a whole number, at least 1", hint })
+}
+
 /// How often a step is made.
 pub(crate) fn steps(text: &str) -> Result<u64, Wrong> {
-    whole(text)
-        .filter(|&steps| steps >= 1)
-        .ok_or(Wrong { range: "a whole number, at least 1", hint: "a run of no steps reads nothing and costs nothing" })
+    at_least_one(text, "a run of no steps reads nothing and costs nothing")
 }
 
 /// How many elements one user has at most.
 pub(crate) fn elements(text: &str) -> Result<u64, Wrong> {
-    whole(text).filter(|&elements| elements >= 1).ok_or(Wrong {
-        range: "a whole number, at least 1",
-        hint: "it is the cap that you enforce on the elements that one user keeps",
-    })
+    at_least_one(text, "it is the cap that you enforce on the elements that one user keeps")
 }
 
 /// How many of something count.
 pub(crate) fn count(text: &str) -> Result<u64, Wrong> {
-    whole(text).filter(|&count| count >= 1).ok_or(Wrong {
-        range: "a whole number, at least 1",
-        hint: "of none there is nothing to say; leave the option out for what is declared",
-    })
+    at_least_one(text, "of none there is nothing to say; leave the option out for what is declared")
 }
 
 /// ε as a target or a question.

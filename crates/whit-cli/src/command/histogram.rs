@@ -1,7 +1,7 @@
 //! `whit histogram`: how much of each item users have, in the clusters of a partition.
 
 use super::asked::QuestionOptions;
-use super::hitters::count;
+use super::hitters::lines;
 use crate::error::Error;
 use crate::number::{self, Wrong};
 use crate::output::{OutputOptions, write_answer};
@@ -37,7 +37,7 @@ pub(super) struct HistogramCommand {
     #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = share)]
     radius_quantile: f64,
     /// Show so many, with intervals that hold all at once. With --all, show every item, with intervals that hold each by itself.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = lines)]
     top: usize,
     /// The most clusters for which a user counts fully. Without it, what the declared caps come to.
     #[arg(long, value_name = "K", value_parser = number::count)]

@@ -24,7 +24,7 @@ pub(super) struct HittersCommand {
     #[arg(long, value_name = "LIST")]
     items: Option<String>,
     /// Show so many, with intervals that hold all at once. With --all, show every item, with intervals that hold each by itself.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = lines)]
     top: usize,
     /// The most items for which a user counts fully: with N more than this, each counts √(this/N). Without it, what the
     /// declared caps come to.
@@ -39,11 +39,11 @@ pub(super) struct HittersCommand {
     output: OutputOptions,
 }
 
-/// How many to show.
-pub(super) fn count(text: &str) -> Result<usize, Wrong> {
+/// How many lines to show.
+pub(super) fn lines(text: &str) -> Result<usize, Wrong> {
     let wrong =
         Wrong { range: "a whole number, at least 1", hint: "it is how many lines are shown; --all shows every one" };
-    text.trim().parse().ok().filter(|&count| count >= 1).ok_or(wrong)
+    text.trim().parse().ok().filter(|&lines| lines >= 1).ok_or(wrong)
 }
 
 impl HittersCommand {

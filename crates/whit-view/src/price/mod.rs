@@ -49,6 +49,11 @@ impl EpsilonView {
     /// The bound, the run and its rungs.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "ε ≤ {} at δ = {}", brief_up(self.epsilon_upper.0), brief(self.delta))?;
+        self.write_rest(out)
+    }
+
+    /// What follows the bound, whatever stands before it.
+    fn write_rest(&self, out: &mut dyn Write) -> io::Result<()> {
         write_rest(self.epsilon_lower.0, self.accountant, self.upper_by, out)?;
         self.run.write(out)?;
         RungPriceView::write(&self.rungs, out)
@@ -116,15 +121,9 @@ pub enum Sought {
 pub struct KeptView {
     found: Sought,
     epsilon_target: f64,
-    epsilon_upper: Exact,
-    epsilon_lower: Exact,
-    delta: f64,
-    accountant: Name,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upper_by: Option<Name>,
+    /// What it spends, at the δ of the promise.
     #[serde(flatten)]
-    run: RunView,
-    rungs: Vec<RungPriceView>,
+    spent: EpsilonView,
     #[serde(skip)]
     headline: String,
 }
@@ -136,13 +135,7 @@ impl KeptView {
         Self {
             found: sought,
             epsilon_target: target.epsilon,
-            epsilon_upper: Exact(price.loss.upper),
-            epsilon_lower: Exact(price.loss.lower),
-            delta: target.delta,
-            accountant,
-            upper_by: other(price.by, accountant),
-            run: RunView::of(run),
-            rungs: rungs(&price.rungs, accountant),
+            spent: EpsilonView { delta: target.delta, ..EpsilonView::of(run, price, accountant) },
             headline: match sought {
                 Sought::Noise => format!("noise {} clip norms", brief_up(run.step.noise)),
                 Sought::Steps => format!("{} steps", run.steps),
@@ -153,11 +146,9 @@ impl KeptView {
 
     /// The value, what it spends, the run and its rungs.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{} for ε = {} at δ = {}", self.headline, brief(self.epsilon_target), brief(self.delta))?;
-        write!(out, "  spends      ε ≤ {}", brief_up(self.epsilon_upper.0))?;
-        write_rest(self.epsilon_lower.0, self.accountant, self.upper_by, out)?;
-        self.run.write(out)?;
-        RungPriceView::write(&self.rungs, out)
+        writeln!(out, "{} for ε = {} at δ = {}", self.headline, brief(self.epsilon_target), brief(self.spent.delta))?;
+        write!(out, "  spends      ε ≤ {}", brief_up(self.spent.epsilon_upper.0))?;
+        self.spent.write_rest(out)
     }
 }
 
