@@ -340,10 +340,9 @@ fn what_is_no_turn_is_neither_swept_nor_waited_for() {
     assert_eq!(Books::open(&other).unwrap().entries(&Which::default()).unwrap()[0].number, entry);
     // Nor is there anything to wait for where a question's own turn is something else.
     let turn = books.turn(&question("q")).unwrap();
-    let own = turns_at(&path)
-        .into_iter()
-        .find(|file| std::fs::metadata(file).is_ok_and(|about| about.len() == 0 && about.is_file()));
-    let own = own.filter(|file| !file.ends_with("whit.ledger.turn-notes.txt")).unwrap();
+    let empty = |file: &PathBuf| std::fs::metadata(file).is_ok_and(|about| about.len() == 0 && about.is_file());
+    let own = turns_at(&path).into_iter().find(|file| empty(file) && !file.ends_with("whit.ledger.turn-notes.txt"));
+    let own = own.unwrap();
     drop(turn);
     assert!(Command::new("mkfifo").arg(&own).status().unwrap().success());
     drop(books.turn(&question("q")).unwrap());
