@@ -255,6 +255,13 @@ fn demo(rest: &[String]) -> Result<(), String> {
 mod tests {
     use super::*;
 
+    /// What `check` finds by reading alone fails every test run too: circles, long files, claims without tests, public items that nobody names.
+    #[test]
+    fn the_house_is_in_order() {
+        cycles::check(&root()).unwrap();
+        check_text().unwrap();
+    }
+
     #[test]
     fn a_harness_is_counted_once_and_its_failures_by_name() {
         let mut tally = Tally::default();
