@@ -57,12 +57,7 @@ fn estimated(
     sql.clone_into(&mut statement.question);
     let output = call.output(&columns);
     let keys = columns.len() - 1;
-    let mut released = ReleasedPart {
-        keys: Vec::with_capacity(rows.len()),
-        cells: vec![Vec::new()],
-        measures: Vec::new(),
-        found: Vec::new(),
-    };
+    let mut released = ReleasedPart { cells: vec![Vec::new()], ..ReleasedPart::default() };
     for mut row in rows {
         released.cells[0].extend(row.pop());
         released.keys.push(row.into_iter().map(|cell| cell.value).collect());

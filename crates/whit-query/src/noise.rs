@@ -1,6 +1,10 @@
 //! How far sums of noises reach, by the law of the *integers* that were added, rounding and all: at large ε a Gaussian of σ = 0.4 is mostly 0
 //! and sometimes 1, and no interval of 1.96 σ says so. How far one noise reaches by itself its own law says, in `whit-core`.
 
+mod stored;
+
+pub(crate) use stored::StoredLaw;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use whit_account::normal::upper_tail;

@@ -49,7 +49,9 @@ impl<'a> Table<'a> {
     /// The released table of a part.
     pub(super) fn of(part: &'a Part, noise: &'a [Additive], released: &'a ReleasedPart) -> Self {
         let exact = part.statistics.iter().map(Statistic::is_exact).collect();
-        let kept = !noise.is_empty() && released.measures.len() == noise.len();
+        // What was made of other measures than are planned today is known by its intervals alone.
+        let all = part.measures.len();
+        let kept = all > 0 && noise.len() == all && released.measures.len() == all;
         let made_of = kept.then_some((part, noise));
         let (keys, output, after_caps) = (part.keys.len(), &part.output, &part.after_caps);
         Self { keys, output, exact, after_caps, made_of, all_at_once: false, released }
@@ -158,7 +160,7 @@ fn picked_by_noise(confidence: f64, groups: Option<usize>) -> String {
 /// What a plan's answer will say of rows that it picks by noisy values, if it does.
 pub(crate) fn picking(plan: &Plan, confidence: f64) -> Option<String> {
     let [part] = plan.parts.as_slice() else { return None };
-    let released = ReleasedPart { keys: Vec::new(), cells: Vec::new(), measures: Vec::new(), found: Vec::new() };
+    let released = ReleasedPart::default();
     let table = Table::of(part, &[], &released);
     let after = carry(&plan.after)?;
     picks(&after, &table).then(|| picked_by_noise(confidence, None))
@@ -463,7 +465,7 @@ pub(crate) fn titles(plan: &Plan, part: &Part) -> Vec<String> {
 /// The columns that a question shows of its only part: each by its name, and which statistic it is, or else which column of what comes
 /// after; nothing where rows cannot be followed.
 pub(super) fn visible(after: &LogicalPlan, part: &Part) -> Option<Vec<(String, Result<usize, usize>)>> {
-    let released = ReleasedPart { keys: Vec::new(), cells: Vec::new(), measures: Vec::new(), found: Vec::new() };
+    let released = ReleasedPart::default();
     let table = Table::of(part, &[], &released);
     let after = carry(after)?;
     let mut columns = Vec::new();

@@ -192,5 +192,5 @@ fn drawn(part: &Part, noise: &[Additive], made: &[Vec<i64>], confidence: f64) ->
         );
     }
     let keys = vec![vec![Value::Null; part.keys.len()]; draws + 1];
-    Ok(ReleasedPart { keys, cells, measures: Vec::new(), found: Vec::new() })
+    Ok(ReleasedPart { keys, cells, ..ReleasedPart::default() })
 }

@@ -278,7 +278,7 @@ pub(super) fn moved(
         return Ok(None);
     }
     let empty = vec![Vec::with_capacity(design.points.len() * groups); released.cells.len()];
-    let mut all = ReleasedPart { keys: Vec::new(), cells: empty, measures: Vec::new(), found: Vec::new() };
+    let mut all = ReleasedPart { cells: empty, ..ReleasedPart::default() };
     for point in &design.points {
         all.keys.extend(released.keys.iter().cloned());
         for (all, cells) in all.cells.iter_mut().zip(design.cells(part, point, confidence)?) {

@@ -7,6 +7,7 @@ use crate::answer::Cell;
 use crate::bound::{BoundedSum, BoundedSums, UnitLimit};
 use crate::engine::{self, Pass};
 use crate::error::QueryError;
+use crate::noise::StoredLaw;
 use crate::plan::aggregate::estimator::NoisyMeasures;
 use crate::plan::measure::tree_of;
 use crate::plan::{Grain, Kept, Part, Plan, What};
@@ -226,7 +227,8 @@ impl<'a> QueryMechanism<'a> {
             released.notes.push(left_out(rows, errors, kept, unit));
         }
         let keys = frame.rows(&groups)?;
-        released.parts.push(ReleasedPart { keys, cells, measures: kept, found: found.to_vec() });
+        let laws = noises.iter().map(StoredLaw::of).collect();
+        released.parts.push(ReleasedPart { keys, cells, measures: kept, noise: laws, found: found.to_vec() });
         for (i, law) in noises.iter().enumerate() {
             released.mechanisms.push(format!("{}: {}", part.measures[i].name, law.words(part.step_of(i, found))));
         }

@@ -28,6 +28,7 @@ use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Start};
 use whit_account::ledger::{Budget, Question, Register};
 use whit_core::Unit;
 use whit_core::mechanism::SanitiseError;
+use whit_core::mechanism::additive::Additive;
 use whit_core::release::{CONFIDENCE, ReadError, ReadKind, ReleaseError, Reservation};
 use whit_noise::{Entropy, Os, Replay};
 
@@ -165,12 +166,12 @@ impl Tables {
             let choice = seed.map_or_else(|| Os.bits(64), |seed| Replay::new(!seed).bits(64));
             Ok(Rows::of(self, choice, Some(&stamps), reservation))
         };
-        let decode = |bytes: &[u8]| serde_json::from_slice(bytes).map_err(|error| error.to_string());
         let budgets = self.budgets(&plan.dataset)?;
-        let served = Desk::new(books, &budgets).once(request, &mechanism, read, decode).map_err(unserved)?;
-        let released: Released = served.value;
+        let served = Desk::new(books, &budgets).once(request, &mechanism, read, Released::read).map_err(unserved)?;
+        let released = served.value;
         let mut statement = Self::statement(&plan, confidence, &released);
-        statement.prices = Statement::prices(&calibrated.charge, delta);
+        // What was booked, which may be another price than today's where it was stored before.
+        statement.prices = Statement::prices(&served.charge, delta);
         statement.partition = question.partition;
         (statement.entry, statement.stored) = (Some(served.entry), served.stored);
         if served.reproducible {
@@ -179,7 +180,8 @@ impl Tables {
         self.finish(&plan, Some(&calibrated), &released, statement)
     }
 
-    /// What a question makes of the tables that were released for it.
+    /// What a question makes of the tables that were released for it. Each was stored with its noise; the noise that it would get today is for those that were
+    /// stored before that was so.
     fn finish(
         &self,
         plan: &Plan,
@@ -187,11 +189,11 @@ impl Tables {
         released: &Released,
         statement: Statement,
     ) -> Result<Answer, QueryError> {
-        let mut parts = Vec::new();
-        for (number, (part, released)) in plan.parts.iter().zip(&released.parts).enumerate() {
-            let noise = noise.map_or(&[][..], |noise| &noise.parts[number].measures);
-            parts.push(finish::Table::of(part, noise, released));
-        }
+        let today = |number: usize| noise.map_or_else(Vec::new, |noise| noise.parts[number].measures.clone());
+        let noise_of = |(number, part): (usize, &ReleasedPart)| part.drawn().unwrap_or_else(|| today(number));
+        let noises: Vec<Vec<Additive>> = released.parts.iter().enumerate().map(noise_of).collect();
+        let tables = plan.parts.iter().zip(&noises).zip(&released.parts);
+        let parts: Vec<_> = tables.map(|((part, noise), released)| finish::Table::of(part, noise, released)).collect();
         finish::answer(self, &plan.after, &parts, statement)
     }
 
@@ -337,3 +339,6 @@ pub(crate) fn unserved(error: DeskError) -> QueryError {
         DeskError::Ledger(_) | DeskError::Unreadable { .. } => QueryError { hint, ..QueryError::failed(sentence) },
     }
 }
+
+#[cfg(test)]
+mod tests;

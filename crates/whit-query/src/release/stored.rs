@@ -1,11 +1,13 @@
 //! What was released, as the ledger keeps it.
 
 use crate::answer::{Cell, Value};
+use crate::noise::StoredLaw;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use whit_core::Persist;
+use whit_core::mechanism::additive::Additive;
 
 /// One part's released table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReleasedPart {
     /// One row of keys a group.
     pub(crate) keys: Vec<Vec<Value>>,
@@ -16,10 +18,24 @@ pub(crate) struct ReleasedPart {
     /// is empty, since it has thousands a group. Nothing where it was stored before they were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) measures: Vec<Vec<i64>>,
+    /// One a measure: the noise that it got. Nothing where it was stored before that was kept, in versions 1 to 3.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) noise: Vec<StoredLaw>,
     /// The ranges that were found privately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) found: Vec<(f64, f64)>,
 }
+
+impl ReleasedPart {
+    /// The noise that its measures got, where that is known.
+    pub(super) fn drawn(&self) -> Option<Vec<Additive>> {
+        (!self.noise.is_empty()).then(|| self.noise.iter().map(StoredLaw::drawn).collect())
+    }
+}
+
+/// The form in which releases are stored. What was stored in an earlier one is still read: the noise of its measures is taken to be what the question
+/// would get today, which was so as long as these were written.
+const VERSION: u32 = 4;
 
 /// What was released, before anything is done with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,7 +50,19 @@ pub(crate) struct Released {
 
 impl Default for Released {
     fn default() -> Self {
-        Self { version: 3, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() }
+        Self { version: VERSION, parts: Vec::new(), notes: Vec::new(), mechanisms: Vec::new() }
+    }
+}
+
+impl Released {
+    /// What a ledger holds, of this form or of an earlier one.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
+        let released: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        // What a later version means by its fields nobody knows here.
+        if (1..=VERSION).contains(&released.version) {
+            return Ok(released);
+        }
+        Err(format!("it is of form {}, and forms up to {VERSION} are known here", released.version))
     }
 }
 
@@ -84,19 +112,24 @@ mod tests {
                 vec![cell(Value::Int(7), Some(5.5), Some(8.5)), cell(Value::Null, None, None)],
                 vec![cell(Value::Float(0.25), None, None), cell(Value::Bool(true), Some(0.0), None)],
             ],
-            measures: Vec::new(),
-            found: Vec::new(),
+            ..ReleasedPart::default()
         };
-        let whole = ReleasedPart { measures: vec![vec![7, -3], Vec::new()], found: vec![(-1.5, 2.0)], ..part.clone() };
+        let law = |text: &str| StoredLaw::try_from(text.to_owned()).unwrap();
+        let whole = ReleasedPart {
+            measures: vec![vec![7, -3], Vec::new()],
+            noise: vec![law("rounded 7/2"), law("laplace 9")],
+            found: vec![(-1.5, 2.0)],
+            ..part.clone()
+        };
         let kept = Released { parts: vec![whole], ..Released::default() };
-        assert_eq!(serde_json::from_slice::<Released>(&kept.to_bytes()).unwrap(), kept);
+        assert_eq!(Released::read(&kept.to_bytes()).unwrap(), kept);
         let released = Released { parts: vec![part], ..Released::default() };
-        let read: Released = serde_json::from_slice(&released.to_bytes()).unwrap();
+        let read = Released::read(&released.to_bytes()).unwrap();
         assert_eq!(read, released);
         let before = r#"{"version":1,"parts":[{"keys":[["a"],[null]],"cells":[
             [{"value":7,"low":5.5,"high":8.5},{"value":null}],[{"value":0.25},{"value":true,"low":0.0}]]}],
             "notes":[],"mechanisms":[]}"#;
-        let before: Released = serde_json::from_str(before).unwrap();
+        let before = Released::read(before.as_bytes()).unwrap();
         assert_eq!(before.parts, released.parts);
     }
 }
