@@ -1,7 +1,7 @@
 //! Histograms over items in clusters (Element-Level DP, mechanism (9)), with the sensitivity that is right for each cluster.
 
 use super::hitters::{NoisyVector, ranked};
-use super::noise::{Calibration, EstimateError, VectorNoise, gaussian};
+use super::noise::{Calibration, EstimateError, for_mu, gaussian, over, reaching, with_noise};
 use super::norms::{CutOff, NormBound};
 use super::tokens::{Items, Tokens};
 use super::{RowsMoved, Touch};
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use whit_account::accountant::gdp;
 use whit_account::normal::upper_quantile;
 use whit_core::mechanism::SanitiseError;
+use whit_core::mechanism::additive::Law;
 use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Unit};
 use whit_noise::Entropy;
 use whit_noise::round::{product_up, quotient_down, quotient_up, root_of_whole_up, root_up};
@@ -205,8 +206,8 @@ impl BlockBound {
 pub struct Histogram {
     bound: BlockBound,
     radius: Radius,
-    norms: Option<(NormBound, VectorNoise)>,
-    noise: VectorNoise,
+    norms: Option<(NormBound, Law)>,
+    law: Law,
 }
 
 impl Histogram {
@@ -233,25 +234,25 @@ impl Histogram {
             let distance = norms.distance(unit).ok_or_else(unbounded)?;
             Ok((norms, distance))
         };
-        let (norms, noise) = match radius {
-            Radius::Given(_) => (None, VectorNoise::for_mu(mu, distance)?),
+        let (norms, law) = match radius {
+            Radius::Given(_) => (None, for_mu(mu, distance)?),
             Radius::TwoStage { share, .. } => {
                 let (norms, length) = lengths()?;
-                let first = VectorNoise::for_mu(mu * share.sqrt(), length)?;
-                (Some((norms, first)), VectorNoise::for_mu(mu * (1.0 - share).sqrt(), distance)?)
+                let first = for_mu(mu * share.sqrt(), length)?;
+                (Some((norms, first)), for_mu(mu * (1.0 - share).sqrt(), distance)?)
             }
             Radius::Split { .. } => {
                 let (norms, length) = lengths()?;
                 let try_at = |mu: f64| -> Result<Self, EstimateError> {
-                    let norms = Some((norms.clone(), VectorNoise::for_mu(mu, length)?));
-                    Ok(Self { bound: bound.clone(), radius, norms, noise: VectorNoise::for_mu(mu, distance)? })
+                    let norms = Some((norms.clone(), for_mu(mu, length)?));
+                    Ok(Self { bound: bound.clone(), radius, norms, law: for_mu(mu, distance)? })
                 };
                 // All μ scale with the noise, so one correction is enough for units that may change sides.
                 let reached = try_at(mu)?.split_mu(unit).ok_or_else(unbounded)?;
                 return try_at(mu * (mu / reached).min(1.0) * (1.0 - 1e-12));
             }
         };
-        Ok(Self { bound, radius, norms, noise })
+        Ok(Self { bound, radius, norms, law })
     }
 
     /// How blocks are bounded.
@@ -261,12 +262,12 @@ impl Histogram {
 
     /// The standard deviation of the noise on an item, given the radius (in the unit of what is counted).
     pub fn sigma(&self, item: u32, radius: f64) -> f64 {
-        self.noise.sigma() * self.step(item, radius)
+        self.law.deviation() * self.step(item, radius)
     }
 
     /// With this probability the noise on none of `items` items like this one takes its sum further than this, given the radius.
     pub fn within(&self, item: u32, radius: f64, confidence: f64, items: usize) -> f64 {
-        self.noise.within(confidence, items).within * self.step(item, radius)
+        self.law.all_within(confidence, items) * self.step(item, radius)
     }
 
     /// The value of one step of an item.
@@ -334,7 +335,7 @@ impl Histogram {
         let mu = |noise: f64| if noise > 0.0 { quotient_up(1.0, noise) } else { f64::INFINITY };
         let of = |unit: &Unit| -> Option<(f64, f64)> {
             let (length, distance) = (norms.distance(unit)?, self.bound.distance(unit, None)?);
-            Some((mu(first.over(length)), mu(self.noise.over(distance))))
+            Some((mu(over(first, length)), mu(over(&self.law, distance))))
         };
         let (one, two) = of(unit)?;
         // The part that one side sees when a unit moves to the other: it goes, or it comes.
@@ -357,8 +358,8 @@ impl Histogram {
 
     /// What the radius cuts off, where stage one can tell.
     pub fn clipping(&self, noisy: &NoisyHistogram) -> Option<CutOff> {
-        let ((norms, noise), counts) = self.norms.as_ref().zip(noisy.norms.as_ref())?;
-        Some(norms.clipping(counts, noisy.radius / self.bound.unit, noise.sigma()))
+        let ((norms, law), counts) = self.norms.as_ref().zip(noisy.norms.as_ref())?;
+        Some(norms.clipping(counts, noisy.radius / self.bound.unit, law.deviation()))
     }
 
     /// The items from the most to the least, the first `top` of them or all, with intervals for the noise and, of a
@@ -369,7 +370,7 @@ impl Histogram {
         let steps: Vec<f64> = (0..noisy.values.len() as u32).map(|item| self.step(item, noisy.radius)).collect();
         let named = if top.is_some() { steps.len() } else { 1 };
         let (confidence, logarithm) = self.shared(confidence, named);
-        let within = self.noise.within(confidence, named).within;
+        let within = self.law.all_within(confidence, named);
         // Ranked by value, not by steps: a step is worth more in some clusters.
         let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
         let order: Vec<i64> =
@@ -392,7 +393,7 @@ impl Histogram {
             let step = self.step(item as u32, noisy.radius);
             total += value as f64 * step;
             // Rounding to whole steps adds at most half a step to each; a deviation is millions of them.
-            square += ((self.noise.sigma() + 0.5) * step).powi(2);
+            square += ((self.law.deviation() + 0.5) * step).powi(2);
         }
         let (confidence, logarithm) = self.shared(confidence, 1);
         let noise = square.sqrt() * upper_quantile(0.5 * (1.0 - confidence));
@@ -475,17 +476,18 @@ impl Mechanism for Histogram {
     type Noisy = NoisyHistogram;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        let stage_two = |radius| self.bound.distance(&rung.unit, radius).map(|distance| self.noise.cost(distance));
-        let cost = match (self.radius, &self.norms) {
+        let cost = |law: &Law, distance| reaching(law, rung, Some(distance)).cost(rung);
+        let stage_two = |radius| self.bound.distance(&rung.unit, radius).map(|distance| cost(&self.law, distance));
+        let all = match (self.radius, &self.norms) {
             (Radius::Given(radius), _) => stage_two(Some(radius / self.bound.unit)),
             (Radius::TwoStage { .. }, Some((norms, first))) => {
-                let stage_one = norms.distance(&rung.unit).map(|distance| first.cost(distance));
+                let stage_one = norms.distance(&rung.unit).map(|distance| cost(first, distance));
                 stage_one.zip(stage_two(None)).map(|(one, two)| Cost::Series(vec![one, two]))
             }
             (Radius::Split { .. }, Some(_)) => self.split_mu(&rung.unit).map(|mu| gaussian(quotient_down(1.0, mu))),
             (Radius::TwoStage { .. } | Radius::Split { .. }, None) => None,
         };
-        cost.unwrap_or(Cost::Everything)
+        all.unwrap_or(Cost::Everything)
     }
 
     fn sanitise(&self, exact: &Tokens, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyHistogram>, SanitiseError> {
@@ -495,10 +497,10 @@ impl Mechanism for Histogram {
         }
         let (norms, radius) = match (self.radius, &self.norms) {
             (Radius::Given(radius), _) => (None, radius / self.bound.unit),
-            (Radius::TwoStage { quantile, .. } | Radius::Split { quantile, .. }, Some((norms, noise))) => {
+            (Radius::TwoStage { quantile, .. } | Radius::Split { quantile, .. }, Some((norms, law))) => {
                 let all = matches!(self.radius, Radius::TwoStage { .. });
                 let counts = norms.gather(exact, |mark| all || self.is_aside(mark)).map_err(failed)?;
-                let noisy = noise.add(&counts, entropy)?;
+                let noisy = with_noise(law, &counts, entropy)?;
                 let radius = norms.quantile(&noisy, quantile);
                 (Some(noisy), radius)
             }
@@ -507,13 +509,13 @@ impl Mechanism for Histogram {
             }
         };
         let sums = self.bound.gather(exact, radius, |mark| !self.is_aside(mark)).map_err(failed)?;
-        let values = self.noise.add(&sums, entropy)?;
+        let values = with_noise(&self.law, &sums, entropy)?;
         Ok(Sealed::new(NoisyHistogram { radius: radius * self.bound.unit, norms, values }))
     }
 
     /// The error of the worst item, in lattice steps.
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        self.noise.within(confidence, self.bound.items.len())
+        Accuracy { within: self.law.all_within(confidence, self.bound.items.len()), confidence }
     }
 }
 

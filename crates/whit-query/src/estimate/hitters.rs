@@ -1,9 +1,10 @@
 //! Heavy hitters: how many users have each item of a public dictionary (Element-Level DP, mechanism (7)).
 
-use super::noise::{Calibration, EstimateError, VectorNoise};
+use super::noise::{Calibration, EstimateError, for_mu, reaching, rounded, with_noise};
 use super::{RowsMoved, Touch, order};
 use std::fmt;
 use whit_core::mechanism::SanitiseError;
+use whit_core::mechanism::additive::Law;
 use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Unit};
 use whit_noise::round::{root_of_whole_up, root_up, sum_up};
 use whit_noise::{Entropy, Ratio};
@@ -194,7 +195,7 @@ impl fmt::Debug for ItemPresence {
 #[derive(Debug, Clone)]
 pub struct Hitters {
     bound: PresenceBound,
-    noise: VectorNoise,
+    law: Law,
 }
 
 impl Hitters {
@@ -202,14 +203,13 @@ impl Hitters {
     pub fn new(bound: PresenceBound, sigma: Ratio) -> Result<Self, EstimateError> {
         let large = || EstimateError::Range { name: "σ", value: sigma.to_f64(), range: "below 2^100" };
         let steps = sigma.times(&Ratio::from(bound.steps() as u64)).ok_or_else(large)?;
-        Ok(Self { bound, noise: VectorNoise::new(steps)? })
+        Ok(Self { bound, law: rounded(steps)? })
     }
 
     /// The least noise that keeps a promise to a unit.
     pub(crate) fn for_promise(bound: PresenceBound, unit: &Unit, promise: Calibration) -> Result<Self, EstimateError> {
         let distance = bound.distance(unit).ok_or_else(|| EstimateError::Unbounded(unit.to_string()))?;
-        let noise = VectorNoise::for_mu(promise.mu()?, distance)?;
-        Ok(Self { bound, noise })
+        Ok(Self { law: for_mu(promise.mu()?, distance)?, bound })
     }
 
     /// How users are counted.
@@ -219,12 +219,12 @@ impl Hitters {
 
     /// The standard deviation of the noise, in users.
     pub fn sigma(&self) -> f64 {
-        self.noise.sigma() / self.bound.steps() as f64
+        self.law.deviation() / self.bound.steps() as f64
     }
 
     /// With this probability the noise on none of `items` counts exceeds this many users.
     pub fn within(&self, confidence: f64, items: usize) -> f64 {
-        self.noise.within(confidence, items).within / self.bound.steps() as f64
+        self.law.all_within(confidence, items) / self.bound.steps() as f64
     }
 
     /// The items from the most to the least users, the first `top` of them or all.
@@ -360,19 +360,19 @@ impl Mechanism for Hitters {
     type Noisy = NoisyVector;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        self.bound.distance(&rung.unit).map_or(Cost::Everything, |distance| self.noise.cost(distance))
+        reaching(&self.law, rung, self.bound.distance(&rung.unit)).cost(rung)
     }
 
     fn sanitise(&self, exact: &ItemPresence, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyVector>, SanitiseError> {
         if exact.bound != self.bound {
             return Err(SanitiseError::Unfit("users were bounded in another way than the noise is made for"));
         }
-        self.noise.add(&exact.sums, entropy).map(|noisy| Sealed::new(NoisyVector(noisy)))
+        with_noise(&self.law, &exact.sums, entropy).map(|noisy| Sealed::new(NoisyVector(noisy)))
     }
 
     /// The error of the worst item, in lattice steps.
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        self.noise.within(confidence, self.bound.items())
+        Accuracy { within: self.law.all_within(confidence, self.bound.items()), confidence }
     }
 }
 

@@ -1,9 +1,10 @@
-//! Rounded Gaussian noise on a vector of lattice steps, and what it costs at a distance.
+//! The noise of the estimators: rounded Gaussian noise on a vector of lattice steps, by what is promised or by its standard deviation. It is drawn and priced by
+//! [`Additive`], with a reach that the bound of an estimator knows for every rung.
 
 use whit_account::normal::gaussian_mu_down;
 use whit_core::mechanism::SanitiseError;
-use whit_core::mechanism::additive::{Coordinates, Law};
-use whit_core::{Accuracy, Cost, Sensitivity};
+use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
+use whit_core::{Cost, Rung, Sensitivity};
 use whit_noise::round::{quotient_down, ratio_down};
 use whit_noise::{Entropy, Ratio};
 
@@ -71,55 +72,37 @@ impl Calibration {
     }
 }
 
-/// Independent rounded Gaussian noise of one standard deviation, in lattice steps, for every coordinate.
-#[derive(Debug, Clone)]
-pub(super) struct VectorNoise {
-    law: Law,
-    sigma: Ratio,
+/// Rounded Gaussian noise of this standard deviation, in lattice steps.
+pub(super) fn rounded(sigma: Ratio) -> Result<Law, EstimateError> {
+    let range = |_| EstimateError::Range { name: "σ", value: sigma.to_f64(), range: "greater than 0" };
+    Law::rounded(sigma).map_err(range)
 }
 
-impl VectorNoise {
-    /// Noise of this standard deviation.
-    pub(super) fn new(sigma: Ratio) -> Result<Self, EstimateError> {
-        let range = |_| EstimateError::Range { name: "σ", value: sigma.to_f64(), range: "greater than 0" };
-        Ok(Self { law: Law::rounded(sigma).map_err(range)?, sigma })
-    }
+/// The least noise under which neighbours at this distance are no easier to tell apart than N(0, 1) and N(μ, 1).
+pub(super) fn for_mu(mu: f64, distance: f64) -> Result<Law, EstimateError> {
+    let sigma = distance / mu * (1.0 + 1e-12); // the hair covers the rounding here and in `over`
+    let range = |_| EstimateError::Range { name: "σ", value: sigma, range: "finite and below 2^120" };
+    rounded(Ratio::from_f64_up(sigma).map_err(range)?)
+}
 
-    /// The least noise under which neighbours at this distance are no easier to tell apart than N(0, 1) and N(μ, 1).
-    pub(super) fn for_mu(mu: f64, distance: f64) -> Result<Self, EstimateError> {
-        let sigma = distance / mu * (1.0 + 1e-12); // the hair covers the rounding here and in `over`
-        let range = |_| EstimateError::Range { name: "σ", value: sigma, range: "finite and below 2^120" };
-        Self::new(Ratio::from_f64_up(sigma).map_err(range)?)
-    }
+/// The noise on what one unit of this rung moves so far in ℓ2, in any dimension; where nothing bounds that, it costs everything.
+pub(super) fn reaching(law: &Law, rung: &Rung, distance: Option<f64>) -> Additive {
+    let known = distance.map(|l2| (rung.clone(), Sensitivity { l1: f64::INFINITY, l2 }));
+    Additive::new(law.clone(), Reach::known(known.into_iter().collect()), Coordinates::Any)
+}
 
-    /// The standard deviation before rounding.
-    pub(super) fn sigma(&self) -> f64 {
-        self.law.deviation()
-    }
+/// The exact vector plus noise.
+pub(super) fn with_noise(law: &Law, exact: &[i64], entropy: &mut dyn Entropy) -> Result<Vec<i64>, SanitiseError> {
+    let mut noisy = exact.to_vec();
+    law.add(&mut noisy, entropy)?;
+    Ok(noisy)
+}
 
-    /// A float that is not above the standard deviation over the distance; 0 where nothing is left of it.
-    pub(super) fn over(&self, distance: f64) -> f64 {
-        let quotient = quotient_down(ratio_down(&self.sigma), distance);
-        if quotient.is_finite() { quotient.max(0.0) } else { 0.0 }
-    }
-
-    /// What one run costs neighbours at this ℓ2 distance, in any dimension.
-    pub(super) fn cost(&self, distance: f64) -> Cost {
-        self.law.cost(Sensitivity { l1: f64::INFINITY, l2: distance }, Coordinates::Any)
-    }
-
-    /// The exact vector plus noise.
-    pub(super) fn add(&self, exact: &[i64], entropy: &mut dyn Entropy) -> Result<Vec<i64>, SanitiseError> {
-        let mut noisy = exact.to_vec();
-        self.law.add(&mut noisy, entropy)?;
-        Ok(noisy)
-    }
-
-    /// The least whole number of steps that the noise of none of `dimension` coordinates exceeds, with probability
-    /// `confidence` or more.
-    pub(super) fn within(&self, confidence: f64, dimension: usize) -> Accuracy {
-        Accuracy { within: self.law.all_within(confidence, dimension), confidence }
-    }
+/// A float that is not above the standard deviation over the distance; 0 where nothing is left of it, or where the noise is of another law.
+pub(super) fn over(law: &Law, distance: f64) -> f64 {
+    let Law::Rounded(law) = law else { return 0.0 };
+    let quotient = quotient_down(ratio_down(law.sigma()), distance);
+    if quotient.is_finite() { quotient.max(0.0) } else { 0.0 }
 }
 
 /// Gaussian noise over distance as a cost.

@@ -201,7 +201,7 @@ impl CutOff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::noise::VectorNoise;
+    use crate::estimate::noise::{rounded, with_noise};
     use whit_noise::{Ratio, Replay};
 
     /// Lengths in quarters of the bins, so that few lie on an edge: most are short, and some are long.
@@ -223,10 +223,10 @@ mod tests {
                 exact[bin] += 1 << BITS;
             }
             let sigma = sigma * f64::from(1 << BITS);
-            let noise = VectorNoise::new(Ratio::from_f64_up(sigma).unwrap()).unwrap();
+            let noise = rounded(Ratio::from_f64_up(sigma).unwrap()).unwrap();
             let (mut held, mut clear, mut least, mut cut) = (0, 0, 0.0, 0.0);
             for _ in 0..200 {
-                let noisy = noise.add(&exact, &mut entropy).unwrap();
+                let noisy = with_noise(&noise, &exact, &mut entropy).unwrap();
                 let radius = norms.quantile(&noisy, 0.9);
                 let stated = norms.clipping(&noisy, radius, sigma);
                 let long = lengths.iter().filter(|length| **length > radius);

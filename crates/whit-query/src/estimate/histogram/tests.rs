@@ -271,8 +271,8 @@ fn neither_stage_of_a_split_moves_further_than_both_pay_for() {
                 let tokens = tokens(&bound, &[(mark, user.to_vec())]);
                 let aside = norms.gather(&tokens, |mark| histogram.is_aside(mark)).unwrap();
                 let rest = bound.gather(&tokens, 1.3, |mark| !histogram.is_aside(mark)).unwrap();
-                let one = aside.iter().map(|&x| x as f64 / first.sigma());
-                one.chain(rest.iter().map(|&x| x as f64 / histogram.noise.sigma())).collect()
+                let one = aside.iter().map(|&x| x as f64 / first.deviation());
+                one.chain(rest.iter().map(|&x| x as f64 / histogram.law.deviation())).collect()
             };
             let (aside, rest) = (0, u64::MAX);
             let vectors: Vec<(u64, &Vec<u64>, Vec<f64>)> = [aside, rest]
@@ -424,7 +424,7 @@ fn intervals_of_a_split_hold_what_few_users_have() {
             let users: Vec<(u64, Vec<u64>)> = (0..50).map(|i| (entropy.bits(64), user(i))).collect();
             let tokens = tokens(&bound, &users);
             let kept = bound.gather(&tokens, 1.0, |mark| !histogram.is_aside(mark)).unwrap();
-            let values = histogram.noise.add(&kept, &mut entropy).unwrap();
+            let values = with_noise(&histogram.law, &kept, &mut entropy).unwrap();
             let noisy = NoisyHistogram { radius: 1.0, norms: None, values };
             for bar in histogram.bars(&noisy, None, 0.95) {
                 let truth = few[bar.item as usize] as f64;
