@@ -7,7 +7,7 @@ pub(super) use charged::{charged_for_histogram, charged_for_hitters};
 
 use super::dictionary::{Dictionary, elements_of, touch};
 use super::histogram::{BlockBound, Histogram, NoisyHistogram, Spread};
-use super::hitters::{Hitters, NoisyVector, PresenceBound};
+use super::hitters::{Hitters, PresenceBound};
 use super::meaning::Common;
 use super::norms::CutOff;
 use super::rows::{Gathered, HEAVIEST, Reading};
@@ -19,16 +19,16 @@ use crate::partition::PartitionFile;
 use crate::plan::Asking;
 use crate::plan::call::Radius;
 pub use crate::plan::call::{HistogramQuestion, HittersQuestion};
-use crate::release::{Tables, unchanged};
+use crate::release::{Tables, statement, unchanged, unserved};
 use crate::sanitise::short;
 use charged::check_payer;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use whit_account::desk::{Coins, Desk, Instead, Request, Served, Start};
+use whit_account::desk::{Coins, Desk, Instead, Request, Start};
 use whit_account::ledger::{Question, Register};
 use whit_core::declare::{Bounds, Dataset, UnitDeclaration};
 use whit_core::release::{CONFIDENCE, ReadError, Reservation, charge_of};
-use whit_core::{Charge, Kind, Ladder, Mechanism, Persist};
+use whit_core::{Kind, Ladder, Mechanism, Persist};
 use whit_noise::Os;
 
 impl From<EstimateError> for QueryError {
@@ -129,14 +129,7 @@ fn unread(error: EstimateError) -> ReadError {
     QueryError::from(error).into()
 }
 
-/// A release that was made now or before.
-struct EstimateRelease<T> {
-    value: T,
-    charge: Charge,
-    statement: Statement,
-}
-
-/// Looks a question up, or charges the ledger, reads the data and releases. Where it does not fit, the mechanism for another promise might.
+/// Looks a question up, or charges the ledger, reads the data and releases; with what the release says of itself. Where it does not fit, the mechanism for another promise might.
 fn ask<M: Mechanism>(
     tables: &Tables,
     declared: &DeclaredUnit<'_>,
@@ -145,7 +138,7 @@ fn ask<M: Mechanism>(
     (mechanism, instead): (&M, impl Fn(Calibration) -> Result<M, EstimateError>),
     read: impl FnOnce(&Reservation) -> Result<M::Exact, ReadError>,
     decode: impl Fn(&[u8]) -> Option<M::Noisy>,
-) -> Result<EstimateRelease<M::Noisy>, QueryError>
+) -> Result<(M::Noisy, Statement), QueryError>
 where
     M::Exact: Sized,
     M::Noisy: Persist,
@@ -160,22 +153,11 @@ where
     let request = Request { question: &question, rungs, coins, start: Start::Anew, instead };
     let decode = |bytes: &[u8]| decode(bytes).ok_or_else(|| "it is of another form".to_owned());
     let budgets = tables.budgets(&question.dataset)?;
-    let served = Desk::new(books, &budgets).once(request, mechanism, read, decode);
-    let Served { value, entry, stored, .. } = served.map_err(crate::release::unserved)?;
-    let charge = charge_of(mechanism, rungs);
-    let statement = Statement {
-        dataset: question.dataset,
-        question: question.text,
-        unit: declared.protected().to_string(),
-        prices: Statement::prices(&charge, declared.promise.delta),
-        confidence: declared.confidence,
-        mechanisms: Vec::new(),
-        notes: Vec::new(),
-        partition: question.partition,
-        entry: Some(entry),
-        stored,
-    };
-    Ok(EstimateRelease { value, charge, statement })
+    let served = Desk::new(books, &budgets).once(request, mechanism, read, decode).map_err(unserved)?;
+    let unit = declared.protected().to_string();
+    let statement = statement::unpaid(&question.dataset, &question.text, unit, declared.confidence);
+    let statement = statement::paid(statement, &served, &question, delta);
+    Ok((served.value, statement))
 }
 
 /// Heavy hitters, before anything is read.
@@ -216,10 +198,11 @@ impl<'a> HittersPlan<'a> {
             partition: tables.partition(dataset).map(str::to_owned),
         }
     }
+}
 
-    fn mechanism(&self, item: &str) -> String {
-        format!("users with each {item}: rounded Gaussian, σ = {}", short(self.hitters.sigma()))
-    }
+/// How heavy hitters are sanitised, in words.
+fn counted(item: &str, hitters: &Hitters) -> String {
+    format!("users with each {item}: rounded Gaussian, σ = {}", short(hitters.sigma()))
 }
 
 /// What heavy hitters would cost and how wrong they would be.
@@ -239,7 +222,7 @@ pub(super) fn preview_hitters(
     };
     let mut notes = vec![left_out(&question.item, plan.dictionary.items().len())];
     notes.push(intervals(question.top.is_some(), confidence));
-    Ok(plan.declared.preview(sql, &plan.hitters, error, vec![plan.mechanism(&question.item)], notes))
+    Ok(plan.declared.preview(sql, &plan.hitters, error, vec![counted(&question.item, &plan.hitters)], notes))
 }
 
 /// Answers how many users have each item.
@@ -252,7 +235,6 @@ pub fn hitters(
 ) -> Result<Answer, QueryError> {
     let HittersQuestion { dataset, item, .. } = question;
     let plan = HittersPlan::new(tables, question, asking)?;
-    let mechanism = plan.mechanism(item);
     let (fingerprint, stamps) = tables.fingerprint_of(std::slice::from_ref(dataset), books)?;
     let asked = Question { fingerprint, ..plan.question(tables, question, analyst) };
     let HittersPlan { declared, dictionary, bound, hitters, .. } = plan;
@@ -265,10 +247,10 @@ pub fn hitters(
         bound.gather(pairs).map_err(unread)
     };
     let instead = |promise| Hitters::for_promise(bound.clone(), declared.protected(), promise);
-    let made = ask(tables, &declared, books, asked, (&hitters, instead), exact, NoisyVector::from_bytes)?;
-    let ranking = hitters.ranking(&made.value, question.top, declared.confidence, question.gap);
-    let mut statement = made.statement;
-    statement.mechanisms.push(mechanism);
+    let (drawn, mut statement) = ask(tables, &declared, books, asked, (&hitters, instead), exact, Hitters::read)?;
+    let hitters = hitters.as_drawn(&drawn);
+    let ranking = hitters.ranking(&drawn.value, question.top, declared.confidence, question.gap);
+    statement.mechanisms.push(counted(item, &hitters));
     if let Some(cap) = bound.cap() {
         statement.notes.push(format!(
             "a user with N > {cap} items counts √({cap}/N) for each of them, so counts of items that such users have are too low"
@@ -290,7 +272,6 @@ pub fn hitters(
         ));
     }
     statement.notes.push(left_out(item, dictionary.items().len()));
-    debug_assert_eq!(made.charge.len(), statement.prices.len());
     let rows = ranking.rows.iter().map(|row| {
         let users = if bound.cap().is_some() { Value::Float(row.users) } else { Value::Int(row.users as i64) };
         vec![
@@ -413,14 +394,15 @@ pub fn histogram(
     };
     let instead =
         |promise| Histogram::for_promise(mechanism.bound().clone(), question.radius, declared.protected(), promise);
-    let made = ask(tables, &declared, books, asked, (&mechanism, instead), exact, NoisyHistogram::from_bytes)?;
-    let mut statement = made.statement;
-    describe(&mut statement, &mechanism, &made.value, question, cap);
+    let decode = |bytes: &[u8]| mechanism.read(bytes);
+    let (drawn, mut statement) = ask(tables, &declared, books, asked, (&mechanism, instead), exact, decode)?;
+    let (mechanism, noisy) = (mechanism.as_drawn(&drawn), drawn.value);
+    describe(&mut statement, &mechanism, &noisy, question, cap);
     statement.notes.push(intervals(question.top.is_some(), declared.confidence));
     statement.notes.push(left_out(item, dictionary.items().len()));
-    let scale = if question.shares { Shares::of(&mechanism, &made.value, &mut statement) } else { Shares::NONE };
+    let scale = if question.shares { Shares::of(&mechanism, &noisy, &mut statement) } else { Shares::NONE };
     let confidence = if question.shares { 1.0 - (1.0 - declared.confidence) / 2.0 } else { declared.confidence };
-    let rows = mechanism.bars(&made.value, question.top, confidence).into_iter().map(|bar| {
+    let rows = mechanism.bars(&noisy, question.top, confidence).into_iter().map(|bar| {
         let cluster = partition.label(partition.element_of()[bar.item as usize]);
         let noisy = Cell {
             value: Value::Float(bar.value / scale.total),

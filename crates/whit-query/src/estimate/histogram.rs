@@ -3,6 +3,7 @@
 use super::hitters::{NoisyVector, ranked};
 use super::noise::{Calibration, EstimateError, for_mu, gaussian, over, reaching, with_noise};
 use super::norms::{CutOff, NormBound};
+use super::stored::StoredEstimate;
 use super::tokens::{Items, Tokens};
 use super::{RowsMoved, Touch};
 use crate::error::QueryError;
@@ -255,6 +256,23 @@ impl Histogram {
         Ok(Self { bound, radius, norms, law })
     }
 
+    /// The laws of the noise, in the order in which it is drawn.
+    fn laws(&self) -> impl Iterator<Item = &Law> {
+        self.norms.iter().map(|(_, law)| law).chain([&self.law])
+    }
+
+    /// The same as it was when this was drawn, to say how far off that is. Where nobody wrote that down, it is taken to be as it is now.
+    pub(super) fn as_drawn(mut self, drawn: &StoredEstimate<NoisyHistogram>) -> Self {
+        let own = self.norms.iter_mut().map(|(_, law)| law).chain([&mut self.law]);
+        own.zip(drawn.laws()).for_each(|(own, law)| *own = law.clone());
+        self
+    }
+
+    /// Reads what a ledger holds of a release of this.
+    pub(super) fn read(&self, bytes: &[u8]) -> Option<StoredEstimate<NoisyHistogram>> {
+        StoredEstimate::read(bytes, self.laws().count(), NoisyHistogram::from_bytes)
+    }
+
     /// How blocks are bounded.
     pub fn bound(&self) -> &BlockBound {
         &self.bound
@@ -473,7 +491,7 @@ impl NoisyHistogram {
 
 impl Mechanism for Histogram {
     type Exact = Tokens;
-    type Noisy = NoisyHistogram;
+    type Noisy = StoredEstimate<NoisyHistogram>;
 
     fn cost(&self, rung: &Rung) -> Cost {
         let cost = |law: &Law, distance| reaching(law, rung, Some(distance)).cost(rung);
@@ -490,7 +508,7 @@ impl Mechanism for Histogram {
         all.unwrap_or(Cost::Everything)
     }
 
-    fn sanitise(&self, exact: &Tokens, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyHistogram>, SanitiseError> {
+    fn sanitise(&self, exact: &Tokens, entropy: &mut dyn Entropy) -> Result<Sealed<Self::Noisy>, SanitiseError> {
         let failed = |why: EstimateError| SanitiseError::from(QueryError::from(why));
         if exact.items() != &self.bound.items {
             return Err(SanitiseError::Unfit("tokens and noise are of different dictionaries"));
@@ -510,7 +528,8 @@ impl Mechanism for Histogram {
         };
         let sums = self.bound.gather(exact, radius, |mark| !self.is_aside(mark)).map_err(failed)?;
         let values = with_noise(&self.law, &sums, entropy)?;
-        Ok(Sealed::new(NoisyHistogram { radius: radius * self.bound.unit, norms, values }))
+        let noisy = NoisyHistogram { radius: radius * self.bound.unit, norms, values };
+        Ok(Sealed::new(StoredEstimate::new(noisy, self.laws())))
     }
 
     /// The error of the worst item, in lattice steps.

@@ -1,6 +1,7 @@
 //! Heavy hitters: how many users have each item of a public dictionary (Element-Level DP, mechanism (7)).
 
 use super::noise::{Calibration, EstimateError, for_mu, reaching, rounded, with_noise};
+use super::stored::StoredEstimate;
 use super::{RowsMoved, Touch, order};
 use std::fmt;
 use whit_core::mechanism::SanitiseError;
@@ -212,6 +213,19 @@ impl Hitters {
         Ok(Self { law: for_mu(promise.mu()?, distance)?, bound })
     }
 
+    /// The same as it was when this was drawn, to say how far off that is. Where nobody wrote that down, it is taken to be as it is now.
+    pub(super) fn as_drawn(mut self, drawn: &StoredEstimate<NoisyVector>) -> Self {
+        if let Some(law) = drawn.laws().next() {
+            self.law = law.clone();
+        }
+        self
+    }
+
+    /// Reads what a ledger holds of a release.
+    pub(super) fn read(bytes: &[u8]) -> Option<StoredEstimate<NoisyVector>> {
+        StoredEstimate::read(bytes, 1, NoisyVector::from_bytes)
+    }
+
     /// How users are counted.
     pub fn bound(&self) -> &PresenceBound {
         &self.bound
@@ -310,12 +324,31 @@ impl Persist for NoisyVector {
     }
 }
 
-fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
+/// Seven bits a byte, the lowest first.
+pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
     }
     bytes.push(value as u8);
+}
+
+/// Takes what [`push_varint`] wrote from the front.
+pub(super) fn read_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, tail) = rest.split_first()?;
+        *rest = tail;
+        let part = u64::from(byte & 0x7f);
+        if part << shift >> shift != part {
+            return None;
+        }
+        value |= part << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
 }
 
 impl NoisyVector {
@@ -328,27 +361,11 @@ impl NoisyVector {
 
     /// Takes a vector from the front.
     pub(super) fn read(rest: &mut &[u8]) -> Option<Self> {
-        let mut varint = || {
-            let mut value = 0_u64;
-            for shift in (0..64).step_by(7) {
-                let (&byte, tail) = rest.split_first()?;
-                *rest = tail;
-                let part = u64::from(byte & 0x7f);
-                if part << shift >> shift != part {
-                    return None;
-                }
-                value |= part << shift;
-                if byte < 0x80 {
-                    return Some(value);
-                }
-            }
-            None
-        };
-        let length = varint()?;
+        let length = read_varint(rest)?;
         // Each number takes a byte or more, so a length that lies is found out before it is believed.
         let mut values = Vec::new();
         for _ in 0..length {
-            let coded = varint()?;
+            let coded = read_varint(rest)?;
             values.push((coded >> 1).cast_signed() ^ -(coded & 1).cast_signed());
         }
         Some(Self(values))
@@ -357,17 +374,18 @@ impl NoisyVector {
 
 impl Mechanism for Hitters {
     type Exact = ItemPresence;
-    type Noisy = NoisyVector;
+    type Noisy = StoredEstimate<NoisyVector>;
 
     fn cost(&self, rung: &Rung) -> Cost {
         reaching(&self.law, rung, self.bound.distance(&rung.unit)).cost(rung)
     }
 
-    fn sanitise(&self, exact: &ItemPresence, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyVector>, SanitiseError> {
+    fn sanitise(&self, exact: &ItemPresence, entropy: &mut dyn Entropy) -> Result<Sealed<Self::Noisy>, SanitiseError> {
         if exact.bound != self.bound {
             return Err(SanitiseError::Unfit("users were bounded in another way than the noise is made for"));
         }
-        with_noise(&self.law, &exact.sums, entropy).map(|noisy| Sealed::new(NoisyVector(noisy)))
+        let noisy = with_noise(&self.law, &exact.sums, entropy)?;
+        Ok(Sealed::new(StoredEstimate::new(NoisyVector(noisy), [&self.law])))
     }
 
     /// The error of the worst item, in lattice steps.

@@ -20,6 +20,7 @@ pub mod norms;
 mod order;
 mod rows;
 pub mod sql;
+mod stored;
 pub mod tokens;
 
 pub use crate::plan::call::ItemList;

@@ -18,10 +18,21 @@ impl StoredLaw {
         Self(noise.law().clone())
     }
 
+    /// The law.
+    pub(crate) fn law(&self) -> &Law {
+        &self.0
+    }
+
     /// The noise, to say how far it reaches. How far units move what it was added to was paid for when it was drawn, and nobody knows it here: to draw it
     /// again would cost everything.
     pub(crate) fn drawn(&self) -> Additive {
         Additive::new(self.0.clone(), Reach::known(Vec::new()), Coordinates::Any)
+    }
+}
+
+impl From<Law> for StoredLaw {
+    fn from(law: Law) -> Self {
+        Self(law)
     }
 }
 

@@ -7,6 +7,7 @@ mod frame;
 pub(crate) mod imagine;
 mod interval;
 mod mechanism;
+pub(crate) mod statement;
 mod stored;
 
 pub use crate::source::Tables;
@@ -168,16 +169,9 @@ impl Tables {
         };
         let budgets = self.budgets(&plan.dataset)?;
         let served = Desk::new(books, &budgets).once(request, &mechanism, read, Released::read).map_err(unserved)?;
-        let released = served.value;
-        let mut statement = Self::statement(&plan, confidence, &released);
-        // What was booked, which may be another price than today's where it was stored before.
-        statement.prices = Statement::prices(&served.charge, delta);
-        statement.partition = question.partition;
-        (statement.entry, statement.stored) = (Some(served.entry), served.stored);
-        if served.reproducible {
-            statement.notes.push("the noise was drawn from a seed: this protects nobody".to_owned());
-        }
-        self.finish(&plan, Some(&calibrated), &released, statement)
+        let statement = Self::statement(&plan, confidence, &served.value);
+        let statement = statement::paid(statement, &served, &question, delta);
+        self.finish(&plan, Some(&calibrated), &served.value, statement)
     }
 
     /// What a question makes of the tables that were released for it. Each was stored with its noise; the noise that it would get today is for those that were
@@ -200,19 +194,10 @@ impl Tables {
     fn statement(plan: &Plan, confidence: f64, released: &Released) -> Statement {
         let unit =
             plan.rungs.first().map_or_else(|| "nothing private is read".to_owned(), |rung| rung.unit.to_string());
-        let notes = plan.notes.iter().chain(&released.notes).cloned().collect();
-        Statement {
-            dataset: plan.dataset.clone(),
-            question: plan.question.clone(),
-            unit,
-            prices: Vec::new(),
-            confidence,
-            mechanisms: released.mechanisms.clone(),
-            notes,
-            partition: None,
-            entry: None,
-            stored: false,
-        }
+        let mut statement = statement::unpaid(&plan.dataset, &plan.question, unit, confidence);
+        statement.mechanisms.clone_from(&released.mechanisms);
+        statement.notes = plan.notes.iter().chain(&released.notes).cloned().collect();
+        statement
     }
 
     /// A planned question as the ledger knows it, but for the fingerprint of its data, and all data sets that it reads, in order.

@@ -411,3 +411,5 @@ fn a_radius_that_was_found_in_noise_says_so_and_not_that_nothing_is_cut() {
         "{unknown}"
     );
 }
+
+mod stored;

@@ -329,7 +329,7 @@ fn two_stages_cost_together_what_was_promised() {
 fn released(histogram: &Histogram, tokens: &Tokens) -> NoisyHistogram {
     let word = Unit::element(ELEMENT.0, ELEMENT.1);
     let mut ledger = Memory::new().with_budget(word.clone(), Filter::new(1e3, 1e-5, Currency::Gaussian).unwrap());
-    release(histogram, |_| Ok(tokens), &[rung(word)], &mut ledger, &mut Os).unwrap().value
+    release(histogram, |_| Ok(tokens), &[rung(word)], &mut ledger, &mut Os).unwrap().value.value
 }
 
 /// 8,000 users, one of whose blocks in twenty is four times as long: the 0.9-quantile is found within a bin or two

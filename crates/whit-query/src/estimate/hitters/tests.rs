@@ -200,7 +200,7 @@ fn released(hitters: &Hitters, exact: &ItemPresence) -> NoisyVector {
     let word = Unit::element("user", "word");
     let mut ledger = Memory::new().with_budget(word.clone(), Filter::new(1e6, 1e-6, Currency::Gaussian).unwrap());
     let rungs = [Rung { unit: word, holds: 1, disjoint: false }];
-    release(hitters, |_| Ok(exact), &rungs, &mut ledger, &mut Os).unwrap().value
+    release(hitters, |_| Ok(exact), &rungs, &mut ledger, &mut Os).unwrap().value.value
 }
 
 /// An audit on 4,000 releases of each of two neighbours: the threshold test that is best for Gaussian noise, with Clopper–Pearson
