@@ -37,7 +37,7 @@ const KNOWN: &[(&str, usize)] = &[
     ("Inputs", 2),
     ("Job", 2),
     ("Kept", 2),
-    ("Keys", 3),
+    ("Keys", 2),
     ("Kind", 2),
     ("Law", 3),
     ("Layout", 2),

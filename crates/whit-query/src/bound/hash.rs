@@ -1,7 +1,8 @@
 //! The hash that decides what a unit keeps: our own, keyed and written down, so that every engine and every version of one keeps the same.
 //!
 //! A value becomes bytes that depend on what it is and not on how an engine holds it, the values of one row stand one after the other, and SipHash-2-4
-//! (Aumasson and Bernstein 2012) makes one number of them under a key that nobody may guess. `docs/choice.md` says the same in words.
+//! (Aumasson and Bernstein 2012) makes one number of them under a key. Where the number decides what is kept, nobody may guess the key; where it only says who
+//! is who, from one run to the next, the key is [public](PUBLIC). `docs/choice.md` says the same in words.
 
 use super::Outcome;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
@@ -29,18 +30,32 @@ pub(crate) enum Role {
     Row = 5,
 }
 
+/// The seed of numbers that have to be the same in every run over the same rows, as those are by which training tells users apart: a run that was interrupted goes on,
+/// days later, with the units that it had. It is no secret, so nothing that nobody may foresee hangs on such a number alone.
+pub(crate) const PUBLIC: u64 = 0;
+
 /// One number for each row of some columns.
 pub(crate) fn hashes(columns: &[ArrayRef], rows: usize, seed: u64, role: Role) -> Outcome<Vec<u64>> {
-    let key = [seed, u64::from_le_bytes(*b"whit 1\0\0") | (role as u64) << 56];
+    let mut hashes = Vec::with_capacity(rows);
+    each_written(columns, rows, |bytes| hashes.push(hash(bytes, seed, role)))?;
+    Ok(hashes)
+}
+
+/// The number of one row's values, as they are [written](each_written).
+pub(crate) fn hash(bytes: &[u8], seed: u64, role: Role) -> u64 {
+    siphash([seed, u64::from_le_bytes(*b"whit 1\0\0") | (role as u64) << 56], bytes)
+}
+
+/// The values of each row of some columns, one after the other, as bytes: two rows have the same if their values are the same, however they are held, and else they have others.
+pub(crate) fn each_written(columns: &[ArrayRef], rows: usize, mut take: impl FnMut(&[u8])) -> Outcome<()> {
     let columns = columns.iter().map(Written::of).collect::<Outcome<Vec<_>>>()?;
     let mut bytes = Vec::new();
-    let mut hashes = Vec::with_capacity(rows);
     for row in 0..rows {
         bytes.clear();
         columns.iter().try_for_each(|column| column.write(row, &mut bytes))?;
-        hashes.push(siphash(key, &bytes));
+        take(&bytes);
     }
-    Ok(hashes)
+    Ok(())
 }
 
 /// A column in one of the few kinds that values are written as.

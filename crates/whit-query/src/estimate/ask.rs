@@ -29,7 +29,7 @@ use whit_account::ledger::{Question, Register};
 use whit_core::declare::{Bounds, Dataset, UnitDeclaration};
 use whit_core::release::{CONFIDENCE, ReadError, Reservation, charge_of};
 use whit_core::{Kind, Ladder, Mechanism, Persist};
-use whit_noise::Os;
+use whit_noise::{Entropy as _, Os};
 
 impl From<EstimateError> for QueryError {
     fn from(error: EstimateError) -> Self {
@@ -241,7 +241,7 @@ pub fn hitters(
     let reading = declared.reading(item, &dictionary);
     reading.check(tables)?;
     let exact = |_: &Reservation| {
-        let Gathered { tokens, .. } = reading.run(tables)?;
+        let Gathered { tokens, .. } = reading.run(tables, Os.bits(64))?;
         unchanged(&stamps)?;
         let pairs = tokens.into_iter().map(|token| (u64::from(token.user), token.item)).collect();
         bound.gather(pairs).map_err(unread)
@@ -388,7 +388,7 @@ pub fn histogram(
     let reading = Reading { weight, ..declared.reading(item, &dictionary) };
     reading.check(tables)?;
     let exact = |_: &Reservation| {
-        let Gathered { tokens, marks } = reading.run(tables)?;
+        let Gathered { tokens, marks } = reading.run(tables, Os.bits(64))?;
         unchanged(&stamps)?;
         Tokens::gather(Arc::clone(&items), tokens, marks).map_err(unread)
     };

@@ -195,7 +195,7 @@ impl BlockBound {
 ///
 /// ρ, when it is found from noisy counts, is a function of what was released, and the second stage is private for every ρ: adaptive composition.
 ///
-/// On a split, who is set aside depends on the user's key alone. An element belongs to one user, so it is seen by one of the stages:
+/// On a split, who is set aside depends on the user's key and on a seed that is drawn for the release, and on nothing else; for every seed, an element belongs to one user, so it is seen by one of the stages:
 /// it pays the larger of the two. A user who is replaced may move from one side to the other, and pays for leaving
 /// the one and for joining the other: √(μ₁² + μ₂²) with the figures of add-remove, or one side under replace, whichever is most.
 ///
@@ -317,7 +317,7 @@ impl Histogram {
     /// it.
     ///
     /// Of a split the sum T = Σ xᵢ is known by the users who were not set aside, times 1/(1 − f). Each is set aside
-    /// with the chance f, so that this is T + D, where D adds up terms of mean 0, each between −xᵢ and xᵢ·f/(1 − f).
+    /// with the chance f, by a hash under a seed that nobody could foresee, so that this is T + D, where D adds up terms of mean 0, each between −xᵢ and xᵢ·f/(1 − f).
     /// With 0 ≤ xᵢ ≤ `most` their variance is at most v·T, for v = most·f/(1 − f). By Bernstein's inequality D >
     /// √(2·v·T·L) + most·f/(1 − f)·L/3 with a chance of at most exp(−L), and so is −D > √(2·v·T·L) + most·L/3. (A
     /// normal law would not do: who alone has an item is there or not.) So with S = T + D + noise

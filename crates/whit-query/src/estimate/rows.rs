@@ -1,13 +1,13 @@
 //! Rows of a data set as (user, item, weight), streamed from the engine and added up as they come.
 
 use super::tokens::Token;
+use crate::bound::hash::{Role, each_written, hash};
 use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
 use crate::evaluate::guarded;
 use crate::partition::Lookup;
 use crate::source::{Patience, Tables};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, Schema};
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{Column, HashMap};
@@ -34,7 +34,7 @@ pub(super) struct Reading<'a> {
 /// Rows, added up by user and item.
 pub(super) struct Gathered {
     pub(super) tokens: Vec<Token>,
-    /// By user: a hash of the user's key, and of nothing else.
+    /// By user: a number of the user's key and of the seed, and of nothing else.
     pub(super) marks: Vec<u64>,
 }
 
@@ -75,10 +75,10 @@ impl Reading<'_> {
         })
     }
 
-    /// Reads all rows that have a user and an item on the list.
-    pub(super) fn run(&self, tables: &Tables) -> Result<Gathered, QueryError> {
+    /// Reads all rows that have a user and an item on the list. The marks of users follow from the seed, which nobody may foresee: by them some users are set aside.
+    pub(super) fn run(&self, tables: &Tables, seed: u64) -> Result<Gathered, QueryError> {
         // On the caller's thread: the words of a panic may hold values of a row.
-        let read = || quietly(|| tables.runtime().block_on(self.stream(tables)));
+        let read = || quietly(|| tables.runtime().block_on(self.stream(tables, seed)));
         let done = match read() {
             Some(Ok(gathered)) => return Ok(gathered),
             _ if Patience::gained(tables.warehouse().context()) => read(),
@@ -87,9 +87,9 @@ impl Reading<'_> {
         done.unwrap_or_else(|| Err(QueryError::failed("the rows could not be read to their end: a panic")))
     }
 
-    async fn stream(&self, tables: &Tables) -> Result<Gathered, QueryError> {
+    async fn stream(&self, tables: &Tables, seed: u64) -> Result<Gathered, QueryError> {
         let mut rows = self.frame(tables).await?.execute_stream().await.map_err(|error| running(&error))?;
-        let mut pool = Pool::default();
+        let mut pool = Pool::new(seed);
         while let Some(batch) = rows.next().await {
             pool.take(&batch.map_err(|error| running(&error))?, self.weight.map(|(_, most)| most))?;
         }
@@ -118,9 +118,9 @@ impl Reading<'_> {
 }
 
 /// Tokens as they come, added up whenever they have doubled.
-#[derive(Default)]
 struct Pool {
-    converter: Option<RowConverter>,
+    seed: u64,
+    /// By the bytes of a user's key as it is written down, and not by a hash of them: two users are never taken for one.
     numbers: HashMap<Box<[u8]>, u32>,
     marks: Vec<u64>,
     tokens: Vec<Token>,
@@ -131,6 +131,10 @@ struct Pool {
 const FIRST: usize = 1 << 20;
 
 impl Pool {
+    fn new(seed: u64) -> Self {
+        Self { seed, numbers: HashMap::new(), marks: Vec::new(), tokens: Vec::new(), compacted: 0 }
+    }
+
     fn take(&mut self, batch: &RecordBatch, most: Option<f64>) -> Result<(), QueryError> {
         let users = self.users(batch.column(0))?;
         let items = batch.column(1).as_primitive::<Int64Type>();
@@ -150,36 +154,28 @@ impl Pool {
         Ok(())
     }
 
-    /// The numbers of a column of users. A new user gets the next number, and a mark that depends on the key alone.
+    /// The numbers of a column of users. A new user gets the next number, and a mark that depends on the key and the seed alone.
     fn users(&mut self, column: &ArrayRef) -> Result<Vec<u32>, QueryError> {
-        let failed = |_| QueryError::failed("the user column is of a type that has no order");
-        // Texts of one content are one user, whatever holds them.
-        let column = match column.data_type() {
-            DataType::Dictionary(_, value) => cast(column, value).map_err(failed)?,
-            _ => column.clone(),
-        };
-        let converter = if let Some(converter) = &mut self.converter {
-            converter
-        } else {
-            let field = SortField::new(column.data_type().clone());
-            self.converter.insert(RowConverter::new(vec![field]).map_err(failed)?)
-        };
-        let rows = converter.convert_columns(&[column]).map_err(failed)?;
-        let mut last: Option<(&[u8], u32)> = None;
-        let mut found = Vec::with_capacity(rows.num_rows());
-        for row in &rows {
-            let key = row.data();
-            let known = last.filter(|(same, _)| *same == key).map(|(_, number)| number);
-            let number = known.or_else(|| self.numbers.get(key).copied()).unwrap_or_else(|| {
-                let number = self.marks.len() as u32;
-                self.numbers.insert(key.into(), number);
-                let hash = *blake3::hash(key).as_bytes();
-                self.marks.push(u64::from_le_bytes(hash[..8].try_into().unwrap_or_default()));
-                number
+        let Self { seed, numbers, marks, .. } = self;
+        let mut found = Vec::with_capacity(column.len());
+        // Rows of one user often stand together.
+        let (mut last, mut known) = (Vec::new(), None);
+        let each = |key: &[u8]| {
+            let number = known.filter(|_| last == key).unwrap_or_else(|| {
+                last.clear();
+                last.extend_from_slice(key);
+                numbers.get(key).copied().unwrap_or_else(|| {
+                    numbers.insert(key.into(), marks.len() as u32);
+                    marks.push(hash(key, *seed, Role::User));
+                    marks.len() as u32 - 1
+                })
             });
-            last = Some((key, number));
+            known = Some(number);
             found.push(number);
-        }
+        };
+        // An error of the engine's may speak of a value.
+        let failed = |_| QueryError::failed("users cannot be told apart by the type of their column");
+        each_written(std::slice::from_ref(column), column.len(), each).map_err(failed)?;
         Ok(found)
     }
 
@@ -220,18 +216,23 @@ mod tests {
     #[test]
     fn rows_are_added_up_by_user_and_item_in_any_order() {
         let users = |names: &[&str]| Arc::new(StringArray::from(names.to_vec())) as ArrayRef;
-        let mut pool = Pool::default();
+        let mut pool = Pool::new(7);
         pool.take(&batch(users(&["b", "a", "b"]), vec![1, 1, 1], None), None).unwrap();
         pool.take(&batch(users(&["a", "b"]), vec![0, 1], None), None).unwrap();
         pool.compact();
         let found: Vec<(u32, u32, u64)> = pool.tokens.iter().map(|t| (t.user, t.item, t.weight)).collect();
         assert_eq!(found, [(0, 1, 3), (1, 0, 1), (1, 1, 1)]);
+        // Written down once: another engine, or another version of this one, sets the same users aside.
+        assert_eq!(pool.marks, [0x2bdc_b552_4e90_612a, 0xd148_0277_a870_9a63]);
         // The mark of a user is the same wherever and however the user stands.
-        let mut other = Pool::default();
+        let mut other = Pool::new(7);
         let views = Arc::new(StringViewArray::from(vec!["x", "a"])) as ArrayRef;
         other.take(&batch(views, vec![0, 0], None), None).unwrap();
         assert_eq!(other.marks[1], pool.marks[1]);
         assert_ne!(other.marks[0], pool.marks[1]);
+        let mut keyed = Pool::new(8);
+        keyed.take(&batch(users(&["b"]), vec![0], None), None).unwrap();
+        assert_ne!(keyed.marks[0], pool.marks[0], "who is set aside follows from a seed that nobody may foresee");
     }
 
     #[test]
@@ -249,7 +250,7 @@ mod tests {
             assert_eq!(units(weight, most), expected, "{weight:?}");
         }
         let users = Arc::new(Int64Array::from(vec![5, 5, 6])) as ArrayRef;
-        let mut pool = Pool::default();
+        let mut pool = Pool::new(7);
         pool.take(&batch(users, vec![0, 0, 0], Some(vec![2.0, 6.0, f64::NAN])), Some(most)).unwrap();
         pool.compact();
         assert_eq!(pool.tokens, [Token { user: 0, item: 0, weight: HEAVIEST }]);
