@@ -1,6 +1,7 @@
 //! What a question would cost and how wrong it would be, before anything is charged; and how it is planned.
 
 mod fits;
+mod imagine;
 
 pub use crate::answer::{Error, Preview};
 pub use fits::{BudgetFit, Denial, Fits};
@@ -10,10 +11,10 @@ use crate::error::QueryError;
 use crate::estimate::sql;
 use crate::plan::{Asking, Grain, Groups, Measure, Plan, Statistic, What};
 use crate::release::finish::picking;
-use crate::release::imagine::{self, Guess};
 use crate::sanitise::{Calibrated, calibrate, is_private, short};
 use crate::source::Tables;
 use datafusion::logical_expr::LogicalPlan;
+use imagine::Guess;
 use std::fmt::Write as _;
 use whit_core::release::CONFIDENCE;
 

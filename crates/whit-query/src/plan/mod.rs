@@ -8,6 +8,7 @@
 //! An operator, a function or a type that planning does not know is refused, never passed through.
 
 pub mod aggregate;
+mod asked;
 pub mod call;
 mod heeded;
 pub mod meaning;

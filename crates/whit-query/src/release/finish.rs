@@ -47,7 +47,7 @@ pub(crate) struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// The released table of a part.
-    pub(super) fn of(part: &'a Part, noise: &'a [Additive], released: &'a ReleasedPart) -> Self {
+    pub(crate) fn of(part: &'a Part, noise: &'a [Additive], released: &'a ReleasedPart) -> Self {
         let exact = part.statistics.iter().map(Statistic::is_exact).collect();
         // What was made of other measures than are planned today is known by its intervals alone.
         let all = part.measures.len();
@@ -464,7 +464,7 @@ pub(crate) fn titles(plan: &Plan, part: &Part) -> Vec<String> {
 
 /// The columns that a question shows of its only part: each by its name, and which statistic it is, or else which column of what comes
 /// after; nothing where rows cannot be followed.
-pub(super) fn visible(after: &LogicalPlan, part: &Part) -> Option<Vec<(String, Result<usize, usize>)>> {
+pub(crate) fn visible(after: &LogicalPlan, part: &Part) -> Option<Vec<(String, Result<usize, usize>)>> {
     let released = ReleasedPart::default();
     let table = Table::of(part, &[], &released);
     let after = carry(after)?;
@@ -482,7 +482,7 @@ pub(super) fn visible(after: &LogicalPlan, part: &Part) -> Option<Vec<(String, R
 }
 
 /// What one column of what comes after is, group by group; no number where it is none.
-pub(super) fn moments(
+pub(crate) fn moments(
     tables: &Tables,
     after: &LogicalPlan,
     part: &Table<'_>,

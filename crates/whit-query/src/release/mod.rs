@@ -1,12 +1,12 @@
-//! From a question to an answer: planned, priced, reserved, run, sanitised, committed, opened, and only then finished.
+//! From a planned question to an answer: tried, priced, reserved, run, sanitised, committed, opened, and only then finished.
 //!
 //! [`ask()`](crate::ask()) is the front door of this crate. What it releases goes through [`whit_core::release()`], like every value in whit.
 
 pub(crate) mod finish;
 mod frame;
-pub(crate) mod imagine;
 mod interval;
 mod mechanism;
+mod rehearse;
 pub(crate) mod statement;
 mod stored;
 
@@ -14,20 +14,16 @@ pub use crate::source::Tables;
 
 use crate::answer::{Answer, Statement, Value};
 use crate::bound::BoundedSum;
-use crate::engine;
-use crate::error::{QueryError, planning};
-use crate::evaluate::samples;
-use crate::plan::{Asking, Groups, Plan, meaning};
+use crate::error::QueryError;
+use crate::plan::{Asking, Plan};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::Stamps;
 use datafusion::logical_expr::LogicalPlan;
 use mechanism::{QueryMechanism, Rows};
-use serde_json::json;
 use stored::Released;
 pub(crate) use stored::ReleasedPart;
 use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Start};
-use whit_account::ledger::{Budget, Question, Register};
-use whit_core::Unit;
+use whit_account::ledger::Register;
 use whit_core::mechanism::SanitiseError;
 use whit_core::mechanism::additive::Additive;
 use whit_core::release::{CONFIDENCE, ReadError, ReadKind, ReleaseError, Reservation};
@@ -60,78 +56,6 @@ pub struct Audited {
 }
 
 impl Tables {
-    /// Plans a question: nothing private is read.
-    pub fn plan(&self, sql: &str, asking: &Asking) -> Result<Plan, QueryError> {
-        self.planned(sql, &self.logical(sql)?, asking)
-    }
-
-    /// The same for a question that was read already. It is tried on made-up rows, so that one which can never be answered is not paid for.
-    pub(crate) fn planned(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
-        let plan = self.outlined(sql, logical, asking)?;
-        for part in &plan.parts {
-            let tried = self.runtime.block_on(engine::rehearse(self.warehouse.context(), part))?;
-            // Listed groups may be many, and their types are known already.
-            if let Some((part, plain)) = tried.filter(|_| part.groups != Groups::Listed) {
-                let (frame, _) = frame::Frame::of(&part, &plain)?;
-                frame.rows(&(0..frame.groups.min(1)).collect::<Vec<_>>())?;
-                frame::exact_columns(self, &part, &frame)?;
-            }
-        }
-        if !plan.parts.is_empty() {
-            self.rehearse_after(&plan.after)?;
-        }
-        Ok(plan)
-    }
-
-    /// Tries what is done with released tables on made-up ones.
-    pub(crate) fn rehearse_after(&self, after: &LogicalPlan) -> Result<(), QueryError> {
-        let after = samples::in_place_of(after).map_err(|error| planning(&error))?;
-        for batch in self.collect(&after)? {
-            batch.columns().iter().try_for_each(|column| frame::values(column).map(drop))?;
-        }
-        Ok(())
-    }
-
-    /// ε and δ that a question gets: what it asks for, or what is declared for questions of its data set.
-    pub(crate) fn price_of(&self, dataset: &str, asking: &Asking) -> Result<(f64, f64), QueryError> {
-        let dataset = self.warehouse.declaration().dataset(dataset)?;
-        let defaults = dataset.query;
-        let epsilon = asking.epsilon.or(defaults.and_then(|query| query.epsilon)).ok_or_else(|| {
-            QueryError::asked(
-                "nothing says how much this question may cost",
-                format!(
-                    "say it with `asking.epsilon = 0.5`, or declare query = {{ epsilon = 0.5 }} under [dataset.{}]",
-                    dataset.name
-                ),
-            )
-        })?;
-        let budget = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0).reduce(f64::min);
-        let delta = asking.delta.or(defaults.and_then(|query| query.delta)).or(budget).unwrap_or(0.0);
-        Ok((epsilon, delta))
-    }
-
-    /// The budgets of a data set, as the ledger wants them.
-    pub fn budgets(&self, dataset: &str) -> Result<Vec<Budget>, QueryError> {
-        let declared = self.warehouse.declaration().dataset(dataset)?;
-        let Some(unit) = &declared.unit else { return Ok(Vec::new()) };
-        let units = unit.units();
-        let mut budgets = Vec::new();
-        for budget in &declared.budgets {
-            let Some(unit) = units.iter().rev().find(|unit| unit.kind() == budget.kind) else { continue };
-            let mut made = Budget::new(dataset, Unit::clone(unit), budget.epsilon, budget.delta);
-            if let Some(analyst) = &budget.analyst {
-                made = made.of_analyst(analyst);
-            }
-            if let Some(currency) = budget.currency.as_ref().filter(|_| budget.delta > 0.0) {
-                made.currency = currency.parse().map_err(|error: whit_account::ledger::NoSuchCurrency| {
-                    QueryError::asked(error.to_string(), "write gaussian, concentrated, renyi or sum")
-                })?;
-            }
-            budgets.push(made);
-        }
-        Ok(budgets)
-    }
-
     /// Answers a question that is planned into parts: charges the ledger, or finds the answer in it. A seed is for tests and demonstrations, and protects nobody.
     pub(crate) fn answer_planned(
         &self,
@@ -198,34 +122,6 @@ impl Tables {
         statement.mechanisms.clone_from(&released.mechanisms);
         statement.notes = plan.notes.iter().chain(&released.notes).cloned().collect();
         statement
-    }
-
-    /// A planned question as the ledger knows it, but for the fingerprint of its data, and all data sets that it reads, in order.
-    pub(crate) fn question_of(
-        &self,
-        plan: &Plan,
-        sql: &str,
-        asking: &Asking,
-        analyst: &str,
-        seed: Option<u64>,
-    ) -> Result<(Question, Vec<String>), QueryError> {
-        let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
-        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
-        let price = json!({ "epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed });
-        let question = Question {
-            dataset: plan.dataset.clone(),
-            analyst: analyst.to_owned(),
-            meaning: meaning::of(plan, &price, self.warehouse.context())?,
-            text: sql.to_owned(),
-            fingerprint: String::new(),
-            partition: self.partitions.get(&plan.dataset).cloned(),
-        };
-        // Also those that only a sub-query in a condition, an argument or a key reads.
-        let declared = |name: &&String| self.warehouse.declaration().dataset(name).is_ok();
-        let mut names: Vec<String> = plan.tables.iter().filter(declared).cloned().collect();
-        names.sort();
-        names.dedup();
-        Ok((question, names))
     }
 
     /// The exact, bounded integers that noise would be added to. Never for people: tests compare them between neighbours.

@@ -3,14 +3,15 @@
 //! A group is made up, of about so many rows whose values lie evenly between their bounds, and sanitised a few hundred times over. What is reported
 //! is how far the values then are from what they should be, by the very code that makes answers.
 
-use super::finish::{Table, moments, titles, visible};
-use super::{ReleasedPart, Tables};
 use crate::answer::{Cell, Value};
 use crate::error::QueryError;
 use crate::plan::aggregate::estimator::{Estimator, NoisyMeasures};
 use crate::plan::measure::tree_of;
 use crate::plan::{Part, Plan, Quantisation, Statistic, What};
+use crate::release::ReleasedPart;
+use crate::release::finish::{Table, moments, titles, visible};
 use crate::sanitise::Calibrated;
+use crate::source::Tables;
 use std::collections::BTreeSet;
 use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
 use whit_noise::{Ratio, Replay};
@@ -25,22 +26,22 @@ const DRAWS_OF_TREES: usize = 400;
 const MEANS: [f64; 3] = [1.0, 0.7, 0.4];
 
 /// How far a column of the answer would be off.
-pub(crate) struct Guess {
+pub(super) struct Guess {
     /// The column.
-    pub(crate) name: String,
+    pub(super) name: String,
     /// The part and the statistic that it is, where it is one.
-    pub(crate) of: Option<(usize, usize)>,
+    pub(super) of: Option<(usize, usize)>,
     /// With the confidence that was asked for, off by no more.
-    pub(crate) within: Option<f64>,
+    pub(super) within: Option<f64>,
 }
 
 /// The names of the columns of a question that reads nothing private.
-pub(crate) fn columns(plan: &Plan) -> Vec<String> {
+pub(super) fn columns(plan: &Plan) -> Vec<String> {
     plan.parts.iter().flat_map(|part| titles(plan, part).into_iter().skip(part.keys.len())).collect()
 }
 
 /// How far each column would be off in a group of so many rows.
-pub(crate) fn guesses(
+pub(super) fn guesses(
     tables: &Tables,
     plan: &Plan,
     noise: &Calibrated,
