@@ -4,6 +4,8 @@
 //! contributions are cut there without looking elsewhere; rows that stand for themselves come as they are. When what has to
 //! be kept in memory does not fit, rows are read several times, each time for a share of the users.
 
+mod again;
+
 use crate::bound::collect::Collector;
 use crate::bound::hash::{Role, hashes};
 use crate::bound::quantise::QuantiseFunction;
@@ -11,9 +13,9 @@ use crate::bound::{Addend, BoundedSums, Inner, Layout, Rules, WEIGHT};
 use crate::error::{QueryError, own_words, planning, running};
 use crate::evaluate::{guarded, samples};
 use crate::plan::measure::{LEAVES, ends_of, quantise_of};
-use crate::plan::track::again::Whose;
 use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, RowExpr, USER, What, track};
 use crate::source::Patience;
+use crate::whose::{Whose, engine_plan};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::cast;
@@ -159,8 +161,8 @@ impl<'a> Job<'a> {
         let mut whole: Option<BoundedSums> = None;
         for share in 0..shares {
             let plan = guarded(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
-            self.derive_again(&plan).map_err(wrong)?;
-            let plan = state.create_physical_plan(&plan).await?;
+            let fits = |run: &LogicalPlan, whose: &Whose| self.is_as_planned(&plan, run, whose);
+            let plan = engine_plan(&plan, &state, &self.part.owners, fits).await?;
             let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
             let room = Arc::new(Room::of(context));
             let parts = run_all(execute_stream_partitioned(plan, context.task_ctx())?, |stream| {
@@ -171,30 +173,6 @@ impl<'a> Job<'a> {
             whole = Some(BoundedSums::merge(whole.into_iter().chain(parts).collect())?);
         }
         whole.ok_or_else(|| DataFusionError::Internal("no share".to_owned()))
-    }
-
-    /// Refuses to run what was rewritten so that it no longer says whose rows are, or adds something that nothing bounds.
-    fn derive_again(&self, plan: &LogicalPlan) -> Result<(), QueryError> {
-        let wrong = |why: &str| QueryError::failed(format!("what would be run is not what was planned: {why}"));
-        let whose = Whose::of(plan, &self.part.owners).map_err(|why| wrong(&why))?;
-        match self.part.grain {
-            Grain::Row if whose.private && !whose.single && self.part.row_caps.is_empty() => {
-                return Err(wrong("a row stands for several"));
-            }
-            Grain::Element | Grain::User if !whose.users.contains(&0) => {
-                return Err(wrong("the first column is not the user"));
-            }
-            Grain::Row | Grain::Element | Grain::User => {}
-        }
-        // What rows add comes out of a function that bounds it, as the last thing that is done with it.
-        let LogicalPlan::Projection(added) = plan else { return Err(wrong("it ends in no projection")) };
-        let bounded = |expr: &Expr| match expr.clone().unalias_nested().data {
-            Expr::ScalarFunction(call) => [QuantiseFunction::NAME, "__whit_present"].contains(&call.name()),
-            _ => false,
-        };
-        let names = plan.schema().fields().iter().map(|field| field.name());
-        let open = names.zip(&added.expr).any(|(name, expr)| name.starts_with('m') && !bounded(expr));
-        if open { Err(wrong("something is added that nothing bounds")) } else { Ok(()) }
     }
 
     /// Whose rows they are, in which groups they stand and what they add.

@@ -240,6 +240,11 @@ impl QuantiseFunction {
         let function = Self { quantise, signature: Signature::any(1, Volatility::Immutable) };
         ScalarUDF::new_from_impl(function).call(vec![value])
     }
+
+    /// To what it bounds a row.
+    pub(crate) fn limits(&self) -> &Quantise {
+        &self.quantise
+    }
 }
 
 impl ScalarUDFImpl for QuantiseFunction {

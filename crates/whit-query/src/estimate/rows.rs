@@ -7,13 +7,15 @@ use crate::evaluate::attempt::quietly;
 use crate::evaluate::guarded;
 use crate::partition::Lookup;
 use crate::source::{Patience, Tables};
+use crate::whose;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, Schema};
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{Column, HashMap};
 use datafusion::logical_expr::Expr;
-use datafusion::prelude::DataFrame;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
+use std::sync::Arc;
 use whit_core::declare::nearest;
 
 /// How many units of weight the heaviest row has.
@@ -69,10 +71,7 @@ impl Reading<'_> {
             }
         }
         // What can never be read is found out here, from types alone.
-        tables.runtime().block_on(async {
-            let (state, plan) = self.frame(tables).await?.into_parts();
-            state.create_physical_plan(&plan).await.map(drop).map_err(|error| planning(&error))
-        })
+        tables.runtime().block_on(async { self.engine_plan(tables).await.map(drop) })
     }
 
     /// Reads all rows that have a user and an item on the list. The marks of users follow from the seed, which nobody may foresee: by them some users are set aside.
@@ -88,7 +87,8 @@ impl Reading<'_> {
     }
 
     async fn stream(&self, tables: &Tables, seed: u64) -> Result<Gathered, QueryError> {
-        let mut rows = self.frame(tables).await?.execute_stream().await.map_err(|error| running(&error))?;
+        let (plan, context) = (self.engine_plan(tables).await?, tables.warehouse().context().task_ctx());
+        let mut rows = execute_stream(plan, context).map_err(|error| running(&error))?;
         let mut pool = Pool::new(seed);
         while let Some(batch) = rows.next().await {
             pool.take(&batch.map_err(|error| running(&error))?, self.weight.map(|(_, most)| most))?;
@@ -98,7 +98,8 @@ impl Reading<'_> {
     }
 
     /// What is read of each row. An item that is no text, and a weight that is no number, are NULL, and their rows are left out.
-    async fn frame(&self, tables: &Tables) -> Result<DataFrame, QueryError> {
+    /// The first column is the user, and that is derived again from what the engine makes of it.
+    async fn engine_plan(&self, tables: &Tables) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
         let own = |name: &str| Expr::Column(Column::new_unqualified(name));
         let numbers = self.items.iter().zip(0..).map(|(item, number)| (item.as_str(), number));
         let lookup = Lookup::new("whit_item_number", self.hash, numbers, None).udf();
@@ -113,7 +114,9 @@ impl Reading<'_> {
         let rows = table.select(wanted).and_then(|rows| rows.filter(known)).map_err(|error| planning(&error))?;
         let (state, plan) = rows.into_parts();
         let plan = guarded(plan, &state)?;
-        Ok(DataFrame::new(state, plan))
+        let owners = whose::owners(tables.warehouse().declaration(), &tables.elements, &tables.scans);
+        let physical = whose::engine_plan_of_rows(&plan, &state, &owners, Some(0), None).await;
+        physical.map_err(|error| planning(&error))
     }
 }
 
@@ -203,7 +206,6 @@ fn units(weight: Option<f64>, most: f64) -> u64 {
 mod tests {
     use super::*;
     use datafusion::arrow::array::{Float64Array, Int64Array, StringArray, StringViewArray};
-    use std::sync::Arc;
 
     fn batch(users: ArrayRef, items: Vec<i64>, weights: Option<Vec<f64>>) -> RecordBatch {
         let mut columns: Vec<(&str, ArrayRef)> = vec![("u", users), ("i", Arc::new(Int64Array::from(items)))];

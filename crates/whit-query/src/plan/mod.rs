@@ -23,10 +23,10 @@ pub use crate::bound::quantise::Shape;
 pub use aggregate::Statistic;
 pub use measure::{Leaves, Measure, Quantisation, RowExpr, What};
 
+use crate::whose::Owners;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
-use std::collections::BTreeMap;
 use whit_core::{Rung, Sensitivity};
 
 /// The hidden column that holds a row's user.
@@ -74,8 +74,8 @@ pub enum Grain {
 pub struct Part {
     /// The rows, with the hidden columns that say whose they are.
     pub(crate) rows: LogicalPlan,
-    /// The private tables that may be among them, and which column of each says whose a row is.
-    pub owners: BTreeMap<String, Option<String>>,
+    /// The private tables that may be among them, and what of each says whose a row is.
+    pub(crate) owners: Owners,
     /// Which rows are bounded together.
     pub grain: Grain,
     /// The groups.

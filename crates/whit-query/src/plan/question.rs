@@ -5,6 +5,7 @@ use super::misread::misread;
 use super::{Asking, Plan, heeded, outline, track};
 use crate::error::{QueryError, planning};
 use crate::source::Tables;
+use crate::whose;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 
@@ -47,9 +48,10 @@ impl Tables {
 
     pub(super) fn surrounded<T>(&self, plan: impl FnOnce(&track::Surroundings<'_>) -> T) -> T {
         let collect = |plan: LogicalPlan| self.collect(&plan);
+        let owners = whose::owners(self.warehouse.declaration(), &self.elements, &self.scans);
         plan(&track::Surroundings {
             declaration: self.warehouse.declaration(),
-            owners: track::again::owners(self.warehouse.declaration()),
+            owners,
             elements: &self.elements,
             tables: &self.scans,
             collect: &collect,

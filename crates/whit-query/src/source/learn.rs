@@ -16,6 +16,7 @@ use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
 use crate::source::schema::in_words;
 use crate::source::{Patience, Stamps, Tables};
+use crate::whose;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, TableReference};
@@ -287,7 +288,9 @@ impl Tables {
         let parts = [target.is_some(), user.is_some(), element.is_some()];
         wanted.extend([target, user.map(own), element].into_iter().flatten());
         let mut gathered = Gathered::new(reading, widths, parts);
-        self.each_batch(reading.dataset, reading.filter, wanted, &mut |batch| gathered.take(batch, sink))?;
+        let before = reading.features.len() + usize::from(parts[0]);
+        let whose = [parts[1].then_some(before), parts[2].then(|| before + usize::from(parts[1]))];
+        self.each_batch(reading.dataset, reading.filter, (wanted, whose), &mut |batch| gathered.take(batch, sink))?;
         Ok(gathered.numbers)
     }
 
@@ -297,7 +300,7 @@ impl Tables {
         let user = self.user_of(dataset)?;
         let mut found = InView { rows: 0, users: user.map(|_| Vec::new()) };
         let wanted = vec![user.map_or_else(|| datafusion::prelude::lit(true), own)];
-        self.each_batch(dataset, filter, wanted, &mut |batch| {
+        self.each_batch(dataset, filter, (wanted, [user.map(|_| 0), None]), &mut |batch| {
             found.rows += batch.num_rows();
             if let Some(users) = &mut found.users {
                 users.extend(owners_of(dataset, Role::User, batch.column(0))?);
@@ -307,12 +310,13 @@ impl Tables {
         Ok(found)
     }
 
-    /// Goes through some expressions of the rows that a filter lets through, one batch after the other, so that rows come as they stand in their files.
+    /// Goes through some expressions of the rows that a filter lets through, one batch after the other, so that rows come as they stand in their files. Which of
+    /// them are the user and the element is derived again from what the engine makes of it.
     fn each_batch(
         &self,
         dataset: &str,
         filter: Option<&str>,
-        wanted: Vec<Expr>,
+        (wanted, [user, element]): (Vec<Expr>, [Option<usize>; 2]),
         take: &mut dyn FnMut(&RecordBatch) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let filter = self.filter_of(dataset, filter)?;
@@ -330,7 +334,9 @@ impl Tables {
             }
             let plan = plan.project(named).and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))?;
             let plan = crate::evaluate::guarded(plan, &state)?;
-            let physical = state.create_physical_plan(&plan).await.map_err(|error| planning(&error))?;
+            let owners = whose::owners(self.warehouse().declaration(), &self.elements, &self.scans);
+            let physical = whose::engine_plan_of_rows(&plan, &state, &owners, user, element).await;
+            let physical = physical.map_err(|error| planning(&error))?;
             let stream = datafusion::physical_plan::execute_stream(physical, context.task_ctx());
             let mut stream = stream.map_err(|error| running(&error))?;
             while let Some(batch) = stream.next().await {

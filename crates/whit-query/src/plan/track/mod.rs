@@ -15,7 +15,7 @@
 //! | ORDER BY | always, since order is dropped |
 //! | LIMIT | never: which rows stay depends on other units |
 
-pub(crate) mod again;
+mod again;
 mod group;
 mod join;
 mod order;
@@ -31,6 +31,7 @@ use crate::error::{QueryError, planning};
 use crate::evaluate::allow;
 use crate::evaluate::number::number;
 use crate::source::payer;
+use crate::whose::Owners;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::logical_expr::{
@@ -52,7 +53,7 @@ pub(crate) struct Surroundings<'a> {
     /// The element of each data set that has one, as an expression over its columns.
     pub(crate) elements: &'a BTreeMap<String, Expr>,
     /// Which data sets are private, and whose their rows are.
-    pub(crate) owners: again::Owners,
+    pub(crate) owners: Owners,
     /// The scan of each data set.
     pub(crate) tables: &'a BTreeMap<String, LogicalPlan>,
     /// Runs a plan over public tables.

@@ -1,9 +1,9 @@
 //! Each operator, with the plan that comes out of it: what is written here is what the engine is given.
 
-use super::again::Whose;
 use super::*;
 use crate::source::scratch::Scratch;
 use crate::source::{Tables, Tuning};
+use crate::whose::{self, Whose};
 use datafusion::arrow::array::{Float64Array, Int64Array, StringArray};
 
 const CONFIG: &str = "
@@ -277,7 +277,7 @@ fn what_mixes_units_is_refused_by_name() {
 #[test]
 fn a_plan_that_mixes_users_is_not_taken_for_one_that_does_not() {
     let (_scratch, tables) = tables("track_again");
-    let owners = again::owners(tables.warehouse().declaration());
+    let owners = whose::owners(tables.warehouse().declaration(), &tables.elements, &tables.scans);
     let of = |sql: &str| Whose::of(&tables.logical(sql).unwrap(), &owners);
     let users = |sql: &str| of(sql).unwrap().users.into_iter().collect::<Vec<_>>();
     assert_eq!(users("SELECT shop, id AS who FROM visits"), [1]);
