@@ -108,7 +108,7 @@ fn check_shows_the_ladder_with_its_caps_and_budgets() {
     assert_eq!(line("element "), ["element", "(user_id, day)", "replace", "1", "—", "ε = 3, δ = 1e-6"]);
     assert_eq!(line("user "), ["user", "(user_id)", "replace", "60", "elements_per_user = 30", "ε = 30, δ = 1e-6"]);
     assert_eq!(line("country "), ["country", "text", "those of countries.code"]);
-    assert!(text.contains("- no bounds on `seconds`: SUM, AVG and quantiles of it are refused until"), "{text}");
+    assert!(text.contains("- no bounds on `seconds`: sums, means and quantiles of it are refused until"), "{text}");
     assert!(text.contains("countries: csv (countries.csv)") && text.contains("public: it joins freely"), "{text}");
     assert!(!folder.join("whit.ledger").exists(), "checking spends nothing");
 

@@ -125,13 +125,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().copied()
 }
 
-/// Aggregates that depend on the values alone and not on the order of rows: fit for sub-queries that stay within a unit.
-pub(crate) fn inner_aggregate(name: &str) -> bool {
-    const NAMES: &[&str] = &["count", "sum", "avg", "min", "max", "median", "bool_and", "bool_or"];
-    NAMES.contains(&name)
-}
-
-/// Window functions that look at the rows of their partition only.
+/// Window functions, other than aggregates, that look at the rows of their partition only.
 pub(crate) fn window(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "row_number",
@@ -146,7 +140,7 @@ pub(crate) fn window(name: &str) -> bool {
         "last_value",
         "nth_value",
     ];
-    NAMES.contains(&name) || inner_aggregate(name)
+    NAMES.contains(&name)
 }
 
 /// An expression over a private row with its common failures written out, or why it cannot stand there.

@@ -5,6 +5,15 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::Expr;
 
+/// Names to choose from: "a, b or c".
+pub(crate) fn one_of(names: impl Iterator<Item = impl Into<String>>) -> String {
+    let mut names: Vec<String> = names.map(Into::into).collect();
+    match (names.pop(), names.is_empty()) {
+        (Some(last), false) => format!("{} or {last}", names.join(", ")),
+        (last, _) => last.unwrap_or_default(),
+    }
+}
+
 /// The same expression over columns of other names.
 pub(crate) fn renamed(expr: Expr, rename: &dyn Fn(Column) -> Column) -> datafusion::common::Result<Transformed<Expr>> {
     expr.transform_up(|node| {

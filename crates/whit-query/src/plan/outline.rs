@@ -6,6 +6,7 @@ use super::track::{Lost, Surroundings, track};
 use super::{Asking, Part, Plan, aggregate, part_name};
 use crate::error::{QueryError, planning};
 use crate::evaluate::allow;
+use crate::evaluate::words::one_of;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
@@ -185,7 +186,7 @@ impl Outline<'_> {
             }
             LogicalPlan::TableScan(scan) if self.is_private(plan) => Err(QueryError::asked(
                 format!("the rows of `{}` themselves cannot be released", scan.table_name.table()),
-                "aggregate them: COUNT, SUM, AVG, MEDIAN and the like, with or without GROUP BY",
+                format!("aggregate them with {}, with or without GROUP BY", one_of(aggregate::suggested().into_iter())),
             )),
             _ => self.rebuilt(plan),
         }

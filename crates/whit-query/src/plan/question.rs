@@ -2,7 +2,7 @@
 
 use super::call::{self, Call};
 use super::misread::misread;
-use super::{Asking, Plan, heeded, outline, track};
+use super::{Asking, Plan, aggregate, heeded, outline, track};
 use crate::error::{QueryError, planning};
 use crate::source::Tables;
 use crate::whose;
@@ -40,6 +40,7 @@ impl Tables {
         }
         let mut state = self.warehouse.context().state();
         call::register(&mut state, self.warehouse.folder());
+        aggregate::register(&mut state).map_err(|error| planning(&error))?;
         heeded::all(sql, &state)?;
         let planned = self.runtime.block_on(state.create_logical_plan(sql));
         let logical = planned.map_err(|error| misread(&error, sql, self.warehouse()))?;
@@ -53,6 +54,7 @@ impl Tables {
             declaration: self.warehouse.declaration(),
             owners,
             elements: &self.elements,
+            inside_units: &aggregate::inside_units(),
             tables: &self.scans,
             collect: &collect,
         })

@@ -283,7 +283,7 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
     if !boundless.is_empty() {
         let (it, has) = if boundless.len() == 1 { ("it", "it has") } else { ("them", "they have") };
         notes.push(format!(
-            "no bounds on {}: SUM, AVG and quantiles of {it} are refused until {has} some, or \"auto\"",
+            "no bounds on {}: sums, means and quantiles of {it} are refused until {has} some, or \"auto\"",
             listed(&boundless)
         ));
     }

@@ -6,7 +6,7 @@ use super::words::{CompletionWords, SQL};
 use crate::error::Error;
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
-use whit::query::plan::Asking;
+use whit::query::plan::{Asking, aggregate};
 use whit::session::{Foreseen, Session};
 use whit_view::number::brief_down;
 use whit_view::table::{Side, Table};
@@ -28,7 +28,7 @@ pub(super) struct Talking {
 impl Talking {
     /// What can be completed.
     pub(super) fn words(&self) -> CompletionWords {
-        let mut words: Vec<String> = SQL.iter().map(|&word| word.to_owned()).collect();
+        let mut words: Vec<String> = SQL.into_iter().chain(aggregate::suggested()).map(str::to_owned).collect();
         words.extend(["\\preview", "\\epsilon", "\\tables", "\\budget", "\\help", "\\quit"].map(str::to_owned));
         for source in self.session.tables().warehouse().sources() {
             words.push(source.dataset.name.clone());

@@ -2,6 +2,7 @@
 
 use super::Aggregate;
 use crate::error::{QueryError, planning};
+use crate::evaluate::words::one_of;
 use crate::plan::track::{self, Surroundings, aggregate_call, safe_value};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Expr, when};
@@ -50,6 +51,11 @@ impl<'a> Asked<'a> {
         Ok(Self { filter, ..self })
     }
 
+    /// What it is of; of a constant, that.
+    pub(super) fn value(&self) -> Result<&'a Expr, QueryError> {
+        self.argument.or_else(|| self.params().args.first()).ok_or_else(|| self.refused("it has no argument"))
+    }
+
     /// The function's name.
     pub(super) fn name(&self) -> &str {
         self.call.func.name()
@@ -75,11 +81,7 @@ impl<'a> Asked<'a> {
 
 /// An aggregate that can be computed of public columns, or not at all.
 pub(super) fn no_private_form(name: &str) -> QueryError {
-    let all: Vec<&str> = super::ALL.iter().flat_map(|aggregate| aggregate.suggested()).copied().collect();
-    let hint = match all.split_last() {
-        Some((last, rest)) => format!("use {} or {last}", rest.join(", ")),
-        None => "ask it differently".to_owned(),
-    };
+    let hint = format!("use {}", one_of(super::suggested().into_iter()));
     QueryError::asked(format!("`{name}` has no private form here"), hint)
 }
 

@@ -1,9 +1,9 @@
 //! `COUNT(*)` and `COUNT(x)`.
 
 use super::call::Asked;
-use super::estimator::{Estimator, NoisyMeasures};
+use super::estimator::NoisyMeasures;
 use super::part::Draft;
-use super::{Aggregate, Statistic};
+use super::{Aggregate, Estimator, Statistic};
 use crate::answer::{Cell, Value};
 use crate::bound::WEIGHT;
 use crate::error::QueryError;
@@ -22,6 +22,10 @@ impl Aggregate for Count {
 
     fn suggested(&self) -> &'static [&'static str] {
         &["COUNT"]
+    }
+
+    fn inside(&self) -> &'static [&'static str] {
+        &["count"]
     }
 
     fn exact(&self, asked: &Asked<'_>, _: &[DataType]) -> Option<Expr> {

@@ -2,57 +2,15 @@
 //!
 //! An interval holds what the bounded rows come to. How it is found each aggregate says in its own file.
 
+pub(crate) use super::Estimator;
+
 use crate::answer::{Cell, Value};
 use crate::bound::quantise::Quantise;
 use crate::error::QueryError;
 use crate::plan::measure::{What, quantise_of, tree_of};
 use crate::plan::{Part, Statistic};
-use serde_json::Value as Json;
-use std::fmt::Debug;
 use whit_core::mechanism::additive::Additive;
 use whit_core::mechanism::quantile::Tree;
-
-/// One call of an aggregate, once it is planned: which measures it is made of, what they come to with their noise, and what is said of it. Numbers of measures
-/// are those of their part.
-pub(crate) trait Estimator: Debug + Send + Sync {
-    /// The measures that it is made of: plain numbers, or one tree.
-    fn measures(&self) -> Vec<usize>;
-
-    /// What it is in the meaning of a question. That is a format: whoever changes it has stored answers paid for again.
-    fn meaning(&self) -> Json;
-
-    /// Values and intervals of some groups.
-    fn cells(&self, noisy: &NoisyMeasures<'_>, groups: &[usize]) -> Result<Vec<Cell>, QueryError>;
-
-    /// The values alone of so many groups, where they can be had without intervals and faster; nothing where it is read from a tree.
-    fn values(&self, noisy: &NoisyMeasures<'_>, groups: usize) -> Result<Option<Vec<Value>>, QueryError> {
-        let cells = self.cells(noisy, &(0..groups).collect::<Vec<_>>())?;
-        Ok(Some(cells.into_iter().map(|cell| cell.value).collect()))
-    }
-
-    /// Whether it is its only measure, in steps: the noise of that is then its own.
-    fn is_its_measure(&self) -> bool {
-        false
-    }
-
-    /// Whether a preview has to make up values over all of their bounds, because it is about how they are spread.
-    fn is_about_spread(&self) -> bool {
-        false
-    }
-
-    /// The most that it can come to over so many rows, or be off by if one knows nothing; nothing where no bounds are known.
-    fn widest(&self, part: &Part, rows: f64) -> Option<f64>;
-
-    /// How far it may be off from this truth where an answer leaves all of a range open.
-    fn furthest(&self, _truth: f64, (low, high): (f64, f64)) -> f64 {
-        high - low
-    }
-
-    /// What a guess of its error rests on, for a group of so many rows.
-    fn rests_on(&self, rows: &str) -> String {
-        format!("for a group of {rows} rows, spread evenly over their bounds")
-    }
-}
 
 /// The noisy measures of one part: for each measure, one number a group, or one block of nodes a group for a tree.
 pub(crate) struct NoisyMeasures<'a> {

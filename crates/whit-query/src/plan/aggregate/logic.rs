@@ -14,6 +14,10 @@ impl Aggregate for Logic {
         &["bool_and", "bool_or"]
     }
 
+    fn inside(&self) -> &'static [&'static str] {
+        &["bool_and", "bool_or"]
+    }
+
     fn exact(&self, asked: &Asked<'_>, _: &[DataType]) -> Option<Expr> {
         Some(asked.expr.clone())
     }

@@ -4,10 +4,10 @@
 //! independent noises, whose reach is known ([`Together`]).
 
 use super::call::Asked;
-use super::estimator::{Estimator, NoisyMeasures};
+use super::estimator::NoisyMeasures;
 use super::part::Draft;
 use super::sum::{Summed, are_whole};
-use super::{Aggregate, Statistic};
+use super::{Aggregate, Estimator, Statistic};
 use crate::answer::{Cell, Value};
 use crate::bound::quantise::Quantise;
 use crate::error::QueryError;
@@ -31,6 +31,10 @@ impl Aggregate for Mean {
         &["AVG"]
     }
 
+    fn inside(&self) -> &'static [&'static str] {
+        &["avg"]
+    }
+
     fn exact(&self, asked: &Asked<'_>, types: &[DataType]) -> Option<Expr> {
         if asked.name() != "avg" || asked.params().distinct || !are_whole(types) {
             return None;
@@ -43,21 +47,25 @@ impl Aggregate for Mean {
     }
 
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
-        let summed = Summed::of(asked, draft)?;
-        let sum = summed.sum(Shape::Centred, asked, draft)?;
-        let count = draft.count(Some(summed.value), asked, format!("{}: count", asked.title))?;
-        Ok(Statistic::noisy(MeanEstimator { sum, count }))
+        Ok(Statistic::noisy(MeanEstimator::of(Summed::of(asked, draft)?, asked, draft)?))
     }
 }
 
 /// A mean: of a centred sum and a count.
 #[derive(Debug)]
-struct MeanEstimator {
+pub(super) struct MeanEstimator {
     sum: usize,
     count: usize,
 }
 
 impl MeanEstimator {
+    /// The mean of what is added up.
+    pub(super) fn of(summed: Summed, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Self, QueryError> {
+        let sum = summed.sum(Shape::Centred, asked, draft)?;
+        let count = draft.count(Some(summed.value), asked, format!("{}: count", asked.title))?;
+        Ok(Self { sum, count })
+    }
+
     fn quotient<'a>(&self, noisy: &NoisyMeasures<'a>) -> Result<Quotient<'a>, QueryError> {
         let of_count = (noisy.noise(self.count), noisy.step(self.count));
         Ok(Quotient::new(noisy.quantise(self.sum)?, noisy.noise(self.sum), of_count, noisy.confidence()))

@@ -1,9 +1,9 @@
 //! `MIN`, `MAX`, `MEDIAN` and percentiles: all read from one tree of counts.
 
 use super::call::Asked;
-use super::estimator::{Estimator, NoisyMeasures};
+use super::estimator::NoisyMeasures;
 use super::part::Draft;
-use super::{Aggregate, Statistic};
+use super::{Aggregate, Estimator, Statistic};
 use crate::answer::{Cell, Value};
 use crate::bound::WEIGHT;
 use crate::error::QueryError;
@@ -28,6 +28,10 @@ impl Aggregate for Order {
 
     fn suggested(&self) -> &'static [&'static str] {
         &["MIN", "MAX", "MEDIAN", "APPROX_PERCENTILE_CONT"]
+    }
+
+    fn inside(&self) -> &'static [&'static str] {
+        &["min", "max", "median"]
     }
 
     fn has_parameters(&self, name: &str) -> bool {

@@ -1,11 +1,11 @@
 //! `VAR(x)`, `STDDEV(x)` and their kinds.
 
 use super::call::Asked;
-use super::estimator::{Estimator, NoisyMeasures};
+use super::estimator::NoisyMeasures;
 use super::mean::Quotient;
 use super::part::Draft;
 use super::sum::Summed;
-use super::{Aggregate, Statistic};
+use super::{Aggregate, Estimator, Statistic};
 use crate::answer::{Cell, Value};
 use crate::bound::quantise::Quantise;
 use crate::error::QueryError;

@@ -1,9 +1,9 @@
 //! `SUM(x)`, and the sums that means and variances are made of.
 
 use super::call::Asked;
-use super::estimator::{Estimator, NoisyMeasures};
+use super::estimator::NoisyMeasures;
 use super::part::Draft;
-use super::{Aggregate, Statistic};
+use super::{Aggregate, Estimator, Statistic};
 use crate::answer::{Cell, Value};
 use crate::bound::quantise::{self, Quantise};
 use crate::error::QueryError;
@@ -23,6 +23,10 @@ impl Aggregate for Sum {
 
     fn suggested(&self) -> &'static [&'static str] {
         &["SUM"]
+    }
+
+    fn inside(&self) -> &'static [&'static str] {
+        &["sum"]
     }
 
     fn exact(&self, asked: &Asked<'_>, types: &[DataType]) -> Option<Expr> {
@@ -90,9 +94,13 @@ pub(super) struct Summed {
 }
 
 impl Summed {
+    /// What a call is of.
     pub(super) fn of(asked: &Asked<'_>, draft: &Draft<'_>) -> Result<Self, QueryError> {
-        let argument = asked.argument.or_else(|| asked.params().args.first());
-        let argument = argument.ok_or_else(|| asked.refused("it has no argument"))?.clone();
+        Self::of_value(asked.value()?.clone(), asked, draft)
+    }
+
+    /// Something that is made of it.
+    pub(super) fn of_value(argument: Expr, asked: &Asked<'_>, draft: &Draft<'_>) -> Result<Self, QueryError> {
         let range = draft.range_of(&argument, &asked.title)?;
         let value = asked.conditional(safe_value(&argument, draft.around)?)?;
         let integers = type_of(&argument, draft.input)?.is_integer();

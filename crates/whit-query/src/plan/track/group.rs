@@ -5,6 +5,7 @@ use crate::error::{QueryError, planning};
 use crate::evaluate::allow;
 use crate::evaluate::mean::mean;
 use crate::evaluate::number::number;
+use crate::evaluate::words::one_of;
 use crate::plan::range::{self, Range};
 use crate::plan::{ELEMENT, USER};
 use datafusion::common::Column;
@@ -51,10 +52,10 @@ pub(super) fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<
     for expr in &aggregate.aggr_expr {
         let call = aggregate_call(expr)?;
         exact_inside(call, &input)?;
-        if !allow::inner_aggregate(call.func.name()) || !call.params.order_by.is_empty() {
+        if !around.inside_units.contains(&call.func.name()) || !call.params.order_by.is_empty() {
             return never(
                 format!("`{}` inside of a unit depends on the order of rows, or is not known", call.func.name()),
-                "use COUNT, SUM, AVG, MIN, MAX, MEDIAN there",
+                format!("use {} there", one_of(around.inside_units.iter().map(|name| name.to_uppercase()))),
             );
         }
         sums.push(safe_aggregate(expr, &input, around)?);
@@ -168,7 +169,7 @@ pub(super) fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<
             WindowFunctionDefinition::AggregateUDF(function) => function.name().to_owned(),
             WindowFunctionDefinition::WindowUDF(function) => function.name().to_owned(),
         };
-        if !allow::window(&name) {
+        if !allow::window(&name) && !around.inside_units.contains(&name.as_str()) {
             return never(
                 format!("the window function `{name}` is not known"),
                 "use row_number, rank, lag, lead or an aggregate",

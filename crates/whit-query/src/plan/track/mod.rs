@@ -56,6 +56,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) owners: Owners,
     /// The scan of each data set.
     pub(crate) tables: &'a BTreeMap<String, LogicalPlan>,
+    /// The aggregates that a sub-query inside of a unit may call.
+    pub(crate) inside_units: &'a [&'static str],
     /// Runs a plan over public tables.
     pub(crate) collect: &'a dyn Fn(LogicalPlan) -> Result<Vec<datafusion::arrow::array::RecordBatch>, QueryError>,
 }
