@@ -200,6 +200,32 @@ fn an_element_that_is_computed_is_found_again_in_whatever_form_the_engine_gives_
     }
 }
 
+#[test]
+fn an_estimator_refuses_a_rewrite_too() {
+    use crate::estimate::ask::hitters;
+    use crate::estimate::{HittersQuestion, ItemList};
+    for (rewrite, words) in
+        [(untouched as fn(LogicalPlan) -> Outcome<LogicalPlan>, None), (ending_early, Some("ends early"))]
+    {
+        let (scratch, tables) = tables("again_estimator", "site");
+        let list = scratch.write("sites.txt", "a\nb\n");
+        tables.warehouse().context().add_optimizer_rule(Arc::new(Rewrite(rewrite)));
+        let mut books = whit_account::ledger::Books::open(&scratch.path().join("whit.ledger")).unwrap();
+        let question = HittersQuestion {
+            dataset: "visits".into(),
+            item: "site".into(),
+            items: Some(ItemList::File(list)),
+            top: None,
+            items_per_user: None,
+            gap: None,
+        };
+        let asking = Asking { epsilon: Some(0.5), delta: Some(1e-7), ..Asking::default() };
+        let found = hitters(&tables, &question, &asking, &mut books, "tester");
+        let found = found.map_or_else(|error| error.sentence, |answer| format!("{} rows", answer.rows.len()));
+        assert!(found.contains(words.unwrap_or("2 rows")), "{found}");
+    }
+}
+
 /// What is done before the engine's own rewrites is no excuse for what is done after: a plan is optimised once, and that form is looked at and run.
 #[test]
 fn learning_refuses_a_rewrite_too() {
