@@ -6,6 +6,7 @@ mod audit;
 mod brute;
 mod caps;
 mod coverage;
+mod geomean;
 mod lines;
 mod memory;
 mod neighbours;

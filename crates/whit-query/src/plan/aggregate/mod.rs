@@ -13,6 +13,7 @@ mod call;
 mod count;
 mod distinct;
 pub(crate) mod estimator;
+mod geomean;
 mod keys;
 mod logic;
 mod mean;
@@ -40,8 +41,16 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// All of them.
-const ALL: &[&dyn Aggregate] =
-    &[&count::Count, &distinct::Distinct, &sum::Sum, &mean::Mean, &spread::Spread, &order::Order, &logic::Logic];
+const ALL: &[&dyn Aggregate] = &[
+    &count::Count,
+    &distinct::Distinct,
+    &sum::Sum,
+    &mean::Mean,
+    &geomean::Geomean,
+    &spread::Spread,
+    &order::Order,
+    &logic::Logic,
+];
 
 /// What one aggregate of a question comes to.
 #[derive(Debug, Clone)]
@@ -202,7 +211,7 @@ mod tests {
         let hint = call::no_private_form("regr_slope").hint;
         assert_eq!(
             hint.as_deref(),
-            Some("use COUNT, SUM, AVG, VAR, STDDEV, MIN, MAX, MEDIAN or APPROX_PERCENTILE_CONT")
+            Some("use COUNT, SUM, AVG, GEOMEAN, VAR, STDDEV, MIN, MAX, MEDIAN or APPROX_PERCENTILE_CONT")
         );
         for name in ALL.iter().flat_map(|aggregate| aggregate.suggested()) {
             assert!(ALL.iter().any(|aggregate| aggregate.names().contains(&name.to_lowercase().as_str())), "{name}");
