@@ -1,12 +1,10 @@
 //! An expression in our own words, over columns that are known by where they come from.
 
-use super::rows::{Numbers, Over};
-use super::{rows, value};
+use super::numbers::{Numbers, Over};
+use super::value;
 use crate::error::QueryError;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
-use datafusion::logical_expr::{
-    Expr, LogicalPlan, Operator, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
-};
+use datafusion::logical_expr::{Expr, Operator, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 use datafusion::scalar::ScalarValue;
 use serde_json::{Value, json};
 use whit_account::meaning::{set, text};
@@ -84,13 +82,13 @@ pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers) -> Result<
         }
         Expr::InSubquery(within) => {
             let of = inside(&within.expr)?;
-            let values = table(&within.subquery.subquery, numbers)?;
+            let values = numbers.subquery(&within.subquery.subquery)?;
             negated(json!({ "in": values, "of": of }), within.negated)
         }
         Expr::Exists(exists) => {
-            negated(json!({ "exists": table(&exists.subquery.subquery, numbers)? }), exists.negated)
+            negated(json!({ "exists": numbers.subquery(&exists.subquery.subquery)? }), exists.negated)
         }
-        Expr::ScalarSubquery(query) => json!({ "value": table(&query.subquery, numbers)? }),
+        Expr::ScalarSubquery(query) => json!({ "value": numbers.subquery(&query.subquery)? }),
         Expr::AggregateFunction(call) => {
             let arguments: Vec<Value> = call.params.args.iter().map(&mut inside).collect::<Result<_, _>>()?;
             let filter = call.params.filter.as_deref().map(&mut inside).transpose()?;
@@ -108,12 +106,6 @@ pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers) -> Result<
         // Planning lets nothing else touch a private row; over public ones there may be more.
         other => numbers.engine(&other.to_string()),
     })
-}
-
-/// The rows of a sub-query and what it gives of them.
-fn table(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Value, QueryError> {
-    let rows = rows::of(plan, numbers)?;
-    Ok(json!({ "rows": rows.json(), "columns": rows.columns }))
 }
 
 fn negated(said: Value, negated: bool) -> Value {

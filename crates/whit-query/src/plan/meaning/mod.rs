@@ -6,6 +6,7 @@
 //! finds what this one stored.
 
 mod expression;
+mod numbers;
 mod rows;
 mod value;
 
@@ -15,7 +16,8 @@ use crate::error::QueryError;
 use crate::evaluate::attempt::quietly;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
-use rows::{Numbers, Rows};
+use numbers::Numbers;
+use rows::Rows;
 use serde_json::{Value, json};
 use whit_account::meaning::{number, units};
 
@@ -37,7 +39,7 @@ fn of_part(part: &Part, question: &str, context: &SessionContext) -> Result<Valu
         QueryError::asked("the engine cannot compute a constant of this question", "write it out, or leave it out")
     })?;
     let plan = computed.map_err(|error| crate::error::planning(&error))?;
-    let mut numbers = Numbers::of(question);
+    let mut numbers = Numbers::of(question, rows::inside);
     let rows = rows::of(&plan, &mut numbers)?;
     let mut asked = Asked { plan: &plan, rows: &rows, numbers, context };
     let mut hidden = serde_json::Map::new();

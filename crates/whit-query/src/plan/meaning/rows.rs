@@ -4,34 +4,12 @@
 //! (a group, a union, an outer join, a window's look around) is a table of its own, with a number by which columns say where they come from.
 
 use super::expression::{self, each, flatten, order_of, step};
+use super::numbers::{Numbers, Over};
 use crate::error::QueryError;
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
+use datafusion::common::{DFSchema, JoinType, NullEquality};
 use datafusion::logical_expr::{Distinct, Expr, FetchType, Join, LogicalPlan, Operator, SkipType};
 use serde_json::{Value, json};
 use whit_account::meaning::set;
-
-/// Numbers for tables, in the order in which they are met, and the question in which they are.
-pub(super) struct Numbers {
-    next: u32,
-    question: String,
-}
-
-impl Numbers {
-    pub(super) fn of(question: &str) -> Self {
-        Self { next: 0, question: question.to_owned() }
-    }
-
-    /// What only the engine has words for. Its words leave things out (what stands in a sub-query, what an outer column is, where a text ends), so that two things may
-    /// have the same: the whole question stands next to them, and a question with such words means the same as itself alone.
-    pub(super) fn engine(&self, words: &str) -> Value {
-        json!({ "engine": words, "version": datafusion::DATAFUSION_VERSION, "question": self.question })
-    }
-
-    fn next(&mut self) -> u32 {
-        self.next += 1;
-        self.next - 1
-    }
-}
 
 /// What rows are.
 pub(super) struct Rows {
@@ -39,24 +17,6 @@ pub(super) struct Rows {
     conditions: Vec<Value>,
     /// What each column is, in the order of the plan's own.
     pub(super) columns: Vec<Value>,
-}
-
-/// Columns by name.
-pub(super) struct Over<'a> {
-    schema: &'a DFSchema,
-    columns: &'a [Value],
-}
-
-impl Over<'_> {
-    pub(super) fn column(&self, column: &Column) -> Result<Value, QueryError> {
-        let place = self.schema.maybe_index_of_column(column);
-        place.and_then(|place| self.columns.get(place)).cloned().ok_or_else(|| {
-            QueryError::asked(
-                format!("`{}` is not known where it stands", column.name),
-                "name the table before it, as in t.column, or take it into the sub-query",
-            )
-        })
-    }
 }
 
 impl Rows {
@@ -72,6 +32,12 @@ impl Rows {
     pub(super) fn over<'a>(&'a self, schema: &'a DFSchema) -> Over<'a> {
         Over { schema, columns: &self.columns }
     }
+}
+
+/// The rows of a sub-query and what it gives of them.
+pub(super) fn inside(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Value, QueryError> {
+    let rows = of(plan, numbers)?;
+    Ok(json!({ "rows": rows.json(), "columns": rows.columns }))
 }
 
 /// The columns of a table by their places in it.

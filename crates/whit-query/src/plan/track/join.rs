@@ -1,30 +1,15 @@
 //! Joins: with public tables, of which it is known how many partners a row finds, and of private tables along the user.
 
+use super::equality::{of_one_kind, sorted_out};
 use super::order::untangled;
 use super::{Caps, Lost, Private, Surroundings, Tag, Tracked, built, never, safe_value, track, type_of, without};
 use crate::error::{QueryError, planning};
 use crate::plan::{ELEMENT, USER};
 use datafusion::arrow::array::{Array, Int64Array};
-use datafusion::arrow::datatypes::DataType;
-use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_conjunction_owned};
-use datafusion::logical_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, lit};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::prelude::col;
 use std::sync::Arc;
-
-/// Whether two types are of one kind, so that the engine compares their values as they are.
-pub(super) fn of_one_kind(left: &DataType, right: &DataType) -> bool {
-    let kind = |kind: &DataType| match kind {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(0),
-        kind if kind.is_integer() => Some(1),
-        _ => None,
-    };
-    let plain = |kind: &DataType| match kind {
-        DataType::Dictionary(_, inner) => inner.as_ref().clone(),
-        other => other.clone(),
-    };
-    let (left, right) = (plain(left), plain(right));
-    left == right || (kind(&left).is_some() && kind(&left) == kind(&right))
-}
 
 /// Whether both sides of each equality are of one kind: a text that is turned into a number may find more partners than there are equal texts.
 fn comparable(own: &[Expr], owner: &Tracked, others: &[Expr], other: &Tracked) -> Result<(), QueryError> {
@@ -61,28 +46,6 @@ fn partners(plan: &LogicalPlan, keys: Vec<Expr>, around: &Surroundings<'_>) -> R
         batch.column(0).as_any().downcast_ref::<Int64Array>().filter(|most| most.is_valid(0)).map(|most| most.value(0))
     });
     Ok(found.map_or(0, |most| most.max(0) as u64))
-}
-
-/// A join whose equalities all stand in `on`, where SQL may have left them in the filter.
-pub(super) fn sorted_out(join: &Join) -> Result<Join, QueryError> {
-    let mut join = join.clone();
-    let Some(filter) = join.filter.take() else { return Ok(join) };
-    let mut rest = Vec::new();
-    for condition in split_conjunction_owned(filter) {
-        let pair = match &condition {
-            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
-                find_valid_equijoin_key_pair(left, right, join.left.schema(), join.right.schema())
-                    .map_err(|error| planning(&error))?
-            }
-            _ => None,
-        };
-        match pair {
-            Some(pair) => join.on.push(pair),
-            None => rest.push(condition),
-        }
-    }
-    join.filter = conjunction(rest);
-    Ok(join)
 }
 
 pub(super) fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lost> {

@@ -16,6 +16,7 @@
 //! | LIMIT | never: which rows stay depends on other units |
 
 mod again;
+mod equality;
 mod group;
 mod join;
 mod order;

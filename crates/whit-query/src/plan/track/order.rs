@@ -3,7 +3,7 @@
 //! How many partners a row finds is what a join costs, so equalities have to stand where rows meet before that is
 //! counted. Inner joins may be put into any order, and a condition on their result may be asked as soon as all that it names is there.
 
-use super::join::{of_one_kind, sorted_out};
+use super::equality::{of_one_kind, sorted_out};
 use crate::error::{QueryError, planning};
 use datafusion::common::NullEquality;
 use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair, split_conjunction_owned};
