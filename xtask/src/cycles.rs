@@ -1,4 +1,4 @@
-//! Data walks one way: of the modules at the top of a crate, no two use one another, nor more of them in a circle.
+//! Data walks one way: of the modules at the top of a crate, no two use one another, nor more of them in a circle; and so of the modules in each folder.
 //!
 //! A module uses another where one of its files names it, in a `use` or in a path: `crate::plan`, `super::super::plan`, or a name that the crate's root
 //! takes from there. Tests are left out: they stand above everything. What calls a method on somebody else's type names nobody, and is not seen.
@@ -8,7 +8,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Fails on the shortest circle of each crate.
+/// Folders whose modules still use one another in a circle. This list only becomes shorter: a folder without one has to leave it.
+const KNOWN: &[&str] = &[
+    "whit/train",
+    "whit-account/accountant",
+    "whit-account/ledger",
+    "whit-cli/demo",
+    "whit-learn/bound",
+    "whit-query/bound",
+    "whit-query/release",
+    "whit-view/plot",
+];
+
+/// Fails on the shortest circle of each folder.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let crates = root.join("crates");
     let mut names: Vec<String> = std::fs::read_dir(&crates)
@@ -21,8 +33,14 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     for name in &names {
         let mut files = Vec::new();
         read(&crates.join(name).join("src"), "", &mut files)?;
-        if let Some(fault) = circle(&uses(&files)) {
-            let _ = write!(wrong, "\n{name}: {fault}"); // writing to a text never fails
+        for folder in folders(&files) {
+            let place = [std::slice::from_ref(name), folder.as_slice()].concat().join("/");
+            // Writing to a text never fails.
+            let _ = match (circle(&uses(&files, &folder)), KNOWN.contains(&place.as_str())) {
+                (Some(fault), false) => write!(wrong, "\n{place}: {fault}"),
+                (None, true) => write!(wrong, "\n{place} has none any more: take it off the list in cycles.rs"),
+                (Some(_), true) | (None, false) => Ok(()),
+            };
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(format!("modules use one another in a circle:{wrong}")) }
@@ -49,8 +67,25 @@ fn read(folder: &Path, prefix: &str, files: &mut Vec<(String, String)>) -> Resul
 /// Who uses whom, and in which lines.
 type Uses = BTreeMap<(String, String), Vec<String>>;
 
-/// The uses of one crate, of which these are the files.
-fn uses(files: &[(String, String)]) -> Uses {
+/// The module that a file is, from the root on: `plan/track/mod.rs` is `plan::track`, and the root itself is nothing. No programs next to it.
+fn module(path: &str) -> Option<Vec<&str>> {
+    let path = path.strip_suffix(".rs")?;
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    match path.split('/').collect::<Vec<_>>() {
+        parts if matches!(parts.as_slice(), ["lib" | "main"]) => Some(Vec::new()),
+        parts if parts.first() == Some(&"bin") => None,
+        parts => Some(parts),
+    }
+}
+
+/// All modules of a crate that have modules of their own, the root first.
+fn folders(files: &[(String, String)]) -> BTreeSet<Vec<String>> {
+    let modules = files.iter().filter_map(|(path, _)| module(path)).filter(|module| !module.is_empty());
+    modules.map(|module| module[..module.len() - 1].iter().map(|&part| part.to_owned()).collect()).collect()
+}
+
+/// The uses among the modules of one folder of a crate, of which these are the files. What the folder's own file uses is its own matter: it stands above them.
+fn uses(files: &[(String, String)], folder: &[String]) -> Uses {
     let plain: Vec<(&str, String)> = files.iter().map(|(path, text)| (path.as_str(), code(text))).collect();
     let mut tests = BTreeSet::new();
     let mut rest = Vec::new();
@@ -60,32 +95,38 @@ fn uses(files: &[(String, String)]) -> Uses {
     }
     let is_test =
         |path: &str| tests.iter().any(|test| path == format!("{test}.rs") || path.starts_with(&format!("{test}/")));
-    let modules: BTreeSet<&str> = rest.iter().filter_map(|(path, _)| top(path)).collect();
-    let mut root_names = BTreeMap::new();
-    for (_, text) in rest.iter().filter(|(path, _)| matches!(*path, "lib.rs" | "main.rs")) {
+    let here = |module: &[&str]| module.len() > folder.len() && module.iter().zip(folder).all(|(a, b)| a == b);
+    let own_of = |path: &str| module(path).filter(|module| here(module)).map(|module| module[folder.len()].to_owned());
+    let modules: BTreeSet<String> =
+        rest.iter().filter(|(path, _)| !is_test(path)).filter_map(|(path, _)| own_of(path)).collect();
+    let mut folder_names = BTreeMap::new();
+    let is_folder = |path: &str| module(path).is_some_and(|module| module == folder);
+    for (_, text) in rest.iter().filter(|(path, _)| is_folder(path)) {
         for (_, segments) in paths_of(text) {
             let from = segments.iter().find(|segment| *segment != "crate" && *segment != "self");
-            if let (Some(from), Some(last)) = (from.filter(|from| modules.contains(from.as_str())), segments.last()) {
-                root_names.insert(last.clone(), from.clone());
+            if let (Some(from), Some(last)) = (from.filter(|from| modules.contains(*from)), segments.last()) {
+                folder_names.insert(last.clone(), from.clone());
             }
         }
     }
     let mut uses = Uses::new();
     for (path, text) in rest.iter().filter(|(path, _)| !is_test(path)) {
-        let Some(own) = top(path) else { continue };
-        let depth = path.trim_end_matches("/mod.rs").split('/').count();
+        let (Some(own), Some(module)) = (own_of(path), module(path)) else { continue };
         for (line, segments) in paths_of(text) {
             let supers = segments.iter().take_while(|segment| *segment == "super").count();
-            let named = match segments.first().map(String::as_str) {
-                Some("crate") => segments.get(1),
-                Some("super") if supers >= depth => segments.get(supers),
-                _ => None,
+            let whole: Vec<&str> = match segments.first().map(String::as_str) {
+                Some("crate") => segments[1..].iter().map(String::as_str).collect(),
+                Some("super") if supers <= module.len() => {
+                    let above = module[..module.len() - supers].iter().copied();
+                    above.chain(segments[supers..].iter().map(String::as_str)).collect()
+                }
+                _ => continue,
             };
-            let Some(named) = named else { continue };
-            let used = if modules.contains(named.as_str()) { Some(named) } else { root_names.get(named) };
+            let Some(&named) = whole.get(folder.len()).filter(|_| here(&whole)) else { continue };
+            let used = if modules.contains(named) { Some(named) } else { folder_names.get(named).map(String::as_str) };
             if let Some(used) = used.filter(|used| *used != own) {
                 let place = format!("{path}:{line}");
-                let places = uses.entry((own.to_owned(), used.clone())).or_default();
+                let places = uses.entry((own.clone(), used.to_owned())).or_default();
                 if !places.contains(&place) {
                     places.push(place);
                 }
@@ -93,13 +134,6 @@ fn uses(files: &[(String, String)]) -> Uses {
         }
     }
     uses
-}
-
-/// The module at the top of the crate that a file belongs to; none for the root itself and for programs next to it.
-fn top(path: &str) -> Option<&str> {
-    let first = path.split('/').next()?;
-    let name = first.strip_suffix(".rs").unwrap_or(first);
-    (!matches!(name, "lib" | "main" | "bin")).then_some(name)
 }
 
 /// The shortest circle among those who use one another, with where they do.
@@ -210,7 +244,12 @@ mod tests {
     use super::*;
 
     fn made_up(files: &[(&str, &str)]) -> Uses {
-        uses(&files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect::<Vec<_>>())
+        used(files, &[])
+    }
+
+    fn used(files: &[(&str, &str)], folder: &[&str]) -> Uses {
+        let files: Vec<_> = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        uses(&files, &folder.iter().map(|&part| part.to_owned()).collect::<Vec<_>>())
     }
 
     fn pairs(uses: &Uses) -> Vec<String> {
@@ -268,6 +307,27 @@ mod tests {
         ]);
         assert_eq!(pairs(&uses), ["a → c: a/mod.rs:18", "b → a: b.rs:1"]);
         assert_eq!(circle(&uses), None);
+    }
+
+    #[test]
+    fn a_circle_inside_of_a_folder_is_found() {
+        let files = [
+            ("lib.rs", "mod plan;"),
+            ("plan/mod.rs", "mod join;\nmod order;\nmod range;\npub use range::Range;\nfn f() { join::g() }"),
+            ("plan/join.rs", "use super::order::h;\nfn g() { super::f() }"),
+            ("plan/order/mod.rs", "mod deep;\nuse crate::plan::Range;"),
+            ("plan/order/deep.rs", "use super::super::join::g;"),
+            ("plan/range.rs", ""),
+        ];
+        let uses = used(&files, &["plan"]);
+        let expected = [
+            "join → order: plan/join.rs:1",
+            "order → join: plan/order/deep.rs:1",
+            "order → range: plan/order/mod.rs:2",
+        ];
+        assert_eq!(pairs(&uses), expected);
+        assert!(circle(&uses).is_some_and(|fault| fault.starts_with("join → order → join")));
+        assert_eq!(circle(&made_up(&files)), None);
     }
 
     /// The house itself. `cargo xtask check` does the same.
