@@ -1,10 +1,10 @@
 //! Sums of outer products `Σ x·xᵀ`, with noise: what covariances, Hessians and principal components are made from.
 
 use crate::plan::moves;
-use whit_core::mechanism::additive::Law;
+use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
 use whit_core::mechanism::{BadParameter, SanitiseError};
-use whit_core::{Accuracy, Change, Cost, Ladder, Mechanism, Rung, Sealed};
-use whit_noise::round::{product_up, quotient_down, ratio_down, ratio_product_up, whole_up};
+use whit_core::{Accuracy, Bound, Cost, Ladder, Mechanism, Rung, Sealed, Support};
+use whit_noise::round::{product_up, quotient_up, ratio_product_up};
 use whit_noise::{BadRatio, Entropy, Ratio};
 
 /// What cannot be summed.
@@ -96,7 +96,7 @@ const RATIO: (u128, u128) = (5741, 8119);
 /// stays there, which lengthens no distance.
 ///
 /// # Tried by
-/// `no_pair_of_units_is_farther_apart_than_claimed`, `the_claim_is_attained`,
+/// `no_pair_of_units_is_farther_apart_than_claimed`, `the_claim_is_attained`, `both_noises_are_priced_for_what_units_move`,
 /// `noise_off_the_diagonal_has_half_the_variance`, `rows_of_any_size_land_in_the_ball`.
 ///
 /// ```
@@ -113,14 +113,13 @@ const RATIO: (u128, u128) = (5741, 8119);
 pub struct Scatter {
     dimension: usize,
     radius: f64,
-    noise: Ratio,
     bits: u32,
     /// The deviation on the diagonal, in lattice steps.
     sigma: Ratio,
-    diagonal: Law,
-    off_diagonal: Law,
-    /// How many units move with one of a rung, and how.
-    held: Vec<(Rung, (Change, u64))>,
+    /// The noise of the diagonal, priced for the distance of whole matrices.
+    diagonal: Additive,
+    /// The noise off the diagonal, of which the squared distance is at most half of that.
+    off_diagonal: Additive,
 }
 
 impl Scatter {
@@ -143,17 +142,45 @@ impl Scatter {
             return Err(Error::Resolution(bits));
         }
         let sigma = ratio_product_up(&noise, &Ratio::from(1_u64 << (2 * bits)))?;
-        let off_diagonal = ratio_product_up(&sigma, &Ratio::new(RATIO.0, RATIO.1)?)?;
-        let (diagonal, off_diagonal) = (Law::rounded(sigma)?, Law::rounded(off_diagonal)?);
-        Ok(Self { dimension, radius, noise, bits, sigma, diagonal, off_diagonal, held: Vec::new() })
+        let smaller = ratio_product_up(&sigma, &Ratio::new(RATIO.0, RATIO.1)?)?;
+        let (diagonal, off_diagonal) = Self::bounds(bits);
+        let noise = |sigma: Ratio, bound: Bound| {
+            Law::rounded(sigma).map(|law| Additive::new(law, Reach::new(bound), Coordinates::Any))
+        };
+        let (diagonal, off_diagonal) = (noise(sigma, diagonal)?, noise(smaller, off_diagonal)?);
+        Ok(Self { dimension, radius, bits, sigma, diagonal, off_diagonal })
+    }
+
+    /// How far one unit moves the matrix, and how far what is above its diagonal, in lattice steps. Products of what units add are not negative, which is all that
+    /// a replacement's √2 asks of coordinates that are not.
+    fn bounds(bits: u32) -> (Bound, Bound) {
+        let radius = 4_f64.powi(bits as i32); // exact: the square of the steps to the radius
+        let share = quotient_up(RATIO.0 as f64, RATIO.1 as f64); // above 1/√2
+        let ball = |radius| Bound::Ball { radius, support: Support::NonNegative };
+        (ball(radius), ball(product_up(radius, share)))
+    }
+
+    /// Units of a coarser rung share coordinates here, so that [`Rung::disjoint`] saves nothing.
+    fn shared(rung: &Rung) -> Rung {
+        Rung { disjoint: false, ..rung.clone() }
     }
 
     /// The same, with what a ladder knows of its rungs: a user whose k units make room for k others moves k pairs,
     /// not 2k units; and rows that are cut to caps make room for others ([`Cut`](crate::source::Cut)).
     #[must_use]
     pub fn on(mut self, ladder: &Ladder) -> Self {
-        let rungs = ladder.rungs().iter().zip(ladder.held());
-        self.held = rungs.map(|(rung, &held)| (rung.clone(), moves(ladder, rung, held))).collect();
+        let on = |noise: &Additive, bound: Bound| {
+            let known = |(rung, &held): (&Rung, &u64)| {
+                let (change, holds) = moves(ladder, rung, held);
+                let rung = Self::shared(rung);
+                let moved = bound.sensitivity(change).at(&Rung { holds, ..rung.clone() });
+                (rung, moved)
+            };
+            let known = ladder.rungs().iter().zip(ladder.held()).map(known).collect();
+            Additive::new(noise.law().clone(), Reach::new(bound).knowing(known), Coordinates::Any)
+        };
+        let (diagonal, off_diagonal) = Self::bounds(self.bits);
+        (self.diagonal, self.off_diagonal) = (on(&self.diagonal, diagonal), on(&self.off_diagonal, off_diagonal));
         self
     }
 
@@ -266,20 +293,10 @@ impl Mechanism for Scatter {
     type Exact = Sum;
     type Noisy = Vec<i64>;
 
-    /// Units of a coarser rung share coordinates here, so that [`Rung::disjoint`] saves nothing.
+    /// The triangle, each entry over its deviation, is a vector with noise of one deviation: what it costs all together is what noise on the diagonal costs that
+    /// moves as far as the whole matrix does.
     fn cost(&self, rung: &Rung) -> Cost {
-        let own = (rung.unit.change(), rung.holds);
-        let (change, known) = self.held.iter().find(|(known, _)| known == rung).map_or(own, |(_, held)| *held);
-        if known == 0 {
-            return Cost::Nothing;
-        }
-        let times = whole_up(known.into());
-        let distance = match change {
-            Change::AddRemove => times,
-            Change::Replace => product_up(times, std::f64::consts::SQRT_2), // the constant is above √2
-        };
-        let noise = quotient_down(ratio_down(&self.noise), distance);
-        if noise > 0.0 { Cost::Gaussian { noise } } else { Cost::Everything }
+        self.diagonal.cost(&Self::shared(rung))
     }
 
     fn sanitise(&self, exact: &Sum, entropy: &mut dyn Entropy) -> Result<Sealed<Vec<i64>>, SanitiseError> {
@@ -290,7 +307,7 @@ impl Mechanism for Scatter {
     fn accuracy(&self, confidence: f64) -> Accuracy {
         // Noise off the diagonal is smaller.
         let entries = self.dimension * (self.dimension + 1) / 2;
-        Accuracy { within: self.diagonal.all_within(confidence, entries), confidence }
+        Accuracy { within: self.diagonal.law().all_within(confidence, entries), confidence }
     }
 }
 

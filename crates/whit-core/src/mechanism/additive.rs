@@ -47,7 +47,7 @@ impl Law {
     }
 
     /// One draw.
-    pub fn draw(&self, entropy: &mut dyn Entropy) -> Result<i64, Overflow> {
+    fn draw(&self, entropy: &mut dyn Entropy) -> Result<i64, Overflow> {
         match self {
             Self::Laplace(law) => law.draw(entropy),
             Self::Rounded(law) => law.draw(entropy),
@@ -56,7 +56,7 @@ impl Law {
     }
 
     /// Fills a slice with independent draws. After an error it holds nothing of use.
-    pub fn fill(&self, out: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
+    fn fill(&self, out: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
         match self {
             Self::Laplace(law) => law.fill(out, entropy),
             Self::Rounded(law) => law.fill(out, entropy),
@@ -65,7 +65,7 @@ impl Law {
     }
 
     /// The same on several threads, each with the operating system's entropy.
-    pub fn fill_parallel(&self, out: &mut [i64], threads: usize) -> Result<(), Overflow> {
+    fn fill_parallel(&self, out: &mut [i64], threads: usize) -> Result<(), Overflow> {
         match self {
             Self::Laplace(law) => law.fill_parallel(out, threads),
             Self::Rounded(law) => law.fill_parallel(out, threads),
@@ -196,11 +196,14 @@ impl Law {
                 }
             }
             Self::Rounded(law) => {
-                let squared = squared_within(moved.l1.min(moved.l2));
+                let distance = moved.l1.min(moved.l2);
+                let squared = squared_within(distance);
                 if squared == 0.0 {
                     return Cost::Nothing;
                 }
-                let noise = quotient_down(ratio_down(law.sigma()), root_up(squared));
+                // Squares of long distances round, and a root of what was rounded up is no better bound than the distance itself.
+                let length = if squared.is_finite() { root_up(squared).min(distance) } else { squared };
+                let noise = quotient_down(ratio_down(law.sigma()), length);
                 // A distance beyond numbers leaves no noise worth the name.
                 if noise > 0.0 { Cost::Gaussian { noise } } else { Cost::Everything }
             }
@@ -341,6 +344,12 @@ impl Reach {
         Self { bound: None, known }
     }
 
+    /// The same, with what is known of some rungs beyond what the bound alone says.
+    #[must_use]
+    pub fn knowing(self, known: Vec<(Rung, Sensitivity)>) -> Self {
+        Self { known, ..self }
+    }
+
     /// From a ladder, what that says. For a rung on its own: each protected unit that moves does so by the rung's change.
     pub fn at(&self, rung: &Rung) -> Sensitivity {
         let known = self.known.iter().find(|(known, _)| known == rung);
@@ -438,15 +447,37 @@ impl Additive {
 
     /// Adds the noise where the values stand. After an error they hold nothing of use, and nothing of them may leave.
     pub fn add(&self, values: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), SanitiseError> {
+        self.check(values.len())?;
+        Ok(self.law.add(values, entropy)?)
+    }
+
+    /// One value with its noise, in so many bits that no sum overflows.
+    pub(crate) fn add_wide(&self, value: i64, entropy: &mut dyn Entropy) -> Result<i128, SanitiseError> {
+        self.check(1)?;
+        Ok(i128::from(value) + i128::from(self.law.draw(entropy)?))
+    }
+
+    /// Fills a slice with the noise alone, for values that come later and are added by [`add_to`]: the same draws as those of [`add`](Self::add).
+    /// They are good for one release. After an error the slice holds nothing of use.
+    pub fn fill(&self, ahead: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), SanitiseError> {
+        self.check(ahead.len())?;
+        Ok(self.law.fill(ahead, entropy)?)
+    }
+
+    /// The same on several threads, each with the operating system's entropy.
+    pub fn fill_parallel(&self, ahead: &mut [i64], threads: usize) -> Result<(), SanitiseError> {
+        self.check(ahead.len())?;
+        Ok(self.law.fill_parallel(ahead, threads)?)
+    }
+
+    /// Whether there are as many numbers as the noise is made for.
+    fn check(&self, given: usize) -> Result<(), SanitiseError> {
         let expected = match self.coordinates {
             Coordinates::One => 1,
             Coordinates::Many(number) => number,
-            Coordinates::Any => values.len(),
+            Coordinates::Any => given,
         };
-        if values.len() != expected {
-            return Err(SanitiseError::Length { given: values.len(), expected });
-        }
-        Ok(self.law.add(values, entropy)?)
+        if given == expected { Ok(()) } else { Err(SanitiseError::Length { given, expected }) }
     }
 
     /// See [`Law::exceeded`].

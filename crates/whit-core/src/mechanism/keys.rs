@@ -2,14 +2,14 @@
 //!
 //! A list of keys gives away that somebody has each of them, so a key shows only when enough units have it.
 
+use super::additive::{Additive, Coordinates, Law, Reach};
 use super::{Accuracy, BadParameter, Mechanism, SanitiseError};
-use crate::bound::{Bound, Support};
+use crate::bound::{Bound, Sensitivity, Support};
 use crate::cost::Cost;
 use crate::loss::{Delta, Epsilon};
 use crate::release::Sealed;
 use crate::unit::{Change, Rung};
-use whit_noise::round::{quotient_down, ratio_down};
-use whit_noise::{Entropy, Ratio, RoundedGaussian};
+use whit_noise::{Entropy, Ratio};
 
 /// Probabilities are whole multiples of 2^-120, so that 120 fair bits draw them exactly.
 const PLACES: u32 = 120;
@@ -84,7 +84,8 @@ enum KeysLaw {
         table: Vec<u128>,
     },
     Gaussian {
-        noise: Box<RoundedGaussian>,
+        noise: Box<Additive>,
+        sigma: Ratio,
         threshold: i64,
     },
 }
@@ -99,13 +100,13 @@ impl Keys {
     /// Rounded Gaussian noise of this standard deviation on each count; a key shows where that reaches the threshold.
     pub fn gaussian(sigma: Ratio, threshold: i64, moved: Vec<(Rung, Moved)>) -> Result<Self, BadParameter> {
         protected(&moved)?;
-        Ok(Self { law: KeysLaw::Gaussian { noise: Box::new(RoundedGaussian::new(sigma)?), threshold }, moved })
+        Ok(Self { law: KeysLaw::Gaussian { noise: Box::new(on_counts(sigma, &moved)?), sigma, threshold }, moved })
     }
 
     /// The same with the lowest threshold at which a unit of the first rung pays at most δ for keys that it alone has.
     pub fn gaussian_for(sigma: Ratio, delta: Delta, moved: Vec<(Rung, Moved)>) -> Result<Self, BadParameter> {
         let first = protected(&moved)?;
-        let noise = Box::new(RoundedGaussian::new(sigma)?);
+        let noise = Box::new(on_counts(sigma, &moved)?);
         let fits = |threshold: i64| alone_up(&noise, threshold, first) <= delta.get();
         let bad = |range| BadParameter::range("δ", delta.get(), range);
         if delta.get() >= 1.0 {
@@ -120,7 +121,7 @@ impl Keys {
             let middle = low + (high - low) / 2;
             if fits(middle) { high = middle } else { low = middle }
         }
-        Ok(Self { law: KeysLaw::Gaussian { noise, threshold: high }, moved })
+        Ok(Self { law: KeysLaw::Gaussian { noise, sigma, threshold: high }, moved })
     }
 
     /// The chance that a key shows which so many things have.
@@ -128,7 +129,7 @@ impl Keys {
         match &self.law {
             KeysLaw::Optimal { .. } => self.parts(count).unwrap_or(0) as f64 / ONE as f64,
             KeysLaw::Gaussian { .. } if count == 0 => 0.0,
-            KeysLaw::Gaussian { noise, threshold } => reaches(noise, *threshold, count),
+            KeysLaw::Gaussian { noise, threshold, .. } => reaches(noise, *threshold, count),
         }
     }
 
@@ -163,7 +164,7 @@ impl Keys {
     pub fn sigma(&self) -> Option<&Ratio> {
         match &self.law {
             KeysLaw::Optimal { .. } => None,
-            KeysLaw::Gaussian { noise, .. } => Some(noise.sigma()),
+            KeysLaw::Gaussian { sigma, .. } => Some(sigma),
         }
     }
 
@@ -192,7 +193,7 @@ impl Keys {
                 let parts = |count: u64| table.get(usize::try_from(count).unwrap_or(usize::MAX)).map_or(ONE, |p| *p);
                 Ok(counts.iter().zip(draws).map(|(count, draw)| draw < parts(*count)).collect())
             }
-            KeysLaw::Gaussian { noise, threshold } => {
+            KeysLaw::Gaussian { noise, threshold, .. } => {
                 let mut noisy = vec![0; counts.len()];
                 noise.fill(&mut noisy, entropy)?;
                 let reaches = |count: u64, noise: i64| i128::from(count) + i128::from(noise) >= i128::from(*threshold);
@@ -220,13 +221,12 @@ impl Mechanism for Keys {
             KeysLaw::Optimal { epsilon, delta, .. } => {
                 steps_up(*epsilon, *delta, moved.by).map_or(Cost::Everything, |cost| cost.repeat(moved.keys))
             }
-            KeysLaw::Gaussian { noise, threshold } => {
-                let spread = quotient_down(ratio_down(noise.sigma()), distance_up(*moved));
+            KeysLaw::Gaussian { noise, threshold, .. } => {
+                let counts = noise.cost(rung);
                 match Delta::new(alone_up(noise, *threshold, *moved)) {
-                    Ok(delta) if delta.get() < 1.0 && spread > 0.0 => Cost::Series(vec![
-                        Cost::Gaussian { noise: spread },
-                        Cost::Approximate { epsilon: Epsilon::ZERO, delta },
-                    ]),
+                    Ok(delta) if delta.get() < 1.0 && counts != Cost::Everything => {
+                        Cost::Series(vec![counts, Cost::Approximate { epsilon: Epsilon::ZERO, delta }])
+                    }
                     _ => Cost::Everything,
                 }
             }
@@ -249,6 +249,14 @@ fn protected(moved: &[(Rung, Moved)]) -> Result<Moved, BadParameter> {
     first.ok_or_else(|| BadParameter::range("number of rungs", 0.0, "at least 1, the protected one first"))
 }
 
+/// The noise of the Gaussian law, on as many counts as there happen to be.
+fn on_counts(sigma: Ratio, moved: &[(Rung, Moved)]) -> Result<Additive, BadParameter> {
+    let known =
+        |(rung, moved): &(Rung, Moved)| (rung.clone(), Sensitivity { l1: f64::INFINITY, l2: distance_up(*moved) });
+    let reach = Reach::known(moved.iter().map(known).collect());
+    Ok(Additive::new(Law::rounded(sigma)?, reach, Coordinates::Any))
+}
+
 /// by·√keys, rounded up.
 fn distance_up(moved: Moved) -> f64 {
     let Ok(high) = i64::try_from(moved.by) else { return f64::INFINITY };
@@ -257,13 +265,13 @@ fn distance_up(moved: Moved) -> f64 {
 }
 
 /// P[count + round(N) ≥ threshold]: a real that is at least half a step below the threshold rounds up to it.
-fn reaches(noise: &RoundedGaussian, threshold: i64, count: u64) -> f64 {
+fn reaches(noise: &Additive, threshold: i64, count: u64) -> f64 {
     let missing = (i128::from(threshold) - i128::from(count)) as f64 - 0.5;
-    libm::erfc(missing / (noise.sigma().to_f64() * std::f64::consts::SQRT_2)) / 2.0
+    libm::erfc(missing / (noise.deviation() * std::f64::consts::SQRT_2)) / 2.0
 }
 
 /// The chance that one of the keys that only one of two neighbours has shows, rounded up.
-fn alone_up(noise: &RoundedGaussian, threshold: i64, moved: Moved) -> f64 {
+fn alone_up(noise: &Additive, threshold: i64, moved: Moved) -> f64 {
     // Below 1e-300 erfc has few digits left.
     let one = reaches(noise, threshold, moved.by) * (1.0 + HAIR) + 1e-300;
     (one * (moved.keys as f64).next_up()).next_up()

@@ -54,6 +54,7 @@ impl BadParameter {
 }
 
 /// The chance that one of `dimension` independent errors exceeds what a single one exceeds with probability `one`.
+#[cfg(test)]
 pub(crate) fn any_of(dimension: usize, one: f64) -> f64 {
     if one >= 1.0 { 1.0 } else { -libm::expm1(dimension as f64 * libm::log1p(-one)) }
 }

@@ -1,13 +1,14 @@
 //! Above-threshold: which of many queries is the first above a threshold, at a price that does not grow with their number.
 
-use super::additive::laplace_tail;
-use super::{Accuracy, BadParameter, Mechanism, SanitiseError, any_of};
+use super::additive::{Additive, Coordinates, Law, Reach};
+use super::{Accuracy, BadParameter, Mechanism, SanitiseError};
+use crate::bound::{Bound, Support};
 use crate::cost::Cost;
 use crate::loss::Epsilon;
 use crate::release::Sealed;
 use crate::unit::Rung;
-use whit_noise::round::ratio_up;
-use whit_noise::{DiscreteLaplace, Entropy, Ratio, Secret};
+use whit_noise::round::{ratio_up, whole_up};
+use whit_noise::{Entropy, Ratio, Secret};
 
 /// Answers "below" to a stream of queries until one is above a threshold, says so, and halts.
 ///
@@ -29,7 +30,7 @@ use whit_noise::{DiscreteLaplace, Entropy, Ratio, Secret};
 /// the argument holds for discrete Laplace noise to the letter.
 ///
 /// # Tried by
-/// `no_answer_loses_more_than_epsilon_however_many_queries`, exactly, `noise_on_the_queries_alone_is_not_enough`,
+/// `no_answer_loses_more_than_epsilon_however_many_queries`, exactly, `the_price_is_that_of_both_noises`, `noise_on_the_queries_alone_is_not_enough`,
 /// `answers_follow_the_law`, `nothing_is_answered_after_the_halt`.
 ///
 /// ```
@@ -45,8 +46,11 @@ pub struct AboveThreshold {
     epsilon: Ratio,
     /// How many queries the stated accuracy is for; the cost does not depend on it.
     queries: u64,
-    on_threshold: DiscreteLaplace,
-    on_query: DiscreteLaplace,
+    scales: [Ratio; 2],
+    /// What every query moves by, this moves by.
+    on_threshold: Additive,
+    /// What a query moves by, and with it the threshold: twice as far.
+    on_query: Additive,
 }
 
 impl AboveThreshold {
@@ -62,23 +66,25 @@ impl AboveThreshold {
             epsilon.inverse()?.times(&distance)
         };
         let bad = || BadParameter::range("ε", epsilon.to_f64(), "greater than 0, as a fraction of moderate size");
-        Ok(Self {
-            threshold,
-            queries,
-            on_threshold: DiscreteLaplace::new(scale(2).ok_or_else(bad)?)?,
-            on_query: DiscreteLaplace::new(scale(4).ok_or_else(bad)?)?,
-            epsilon,
-        })
+        let noise = |scale: Ratio, moves: u128| {
+            // A single number, that moves so far whether a unit goes or becomes another.
+            let bound = Bound::Ball { radius: whole_up(moves), support: Support::Single };
+            Law::laplace(scale).map(|law| Additive::new(law, Reach::new(bound), Coordinates::One))
+        };
+        let scales = [scale(2).ok_or_else(bad)?, scale(4).ok_or_else(bad)?];
+        let on_threshold = noise(scales[0], sensitivity.into())?;
+        let on_query = noise(scales[1], 2 * u128::from(sensitivity))?;
+        Ok(Self { threshold, epsilon, queries, scales, on_threshold, on_query })
     }
 
     /// The scale of the noise on the threshold: 2Δ/ε.
     pub fn threshold_scale(&self) -> &Ratio {
-        self.on_threshold.scale()
+        &self.scales[0]
     }
 
     /// The scale of the noise on each query: 4Δ/ε.
     pub fn query_scale(&self) -> &Ratio {
-        self.on_query.scale()
+        &self.scales[1]
     }
 }
 
@@ -94,8 +100,7 @@ impl Mechanism for AboveThreshold {
     }
 
     fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<Watch>, SanitiseError> {
-        let noise = self.on_threshold.draw(entropy)?;
-        let threshold = i128::from(self.threshold) + i128::from(noise);
+        let threshold = self.on_threshold.add_wide(self.threshold, entropy)?;
         Ok(Sealed::new(Watch { threshold, noise: self.on_query.clone(), halted: false }))
     }
 
@@ -103,11 +108,8 @@ impl Mechanism for AboveThreshold {
     /// much, and whatever is called below is at most the threshold and this much.
     fn accuracy(&self, confidence: f64) -> Accuracy {
         let half = 1.0 - (1.0 - confidence) / 2.0;
-        let threshold = Accuracy::of_tail(half, |m| laplace_tail(m as f64, self.threshold_scale()));
-        let queries = Accuracy::of_tail(half, |m| {
-            any_of(self.queries.max(1) as usize, laplace_tail(m as f64, self.query_scale()))
-        });
-        Accuracy { within: threshold.within + queries.within, confidence }
+        let queries = self.on_query.law().all_within(half, self.queries.max(1) as usize);
+        Accuracy { within: self.on_threshold.within(half) + queries, confidence }
     }
 }
 
@@ -122,7 +124,7 @@ impl Mechanism for AboveThreshold {
 /// ```
 pub struct Watch {
     threshold: i128,
-    noise: DiscreteLaplace,
+    noise: Additive,
     halted: bool,
 }
 
@@ -163,8 +165,7 @@ impl Watch {
             return Ok(None);
         }
         self.halted = true; // and so it stays when the draw fails
-        let noisy = i128::from(exact) + i128::from(self.noise.draw(entropy)?);
-        self.halted = noisy >= self.threshold;
+        self.halted = self.noise.add_wide(exact, entropy)? >= self.threshold;
         Ok(Some(self.halted))
     }
 }
@@ -281,6 +282,24 @@ mod tests {
                         assert!(loss <= claimed + 1e-6, "{count} queries, pattern {pattern}: {loss}");
                     }
                 }
+            }
+        }
+    }
+
+    /// The proof pays for two moves, one of the threshold and one of the query that is above: what the two noises cost, and no more.
+    #[test]
+    fn the_price_is_that_of_both_noises() {
+        for (sensitivity, text) in [(1, "1"), (3, "1/2"), (7, "2"), (1 << 40, "1/4")] {
+            let mechanism = AboveThreshold::new(5, sensitivity, text.parse().unwrap(), 60).unwrap();
+            for (change, holds) in [(Change::AddRemove, 1), (Change::Replace, 1), (Change::Replace, 6)] {
+                let rung = rung(change, holds);
+                let part = |noise: &Additive| match noise.cost(&rung) {
+                    Cost::Geometric { shift, scale } => shift as f64 / scale,
+                    other => panic!("{other:?}"),
+                };
+                let both = part(&mechanism.on_threshold) + part(&mechanism.on_query);
+                let claimed = epsilon(&mechanism.cost(&rung));
+                assert!((both / claimed - 1.0).abs() < 1e-12, "{both} and {claimed}");
             }
         }
     }

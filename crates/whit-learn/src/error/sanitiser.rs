@@ -1,4 +1,6 @@
-use whit_core::mechanism::BadParameter;
+//! Why a sum was not sanitised.
+
+use whit_core::mechanism::{BadParameter, SanitiseError};
 use whit_noise::Overflow;
 
 /// Why a sum was not sanitised. Nothing of it has left, whatever the reason.
@@ -38,6 +40,9 @@ pub enum SanitiserError {
     /// Noise, or a noisy sum, beyond 64 bits.
     #[error(transparent)]
     Overflow(#[from] Overflow),
+    /// Noise that was not drawn.
+    #[error(transparent)]
+    Draw(#[from] SanitiseError),
     /// Noise that cannot be drawn exactly.
     #[error(transparent)]
     Noise(#[from] BadParameter),
@@ -66,7 +71,7 @@ impl SanitiserError {
             Self::NotFinite => Some("let a bag whose gradient is not finite contribute nothing"),
             Self::Thread { .. } => Some("free some memory or threads"),
             Self::Forked => Some("make a new sanitiser in each process"),
-            Self::Overflow(_) | Self::Noise(_) | Self::Stopped => None,
+            Self::Overflow(_) | Self::Draw(_) | Self::Noise(_) | Self::Stopped => None,
         }
     }
 }

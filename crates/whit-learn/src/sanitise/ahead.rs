@@ -2,10 +2,12 @@
 
 use super::SanitiserError;
 use crate::plan::NoiseSource;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use whit_core::mechanism::additive::Law;
-use whit_noise::{Os, Overflow, Replay};
+use whit_core::mechanism::SanitiseError;
+use whit_core::mechanism::additive::Additive;
+use whit_noise::{Os, Replay};
 
 /// Buffers on the way: one in use, one being filled.
 const BUFFERS: usize = 2;
@@ -20,31 +22,35 @@ pub(super) struct Ahead {
     /// The way there; gone once this is dropped.
     empty: Option<SyncSender<Vec<i64>>>,
     /// The way back.
-    full: Receiver<Result<Vec<i64>, Overflow>>,
+    full: Receiver<Result<Vec<i64>, SanitiseError>>,
+    /// What the thread draws.
+    noise: Arc<Additive>,
     thread: Option<JoinHandle<()>>,
     process: u32,
 }
 
 impl Ahead {
     /// Starts the thread, which begins at once.
-    pub(super) fn new(law: Law, coordinates: usize, noise: NoiseSource) -> Result<Self, SanitiserError> {
+    pub(super) fn new(noise: Additive, coordinates: usize, source: NoiseSource) -> Result<Self, SanitiserError> {
         // As much room as there are buffers, so no `send` ever waits.
         let (give_empty, empty) = sync_channel::<Vec<i64>>(BUFFERS);
         let (give_full, full) = sync_channel(BUFFERS);
         for _ in 0..BUFFERS {
             give_empty.send(vec![0; coordinates]).map_err(|_| SanitiserError::Stopped)?;
         }
+        let noise = Arc::new(noise);
+        let drawn = Arc::clone(&noise);
         let work = move || {
-            let mut replay = match noise {
+            let mut replay = match source {
                 NoiseSource::Replay { seed } => Some(Replay::new(seed)),
                 NoiseSource::Secret { .. } | NoiseSource::Off => None,
             };
             for mut buffer in empty {
                 buffer.resize(coordinates, 0);
-                let filled = match (noise, &mut replay) {
-                    (NoiseSource::Secret { threads: 0 | 1 }, _) => law.fill(&mut buffer, &mut Os),
-                    (NoiseSource::Secret { threads }, _) => law.fill_parallel(&mut buffer, threads),
-                    (NoiseSource::Replay { .. }, Some(replay)) => law.fill(&mut buffer, replay),
+                let filled = match (source, &mut replay) {
+                    (NoiseSource::Secret { threads: 0 | 1 }, _) => drawn.fill(&mut buffer, &mut Os),
+                    (NoiseSource::Secret { threads }, _) => drawn.fill_parallel(&mut buffer, threads),
+                    (NoiseSource::Replay { .. }, Some(replay)) => drawn.fill(&mut buffer, replay),
                     (NoiseSource::Replay { .. }, None) | (NoiseSource::Off, _) => {
                         buffer.fill(0);
                         Ok(())
@@ -57,7 +63,12 @@ impl Ahead {
         };
         let thread = std::thread::Builder::new().name("whit-noise".to_owned()).spawn(work);
         let thread = thread.map_err(|error| SanitiserError::Thread { reason: error.to_string() })?;
-        Ok(Self { empty: Some(give_empty), full, thread: Some(thread), process: std::process::id() })
+        Ok(Self { empty: Some(give_empty), full, noise, thread: Some(thread), process: std::process::id() })
+    }
+
+    /// The noise that buffers are filled with.
+    pub(super) fn noise(&self) -> &Additive {
+        &self.noise
     }
 
     /// The next buffer, filled. Waits for it where the thread is behind.
@@ -94,20 +105,26 @@ impl Drop for Ahead {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use whit_core::mechanism::additive::{Coordinates, Law, Reach};
 
-    fn law() -> Law {
-        Law::rounded("1000000".parse().unwrap()).unwrap()
+    fn noise(coordinates: usize) -> Additive {
+        let law = Law::rounded("1000000".parse().unwrap()).unwrap();
+        Additive::new(law, Reach::known(Vec::new()), Coordinates::Many(coordinates))
+    }
+
+    fn ahead(coordinates: usize, source: NoiseSource) -> Ahead {
+        Ahead::new(noise(coordinates), coordinates, source).unwrap()
     }
 
     /// All draws of all steps, one after the other, are those of one generator: none lost, none given twice.
     #[test]
     fn every_buffer_is_given_once_and_in_order() {
         let (d, steps) = (1_003, 50);
-        let mut ahead = Ahead::new(law(), d, NoiseSource::Replay { seed: 17 }).unwrap();
+        let mut ahead = ahead(d, NoiseSource::Replay { seed: 17 });
         let mut replay = Replay::new(17);
         for step in 0..steps {
             let mut expected = vec![0; d];
-            law().fill(&mut expected, &mut replay).unwrap();
+            noise(d).fill(&mut expected, &mut replay).unwrap();
             let buffer = ahead.take().unwrap();
             assert_eq!(buffer, expected, "step {step}");
             ahead.give_back(buffer);
@@ -119,7 +136,7 @@ mod tests {
     fn secret_noise_never_comes_again() {
         for threads in [1, 3] {
             let (d, steps) = (1_000, 40);
-            let mut ahead = Ahead::new(law(), d, NoiseSource::Secret { threads }).unwrap();
+            let mut ahead = ahead(d, NoiseSource::Secret { threads });
             let (mut seen, mut drawn) = (BTreeSet::new(), 0);
             for _ in 0..steps {
                 let buffer = ahead.take().unwrap();
@@ -136,7 +153,7 @@ mod tests {
     /// A buffer that is given back is not what is given next, whatever was written into it.
     #[test]
     fn what_is_given_back_is_filled_anew() {
-        let mut ahead = Ahead::new(law(), 100, NoiseSource::Secret { threads: 1 }).unwrap();
+        let mut ahead = ahead(100, NoiseSource::Secret { threads: 1 });
         for _ in 0..10 {
             let mut buffer = ahead.take().unwrap();
             assert!(buffer.iter().any(|&draw| draw != 7));
@@ -150,7 +167,7 @@ mod tests {
     /// A child that was forked off has the filled buffers, and no thread: it would use its parent's noise again.
     #[test]
     fn another_process_gets_no_noise() {
-        let mut ahead = Ahead::new(law(), 10, NoiseSource::Secret { threads: 1 }).unwrap();
+        let mut ahead = ahead(10, NoiseSource::Secret { threads: 1 });
         ahead.process = ahead.process.wrapping_add(1); // as a child would see it
         assert_eq!(ahead.take(), Err(SanitiserError::Forked));
     }
@@ -158,7 +175,7 @@ mod tests {
     #[test]
     fn the_thread_ends_with_its_owner_at_any_moment() {
         for takes in 0..4 {
-            let mut ahead = Ahead::new(law(), 10_000, NoiseSource::Secret { threads: 1 }).unwrap();
+            let mut ahead = ahead(10_000, NoiseSource::Secret { threads: 1 });
             for _ in 0..takes.min(BUFFERS) {
                 ahead.take().unwrap(); // and never given back
             }

@@ -76,7 +76,6 @@ pub struct Sanitiser {
     steps: u64,
     left: u64,
     source: NoiseSource,
-    noise: Additive,
     ahead: Ahead,
 }
 
@@ -94,9 +93,9 @@ impl Sanitiser {
         let radius = product_up(clip / grid.step(), 1.0 + plan.slack());
         let reach = Reach::new(Bound::Ball { radius, support: Support::Any });
         let (divisor, steps, source) = (plan.divisor(), plan.steps(), plan.step_noise());
-        let ahead = Ahead::new(law.clone(), coordinates, source)?;
         let noise = Additive::new(law, reach, Coordinates::Many(coordinates));
-        Ok(Self { grid, coordinates, clip, divisor, steps, left: steps, source, noise, ahead })
+        let ahead = Ahead::new(noise, coordinates, source)?;
+        Ok(Self { grid, coordinates, clip, divisor, steps, left: steps, source, ahead })
     }
 
     /// The lattice that sums are snapped to.
@@ -117,7 +116,7 @@ impl Sanitiser {
     /// The noise of one step on lattice points, and how far one unit that is drawn moves them. What all steps cost is [`Plan::cost`]'s to say, which knows
     /// of the coins.
     pub fn noise(&self) -> &Additive {
-        &self.noise
+        self.ahead.noise()
     }
 
     /// The noisy mean of one step: the clipped sum, snapped, with noise, over the plan's divisor.

@@ -4,8 +4,9 @@ use super::*;
 use crate::trial::{Endless, normal, sanitised, uniform};
 use proptest::prelude::*;
 use whit_core::unit::{Caps, Kind};
-use whit_core::{Unit, release};
+use whit_core::{Change, Unit, release};
 use whit_noise::Replay;
+use whit_noise::round::{quotient_down, ratio_down, whole_up};
 
 fn scatter(dimension: usize) -> Scatter {
     Scatter::new(dimension, 2.0, "1/2".parse().unwrap()).unwrap()
@@ -124,6 +125,29 @@ fn costs_follow_the_change_and_the_ladder() {
         "four words make room for four: 4·√2·R², with no root of disjointness"
     );
     assert!((alone * 8.0 - replaced).abs() < 1e-12, "a rung on its own counts all eight");
+}
+
+/// The price is `noise` over the distance, each rounded the dear way, on every lattice; and neither noise by itself is too small for its part of the matrix.
+#[test]
+fn both_noises_are_priced_for_what_units_move() {
+    let noise = |cost: Cost| if let Cost::Gaussian { noise } = cost { noise } else { panic!("Gaussian") };
+    // From 14 bits on squares of distances are beyond single steps, and nothing is gained by their being whole.
+    for (text, bits) in [("3", 18), ("1/3", 14), ("7.25", 26), ("0.000123", 18), ("123456789/1000", 15)] {
+        let stated: Ratio = text.parse().unwrap();
+        let scatter = Scatter::with_resolution(3, 0.7, stated, bits).unwrap();
+        for holds in [1, 2, 3, 7, 10, 1 << 40, u64::MAX] {
+            for (change, one) in [(Change::AddRemove, 1.0), (Change::Replace, std::f64::consts::SQRT_2)] {
+                for disjoint in [false, true] {
+                    let rung = Rung { disjoint, ..rung(change, holds) };
+                    let distance = product_up(whole_up(holds.into()), one);
+                    let found = noise(scatter.cost(&rung));
+                    assert_eq!(found, quotient_down(ratio_down(&stated), distance), "{text}, {holds} {change:?}");
+                    let off = noise(scatter.off_diagonal.cost(&Scatter::shared(&rung)));
+                    assert!((off / found - 1.0).abs() < 1e-14, "{off} {found}");
+                }
+            }
+        }
+    }
 }
 
 /// 300 columns, nothing but noise: 44,850 entries off the diagonal give their variance to 0.7 % (one deviation), so

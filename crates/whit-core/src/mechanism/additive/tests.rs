@@ -102,6 +102,12 @@ fn same_vectors(faces: &[Vector<'_>], noises: &[Additive], rungs: &[Rung]) {
         let mut drawn = vec![0; 1500];
         noise.law().fill(&mut drawn, &mut Replay::new(9)).unwrap();
         assert!(drawn.iter().zip(&exact).zip(&added).all(|((noise, exact), added)| noise + exact == *added));
+        let mut ahead = vec![7; 1500];
+        noise.fill(&mut ahead, &mut Replay::new(9)).unwrap();
+        assert_eq!(ahead, drawn, "what is drawn ahead is what would be added");
+        let short = Some(SanitiseError::Length { given: 1499, expected: 1500 });
+        assert_eq!(noise.fill(&mut ahead[1..], &mut Replay::new(9)).err(), short);
+        assert_eq!(noise.fill_parallel(&mut ahead[1..], 2).err(), short);
         let wrong = face.sanitise(&exact[1..], &mut Replay::new(9)).err();
         assert_eq!(wrong, Some(SanitiseError::Length { given: 1499, expected: 1500 }));
     }
@@ -171,6 +177,10 @@ fn known_distances_are_priced_as_they_are() {
     assert_eq!(laplace, Cost::Pure { epsilon: Epsilon::new(2.0).unwrap() });
     assert_eq!(rounded, Cost::Gaussian { noise: 2.0 });
     assert_eq!(discrete, Cost::Concentrated { rho: Rho::new(1.25).unwrap() });
+    // A distance whose square rounds costs what the distance says, and one whose square is beyond numbers everything.
+    let moves = |l2: f64| Law::rounded(ratio("3")).unwrap().cost(Sensitivity { l1: l2, l2 }, Coordinates::Any);
+    assert_eq!(moves(2f64.powi(36) * 3.0), Cost::Gaussian { noise: 2f64.powi(-36) });
+    assert_eq!(moves(1e200), Cost::Everything);
     let far = Sensitivity { l1: f64::INFINITY, l2: 5.0 };
     let law = || Law::laplace(ratio("10")).unwrap();
     assert_eq!(law().cost(far, Coordinates::Any), Cost::Everything);
