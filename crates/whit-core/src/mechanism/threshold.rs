@@ -12,10 +12,11 @@ use whit_noise::{Entropy, Ratio, Secret};
 
 /// Answers "below" to a stream of queries until one is above a threshold, says so, and halts.
 ///
-/// Releasing it costs ε once and gives a [`Watch`], which then takes queries, each chosen with the answers so far in view.
+/// What a release sanitises is the threshold, a whole number of lattice steps. That costs ε once and gives a [`Watch`], which then takes queries,
+/// each chosen with the answers so far in view, and draws the noise of each.
 ///
 /// # Neighbours
-/// Data sets that differ in one unit of the rung: every query, asked or only imagined, moves by at most `h·Δ` steps.
+/// Data sets that differ in one unit of the rung: every query, asked or only imagined, moves by at most `h·Δ` steps. The threshold is public, and so the same for both.
 ///
 /// # Claim
 /// `P[M(x) = z] ≤ e^(hε) · P[M(y) = z]` for every sequence of answers `z`, with discrete Laplace noise of scale `2Δ/ε` on
@@ -27,22 +28,22 @@ use whit_noise::{Entropy, Ratio, Secret};
 /// by the move of `g`, and `ν` by both. That maps the event onto itself at a price of `Δ/(2Δ/ε) + 2Δ/(4Δ/ε) = ε`. An
 /// output without an "above" needs the first half alone. (Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Dwork, Roth 2014, Theorem
 /// 3.23.) All moves are whole numbers, because queries and threshold are, so the shift is a bijection of the integers and
-/// the argument holds for discrete Laplace noise to the letter.
+/// the argument holds for discrete Laplace noise to the letter. It is about one run from one noisy threshold to one "above": a `Watch` is made by a release alone, is not
+/// copied, has no way back from its halt, and is not read back from what a ledger keeps, which is nothing.
 ///
 /// # Tried by
 /// `no_answer_loses_more_than_epsilon_however_many_queries`, exactly, `the_price_is_that_of_both_noises`, `noise_on_the_queries_alone_is_not_enough`,
-/// `answers_follow_the_law`, `nothing_is_answered_after_the_halt`.
+/// `answers_follow_the_law`, `nothing_is_answered_after_the_halt`, `every_run_is_a_release_of_its_own`.
 ///
 /// ```
 /// use whit_core::mechanism::{Mechanism, threshold::AboveThreshold};
-/// let alarm = AboveThreshold::new(1_000, 1, "1".parse()?, 365)?; // a year of daily counts
+/// let alarm = AboveThreshold::new(1, "1".parse()?, 365)?; // a year of daily counts
 /// assert_eq!((alarm.threshold_scale().to_string(), alarm.query_scale().to_string()), ("2".into(), "4".into()));
 /// assert_eq!(alarm.accuracy(0.95).to_string(), "± 45 at 95 %");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct AboveThreshold {
-    threshold: i64,
     epsilon: Ratio,
     /// How many queries the stated accuracy is for; the cost does not depend on it.
     queries: u64,
@@ -54,10 +55,10 @@ pub struct AboveThreshold {
 }
 
 impl AboveThreshold {
-    /// Watches for queries, each of which one unit moves by at most `sensitivity` steps, to reach a public `threshold`.
+    /// Watches for queries, each of which one unit moves by at most `sensitivity` steps, to reach a public threshold.
     ///
     /// Accuracy is stated for `queries` of them; more may be asked at no cost in privacy.
-    pub fn new(threshold: i64, sensitivity: u64, epsilon: Ratio, queries: u64) -> Result<Self, BadParameter> {
+    pub fn new(sensitivity: u64, epsilon: Ratio, queries: u64) -> Result<Self, BadParameter> {
         if sensitivity == 0 {
             return Err(BadParameter::range("query sensitivity", 0.0, "at least 1 lattice step"));
         }
@@ -74,7 +75,7 @@ impl AboveThreshold {
         let scales = [scale(2).ok_or_else(bad)?, scale(4).ok_or_else(bad)?];
         let on_threshold = noise(scales[0], sensitivity.into())?;
         let on_query = noise(scales[1], 2 * u128::from(sensitivity))?;
-        Ok(Self { threshold, epsilon, queries, scales, on_threshold, on_query })
+        Ok(Self { epsilon, queries, scales, on_threshold, on_query })
     }
 
     /// The scale of the noise on the threshold: 2Δ/ε.
@@ -89,8 +90,8 @@ impl AboveThreshold {
 }
 
 impl Mechanism for AboveThreshold {
-    /// Queries come later, one by one.
-    type Exact = ();
+    /// The threshold, in lattice steps; it is public. Queries come later, one by one.
+    type Exact = i64;
     type Noisy = Watch;
 
     fn cost(&self, rung: &Rung) -> Cost {
@@ -99,8 +100,8 @@ impl Mechanism for AboveThreshold {
         epsilon.map_or(Cost::Everything, |epsilon| Cost::Pure { epsilon })
     }
 
-    fn sanitise(&self, (): &(), entropy: &mut dyn Entropy) -> Result<Sealed<Watch>, SanitiseError> {
-        let threshold = self.on_threshold.add_wide(self.threshold, entropy)?;
+    fn sanitise(&self, threshold: &i64, entropy: &mut dyn Entropy) -> Result<Sealed<Watch>, SanitiseError> {
+        let threshold = self.on_threshold.add_wide(*threshold, entropy)?;
         Ok(Sealed::new(Watch { threshold, noise: self.on_query.clone(), halted: false }))
     }
 
@@ -117,9 +118,18 @@ impl Mechanism for AboveThreshold {
 ///
 /// It is neither `Clone` nor `Debug`: a copy could go on after the halt, and the noisy threshold is nobody's to see.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0599
 /// fn twice(watch: whit_core::mechanism::threshold::Watch) {
 ///     let _ = watch.clone();
+/// }
+/// ```
+///
+/// Nor does it start again, or against another threshold:
+///
+/// ```compile_fail,E0451
+/// use whit_core::mechanism::threshold::Watch;
+/// fn again(watch: Watch) -> Watch {
+///     Watch { halted: false, ..watch }
 /// }
 /// ```
 pub struct Watch {
@@ -233,6 +243,7 @@ pub fn accuracy_up(epsilon: f64, sensitivity: f64, queries: u64, beta: f64) -> f
 mod tests {
     use super::super::trial::{agree, epsilon, fit, number, oracles, rung, tally, worst_loss};
     use super::*;
+    use crate::release::{Charge, CommitError, Ledger, Refusal, Reservation, release};
     use crate::unit::Change;
     use whit_noise::{Os, Replay};
 
@@ -267,7 +278,7 @@ mod tests {
     #[test]
     fn no_answer_loses_more_than_epsilon_however_many_queries() {
         for (text, wanted) in [("1", 1.0), ("1/2", 0.5)] {
-            let mechanism = AboveThreshold::new(5, 1, text.parse().unwrap(), 60).unwrap();
+            let mechanism = AboveThreshold::new(1, text.parse().unwrap(), 60).unwrap();
             let (rho, nu) = (mechanism.threshold_scale().to_f64(), mechanism.query_scale().to_f64());
             let claimed = epsilon(&mechanism.cost(&rung(Change::Replace, 1)));
             assert_eq!(claimed, wanted);
@@ -290,7 +301,7 @@ mod tests {
     #[test]
     fn the_price_is_that_of_both_noises() {
         for (sensitivity, text) in [(1, "1"), (3, "1/2"), (7, "2"), (1 << 40, "1/4")] {
-            let mechanism = AboveThreshold::new(5, sensitivity, text.parse().unwrap(), 60).unwrap();
+            let mechanism = AboveThreshold::new(sensitivity, text.parse().unwrap(), 60).unwrap();
             for (change, holds) in [(Change::AddRemove, 1), (Change::Replace, 1), (Change::Replace, 6)] {
                 let rung = rung(change, holds);
                 let part = |noise: &Additive| match noise.cost(&rung) {
@@ -318,10 +329,10 @@ mod tests {
     #[test]
     fn answers_follow_the_law() {
         let queries = [0, 3, 1, 5, 2, 6];
-        let mechanism = AboveThreshold::new(4, 1, Ratio::ONE, 6).unwrap();
+        let mechanism = AboveThreshold::new(1, Ratio::ONE, 6).unwrap();
         let mut entropy = Replay::new(0xab07e);
         let counts = tally(7, 100_000, || {
-            let mut watch = mechanism.sanitise(&(), &mut entropy).unwrap().open();
+            let mut watch = mechanism.sanitise(&4, &mut entropy).unwrap().open();
             queries.iter().position(|query| watch.step(*query, &mut entropy).unwrap() == Some(true)).unwrap_or(6)
         });
         assert!(fit(&counts, &law(&queries, 4, 2.0, 4.0)) > 1e-6, "{counts:?}");
@@ -330,15 +341,46 @@ mod tests {
 
     #[test]
     fn nothing_is_answered_after_the_halt() {
-        let mechanism = AboveThreshold::new(0, 1, Ratio::ONE, 6).unwrap();
-        let mut watch = mechanism.sanitise(&(), &mut Replay::new(1)).unwrap().open();
+        let mechanism = AboveThreshold::new(1, Ratio::ONE, 6).unwrap();
+        let mut watch = mechanism.sanitise(&0, &mut Replay::new(1)).unwrap().open();
         assert_eq!(watch.answer(-1_000_000, &mut Os), Ok(Some(false)));
         assert!(!watch.has_halted());
         assert_eq!(watch.answer(1_000_000, &mut Os), Ok(Some(true)));
         assert!(watch.has_halted());
         assert_eq!(watch.answer(1_000_000, &mut Os), Ok(None));
-        let mut edge = AboveThreshold::new(i64::MAX, 1, Ratio::ONE, 1).unwrap().sanitise(&(), &mut Os).unwrap().open();
+        let mut edge = mechanism.sanitise(&i64::MAX, &mut Os).unwrap().open();
         assert!(edge.answer(i64::MIN, &mut Os).is_ok(), "sums are made in 128 bits");
+    }
+
+    /// One threshold is sanitised for one charge, and what the ledger keeps of it makes no second run.
+    #[test]
+    fn every_run_is_a_release_of_its_own() {
+        #[derive(Default)]
+        struct Counting {
+            charges: Vec<Charge>,
+            kept: Vec<Vec<u8>>,
+        }
+        impl Ledger for Counting {
+            fn reserve(&mut self, charge: &Charge) -> Result<Reservation, Refusal> {
+                self.charges.push(charge.clone());
+                Ok(Reservation::new(self.charges.len() as u64))
+            }
+            fn commit(&mut self, _: Reservation, value: &[u8]) -> Result<(), CommitError> {
+                self.kept.push(value.to_vec());
+                Ok(())
+            }
+        }
+        let mechanism = AboveThreshold::new(1, Ratio::ONE, 6).unwrap();
+        let (mut ledger, rungs) = (Counting::default(), [rung(Change::Replace, 1)]);
+        for run in 1..=3 {
+            let mut watch = release(&mechanism, |_| Ok(100), &rungs, &mut ledger, &mut Os).unwrap().value;
+            assert_eq!(watch.answer(1_000_000, &mut Os), Ok(Some(true)));
+            assert_eq!(watch.answer(1_000_000, &mut Os), Ok(None), "one charge, one answer above");
+            assert_eq!(ledger.charges.len(), run);
+        }
+        let paid: Vec<f64> = ledger.charges.iter().map(|charge| epsilon(&charge[0].1)).collect();
+        assert_eq!(paid, [1.0; 3]);
+        assert!(ledger.kept.iter().all(Vec::is_empty), "the noisy threshold is nobody's to see");
     }
 
     #[test]
@@ -352,7 +394,7 @@ mod tests {
             // On a lattice of hundredths every sensitivity here is whole.
             let steps = (read(&entry, "sensitivity") * 100.0).round() as u64;
             let epsilon = Ratio::from_f64_up(read(&entry, "eps")).unwrap();
-            let own = AboveThreshold::new(0, steps, epsilon, 1).unwrap();
+            let own = AboveThreshold::new(steps, epsilon, 1).unwrap();
             let scaled = |scale: &Ratio| scale.to_f64() / 100.0;
             check(&entry, Scales { threshold: scaled(own.threshold_scale()), query: scaled(own.query_scale()) });
             check(&entry, restart_scales(read(&entry, "eps"), read(&entry, "sensitivity"), 1));
@@ -380,7 +422,7 @@ mod tests {
             agree(&entry, bound, &entry["expected"]);
             let steps = (read(&entry, "sensitivity") * 100.0).round() as u64;
             let epsilon = Ratio::from_f64_up(read(&entry, "eps")).unwrap();
-            let own = AboveThreshold::new(0, steps, epsilon, queries).unwrap().accuracy(1.0 - beta);
+            let own = AboveThreshold::new(steps, epsilon, queries).unwrap().accuracy(1.0 - beta);
             assert!(own.within / 100.0 <= bound, "exact tails need no more than the theorem: {own}");
         }
     }
@@ -388,15 +430,15 @@ mod tests {
     /// The error is stated for all queries together, so it grows with their number while ε does not.
     #[test]
     fn accuracy_holds_over_all_queries() {
-        let mechanism = AboveThreshold::new(0, 1, Ratio::ONE, 50).unwrap();
+        let mechanism = AboveThreshold::new(1, Ratio::ONE, 50).unwrap();
         let within = mechanism.accuracy(0.9).within as i64;
         // All queries that far below: hardly any run says "above". One that far above: hardly any misses it.
         let quiet = law(&[-within - 1; 50], 0, 2.0, 4.0);
         assert!(quiet[50] >= 0.9);
         let loud = law(&[within + 1], 0, 2.0, 4.0);
         assert!(loud[0] >= 0.9);
-        assert!(AboveThreshold::new(0, 1, Ratio::ONE, 5000).unwrap().accuracy(0.9).within > within as f64);
-        assert!(AboveThreshold::new(0, 0, Ratio::ONE, 5).is_err());
-        assert!(AboveThreshold::new(0, 1, Ratio::ZERO, 5).is_err());
+        assert!(AboveThreshold::new(1, Ratio::ONE, 5000).unwrap().accuracy(0.9).within > within as f64);
+        assert!(AboveThreshold::new(0, Ratio::ONE, 5).is_err());
+        assert!(AboveThreshold::new(1, Ratio::ZERO, 5).is_err());
     }
 }
