@@ -12,7 +12,7 @@ use whit_account::calibrate::Target;
 use whit_account::normal;
 use whit_core::unit::Caps;
 use whit_core::{Change, Kind, Ladder, Unit};
-use whit_learn::bound::{Bags, ClippedSum, clipped_sum_for_tests};
+use whit_learn::bound::{Bags, ClippedSum};
 use whit_learn::custom::Inputs;
 use whit_learn::custom::Linear;
 use whit_learn::loss::{Loss, Targets};
@@ -156,11 +156,9 @@ fn parts(plan: &Plan, rows: &Store, labels: &Targets, model: &Linear, laps: usiz
         forward.push(start.elapsed().as_secs_f64());
         let (inputs, targets, bags) = (Inputs::of(features, WIDTH), labels.pick(&picked), Bags::of_sizes(sizes));
         let start = Instant::now();
-        let clip = Some(plan.clip());
-        let sum = clipped_sum_for_tests(model, &layout, Loss::Softmax, inputs, &targets, &weights, &bags, clip)?;
+        let sum = ClippedSum::of_gradients(model, Loss::Softmax, inputs, &targets, &weights, &bags, plan.clip())?;
         bound.push(start.elapsed().as_secs_f64());
-        let mut mean = vec![0.0; sum.len()];
-        let sum = ClippedSum::forged_for_audits(sum, plan.clip()); // which has just clipped it
+        let mut mean = vec![0.0; sum.coordinates()];
         let start = Instant::now();
         sanitiser.sanitise(&sum, &mut mean)?;
         noise.push(start.elapsed().as_secs_f64());

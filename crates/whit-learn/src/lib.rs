@@ -5,6 +5,8 @@
 //! [`train`] goes the whole way. Models are known by [`model::Named`]. Who brings one of another architecture writes it in burn: [`custom`] is the one place where
 //! types of it are public, and no other crate names it.
 
+#[cfg(test)]
+mod audit;
 pub mod bound;
 pub mod checkpoint;
 pub mod custom;

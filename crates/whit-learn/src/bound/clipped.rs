@@ -1,9 +1,9 @@
 //! A sum that carries its bound.
 
-use super::{Batch, Limit, Seen, Total, add_clipped};
-use crate::custom::Model;
+use super::{Bags, Batch, Limit, Seen, Total, add_clipped};
+use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
-use crate::loss::Loss;
+use crate::loss::{Loss, Share, Targets};
 use crate::params::Layout;
 use crate::plan::{Clip, SUMMATION};
 use whit_noise::round::norm_up;
@@ -11,12 +11,22 @@ use whit_noise::round::norm_up;
 /// A sum of vectors to which no unit added more than the norm of its [`Clip`], but for what rounding moves, which a plan pays for.
 ///
 /// Adding to it clips, and there is no other way in; noise is the one way out, and takes nothing else. So nothing unclipped is released, nor is a sum that was
-/// clipped to another norm than the noise is made for.
+/// clipped to another norm than the noise is made for. Not even a sum that was clipped can be said to have been so to another norm:
 ///
-/// ```compile_fail
-/// use whit_learn::{Clip, Clipping, bound::ClippedSum};
-/// let clip = Clip { norm: 1.0, how: Clipping::Flat };
-/// let mine = ClippedSum { total: vec![1e9], clip }; // no bound made this
+/// ```compile_fail,E0451
+/// use whit_learn::{Clip, bound::ClippedSum};
+/// fn renamed(sum: ClippedSum, clip: Clip) -> ClippedSum {
+///     ClippedSum { clip, ..sum }
+/// }
+/// ```
+///
+/// What audits forge, they forge inside of this crate:
+///
+/// ```compile_fail,E0599
+/// use whit_learn::{Clip, bound::ClippedSum};
+/// fn mine(values: Vec<f64>, clip: Clip) -> ClippedSum {
+///     ClippedSum::forged(values, clip)
+/// }
 /// ```
 #[derive(Clone)]
 pub struct ClippedSum {
@@ -44,6 +54,36 @@ impl ClippedSum {
     #[must_use]
     pub fn new(coordinates: usize, clip: Clip) -> Self {
         Self { total: Total::new(coordinates), clip }
+    }
+
+    /// The clipped gradients of bags of rows, all that a step has: their error from rounding is what a plan pays for once.
+    ///
+    /// ```
+    /// use whit_learn::bound::{Bags, ClippedSum};
+    /// use whit_learn::custom::{Inputs, Linear};
+    /// use whit_learn::loss::{Loss, Targets};
+    /// use whit_learn::{Clip, Clipping};
+    /// let (model, clip) = (Linear::at_zero(1, 1, false), Clip { norm: 1.0, how: Clipping::Flat });
+    /// let targets = Targets::Numbers { values: vec![1e4, 1e4, -1e4], width: 1 };
+    /// let rows = Inputs::of(vec![0.5; 3], 1);
+    /// let sum = ClippedSum::of_gradients(&model, Loss::Squared, rows, &targets, &[1.0; 3], &Bags::single(3), clip)?;
+    /// assert_eq!(sum.coordinates(), 1); // two pull one way and one the other, each by 1
+    /// # Ok::<(), whit_learn::LearnError>(())
+    /// ```
+    pub fn of_gradients<M: Model>(
+        model: &M,
+        loss: Loss,
+        inputs: Inputs,
+        targets: &Targets,
+        weights: &[f32],
+        bags: &Bags,
+        clip: Clip,
+    ) -> Result<Self, LearnError> {
+        let layout = Layout::of(model).0;
+        let mut sum = Self::new(layout.len(), clip);
+        let batch = Batch { inputs, targets, weights, bags, share: Share::Whole, coins: None };
+        sum.add_bags(model, &layout, loss, batch, Step { share: 1.0, truncated: None })?;
+        Ok(sum)
     }
 
     /// What no contribution is longer than.
@@ -94,10 +134,10 @@ impl ClippedSum {
         self.total.values()
     }
 
-    /// A sum that is not bounded and says that it is: for audits, which try what a learner shows that clips wrongly.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn forged_for_audits(values: Vec<f64>, clip: Clip) -> Self {
+    /// A sum that is not bounded and says that it is: for audits, which try what a learner shows that clips wrongly. In no build but that of this crate's own
+    /// tests is there such a thing.
+    #[cfg(test)]
+    pub(crate) fn forged(values: Vec<f64>, clip: Clip) -> Self {
         Self { total: Total::of(values), clip }
     }
 }
@@ -117,6 +157,23 @@ mod tests {
             let short = norm_up(&contribution) <= 0.7;
             assert!(!short || sum.values() == contribution, "what is short stays as it is");
         }
+    }
+
+    /// Twelve rows in four bags, through the door for tests and through the honest one, to the last bit.
+    #[test]
+    fn the_gradients_of_a_step_are_those_that_are_clipped() {
+        use crate::custom::Linear;
+        let (model, clip) = (Linear::at_zero(2, 1, true), Clip { norm: 0.7, how: Clipping::Flat });
+        let features: Vec<f32> = (0..24).map(|i| (i * 7 % 11) as f32 - 5.0).collect();
+        let targets = Targets::Numbers { values: (0..12).map(|i| (i * i % 5) as f32).collect(), width: 1 };
+        let (weights, bags) = (vec![1.0 / 3.0; 12], Bags::of_sizes(vec![3; 4]));
+        let inputs = || Inputs::of(features.clone(), 2);
+        let sum = ClippedSum::of_gradients(&model, Loss::Squared, inputs(), &targets, &weights, &bags, clip).unwrap();
+        let (layout, squared) = (Layout::of(&model).0, Loss::Squared);
+        let door = super::super::clipped_sum_for_tests;
+        let values = door(&model, &layout, squared, inputs(), &targets, &weights, &bags, Some(clip)).unwrap();
+        assert_eq!((sum.values(), sum.clip()), (&values[..], clip));
+        assert!(norm_up(&values) <= 4.0 * 0.7 * (1.0 + 1e-6) && norm_up(&values) > 0.1);
     }
 
     #[test]

@@ -33,6 +33,7 @@ impl Total {
     }
 
     /// These numbers.
+    #[cfg(test)]
     pub(super) fn of(sum: Vec<f64>) -> Self {
         let rest = vec![0.0; sum.len()];
         Self { sum, rest }

@@ -1,13 +1,11 @@
 //! An attack on the whole road: draw, add up, sanitise, on two neighbours, many times over. What it attains must not be
 //! above what the plan charges, and where the papers' figure is wrong it is above that.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
+use crate::bound::ClippedSum;
+use crate::{Count, Draft, Drawn, NoiseSource, Plan, Pool, Sampler, Sanitiser};
 use whit_account::{Name, delta};
 use whit_core::unit::Caps;
 use whit_core::{Change, Kind, Ladder, Sampling, Unit};
-use whit_learn::bound::ClippedSum;
-use whit_learn::{Count, Draft, Drawn, NoiseSource, Plan, Pool, Sampler, Sanitiser};
 use whit_noise::Replay;
 
 /// So many users, each a run of its own: user u moves coordinate u only, and each coordinate has noise of its own.
@@ -36,7 +34,7 @@ fn share_above(threshold: f64, contributions: &[f64], plan: &Plan, seed: u64) ->
     }
     let mut noisy = vec![0.0; RUNS];
     let plan = plan.clone().drawing(NoiseSource::Replay { seed: seed + 1 });
-    let sum = ClippedSum::forged_for_audits(sum, plan.clip()); // contributions of ±1, each to a run of its own
+    let sum = ClippedSum::forged(sum, plan.clip()); // contributions of ±1, each to a run of its own
     Sanitiser::new(&plan, RUNS).unwrap().sanitise(&sum, &mut noisy).unwrap();
     noisy.iter().filter(|&&value| value > threshold).count() as f64 / RUNS as f64
 }
@@ -80,7 +78,7 @@ fn a_batch_of_fixed_size_shows_who_is_out() {
         let sum: Vec<f64> = first.iter().map(|&first| if first { x } else { y }).collect();
         let mut noisy = vec![0.0; sum.len()];
         let plan = fixed.clone().drawing(NoiseSource::Replay { seed });
-        let sum = ClippedSum::forged_for_audits(sum, plan.clip());
+        let sum = ClippedSum::forged(sum, plan.clip());
         Sanitiser::new(&plan, noisy.len()).unwrap().sanitise(&sum, &mut noisy).unwrap();
         noisy.iter().filter(|&&value| value > 0.7).count() as f64 / f64::from(runs)
     };

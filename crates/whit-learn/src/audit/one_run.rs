@@ -8,16 +8,14 @@
 
 use super::chance::Guesses;
 use super::{Case, FAR};
+use crate::bound::{Bags, ClippedSum, clipped_sum_for_tests};
+use crate::custom::Inputs;
+use crate::custom::Linear;
+use crate::loss::{Loss, Targets};
+use crate::optimise::{Optimiser, Rule, Schedule};
+use crate::params::Layout;
+use crate::{Learner, NoiseSource, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store, Tuning, Way};
 use whit_core::Kind;
-use whit_learn::bound::{Bags, ClippedSum, clipped_sum_for_tests};
-use whit_learn::custom::Inputs;
-use whit_learn::custom::Linear;
-use whit_learn::loss::{Loss, Targets};
-use whit_learn::optimise::{Optimiser, Rule, Schedule};
-use whit_learn::params::Layout;
-use whit_learn::{
-    Learner, NoiseSource, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store, Tuning, Way,
-};
 use whit_noise::{Entropy, Replay};
 
 const UNITS: usize = 1000;
@@ -186,7 +184,7 @@ fn by_hand(plan: &Plan, coins: &[bool], clips: bool, seed: u64) -> Vec<f64> {
         let (inputs, clip) = (Inputs::of(features, UNITS), clips.then_some(plan.clip()));
         let sum =
             clipped_sum_for_tests(&model, &layout, Loss::Squared, inputs, &targets, &weights, &bags, clip).unwrap();
-        sanitiser.sanitise(&ClippedSum::forged_for_audits(sum, plan.clip()), &mut mean).unwrap();
+        sanitiser.sanitise(&ClippedSum::forged(sum, plan.clip()), &mut mean).unwrap();
         scores.iter_mut().zip(&mean).for_each(|(score, mean)| *score -= mean);
     }
     scores

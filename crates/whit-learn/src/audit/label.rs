@@ -3,13 +3,13 @@
 
 use super::ladder::ladder;
 use super::{DELTA, FAR, both_ways};
+use crate::custom::Linear;
+use crate::loss::{Loss, Targets};
+use crate::optimise::{Optimiser, Rule, Schedule};
+use crate::{Count, Draft, Learner, NoiseSource, Owners, Parts, Plan, Rows, Store, Tuning, Way};
 use std::f64::consts::SQRT_2;
 use whit_account::{Name, epsilon};
 use whit_core::Kind;
-use whit_learn::custom::Linear;
-use whit_learn::loss::{Loss, Targets};
-use whit_learn::optimise::{Optimiser, Rule, Schedule};
-use whit_learn::{Count, Draft, Learner, NoiseSource, Owners, Parts, Plan, Rows, Store, Tuning, Way};
 
 const STEPS: u64 = 10_000;
 const OTHERS: usize = 6;
