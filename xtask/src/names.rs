@@ -42,7 +42,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("Law", 3),
     ("Layout", 2),
     ("Loss", 2),
-    ("Matrix", 2),
     ("Mean", 2),
     ("Measure", 2),
     ("Moments", 2),

@@ -10,6 +10,7 @@ pub mod declare;
 pub mod digits;
 pub mod lattice;
 pub mod loss;
+pub mod matrix;
 pub mod mechanism;
 pub mod partition;
 pub mod persist;

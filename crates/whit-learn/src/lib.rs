@@ -15,7 +15,6 @@ mod kernel;
 pub mod label;
 mod layer;
 pub mod loss;
-mod matrix;
 pub mod model;
 pub mod optimise;
 pub mod params;

@@ -1,9 +1,9 @@
 //! Directions that rows are projected on before a model reads them.
 
 use crate::error::LearnError;
-use crate::matrix::{Matrix, wide_product};
 use crate::pca::Principal;
 use serde::{Deserialize, Serialize};
+use whit_core::matrix::{Matrix, wide_product};
 
 /// What is asked of a projection, before there is one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,8 +8,8 @@
 use super::bags::Bags;
 use super::windows::Windows;
 use crate::layer::{LayerInput, OutputGradient};
-use crate::matrix::{Into, Matrix, product};
 use rayon::prelude::*;
+use whit_core::matrix::{Destination, Matrix, product};
 
 /// The gradients of one layer's parameters, bag by bag.
 pub(crate) struct Lengths {
@@ -162,7 +162,7 @@ fn formed_linear(
         let (weight, bias) = out.split_at_mut(p * q);
         let (a, g) = (&input[start * p..end * p], &output.gradient[start * q..end * q]);
         let n = end - start;
-        product(Matrix::new(a, n, p).turned(), Matrix::new(g, n, q), weight, Into::Rows);
+        product(Matrix::new(a, n, p).turned(), Matrix::new(g, n, q), weight, Destination::Rows);
         if biased {
             for g in g.chunks_exact(q) {
                 bias.iter_mut().zip(g).for_each(|(sum, value)| *sum += value);

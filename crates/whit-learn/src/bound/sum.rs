@@ -13,7 +13,7 @@ use super::norm::Lengths;
 use super::total::Part;
 use super::windows::Windows;
 use crate::layer::{LayerInput, OutputGradient};
-use crate::matrix::{Matrix, wide_product};
+use whit_core::matrix::{Matrix, wide_product};
 
 /// Fewer rows than this are not worth a product of their own.
 const FEWEST: usize = 24;

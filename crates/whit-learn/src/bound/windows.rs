@@ -11,9 +11,9 @@ use super::sum::add_formed;
 use super::total::Part;
 use crate::kernel::{Patches, WindowGrid};
 use crate::layer::OutputGradient;
-use crate::matrix::{Into, Matrix, product};
 use rayon::prelude::*;
 use std::ops::Range;
+use whit_core::matrix::{Destination, Matrix, product};
 
 /// Gradients that take more bytes together are formed once for their norms and once more for their sum, and not kept between.
 const KEPT: usize = 1 << 28;
@@ -51,7 +51,7 @@ impl<'a> Windows<'a> {
         for (place, row) in rows.enumerate() {
             let gradient = &self.gradient[row * each..(row + 1) * each];
             let unfolded = Matrix::new(patches.of(&self.images[row * image..(row + 1) * image]), pool, patch);
-            let how = if place == 0 { Into::Rows } else { Into::AddedToRows };
+            let how = if place == 0 { Destination::Rows } else { Destination::AddedToRows };
             product(unfolded.turned(), Matrix::new(gradient, self.width, pool).turned(), weight, how);
             for (bias, gradient) in bias.iter_mut().zip(gradient.chunks_exact(pool.max(1))) {
                 *bias += gradient.iter().sum::<f32>();

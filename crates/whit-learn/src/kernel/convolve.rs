@@ -5,7 +5,6 @@
 //! over stride.
 
 use super::{Step, Stepping, Window, WindowError, WindowGrid, dense, primitive, tracked};
-use crate::matrix::{Into, Matrix, product};
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
@@ -15,6 +14,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Dispatch, Flex};
 use burn::tensor::Tensor;
 use rayon::prelude::*;
+use whit_core::matrix::{Destination, Matrix, product};
 
 /// A convolution that is ready to be done: windows, weights and what is added to each channel.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Convolving {
                         channel.fill(*bias);
                     }
                     let patches = Matrix::new(patches.of(image), pool, patch);
-                    product(patches, Matrix::new(weight, patch, *outputs), output, Into::AddedToColumns);
+                    product(patches, Matrix::new(weight, patch, *outputs), output, Destination::AddedToColumns);
                 },
             );
         }
@@ -85,7 +85,7 @@ impl Convolving {
                 || Patches::new(grid),
                 |patches, (image, gradient)| {
                     let gradient = Matrix::new(gradient, *outputs, pool).turned();
-                    product(gradient, weight.turned(), &mut patches.values, Into::Rows);
+                    product(gradient, weight.turned(), &mut patches.values, Destination::Rows);
                     patches.add_to(image);
                 },
             );

@@ -11,7 +11,7 @@
 //! what is kept has the law of D²(now). After the batch one matrix product brings all D² up to date, so that the whole seeding costs
 //! about as much arithmetic as one iteration, and leaves every point assigned to its nearest seed.
 
-use super::product::{Matrix, Nearest, half_square, squared_distance};
+use super::product::{Nearest, Vectors, half_square, squared_distance};
 use whit_noise::{Entropy, Replay};
 
 /// Vectors of one dimension.
@@ -81,8 +81,8 @@ impl Points {
         self.dimension
     }
 
-    fn matrix(&self) -> Matrix<'_> {
-        Matrix::new(&self.coordinates, self.dimension)
+    fn matrix(&self) -> Vectors<'_> {
+        Vectors::new(&self.coordinates, self.dimension)
     }
 
     /// Moves the mean to 0, so that products of long, similar vectors do not drown their differences.
@@ -180,7 +180,7 @@ pub fn cluster(
     for number in 1..=settings.iterations {
         update(points, &halves, &nearest, &mut centroids);
         let before = std::mem::replace(&mut nearest, Nearest::nowhere(points.len()));
-        nearest.improve(points, Matrix::new(&centroids, points.dimension), 0, settings.threads);
+        nearest.improve(points, Vectors::new(&centroids, points.dimension), 0, settings.threads);
         let moved = before.centre.iter().zip(&nearest.centre).filter(|(old, new)| old != new).count() as u64;
         objective = objective_of(&halves, &nearest);
         made = number;
@@ -206,7 +206,7 @@ fn objective_of(halves: &[f32], nearest: &Nearest) -> f64 {
 
 /// The first centres by k-means++, and each point's nearest of them.
 fn seeds(
-    points: Matrix<'_>,
+    points: Vectors<'_>,
     halves: &[f32],
     settings: Settings,
     progress: &mut dyn FnMut(Progress),
@@ -220,7 +220,7 @@ fn seeds(
     let mut batch: Vec<f32> = points.row(first).to_vec();
     loop {
         let have = (chosen.len() / points.dimension) as u32;
-        nearest.improve(points, Matrix::new(&batch, points.dimension), have, settings.threads);
+        nearest.improve(points, Vectors::new(&batch, points.dimension), have, settings.threads);
         chosen.append(&mut batch);
         let have = (chosen.len() / points.dimension) as u32;
         progress(Progress::Seeding { chosen: have, of });
@@ -266,7 +266,7 @@ fn seeds(
 }
 
 /// Moves each centroid to the mean of its points, and those without points to where points are furthest from theirs.
-fn update(points: Matrix<'_>, halves: &[f32], nearest: &Nearest, centroids: &mut [f32]) {
+fn update(points: Vectors<'_>, halves: &[f32], nearest: &Nearest, centroids: &mut [f32]) {
     let dimension = points.dimension;
     let mut sums = vec![0.0_f64; centroids.len()];
     let mut counts = vec![0_u32; centroids.len() / dimension];

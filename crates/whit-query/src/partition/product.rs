@@ -5,6 +5,7 @@
 //! still in the cache.
 
 use std::sync::{Mutex, PoisonError};
+use whit_core::matrix::{Destination, Matrix, product};
 
 /// Points that share one block.
 const ROWS: usize = 256;
@@ -13,12 +14,12 @@ const COLUMNS: usize = 768;
 
 /// Vectors of one dimension, one after the other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a> {
+pub(super) struct Vectors<'a> {
     pub(super) values: &'a [f32],
     pub(super) dimension: usize,
 }
 
-impl<'a> Matrix<'a> {
+impl<'a> Vectors<'a> {
     pub(super) fn new(values: &'a [f32], dimension: usize) -> Self {
         assert!(dimension > 0 && values.len().is_multiple_of(dimension), "a whole number of vectors");
         Self { values, dimension }
@@ -32,8 +33,9 @@ impl<'a> Matrix<'a> {
         &self.values[i * self.dimension..][..self.dimension]
     }
 
-    fn rows(&self, from: usize, count: usize) -> Self {
-        Self { values: &self.values[from * self.dimension..][..count * self.dimension], ..*self }
+    /// So many of them as the rows of a matrix.
+    fn rows(&self, from: usize, count: usize) -> Matrix<'a, f32> {
+        Matrix::new(&self.values[from * self.dimension..][..count * self.dimension], count, self.dimension)
     }
 }
 
@@ -61,7 +63,7 @@ impl Nearest {
 
     /// Moves every point to one of `centres`, whose numbers start at `first`, where that is nearer than what it has. Of
     /// two that are equally near, the first stays. The result does not depend on the number of threads.
-    pub(super) fn improve(&mut self, points: Matrix<'_>, centres: Matrix<'_>, first: u32, threads: usize) {
+    pub(super) fn improve(&mut self, points: Vectors<'_>, centres: Vectors<'_>, first: u32, threads: usize) {
         assert_eq!(points.dimension, centres.dimension, "points and centres of one dimension");
         assert_eq!(points.len(), self.centre.len(), "every point has a place");
         let halves: Vec<f32> = (0..centres.len()).map(|j| half_square(centres.row(j))).collect();
@@ -76,7 +78,7 @@ impl Nearest {
                 for from in (0..centres.len()).step_by(COLUMNS) {
                     let count = COLUMNS.min(centres.len() - from);
                     let products = &mut products[..centre.len() * count];
-                    multiply(rows, centres.rows(from, count), products);
+                    product(rows, centres.rows(from, count).turned(), products, Destination::Rows);
                     let halves = &halves[from..from + count];
                     for ((centre, score), products) in
                         centre.iter_mut().zip(score.iter_mut()).zip(products.chunks_exact(count))
@@ -116,39 +118,6 @@ fn least(products: &[f32], halves: &[f32]) -> f32 {
     rest.chain(lanes).fold(f32::INFINITY, f32::min)
 }
 
-/// `out[i][j]` = row i of `a` · row j of `b`.
-fn multiply(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
-    let (m, n, k) = (a.len(), b.len(), a.dimension);
-    assert_eq!(b.dimension, k, "vectors of one dimension");
-    assert_eq!(out.len(), m * n, "a place for each product");
-    #[expect(unsafe_code, reason = "the product of matrices is a call with raw pointers")]
-    // SAFETY: all three lengths are as the strides say (checked above, and by `Matrix::new`), `out` is borrowed
-    // mutably so it overlaps neither of the others, and with `read_dst` false its content is never read.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            out.as_mut_ptr(),
-            1,
-            n as isize,
-            false,
-            a.values.as_ptr(),
-            1,
-            k as isize,
-            b.values.as_ptr(),
-            k as isize,
-            1,
-            0.0,
-            1.0,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,7 +133,7 @@ mod tests {
     fn the_nearest_centre_is_the_one_that_distances_find() {
         for (points, centres, dimension) in [(1, 1, 1), (300, 7, 3), (513, 800, 10), (257, 1537, 5), (5, 20, 100)] {
             let (x, c) = (random(points, dimension, 1), random(centres, dimension, 2));
-            let (x, c) = (Matrix::new(&x, dimension), Matrix::new(&c, dimension));
+            let (x, c) = (Vectors::new(&x, dimension), Vectors::new(&c, dimension));
             let mut found = Nearest::nowhere(points);
             found.improve(x, c, 40, 1);
             let mut again = Nearest::nowhere(points);
@@ -185,9 +154,9 @@ mod tests {
     fn the_first_of_equals_stays() {
         let (x, c) = ([1.0, 1.0], [0.0, 0.0, 2.0, 2.0, 0.0, 0.0]);
         let mut found = Nearest::nowhere(1);
-        found.improve(Matrix::new(&x, 2), Matrix::new(&c, 2), 0, 1);
+        found.improve(Vectors::new(&x, 2), Vectors::new(&c, 2), 0, 1);
         assert_eq!(found.centre, [0]);
-        found.improve(Matrix::new(&x, 2), Matrix::new(&[2.0, 0.0], 2), 3, 1);
+        found.improve(Vectors::new(&x, 2), Vectors::new(&[2.0, 0.0], 2), 3, 1);
         assert_eq!(found.centre, [0]);
     }
 }
