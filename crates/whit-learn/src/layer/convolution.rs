@@ -1,3 +1,5 @@
+//! A layer that takes every window of an image through one matrix.
+
 use super::Tape;
 use super::uniform;
 use crate::error::LearnError;

@@ -1,3 +1,5 @@
+//! A layer that has a vector for each token.
+
 use super::Tape;
 use super::uniform;
 use crate::error::LearnError;

@@ -1,3 +1,5 @@
+//! A layer that is a matrix and a constant.
+
 use super::Tape;
 use super::{filled, uniform};
 use burn::module::{Module, Param};

@@ -1,3 +1,5 @@
+//! What stands between layers and has no parameters: activations, pooling, dropout.
+
 use super::Tape;
 use crate::error::LearnError;
 use crate::kernel::{self, Window};
