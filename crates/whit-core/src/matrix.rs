@@ -3,17 +3,17 @@
 use gemm::Parallelism;
 
 /// Numbers that matrices are made of.
-pub trait Number: sealed::Sealed + Copy + From<f32> + 'static {}
+pub trait Scalar: sealed::Multiplied + Copy + From<f32> + 'static {}
 
-impl Number for f32 {}
-impl Number for f64 {}
+impl Scalar for f32 {}
+impl Scalar for f64 {}
 
 mod sealed {
     /// `gemm` takes any type and knows few, so nobody else says that one is a number.
-    pub trait Sealed {}
+    pub trait Multiplied {}
 
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
+    impl Multiplied for f32 {}
+    impl Multiplied for f64 {}
 }
 
 /// A matrix in a slice: `rows × columns`, one row `down` further, one column `across` further.
@@ -66,7 +66,7 @@ pub enum Destination {
 ///
 /// # Panics
 /// Where the sides do not fit one another, or the room does not fit them.
-pub fn product<T: Number>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], to: Destination) {
+pub fn product<T: Scalar>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], to: Destination) {
     multiply(a, b, out, to, Parallelism::None);
 }
 
@@ -74,11 +74,11 @@ pub fn product<T: Number>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], to:
 ///
 /// # Panics
 /// Where the sides do not fit one another, or the room does not fit them.
-pub fn wide_product<T: Number>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T]) {
+pub fn wide_product<T: Scalar>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T]) {
     multiply(a, b, out, Destination::Rows, Parallelism::Rayon(0));
 }
 
-fn multiply<T: Number>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], to: Destination, threads: Parallelism) {
+fn multiply<T: Scalar>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], to: Destination, threads: Parallelism) {
     assert!(a.columns == b.rows && a.rows.checked_mul(b.columns) == Some(out.len()), "sides as they must be");
     let (down, across) = if to == Destination::AddedToColumns { (1, a.rows) } else { (b.columns, 1) };
     let kept = if to == Destination::Rows { 0.0 } else { 1.0 };
