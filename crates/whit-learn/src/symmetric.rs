@@ -2,6 +2,10 @@
 //!
 //! Both run along rows in memory, so a matrix of 784 rows takes a second or two. (Golub, Van Loan, *Matrix
 //! Computations*, 8.3.)
+//!
+//! `faer` 0.24 would do it in a fourteenth of the time (0.2 s of processor for 784 rows and 3.6 s for 2,048, at `opt-level = 1`, where this takes 2.7 s and 51 s),
+//! but with the least of its features that has the decomposition it adds 113 s of processor time to every first build, beyond the `gemm` that is there anyway.
+//! A training takes a few matrices apart at most, so builds would pay more than trainings gain.
 
 /// A matrix that cannot be taken apart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
