@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use whit::account::ledger::{Books, Budget, Question};
+use whit::account::ledger::{Books, Budget, Question, Register as _};
 use whit::{Change, Charge, Cost, Ledger, Rung, Unit};
 
 /// Two committed releases, one that never finished, and a fourth that was voided.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
-use whit_account::ledger::LedgerError;
+use whit_account::ledger::{Fault as LedgerFault, LedgerError};
 use whit_core::Refusal;
 use whit_learn::LearnError;
 use whit_query::{Fault, QueryError};
@@ -28,6 +28,8 @@ pub enum Reason {
     OwnerOnly,
     /// There is no ledger at this path.
     NoLedger(PathBuf),
+    /// Something in the ledger is not as it was written, or could not be read: where, and what.
+    Ledger(Box<LedgerFault>),
     /// There is no interrupted run to go on with.
     NoRun,
     /// Another process is training with this checkpoint.
@@ -50,7 +52,7 @@ pub struct Error {
     pub sentence: String,
     /// Where: the arm, the file or the line, from the outside in.
     pub place: Option<String>,
-    /// The next step: it names fields of requests and keys of files, and no options of a command.
+    /// The next step: it names fields of requests, methods and keys of files, and no options of a command.
     pub hint: Option<String>,
     /// Why, for programs, where that makes a difference to one.
     pub reason: Option<Reason>,
@@ -189,6 +191,7 @@ impl From<LedgerError> for Error {
 fn reason_of(error: &LedgerError) -> Option<Reason> {
     match error {
         LedgerError::Missing(path) => Some(Reason::NoLedger(path.clone())),
+        LedgerError::Changed(fault) => Some(Reason::Ledger(Box::new(fault.clone()))),
         _ => None,
     }
 }
@@ -197,6 +200,11 @@ fn reason_of(error: &LedgerError) -> Option<Reason> {
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(crate) fn of_ledger(error: LedgerError) -> Error {
     Error { hint: error.hint(), reason: reason_of(&error), ..Error::failed(error.to_string()) }
+}
+
+/// What a ledger that was read as a whole has wrong with it.
+pub(crate) fn of_fault(fault: LedgerFault) -> Error {
+    Error::failed(fault.to_string()).because(Reason::Ledger(Box::new(fault)))
 }
 
 #[cfg(test)]
@@ -219,6 +227,15 @@ mod tests {
         assert_eq!(refused.to_string(), no.to_string());
         assert_eq!(Error::from(QueryError::asked("what?", "so")).kind, Kind::Asked);
         assert_eq!(Error::from(LedgerError::NoReason).kind, Kind::Asked);
+        let fault =
+            LedgerFault { event: Some(3), entry: Some(2), field: "charge".to_owned(), what: "was changed".to_owned() };
+        for error in [of_fault(fault.clone()), of_ledger(LedgerError::Changed(fault.clone()))] {
+            assert_eq!(
+                error.reason,
+                Some(Reason::Ledger(Box::new(fault.clone()))),
+                "a program learns which entry it is"
+            );
+        }
         assert_eq!(Error::from(LearnError::file("gone", "look")).kind, Kind::Failed);
         assert_eq!(Error::from(LearnError::Data("no rows".to_owned())).kind, Kind::Asked);
     }

@@ -5,14 +5,16 @@ mod awaited;
 pub use awaited::AsyncSession;
 
 use crate::Error;
-use crate::error::{Kind, of_ledger};
+use crate::error::{Kind, of_fault, of_ledger};
 use crate::state::{SessionState, ledger_of};
 use crate::train::experiment::{self, Found};
 use crate::train::{
     self, Evaluated, Evaluation, Outcome, Prediction, Predictions, Prospect, Request as TrainRequest, Watch,
 };
 use std::path::{Path, PathBuf};
-use whit_account::ledger::{Account, Books, Entry, LedgerError, Memory, Opening, Register, Verified, Which};
+use whit_account::ledger::{
+    Account, BooksFile, Entry, LedgerError, Memory, Opener, Opening, Register, Verified, Which,
+};
 use whit_query::estimate::{HistogramQuestion, HittersQuestion, ask};
 use whit_query::explain::{Fits, Preview, Within};
 use whit_query::plan::Asking;
@@ -27,7 +29,7 @@ pub struct Options {
     pub analyst: String,
     /// How many threads work, and in how much memory.
     pub tuning: Tuning,
-    /// How the ledger is opened.
+    /// How the ledger in its file is opened.
     pub ledger: Opening,
 }
 
@@ -122,9 +124,25 @@ impl Session {
         Ok(Self::of(Tables::open(config, options.tuning)?, options))
     }
 
-    /// The same with data sets that are open.
+    /// The same on another ledger than the one in the declared file, such as one in memory: it is opened by this, in place of `options.ledger`.
+    ///
+    /// ```no_run
+    /// use whit::account::ledger::{HandedOver, Memory};
+    /// use whit::session::{Options, Session};
+    /// let ledger = Box::new(HandedOver::new(Memory::new())); // ends with the process
+    /// let mut session = Session::open_on("whit.toml".as_ref(), Options::default(), ledger)?;
+    /// # Ok::<(), whit::Error>(())
+    /// ```
+    pub fn open_on(config: &Path, options: Options, ledger: Box<dyn Opener>) -> Result<Self, Error> {
+        check_clock()?;
+        let tables = Tables::open(config, options.tuning)?;
+        Ok(Self { state: SessionState { tables, opener: ledger, books: None, analyst: options.analyst } })
+    }
+
+    /// The same with data sets that are open, on the ledger in the declared file.
     pub fn of(tables: Tables, options: Options) -> Self {
-        Self { state: SessionState { tables, opening: options.ledger, books: None, analyst: options.analyst } }
+        let opener = Box::new(BooksFile::new(ledger_of(&tables), options.ledger));
+        Self { state: SessionState { tables, opener, books: None, analyst: options.analyst } }
     }
 
     /// The data sets.
@@ -143,7 +161,7 @@ impl Session {
     }
 
     /// The ledger, opened where it is not yet, and made where there is none.
-    pub fn books(&mut self) -> Result<&mut Books, Error> {
+    pub fn books(&mut self) -> Result<&mut dyn Register, Error> {
         Ok(self.state.parts()?.1)
     }
 
@@ -243,14 +261,14 @@ impl Session {
         self.state.books_if_any()?;
         let (tables, books) = (&self.state.tables, &mut self.state.books);
         Ok(tables.survey_for(&owner, |name| match books {
-            Some(books) => tables.changed_since(&owner, name, books).map(Some),
+            Some(books) => tables.changed_since(&owner, name, &mut **books).map(Some),
             None => Ok(None),
         })?)
     }
 
     /// Recomputes every hash and every total of the ledger, or says what was changed.
     pub fn verify(&mut self) -> Result<Verified, Error> {
-        self.existing()?.verify().map_err(|fault| Error::failed(fault.to_string()))
+        self.existing()?.verify().map_err(of_fault)
     }
 
     /// Takes back a reservation of which nothing came. The reason is kept.
@@ -258,8 +276,23 @@ impl Session {
         Ok(self.existing()?.void(entry, reason)?)
     }
 
-    fn existing(&mut self) -> Result<&mut Books, Error> {
-        let missing = LedgerError::Missing(ledger_of(&self.state.tables));
+    /// Takes the ledger as it stands, whatever its heads say: for an owner who knows why they differ, such as a backup that was put back. What the heads knew and
+    /// the ledger does not is forgotten; that, and the reason, are kept.
+    pub fn accept(&mut self, reason: &str) -> Result<Verified, Error> {
+        let accepted = self.state.opener.accept(reason)?;
+        let books = self.state.books.insert(accepted); // what was open before would go on from what it had read
+        books.verify().map_err(of_fault)
+    }
+
+    /// Begins anew where a ledger was and is gone: for an owner who knows why. The reason is the first thing in it.
+    pub fn reset(&mut self, reason: &str) -> Result<(), Error> {
+        self.state.books = Some(self.state.opener.reset(reason)?);
+        Ok(())
+    }
+
+    fn existing(&mut self) -> Result<&mut (dyn Register + 'static), Error> {
+        let file = self.state.opener.file().map_or_else(|| ledger_of(&self.state.tables), Path::to_owned);
+        let missing = LedgerError::Missing(file);
         self.state.books_if_any()?.ok_or_else(|| Error { kind: Kind::Asked, ..of_ledger(missing) })
     }
 }

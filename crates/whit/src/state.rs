@@ -3,9 +3,9 @@
 use crate::Error;
 use crate::error::of_ledger;
 use std::path::PathBuf;
-use whit_account::ledger::{Books, LedgerError, Memory, Opening, OperatorLog, Register};
+use whit_account::ledger::{LedgerError, Memory, OpenRegister, Opener, OperatorLog, Register};
 use whit_query::Tables;
-use whit_query::source::Inputs;
+use whit_query::source::{Input, Inputs};
 
 /// Where the ledger of data sets is.
 pub(crate) fn ledger_of(tables: &Tables) -> PathBuf {
@@ -16,47 +16,54 @@ pub(crate) fn ledger_of(tables: &Tables) -> PathBuf {
 /// What a session holds, and a training works with.
 pub(crate) struct SessionState {
     pub(crate) tables: Tables,
-    pub(crate) opening: Opening,
-    pub(crate) books: Option<Books>,
+    /// What opens the ledger, when something is paid for or somebody looks.
+    pub(crate) opener: Box<dyn Opener>,
+    pub(crate) books: Option<OpenRegister>,
     pub(crate) analyst: String,
 }
 
 impl SessionState {
     /// What no output may replace: what the data sets were declared with, the ledger, and heads that are kept elsewhere.
     pub(crate) fn inputs(&self) -> Inputs {
-        let inputs = Inputs::of(&self.tables);
-        match &self.opening.witness {
+        let mut inputs = Inputs::of(&self.tables);
+        if let Some(ledger) = self.opener.file() {
+            inputs = inputs.and(Input::Ledger, ledger);
+        }
+        match self.opener.heads() {
             Some(folder) => inputs.and_heads_in(folder),
             None => inputs,
         }
     }
 
     /// Data sets and ledger.
-    pub(crate) fn parts(&mut self) -> Result<(&Tables, &mut Books), Error> {
+    pub(crate) fn parts(&mut self) -> Result<(&Tables, &mut dyn Register), Error> {
         let books = match self.books.take() {
             Some(books) => books,
-            None => Books::open_as(&ledger_of(&self.tables), &self.opening).map_err(of_ledger)?,
+            None => self.opener.open().map_err(of_ledger)?,
         };
-        Ok((&self.tables, self.books.insert(books)))
+        Ok((&self.tables, &mut **self.books.insert(books)))
     }
 
     /// The ledger where there is one: to look makes none.
-    pub(crate) fn books_if_any(&mut self) -> Result<Option<&mut Books>, Error> {
+    pub(crate) fn books_if_any(&mut self) -> Result<Option<&mut (dyn Register + 'static)>, Error> {
         if self.books.is_none() {
-            self.books = match Books::open_existing(&ledger_of(&self.tables), &self.opening) {
+            self.books = match self.opener.open_existing() {
                 Ok(books) => Some(books),
                 Err(LedgerError::Missing(_)) => None,
                 Err(error) => return Err(of_ledger(error)),
             };
         }
-        Ok(self.books.as_mut())
+        Ok(match &mut self.books {
+            Some(books) => Some(&mut **books),
+            None => None,
+        })
     }
 
     /// Data sets and the ledger to look into: `none`, which ends with whoever looks, where there is none yet.
     pub(crate) fn looking<'a>(&'a mut self, none: &'a mut Memory) -> Result<(&'a Tables, &'a mut dyn Register), Error> {
         self.books_if_any()?;
         Ok(match &mut self.books {
-            Some(books) => (&self.tables, books),
+            Some(books) => (&self.tables, &mut **books),
             None => (&self.tables, none),
         })
     }
@@ -65,11 +72,11 @@ impl SessionState {
     /// not, the ledger notes nothing either, and the next question tries again.
     pub(crate) fn log_change(&mut self) {
         let Some(books) = &mut self.books else { return };
-        let log = OperatorLog::next_to(books.path());
+        let log = books.file().map(OperatorLog::next_to);
         for (dataset, fingerprint) in self.tables.take_changed() {
-            let written =
-                log.write(now(), &format!("{dataset}: the data changed; earlier answers are about other rows"));
-            if written.is_ok() {
+            let line = format!("{dataset}: the data changed; earlier answers are about other rows");
+            // A ledger that is no file has nothing next to it, and its owner asks it.
+            if log.as_ref().is_none_or(|log| log.write(now(), &line).is_ok()) {
                 let _ = books.note_source(&dataset, &fingerprint); // what is not noted is said once more
             }
         }

@@ -149,6 +149,12 @@ pub enum LedgerError {
     /// A decision of the owner without a reason.
     #[error("what the owner decides has a reason that is kept, and none was given")]
     NoReason,
+    /// A decision of the owner about a ledger of which nothing is known but what it says itself.
+    #[error("nothing outside of this ledger says how far it went, so there is nothing to decide about it as a whole")]
+    Undecidable,
+    /// A ledger that was open already and was given to somebody before.
+    #[error("the ledger was handed over before, and there is only one of it")]
+    Taken,
     /// No rung of a charge has a budget.
     #[error("no budget of `{dataset}` watches over this release, which is charged per {units}")]
     NoBudget {
@@ -259,6 +265,8 @@ impl LedgerError {
             Self::Closed { state: "committed", .. } => "what was released cannot be taken back; only a reservation without a result can be voided".to_owned(),
             Self::Closed { .. } => "ask anew: a void entry is over".to_owned(),
             Self::NoReason => "say why, such as \"the disk was full before anything was drawn\"".to_owned(),
+            Self::Undecidable => "go on with it as it is, or hand over another".to_owned(),
+            Self::Taken => "hand over another, or ask whoever has it".to_owned(),
             Self::NoBudget { dataset, kind, .. } => {
                 format!("declare one under [dataset.{dataset}] in whit.toml: `budget.{kind} = {{ epsilon = 1.0, delta = 1e-6 }}`")
             }

@@ -126,33 +126,28 @@ pub(super) fn write_csv(entries: &[super::Entry], out: &mut dyn Write) -> Result
     Ok(())
 }
 
+/// Writes the ledger in a file as lines of JSON: what it is, and then one event a line, with everything that belongs to it.
+pub(super) fn write_chain(books: &Books, out: &mut dyn Write) -> Result<(), ExportError> {
+    books.check_there()?;
+    let transaction = books.connection.unchecked_transaction().map_err(|error| books.explain(&error))?;
+    let head = books.chain_head()?;
+    let mut lines = CheckedLines::begin(out, head.events)?;
+    let mut failed = None;
+    let walked = walk(&transaction, Head::start(), true, |event| {
+        lines.write(&line(event)?).map_err(|error| {
+            failed = Some(error);
+            Fault::file("is fine; the output is not".to_owned()).into()
+        })
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    let walked = walked.map_err(|stop| stop.into_error(|error| books.explain(error)))?;
+    check_head(walked, head).map_err(LedgerError::Changed)?;
+    Ok(())
+}
+
 impl Books {
-    /// Writes the ledger as lines of JSON: what it is, and then one event a line, with everything that belongs to it.
-    pub fn export(&self, out: &mut dyn Write) -> Result<(), ExportError> {
-        self.check_there()?;
-        let transaction = self.connection.unchecked_transaction().map_err(|error| self.explain(&error))?;
-        let head = self.chain_head()?;
-        let mut lines = CheckedLines::begin(out, head.events)?;
-        let mut failed = None;
-        let walked = walk(&transaction, Head::start(), true, |event| {
-            lines.write(&line(event)?).map_err(|error| {
-                failed = Some(error);
-                Fault::file("is fine; the output is not".to_owned()).into()
-            })
-        });
-        if let Some(error) = failed {
-            return Err(error.into());
-        }
-        let walked = walked.map_err(|stop| stop.into_error(|error| self.explain(error)))?;
-        check_head(walked, head).map_err(LedgerError::Changed)?;
-        Ok(())
-    }
-
-    /// Writes one line for each rung of each entry, with commas between the fields: for spreadsheets. It does not hold all that the ledger does.
-    pub fn export_csv(&self, out: &mut dyn Write) -> Result<(), ExportError> {
-        write_csv(&self.entries(&super::Which::default())?, out)
-    }
-
     /// Builds a ledger again from its export, in a file that must not be there yet. Every line must be as it was written.
     pub fn import(path: &Path, lines: impl BufRead) -> Result<Self, LedgerError> {
         if path.exists() {

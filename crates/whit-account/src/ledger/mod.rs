@@ -15,7 +15,7 @@
 //! | `files`, `sources` | hashes of source files, to save reading them again, and of data sets; no part of the chain |
 //!
 //! Each event keeps a digest of every field that it is about, and a hash over these digests and the hash before. So
-//! [`Books::verify`] names the entry and the field of the first change.
+//! [`Register::verify`] names the entry and the field of the first change.
 //!
 //! # What stands next to it
 //! | file | what it is |
@@ -23,7 +23,7 @@
 //! | `whit.ledger.head` | how far the chain goes: without it, or where it says otherwise, nothing is opened |
 //! | `whit.ledger-journal` | SQLite's, to take back a transaction that was killed; empty or void otherwise |
 //! | `whit.ledger.log` | [`OperatorLog`]: what the owner must see and the analyst must not |
-//! | `whit.ledger.turn-…` | empty; there while somebody works on a question, for others who ask the very same to wait ([`Books::turn`]). One that a killed process leaves goes with the next turn that is taken |
+//! | `whit.ledger.turn-…` | empty; there while somebody works on a question, for others who ask the very same to wait ([`Register::turn`]). One that a killed process leaves goes with the next turn that is taken |
 //!
 //! All are made with mode 0600. A second head may stand [far away](Opening::witness), for the case that all of these go at once. It names every path at which the ledger was ever seen, links
 //! followed, and a lock next to it keeps copies of one ledger apart.
@@ -53,6 +53,7 @@
 //! Nor is it known here what another folder for heads knows, and a head far away that is damaged in the very path that it names is missed by nobody.
 
 mod booking;
+mod books;
 mod budget;
 mod chain;
 mod entry;
@@ -62,6 +63,7 @@ mod format;
 mod log;
 pub mod memory;
 mod open;
+mod opener;
 mod question;
 mod register;
 mod remembered;
@@ -83,6 +85,7 @@ pub use format::time_text;
 pub use log::OperatorLog;
 pub use memory::Memory;
 pub use open::Opening;
+pub use opener::{BooksFile, HandedOver, OpenRegister, Opener};
 pub use question::{Question, Stored};
 pub use register::{Denied, Register, Terms};
 pub use report::{Account, BudgetChange, Moment, Reaccounted, Statement, Which};

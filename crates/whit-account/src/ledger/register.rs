@@ -9,11 +9,13 @@ use super::error::LedgerError;
 use super::export::{ExportError, write_csv};
 use super::question::{Question, Stored};
 use super::report::{Account, Moment, Reaccounted, Statement, Which, in_force};
+#[cfg(doc)]
 use super::sqlite::Books;
 use super::turn::Turn;
 use super::verify::Verified;
 use crate::accountant::Name;
 use std::io::Write;
+use std::path::Path;
 use whit_core::{Charge, Progress, Refusal};
 
 /// Why there is no reservation.
@@ -49,8 +51,13 @@ pub struct Terms<'a> {
 /// A release writes to a [`Ledger`](whit_core::Ledger), which knows of one question only: a [`Booking`] is that, of any register. What it promises, all keep: what is
 /// reserved is durable, as far as the ledger is, before anything is drawn; no two reservations spend the same ε; one entry is committed once.
 pub trait Register {
+    /// The file that it is, where it is one: [`OperatorLog`](super::OperatorLog) stands next to it.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
+
     /// Waits until nobody else is at work on the very same question. A ledger that only one can write to has nobody to wait for.
-    fn turn(&mut self, question: &Question) -> Result<Turn, LedgerError> {
+    fn turn(&self, question: &Question) -> Result<Turn, LedgerError> {
         let _ = question;
         Ok(Turn::default())
     }
@@ -83,7 +90,10 @@ pub trait Register {
     /// Notes what came of an open entry, whose work stands at this checkpoint.
     fn commit_entry(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError>;
 
-    /// Takes back a reservation of which nothing came, for a reason that is kept.
+    /// Takes back a reservation of which nothing came. The reason is kept, and so is the entry.
+    ///
+    /// It is for the owner of the data to say that no value left: the ledger knows only that none was committed. Work that still runs
+    /// when its entry is voided cannot commit, so its value is never opened.
     fn void(&mut self, number: u64, reason: &str) -> Result<(), LedgerError>;
 
     /// The entries, in order.
@@ -95,10 +105,11 @@ pub trait Register {
     /// How far the chain goes: a short text to keep elsewhere.
     fn head(&self) -> Result<Head, LedgerError>;
 
-    /// Recomputes every hash and every total.
+    /// Recomputes every hash and every total. The fault names the entry and the field of the first thing that is not as it was written.
     fn verify(&self) -> Result<Verified, Fault>;
 
-    /// The same, and that the chain leads through a head that was kept elsewhere.
+    /// The same, and that the chain leads through a head that was kept elsewhere: so nothing before it was changed,
+    /// not even by somebody who wrote all hashes anew.
     fn verify_after(&self, kept: &Head) -> Result<Verified, Fault>;
 
     /// Writes the ledger as lines of JSON, from which one can be [built again](Books::import).
@@ -122,7 +133,7 @@ pub trait Register {
         Ok(entries.iter().any(|entry| entry.number == number && !entry.counts()))
     }
 
-    /// Writes one line for each rung of each entry: for spreadsheets.
+    /// Writes one line for each rung of each entry, with commas between the fields: for spreadsheets. It does not hold all that the ledger does.
     fn export_csv(&self, out: &mut dyn Write) -> Result<(), ExportError> {
         write_csv(&self.entries(&Which::default())?, out)
     }
@@ -147,95 +158,11 @@ pub trait Register {
         Moment::all(&self.entries(&Which::default())?, budget)
     }
 
-    /// What another accountant makes of everything that was charged: see [`Books::reaccount`].
+    /// What another accountant makes of everything that was charged, for each unit that has a budget or was charged.
+    ///
+    /// The filter's figure holds whatever the analyst saw before choosing the next question. An accountant's is for costs that
+    /// do not depend on the answers: if they did, it is an estimate and no promise, though often a good one.
     fn reaccount(&self, name: Name, budgets: &[Budget]) -> Result<Vec<Reaccounted>, LedgerError> {
         Reaccounted::all(&self.entries(&Which::default())?, name, budgets)
-    }
-}
-
-/// In the words of the methods of its own, which say more.
-impl Register for Books {
-    fn turn(&mut self, question: &Question) -> Result<Turn, LedgerError> {
-        Self::turn(self, question)
-    }
-
-    fn stored(&self, question: &Question) -> Result<Option<Stored>, LedgerError> {
-        self.stored(question)
-    }
-
-    fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
-        self.open_reservation(question)
-    }
-
-    fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied> {
-        self.would_fit(question, budgets, charge)
-    }
-
-    fn fits(&mut self, asked: (&str, &str), budgets: &[Budget], charge: &Charge) -> Result<Vec<Fit>, LedgerError> {
-        self.fits(asked, budgets, charge)
-    }
-
-    fn reserve_for(&mut self, question: &Question, charge: &Charge, terms: Terms<'_>) -> Result<u64, Denied> {
-        self.reserve(question, charge, terms)
-    }
-
-    fn check_open(&mut self, number: u64, charge: &Charge, at: Option<&Progress>) -> Result<(), LedgerError> {
-        self.check_open(number, charge, at)
-    }
-
-    fn note_progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
-        self.progress(number, after, next)
-    }
-
-    fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
-        self.progress_of(number)
-    }
-
-    fn commit_entry(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError> {
-        self.commit(number, at, value)
-    }
-
-    fn void(&mut self, number: u64, reason: &str) -> Result<(), LedgerError> {
-        self.void(number, reason)
-    }
-
-    fn entries(&self, which: &Which) -> Result<Vec<Entry>, LedgerError> {
-        self.entries(which)
-    }
-
-    fn decisions(&self) -> Result<Vec<Decision>, LedgerError> {
-        self.decisions()
-    }
-
-    fn head(&self) -> Result<Head, LedgerError> {
-        self.head()
-    }
-
-    fn verify(&self) -> Result<Verified, Fault> {
-        self.verify()
-    }
-
-    fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
-        self.verify_after(kept)
-    }
-
-    fn export(&self, out: &mut dyn Write) -> Result<(), ExportError> {
-        self.export(out)
-    }
-
-    fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
-        self.note_source(dataset, fingerprint)
-    }
-
-    fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
-        self.source_changed(dataset, fingerprint)
-    }
-
-    fn remember_file(&mut self, path: &str, size: u64, modified: i64, hash: &str) -> Result<(), LedgerError> {
-        self.remember_file(path, size, modified, hash)
-    }
-
-    fn recall_file(&self, path: &str, size: u64, modified: i64) -> Result<Option<String>, LedgerError> {
-        self.recall_file(path, size, modified)
     }
 }

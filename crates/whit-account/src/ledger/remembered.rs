@@ -4,28 +4,10 @@
 
 use super::error::LedgerError;
 use super::sqlite::Books;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::OptionalExtension;
 
 impl Books {
-    /// Notes the fingerprint of one data set, and tells whether it was another when it was last noted. For the owner of the data only.
-    pub fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
-        let (keyed, last) = (self.secret.fingerprint(fingerprint), self.last_source(dataset)?);
-        if last.as_ref() == Some(&keyed) {
-            return Ok(false);
-        }
-        let sql = "INSERT INTO sources VALUES (?1, ?2, ?3)
-                   ON CONFLICT (dataset) DO UPDATE SET fingerprint = ?2, sound = ?3";
-        let noted = self.connection.execute(sql, params![dataset, keyed, self.sound_source(dataset, &keyed)]);
-        noted.map_err(|error| self.explain(&error))?;
-        Ok(last.is_some())
-    }
-
-    /// Whether a data set had another fingerprint when it was last noted, if it ever was. Nothing is noted now.
-    pub fn source_changed(&self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {
-        Ok(self.last_source(dataset)?.is_some_and(|last| last != self.secret.fingerprint(fingerprint)))
-    }
-
-    fn last_source(&self, dataset: &str) -> Result<Option<String>, LedgerError> {
+    pub(super) fn last_source(&self, dataset: &str) -> Result<Option<String>, LedgerError> {
         let sql = "SELECT fingerprint, sound FROM sources WHERE dataset = ?1";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
         match self.connection.query_row(sql, [dataset], read).optional().map_err(|error| self.explain(&error))? {
@@ -35,28 +17,7 @@ impl Books {
         }
     }
 
-    /// Notes the hash of a source file, so that it need not be read again while its size and time stay the same. No part of the chain.
-    pub fn remember_file(&mut self, path: &str, size: u64, modified: i64, hash: &str) -> Result<(), LedgerError> {
-        let sound = self.sound_file(path, size, modified, hash);
-        let sql = "INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5)
-                   ON CONFLICT (path) DO UPDATE SET size = ?2, modified = ?3, hash = ?4, sound = ?5";
-        let done = self.connection.execute(sql, params![path, size as i64, modified, hash, sound]);
-        done.map(|_| ()).map_err(|error| self.explain(&error))
-    }
-
-    /// The hash that was noted for a file of this size and time.
-    pub fn recall_file(&self, path: &str, size: u64, modified: i64) -> Result<Option<String>, LedgerError> {
-        let sql = "SELECT hash, sound FROM files WHERE path = ?1 AND size = ?2 AND modified = ?3";
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?));
-        let found = self.connection.query_row(sql, params![path, size as i64, modified], read);
-        match found.optional().map_err(|error| self.explain(&error))? {
-            Some((hash, sound)) if self.sound_file(path, size, modified, &hash) == sound => Ok(Some(hash)),
-            Some(_) => Err(self.changed_row("files")),
-            None => Ok(None),
-        }
-    }
-
-    fn sound_file(&self, path: &str, size: u64, modified: i64, hash: &str) -> Vec<u8> {
+    pub(super) fn sound_file(&self, path: &str, size: u64, modified: i64, hash: &str) -> Vec<u8> {
         let fields = [path.as_bytes(), &size.to_le_bytes(), &modified.to_le_bytes(), hash.as_bytes()];
         self.secret.hash("file", &fields).as_bytes().to_vec()
     }
@@ -83,11 +44,11 @@ impl Books {
         Ok(None)
     }
 
-    fn sound_source(&self, dataset: &str, kept: &str) -> Vec<u8> {
+    pub(super) fn sound_source(&self, dataset: &str, kept: &str) -> Vec<u8> {
         self.secret.hash("source", &[dataset.as_bytes(), kept.as_bytes()]).as_bytes().to_vec()
     }
 
-    fn changed_row(&self, table: &str) -> LedgerError {
+    pub(super) fn changed_row(&self, table: &str) -> LedgerError {
         let what = format!("a row of `{table}` was changed after it was written");
         LedgerError::Damaged { path: self.path.clone(), what }
     }

@@ -3,7 +3,6 @@
 use super::budget::{Budget, costs_for};
 use super::entry::{Entry, State};
 use super::error::LedgerError;
-use super::sqlite::Books;
 use super::watch::{Watches, add, currency_error};
 use crate::accountant::{self, Name};
 use crate::filter::Filter;
@@ -99,46 +98,6 @@ pub struct Reaccounted {
     pub accountant: Name,
     /// What it says, at the account's δ; the sentence where it has no answer.
     pub loss: Result<Loss, String>,
-}
-
-impl Books {
-    /// The entries, in order.
-    pub fn entries(&self, which: &Which) -> Result<Vec<Entry>, LedgerError> {
-        Ok(self.read()?.entries.iter().filter(|entry| which.takes(entry)).cloned().collect())
-    }
-
-    /// What the owner decided about the ledger as a whole, in order.
-    pub fn decisions(&self) -> Result<Vec<super::Decision>, LedgerError> {
-        Ok(self.read()?.decisions.clone())
-    }
-
-    /// The budgets that were in force last, for each data set, unit and analyst.
-    pub fn budgets(&self) -> Result<Vec<Budget>, LedgerError> {
-        Ok(in_force(&self.read()?.entries))
-    }
-
-    /// What was spent, and what is left of these budgets. Rungs without a budget are reported too.
-    pub fn statement(&self, budgets: &[Budget]) -> Result<Statement, LedgerError> {
-        Statement::of(&self.read()?.entries, budgets)
-    }
-
-    /// What was spent of one budget, and what is left.
-    pub fn spent(&self, budget: &Budget) -> Result<Account, LedgerError> {
-        Account::of(&self.read()?.entries, budget)
-    }
-
-    /// ε over time: one moment for every entry that was charged to the budget, and one for every one that was voided.
-    pub fn history(&self, budget: &Budget) -> Result<Vec<Moment>, LedgerError> {
-        Moment::all(&self.read()?.entries, budget)
-    }
-
-    /// What another accountant makes of everything that was charged, for each unit that has a budget or was charged.
-    ///
-    /// The filter's figure holds whatever the analyst saw before choosing the next question. An accountant's is for costs that
-    /// do not depend on the answers: if they did, it is an estimate and no promise, though often a good one.
-    pub fn reaccount(&self, name: Name, budgets: &[Budget]) -> Result<Vec<Reaccounted>, LedgerError> {
-        Reaccounted::all(&self.read()?.entries, name, budgets)
-    }
 }
 
 impl Statement {

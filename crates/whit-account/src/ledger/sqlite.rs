@@ -1,20 +1,19 @@
 //! The durable ledger: one SQLite file that many processes may write to.
 
 use super::booking::Booking;
-use super::budget::{Budget, Fit};
+use super::budget::Budget;
 use super::chain::{EventKind, Fault, Head, New, Stop, append, read_head};
-use super::entry::{EntriesSeen, Entry, write_progress};
+use super::entry::{EntriesSeen, write_progress};
 use super::error::LedgerError;
-use super::format::{digest, genesis, hex};
-use super::question::{About, Question, Stored, everything, follows, reserved_values};
+use super::format::genesis;
+use super::question::{Question, follows};
+use super::register::Denied;
 #[cfg(doc)]
 use super::register::Register;
-use super::register::{Denied, Terms};
 use super::secret::LedgerSecret;
-use super::turn::{KEY, Turn};
 use super::watch::Watches;
 use super::witness::{HeadStanding, Witness, file_at};
-use rusqlite::types::{Value, ValueRef};
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 use std::borrow::Cow;
 use std::fmt;
@@ -50,7 +49,7 @@ pub enum Step {
 /// What [`reserve`](Ledger::reserve) has returned stands in the main file, synchronised fully, and in the head outside of it, so it survives a crash of
 /// the process, the system and the power, as far as the disk keeps its word. It belongs on a local disk: many network file systems do not keep SQLite's locks.
 /// Each reservation looks, in one immediate transaction, at everything that was ever charged to the budgets in question, so no two
-/// processes can spend the same ε. A reservation whose work never finished stays spent until the owner [voids](Books::void) it.
+/// processes can spend the same ε. A reservation whose work never finished stays spent until the owner [voids](Register::void) it.
 ///
 /// # What an event waits for
 /// A release is two events: the charge is booked before anything is drawn, and the result before it is released. Each waits for the disk seven times
@@ -69,7 +68,7 @@ pub enum Step {
 /// Nothing else waits. Events that were read are not read again, and heads that are right are not written again.
 ///
 /// ```
-/// use whit_account::ledger::{Books, Budget, Question};
+/// use whit_account::ledger::{Books, Budget, Question, Register as _};
 /// use whit_core::mechanism::laplace::Laplace;
 /// use whit_core::{Bound, Change, Persist, Rung, Support, Unit, release};
 ///
@@ -142,76 +141,15 @@ impl Books {
         stop.into_error(|error| self.explain(error))
     }
 
-    /// What was released before to the same question about the same data, by whomever it was asked: it costs nothing more.
-    ///
-    /// The same means: the same data set, meaning, fingerprint and partition; committed, and so never void. Entries of format 1 have
-    /// the fingerprint as it was given, and are found by that: to draw again what was released already would cost a second time and tell more.
-    /// It is looked for among the entries that were read and checked when the ledger was opened, and those that came since.
-    pub fn stored(&self, question: &Question) -> Result<Option<Stored>, LedgerError> {
-        let Some(fingerprints) = self.fingerprints(question) else { return Ok(None) };
-        let about = About::new(question, &fingerprints);
-        let seen = self.read()?;
-        let Some((entry, time)) = about.answer(&seen.entries) else { return Ok(None) };
-        // What the heads do not know of could be forgotten, and then drawn again.
-        if let Some(error) = &self.unsettled {
-            return Err(error.clone());
-        }
-        // Results may be large, so they are not read with the chain. One that is missing was there.
-        let bytes = |sql: &str, number: u64| -> Result<Option<Vec<u8>>, LedgerError> {
-            let found = self.connection.query_row(sql, [number as i64], |row| row.get(0)).optional();
-            found.map_err(|error| self.explain(&error))
-        };
-        let event = seen.commits.get(&entry.number).copied().unwrap_or_default();
-        let digests = bytes("SELECT digests FROM events WHERE sequence = ?1", event)?.unwrap_or_default();
-        let value = bytes("SELECT value FROM results WHERE entry = ?1", entry.number)?;
-        let kept = value.as_deref().map_or(ValueRef::Null, ValueRef::Blob);
-        if digests.get(96..128) != Some(digest("value", kept).as_bytes()) {
-            let (field, what) = ("value".to_owned(), "was changed after it was written".to_owned());
-            return Err(LedgerError::Changed(Fault { event: None, entry: Some(entry.number), field, what }));
-        }
-        Ok(Some(Stored {
-            number: entry.number,
-            time,
-            analyst: entry.analyst.clone(),
-            charge: (*entry.charge).clone(),
-            value: value.unwrap_or_default(),
-        }))
-    }
-
     /// A ledger for one release: the question and the budgets that watch over it. Those of other data sets and analysts do not apply.
     pub fn booking<'a>(&'a mut self, question: Question, budgets: &'a [Budget]) -> Booking<'a> {
         Booking::new(self, question, budgets)
     }
 
-    /// The entry of the same question about the same data, by the same analyst, that was reserved and of which nothing has come yet: the oldest, where there
-    /// are several. Long work that was interrupted goes on under it.
-    pub fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
-        let Some(fingerprints) = self.fingerprints(question) else { return Ok(None) };
-        let about = About::new(question, &fingerprints);
-        self.look(|books| Ok(about.open(&books.seen.entries).cloned()))
-    }
-
     /// A fingerprint as it is kept: under the secret, or, in entries of format 1, as it was given. There is none where a question names no data.
-    fn fingerprints(&self, question: &Question) -> Option<[String; 2]> {
+    pub(super) fn fingerprints(&self, question: &Question) -> Option<[String; 2]> {
         let given = &question.fingerprint;
         question.names_data().then(|| [self.secret.fingerprint(given), given.clone()])
-    }
-
-    /// Waits until nobody else is at work on the very same question, until the turn is dropped. Whoever dies lets go of theirs, and the next who takes any turn
-    /// removes the file that stood for it.
-    ///
-    /// It saves work and charges, and nothing that is promised hangs on it: where no turn can be had, as in a folder that nobody may write to, there is none to
-    /// wait for, and [`reserve_for`](Register::reserve_for) still looks whether the question is answered. Whoever waits for longer than the patience of its
-    /// [`Opening`](super::Opening) gets [that](LedgerError::Working) as an error.
-    pub fn turn(&self, question: &Question) -> Result<Turn, LedgerError> {
-        if !question.names_data() {
-            return Ok(Turn::default());
-        }
-        let partition = question.partition.as_deref().unwrap_or_default();
-        let fields = [&question.dataset, &question.meaning, &question.fingerprint].map(String::as_bytes);
-        let [dataset, meaning, fingerprint] = fields;
-        let key = self.secret.hash("turn", &[dataset, meaning, fingerprint, partition.as_bytes()]);
-        Turn::at(&self.path, &hex(&key.as_bytes()[..KEY / 2]), self.patience)
     }
 
     /// A ledger for work that goes on under an entry that was reserved before: [`reserve`](Ledger::reserve) gives that entry again and charges nothing,
@@ -223,31 +161,12 @@ impl Books {
         Booking::new(self, question, budgets).under(entry)
     }
 
-    /// Whether an entry is open, charged with this, and stands at this checkpoint.
-    pub(super) fn check_open(
+    pub(super) fn progress_within(
         &mut self,
         number: u64,
-        charge: &Charge,
-        at: Option<&Progress>,
+        after: Option<&Progress>,
+        next: &Progress,
     ) -> Result<(), LedgerError> {
-        self.look(|books| {
-            let entry = books.seen.open_entry(number)?;
-            if *entry.charge != *charge {
-                return Err(LedgerError::OtherCharge { number });
-            }
-            follows(entry, at)
-        })
-    }
-
-    /// Notes how far the work of an open entry has come, durably and in the chain. `after` is what was noted before: where that is not the last, somebody else
-    /// has gone on under this entry. Steps only grow. [`Ledger::progress`] says in which order checkpoints and notes are written.
-    pub fn progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
-        self.begin()?;
-        let noted = self.progress_within(number, after, next);
-        self.end(noted, Step::InProgress, Step::AfterProgress)
-    }
-
-    fn progress_within(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
         self.catch_up_to_write()?;
         let entry = self.seen.open_entry(number)?;
         follows(entry, after)?;
@@ -255,27 +174,6 @@ impl Books {
             return Err(LedgerError::NoProgress { number, last: last.step, step: next.step });
         }
         self.append(EventKind::Progress, number as i64, &[Value::Text(write_progress(next))])
-    }
-
-    /// How far the work of an entry had come when that was last noted.
-    pub fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
-        self.look(|books| Ok(books.seen.numbered(number)?.progress.clone()))
-    }
-
-    /// Takes back a reservation of which nothing came. The reason is kept, and so is the entry.
-    ///
-    /// It is for the owner of the data to say that no value left: the ledger knows only that none was committed. Work that still runs
-    /// when its entry is voided cannot commit, so its value is never opened.
-    pub fn void(&mut self, number: u64, reason: &str) -> Result<(), LedgerError> {
-        if reason.trim().is_empty() {
-            return Err(LedgerError::NoReason);
-        }
-        self.close(number, EventKind::Void, Value::Text(reason.trim().to_owned()), None)
-    }
-
-    /// How far the chain goes: a short text to keep elsewhere. It is made under the ledger's secret, so nobody can guess from it what the data is.
-    pub fn head(&self) -> Result<Head, LedgerError> {
-        Ok(self.secret.shown(self.chain_head()?))
     }
 
     /// How far the chain goes, as the file says.
@@ -316,54 +214,11 @@ impl Books {
     }
 
     /// Whether a charge fits, and why not.
-    fn judge(&mut self, question: &Question, budgets: &[&Budget], charge: &Charge) -> Result<(), Denied> {
+    pub(super) fn judge(&mut self, question: &Question, budgets: &[&Budget], charge: &Charge) -> Result<(), Denied> {
         self.watches.judge(&question.dataset, budgets, (&self.seen.entries, self.seen.voids), charge)
     }
 
-    /// Whether a charge would fit now. Nothing is written, so it may not fit any more when it is reserved.
-    pub fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied> {
-        let budgets = question.budgets_of(budgets);
-        self.look(|books| books.judge(question, &budgets, charge))
-    }
-
-    /// How a charge stands to every budget that applies to what this analyst asks of this data set. Nothing is written.
-    pub fn fits(
-        &mut self,
-        (dataset, analyst): (&str, &str),
-        budgets: &[Budget],
-        charge: &Charge,
-    ) -> Result<Vec<Fit>, LedgerError> {
-        let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
-        self.look(|books| {
-            let (watches, entries, voids) = (&mut books.watches, &books.seen.entries, books.seen.voids);
-            applying.map(|budget| watches.fit(budget, (entries, voids), charge)).collect()
-        })
-    }
-
-    /// Reserves a charge, if it fits and, unless it is to be charged again, the question is not answered yet: that is looked at where nobody else can write.
-    pub(super) fn reserve(&mut self, question: &Question, charge: &Charge, terms: Terms<'_>) -> Result<u64, Denied> {
-        let budgets = question.budgets_of(terms.budgets);
-        let given_up = terms.gives_up.then(|| everything(charge));
-        let charge = given_up.as_ref().unwrap_or(charge);
-        let kept = self.secret.fingerprint(&question.fingerprint);
-        let values = reserved_values(question, kept, charge, if terms.gives_up { &[] } else { &budgets })?;
-        let fingerprints = self.fingerprints(question).filter(|_| !terms.again);
-        let about = fingerprints.as_ref().map(|fingerprints| About::new(question, fingerprints));
-        self.at(Step::BeforeReserve);
-        let judge = |books: &mut Self| {
-            if let Some((entry, _)) = about.as_ref().and_then(|about| about.answer(&books.seen.entries)) {
-                return Err(Denied::Answered { entry: entry.number });
-            }
-            if terms.gives_up { Ok(()) } else { books.judge(question, &budgets, charge) }
-        };
-        // What can be read and priced beforehand is, so that others wait only for what came since. Its verdict does not count.
-        let _ = self.look(judge);
-        self.begin()?;
-        let reserved = self.reserve_within(judge, &values);
-        self.end(reserved, Step::InReserve, Step::AfterReserve)
-    }
-
-    fn reserve_within(
+    pub(super) fn reserve_within(
         &mut self,
         judge: impl Fn(&mut Self) -> Result<(), Denied>,
         values: &[Value],
@@ -375,13 +230,14 @@ impl Books {
         Ok(entry as u64)
     }
 
-    /// Commits the value of an open entry.
-    pub(super) fn commit(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError> {
-        self.close(number, EventKind::Commit, Value::Blob(value.to_vec()), at)
-    }
-
     /// Commits or voids an open entry. What is committed follows from the progress that was noted last; `at` is what its own work has noted.
-    fn close(&mut self, number: u64, kind: EventKind, value: Value, at: Option<&Progress>) -> Result<(), LedgerError> {
+    pub(super) fn close(
+        &mut self,
+        number: u64,
+        kind: EventKind,
+        value: Value,
+        at: Option<&Progress>,
+    ) -> Result<(), LedgerError> {
         self.begin()?;
         let closed = self.close_within(number, kind, value, at);
         self.end(closed, Step::InCommit, Step::AfterCommit)

@@ -23,14 +23,6 @@ pub struct Verified {
 }
 
 impl Books {
-    /// Recomputes every hash and every total. The fault names the entry and the field of the first thing that is not as it was written.
-    ///
-    /// Besides the chain it checks that each charge fitted into the budgets that were in force when it was reserved, by
-    /// today's accounting. What it cannot find is said in the [module's documentation](super).
-    pub fn verify(&self) -> Result<Verified, Fault> {
-        self.verify_from(None)
-    }
-
     /// The same for what is said to its owner, who decides what the heads outside of the file are worth. The caller holds a transaction, so that all is of one state.
     pub(super) fn replay(&self, kept: Option<&Head>) -> Result<EntriesSeen, Fault> {
         let seen = replay(&self.connection, kept, &self.secret).map_err(|stop| match stop {
@@ -61,13 +53,8 @@ impl Books {
         }
     }
 
-    /// The same, and that the chain leads through a head that was kept elsewhere: so nothing before it was changed,
-    /// not even by somebody who wrote all hashes anew.
-    pub fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
-        self.verify_from(Some(kept))
-    }
-
-    fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, Fault> {
+    /// Recomputes every hash and every total; where a head was kept elsewhere, the chain also leads through that.
+    pub(super) fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, Fault> {
         // Others may write meanwhile, and the heads with it: while this is open they cannot commit.
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.unreadable(&error))?;
         self.check_there()?;

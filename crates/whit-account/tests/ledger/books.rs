@@ -3,7 +3,9 @@
 use crate::{budgets, charge, folder, question, reserve, user};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use whit_account::ledger::{Books, Budget, CurrencyName, Denied, LedgerError, Opening, Question, State, Which};
+use whit_account::ledger::{
+    Books, Budget, CurrencyName, Denied, LedgerError, Opening, Question, Register, State, Which,
+};
 use whit_core::release::Reservation;
 use whit_core::{Change, Charge, Cost, Delta, Epsilon, Ledger, Progress, Rho, Rung, Unit};
 
@@ -471,7 +473,10 @@ fn one_reservation_pays_for_one_path_of_checkpoints() {
     assert!(second.progress(&twice, &at(300)).unwrap_err().sentence.contains("gone on to step 200"));
     assert!(second.commit(twice, b"another model").unwrap_err().sentence.contains("gone on to step 200"));
     first.commit(once, b"model").unwrap();
-    assert_eq!(books.progress(1, Some(&at(200)), &at(300)).unwrap_err().to_string(), "entry 1 is committed already");
+    assert_eq!(
+        books.note_progress(1, Some(&at(200)), &at(300)).unwrap_err().to_string(),
+        "entry 1 is committed already"
+    );
     assert_eq!(books.progress_of(7).unwrap_err(), LedgerError::NoEntry { number: 7, last: 1 });
     assert_eq!(books.verify().unwrap().events, 5);
 }

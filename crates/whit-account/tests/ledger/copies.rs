@@ -3,7 +3,7 @@
 use crate::room::{PAID, Room};
 use crate::{budgets, charge, question, reserve};
 use std::path::PathBuf;
-use whit_account::ledger::{Books, LedgerError, Opening};
+use whit_account::ledger::{Books, LedgerError, Opening, Register};
 use whit_core::Ledger;
 
 /// A ledger of which nothing was asked, in the place of one of which something was, is no fresh budget; nor one that was made while nobody looked far away.

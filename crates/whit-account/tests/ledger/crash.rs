@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use whit_account::ledger::{Books, LedgerError, Opening, State, Step, Which};
+use whit_account::ledger::{Books, LedgerError, Opening, Register, State, Step, Which};
 use whit_core::mechanism::{Accuracy, SanitiseError};
 use whit_core::{Cost, Mechanism, Rung, Sealed, release};
 use whit_noise::Entropy;

@@ -5,7 +5,7 @@ use crate::{budgets, charge, folder, question, reserve};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whit_account::ledger::{Books, LedgerError, OperatorLog};
+use whit_account::ledger::{Books, LedgerError, OperatorLog, Register};
 use whit_core::{Ledger, Progress};
 
 /// One byte, any bit, of every file: found by a sentence that names the ledger or its head, or nothing that the ledger says is another.
@@ -17,7 +17,7 @@ fn one_changed_byte_in_any_file_is_found_or_holds_nothing() {
     room.open().unwrap().note_source("visits", "c").unwrap();
     let mut books = room.open().unwrap();
     let reservation = reserve(&mut books, "train", PAID).unwrap();
-    books.progress(reservation.number(), None, &Progress { step: 7, checkpoint: "d".into() }).unwrap();
+    books.note_progress(reservation.number(), None, &Progress { step: 7, checkpoint: "d".into() }).unwrap();
     drop(books);
     OperatorLog::next_to(&room.path()).write(0, "a row was bad").unwrap();
     let (files, said) = (room.files(), room.says(5).unwrap());

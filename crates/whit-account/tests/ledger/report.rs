@@ -2,7 +2,7 @@
 
 use crate::{budgets, charge, folder, question, reserve, user};
 use whit_account::Name;
-use whit_account::ledger::{Account, Books, Budget, CurrencyName, Question, Statement, Which};
+use whit_account::ledger::{Account, Books, Budget, CurrencyName, Question, Register, Statement, Which};
 use whit_core::{Charge, Cost, Ledger, Rho, Rung, Unit};
 
 fn element() -> Unit {

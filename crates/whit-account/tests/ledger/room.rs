@@ -3,7 +3,7 @@
 use crate::{budgets, charge, folder, question};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use whit_account::ledger::{Books, LedgerError, Opening};
+use whit_account::ledger::{Books, LedgerError, Opening, Register as _};
 use whit_core::Ledger;
 
 pub(crate) const PAID: f64 = 1.0 / 64.0;

@@ -3,7 +3,7 @@
 use crate::{budgets, charge, folder, question, reserve, user};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
-use whit_account::ledger::{Books, Budget, Fault, Head, LedgerError, Opening, Question, State, Which};
+use whit_account::ledger::{Books, Budget, Fault, Head, LedgerError, Opening, Question, Register, State, Which};
 use whit_core::{Charge, Cost, Delta, Epsilon, Ledger, Progress, Rung, Unit};
 
 /// Four entries: two committed, one void, one open. The events are reserve 1, commit 1, reserve 2, void 2, reserve 3, commit 3, reserve 4.
@@ -278,7 +278,7 @@ fn an_export_builds_a_ledger_with_the_same_charges_again() {
     let path = sample("export");
     let mut books = Books::open(&path).unwrap();
     let progress = Progress { step: 40, checkpoint: "blake3:checkpoint".to_owned() };
-    books.progress(4, None, &progress).unwrap();
+    books.note_progress(4, None, &progress).unwrap();
     let text = exported(&books).unwrap();
     assert_eq!(text.lines().count(), 9, "what it is, and eight events");
     let rebuilt = Books::import(&path.with_extension("rebuilt"), text.as_bytes()).unwrap();
@@ -408,7 +408,7 @@ fn a_ledger_of_version_2_is_read() {
 fn written(path: &Path) -> String {
     let mut books = Books::open(path).unwrap();
     fill(&mut books);
-    books.progress(4, None, &Progress { step: 120, checkpoint: "blake3:c".to_owned() }).unwrap();
+    books.note_progress(4, None, &Progress { step: 120, checkpoint: "blake3:c".to_owned() }).unwrap();
     let element = Unit::element("id", "day");
     let budget = [Budget::new("visits", user(), 1.0, 0.0), Budget::new("visits", element.clone(), 3.0, 1e-6)];
     let pure = Cost::Pure { epsilon: Epsilon::new(0.1).unwrap() };

@@ -10,7 +10,7 @@ use show::ShowCommand;
 use std::io::Write;
 use std::path::PathBuf;
 use verify::Verify;
-use whit::account::ledger::{Books, LedgerError};
+use whit::account::ledger::{BooksFile, LedgerError, OpenRegister, Opener as _};
 use whit::core::declare::Declaration;
 use whit::session::heads;
 
@@ -83,9 +83,10 @@ struct Void {
 }
 
 impl LedgerFile {
-    fn path(&self) -> Result<PathBuf, Error> {
+    /// What opens it. A ledger can be looked at, and decided about, without a declaration, and so without a session.
+    fn file(&self) -> Result<BooksFile, Error> {
         if let Some(path) = &self.ledger {
-            return Ok(path.clone());
+            return Ok(BooksFile::new(path.clone(), heads()));
         }
         let declared = match std::fs::read_to_string("whit.toml") {
             Ok(text) => {
@@ -95,11 +96,11 @@ impl LedgerFile {
             }
             Err(_) => None, // there need be none to look at a ledger
         };
-        Ok(declared.unwrap_or_else(|| "whit.ledger".to_owned()).into())
+        Ok(BooksFile::new(declared.unwrap_or_else(|| "whit.ledger".to_owned()).into(), heads()))
     }
 
-    fn open(&self) -> Result<Books, Error> {
-        Ok(Books::open_existing(&self.path()?, &heads())?)
+    fn open(&self) -> Result<OpenRegister, Error> {
+        Ok(self.file()?.open_existing()?)
     }
 }
 
@@ -128,14 +129,15 @@ impl Export {
 
 impl Decide {
     fn accept(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = Books::accept(&self.ledger.path()?, &heads(), &self.reason)?;
-        let events = books.verify().map_err(LedgerError::Changed)?.events;
-        Ok(writeln!(talk, "{}: taken as it stands, with {events} events", books.path().display())?)
+        let mut file = self.ledger.file()?;
+        let events = file.accept(&self.reason)?.verify().map_err(LedgerError::Changed)?.events;
+        Ok(writeln!(talk, "{}: taken as it stands, with {events} events", file.path().display())?)
     }
 
     fn reset(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = Books::reset(&self.ledger.path()?, &heads(), &self.reason)?;
-        Ok(writeln!(talk, "{}: begun anew; nothing is spent", books.path().display())?)
+        let mut file = self.ledger.file()?;
+        file.reset(&self.reason)?;
+        Ok(writeln!(talk, "{}: begun anew; nothing is spent", file.path().display())?)
     }
 }
 

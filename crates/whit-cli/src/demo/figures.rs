@@ -5,13 +5,13 @@ use crate::error::Error;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use whit::account::ledger::Books;
 use whit::core::mechanism::topk::order_loss;
 use whit::core::unit::Kind;
 use whit::query::estimate::histogram::Radius;
-use whit::query::estimate::{HistogramQuestion, HittersQuestion, ask};
+use whit::query::estimate::{HistogramQuestion, HittersQuestion};
 use whit::query::plan::Asking;
-use whit::query::{Answer, Fault, Role, Value};
+use whit::query::{Answer, Role, Value};
+use whit::session::Session;
 use whit_view::measure::Measure;
 use whit_view::text::measure;
 
@@ -22,8 +22,6 @@ pub(super) const COUNTS: &str =
 pub(super) const AGAIN: &str = "select subject, count(1) as n from visits join areas on areas.title = visits.title group by 1 order by n desc limit 3";
 /// A question that costs more than there is.
 pub(super) const TOO_MUCH: &str = "SELECT COUNT(DISTINCT user_id) FROM visits WHERE title = 'Job Openings'";
-/// Who asks.
-const ANALYST: &str = "anyone";
 
 /// A value next to its truth.
 #[derive(Serialize)]
@@ -143,7 +141,7 @@ impl DemoFigures {
         step("looking up the truth");
         let truth = Truth::of(room)?;
         let config = room.main().config.display().to_string();
-        let ledger = room.main().books.path().display().to_string();
+        let ledger = room.main().ledger.display().to_string();
         let check = scene(&["whit", "check", &config], 0)?;
         let preview = scene(&["whit", "preview", COUNTS, "--config", &config], 0)?;
         let partition = room.folder.join("subjects.partition");
@@ -154,10 +152,10 @@ impl DemoFigures {
         }
         step("asking again");
         let main = room.main();
-        let again = whit::query::ask(&main.tables, AGAIN, &Asking::default(), &mut main.books, ANALYST)?;
+        let again = main.session.ask(AGAIN, &Asking::default())?;
         let beyond = Asking { epsilon: Some(3.0 * epsilon), ..Asking::default() };
-        let refusal = match whit::query::ask(&main.tables, TOO_MUCH, &beyond, &mut main.books, ANALYST) {
-            Err(error) if error.fault == Fault::Refused => error.sentence,
+        let refusal = match main.session.ask(TOO_MUCH, &beyond) {
+            Err(error) if error.kind == whit::error::Kind::Refused => error.sentence,
             Err(error) => return Err(error.into()),
             Ok(_) => return Err(Error::failed("a question beyond the budget was answered".to_owned())),
         };
@@ -211,8 +209,7 @@ struct Truth {
 
 impl Truth {
     fn of(room: &mut DemoFolder) -> Result<Self, Error> {
-        let (truth, level) = (&room.truth, &mut room.levels[0]);
-        let mut exact = |sql: &str| exact(truth, sql, &mut level.books);
+        let mut exact = |sql: &str| exact(&mut room.truth, sql);
         let whole = exact("SELECT 'all', COUNT(DISTINCT user_id), COUNT(*) FROM visits")?;
         let titles = exact("SELECT title, COUNT(DISTINCT user_id), COUNT(*) FROM visits GROUP BY title")?;
         let column = |rows: &BTreeMap<String, Vec<f64>>, i: usize| {
@@ -231,8 +228,8 @@ impl Truth {
 }
 
 /// The answer to a question about public data: the first column names, the others count.
-fn exact(truth: &whit::query::Tables, sql: &str, books: &mut Books) -> Result<BTreeMap<String, Vec<f64>>, Error> {
-    let answer = whit::query::ask(truth, sql, &Asking::default(), books, ANALYST)?;
+fn exact(truth: &mut Session, sql: &str) -> Result<BTreeMap<String, Vec<f64>>, Error> {
+    let answer = truth.ask(sql, &Asking::default())?;
     let row = |cells: &Vec<whit::query::Cell>| {
         let numbers = cells[1..].iter().filter_map(|cell| measure(cell, Role::Exact)).map(|measure| measure.value);
         (name(&cells[0].value), numbers.collect())
@@ -255,8 +252,8 @@ impl LevelView {
         partition: &std::path::Path,
         truth: &Truth,
     ) -> Result<Self, Error> {
-        let (tables, books, asking) = (&level.tables, &mut level.books, Asking::default());
-        let counts = ComparedTable::of(whit::query::ask(tables, COUNTS, &asking, books, ANALYST)?, &truth.by_subject);
+        let (session, asking) = (&mut level.session, Asking::default());
+        let counts = ComparedTable::of(session.ask(COUNTS, &asking)?, &truth.by_subject);
         let question = HittersQuestion {
             dataset: "visits".to_owned(),
             item: "title".to_owned(),
@@ -265,8 +262,7 @@ impl LevelView {
             items_per_user: Some(SUBJECTS_PER_USER * VISITS_PER_SUBJECT),
             gap: None,
         };
-        let hitters =
-            ComparedTable::of(ask::hitters(tables, &question, &asking, books, ANALYST)?, &truth.users_by_title);
+        let hitters = ComparedTable::of(session.hitters(&question, &asking)?, &truth.users_by_title);
         let question = HistogramQuestion {
             dataset: "visits".to_owned(),
             item: "title".to_owned(),
@@ -279,13 +275,10 @@ impl LevelView {
         };
         let histogram = match level.kind {
             Kind::Event => None,
-            _ => Some(ComparedTable::of(
-                ask::histogram(tables, &question, &asking, books, ANALYST)?,
-                &truth.visits_by_title,
-            )),
+            _ => Some(ComparedTable::of(session.histogram(&question, &asking)?, &truth.visits_by_title)),
         };
         let prices = counts.answer.statement.prices.iter();
-        let verified = books.verify();
+        let verified = session.verify();
         Ok(Self {
             unit: level.kind.to_string(),
             protects,

@@ -3,11 +3,11 @@
 use crate::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use whit::account::ledger::Books;
+use whit::account::ledger::{HandedOver, Memory, Opening};
 use whit::core::unit::Kind;
+use whit::query::QueryError;
 use whit::query::partition::PartitionFile;
-use whit::query::source::Tuning;
-use whit::query::{QueryError, Tables};
+use whit::session::{Options, Session};
 
 /// Who visited what: see `assets/demo/README.md` for where it comes from.
 const VISITS: &[u8] = include_bytes!("../../assets/demo/msweb_visits.parquet");
@@ -20,12 +20,12 @@ pub(super) const VISITS_PER_SUBJECT: u64 = 4;
 /// The δ of every promise: well below one in 32,711 users.
 pub(super) const DELTA: f64 = 1e-6;
 
-/// One way to protect the data: a declaration, the data as it declares them, and their ledger.
+/// One way to protect the data: a declaration, and who asks of what it declares.
 pub(super) struct Level {
     pub(super) kind: Kind,
     pub(super) config: PathBuf,
-    pub(super) tables: Tables,
-    pub(super) books: Books,
+    pub(super) ledger: PathBuf,
+    pub(super) session: Session,
 }
 
 /// Everything that the demo works with.
@@ -34,7 +34,7 @@ pub(crate) struct DemoFolder {
     /// From fine to coarse.
     pub(super) levels: Vec<Level>,
     /// The same data declared public, which they are: so that the demo can say how far off an answer is.
-    pub(super) truth: Tables,
+    pub(super) truth: Session,
 }
 
 /// The three protections, and what each of them hides.
@@ -78,10 +78,13 @@ impl DemoFolder {
                 // A ledger that is not there need not be taken away.
                 let _ = std::fs::remove_file(folder.join(format!("{name}.ledger{part}")));
             }
-            let tables = Tables::open(&config, Tuning::default())?;
-            levels.push(Level { kind, config, tables, books: Books::open(&ledger)? });
+            let mut session = Session::open(&config, options())?;
+            session.books()?; // begun at once, so that commands find the one that takes the old one's place
+            levels.push(Level { kind, config, ledger, session });
         }
-        let truth = Tables::open(&put("truth.toml", TRUTH.as_bytes())?, Tuning::default())?;
+        // What is asked of public data is charged nothing, so its ledger need not last.
+        let truth = put("truth.toml", TRUTH.as_bytes())?;
+        let truth = Session::open_on(&truth, options(), Box::new(HandedOver::new(Memory::new())))?;
         Ok(Self { folder: folder.to_owned(), levels, truth })
     }
 
@@ -90,6 +93,11 @@ impl DemoFolder {
         let at = self.levels.iter().position(|level| level.kind == Kind::Element).unwrap_or(0);
         &mut self.levels[at]
     }
+}
+
+/// Heads of ledgers that are made anew whenever the demonstration runs are kept nowhere else.
+fn options() -> Options {
+    Options { ledger: Opening::default(), ..Options::default() }
 }
 
 /// How every declaration of the demonstration begins.

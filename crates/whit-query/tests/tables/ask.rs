@@ -1,6 +1,7 @@
 //! Questions as people ask them.
 
 use crate::room::{Room, ask, asking, visits};
+use whit_account::ledger::Register as _;
 use whit_query::{Role, Value};
 
 /// The visits of [`visits`], by user.

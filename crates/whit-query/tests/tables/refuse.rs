@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use std::sync::Arc;
+use whit_account::ledger::Register as _;
 use whit_core::declare::Declaration;
 use whit_query::plan::Asking;
 use whit_query::source::Tuning;

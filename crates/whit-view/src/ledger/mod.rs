@@ -10,7 +10,7 @@ use crate::plot::Picture;
 use serde::Serialize;
 use whit::account::Name;
 use whit::account::ledger::{
-    Account, Books, Budget, CurrencyName, Fault, LedgerError, Reaccounted, State, Verified, Which, time_text,
+    Account, Budget, CurrencyName, Fault, LedgerError, Reaccounted, Register, State, Verified, Which, time_text,
 };
 use whit::{Cost, Rung};
 
@@ -144,7 +144,7 @@ impl ChargeView {
 
 impl ShowView {
     /// Reads all of it from the books; of one data set where that is asked for.
-    pub fn of(books: &Books, dataset: Option<&str>) -> Result<Self, LedgerError> {
+    pub fn of(books: &dyn Register, dataset: Option<&str>) -> Result<Self, LedgerError> {
         let entries = books.entries(&Which { dataset: dataset.map(str::to_owned), analyst: None })?;
         let wanted = |name: &str| dataset.is_none_or(|dataset| dataset == name);
         let statement = books.statement(&books.budgets()?)?;
@@ -179,7 +179,7 @@ impl ShowView {
         let count = |word: &str| entries.iter().filter(|entry| entry.state.word() == word).count() as u64;
         let changes = statement.changes.iter().filter(|change| wanted(&change.after.dataset));
         Ok(Self {
-            ledger: books.path().display().to_string(),
+            ledger: books.file().map_or_else(|| "no file".to_owned(), |file| file.display().to_string()),
             open: count("reserved"),
             void: count("void"),
             accounts: views(&statement.accounts),

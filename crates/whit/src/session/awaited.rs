@@ -258,6 +258,18 @@ impl AsyncSession {
         let reason = reason.to_owned();
         self.run(move |session, _| session.void(entry, &reason)).await
     }
+
+    /// Takes the ledger as it stands, whatever its heads say: see [`Session::accept`].
+    pub async fn accept(&self, reason: &str) -> Result<Verified, Error> {
+        let reason = reason.to_owned();
+        self.run(move |session, _| session.accept(&reason)).await
+    }
+
+    /// Begins anew where a ledger was and is gone: see [`Session::reset`].
+    pub async fn reset(&self, reason: &str) -> Result<(), Error> {
+        let reason = reason.to_owned();
+        self.run(move |session, _| session.reset(&reason)).await
+    }
 }
 
 /// Does one thing after the other until nobody can order any more, or somebody closes the session.

@@ -1,12 +1,13 @@
 //! What is foreseen is what comes: a preview says of a question or a training what asking for it says then.
 
-use super::{Counting, DECLARED, TRAINING, asking, room, room_of_sums, session};
+use super::{Counting, DECLARED, TRAINING, asking, options, room, room_of_sums, session};
 use std::fmt::Write as _;
 use std::path::Path;
-use whit::account::ledger::{Books, Register, Step};
+use whit::account::ledger::{Books, HandedOver, Register, Step};
 use whit::core::release::ShortOf;
 use whit::error::{Kind, Reason};
 use whit::query::plan::Asking;
+use whit::session::Session;
 use whit::train::{Outcome, Request, Training};
 
 const SQL: &str = "SELECT COUNT(*) FROM visits";
@@ -197,13 +198,15 @@ fn a_look_makes_no_ledger() {
 #[test]
 fn a_question_whose_entry_is_made_void_meanwhile_says_so() {
     let folder = room("voided-question");
-    let mut session = session(&folder);
     let ledger = folder.join("whit.ledger");
-    session.books().unwrap().watch_steps(move |step| {
+    let mut books = Books::open(&ledger).unwrap();
+    books.watch_steps(move |step| {
         if step == Step::AfterReserve {
             Register::void(&mut Books::open(&ledger).unwrap(), 1, "it is not wanted").unwrap();
         }
     });
+    let ledger = Box::new(HandedOver::new(books));
+    let mut session = Session::open_on(&folder.join("whit.toml"), options(), ledger).unwrap();
     let error = session.ask(SQL, &asking(1.0)).unwrap_err();
     assert_eq!((error.kind, &error.reason), (Kind::Failed, &Some(Reason::Voided { entry: 1 })), "{error:?}");
     std::fs::remove_dir_all(folder).unwrap();

@@ -5,6 +5,7 @@
 mod awaited;
 mod foreseen;
 mod hints;
+mod ledgers;
 mod methods;
 mod refusals;
 

@@ -28,7 +28,7 @@ pub(super) struct ShowCommand {
 impl ShowCommand {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let books = self.ledger.open()?;
-        let view = ShowView::of(&books, self.dataset.as_deref())?;
+        let view = ShowView::of(&*books, self.dataset.as_deref())?;
         if self.json {
             write_json(&view, out)?;
         } else {

@@ -6,8 +6,7 @@ use crate::number::Wrong;
 use crate::output::write_json;
 use std::io::Write;
 use std::path::Path;
-use whit::account::ledger::{Books, Fault, Head, LedgerError};
-use whit::session::heads;
+use whit::account::ledger::{Fault, Head, LedgerError, Opener as _};
 use whit_view::ledger::{FaultView, VerifyView, write_verified};
 
 /// Recompute every hash and every total, and name the first thing that was changed.
@@ -50,9 +49,9 @@ fn fault_error(path: &Path, fault: &Fault, hint: &str) -> Error {
 
 impl Verify {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let path = self.ledger.path()?;
+        let mut file = self.ledger.file()?;
         // What cannot even be opened is reported as what was found, where it can be something that was changed.
-        let opened = match Books::open_existing(&path, &heads()) {
+        let opened = match file.open_existing() {
             Err(error) if is_elsewhere(&error) => return Err(error.into()),
             opened => opened,
         };
@@ -60,13 +59,14 @@ impl Verify {
             None => books.verify(),
             Some(head) => books.verify_after(head),
         });
+        let path = file.path();
         match verified {
             Ok(verified) => {
                 let view = VerifyView::of(&verified);
                 if self.json {
                     return write_json(&view, out);
                 }
-                write_verified(&view, &path, out)?;
+                write_verified(&view, path, out)?;
                 writeln!(
                     talk,
                     "note: keep the head elsewhere; `whit ledger verify --head …` then finds what was written anew"
@@ -75,14 +75,14 @@ impl Verify {
             }
             Err(fault) if !fault.is_damage() => {
                 let hint = "nothing is known to be wrong with it; see to it that its files can be read, and ask again";
-                Err(fault_error(&path, &fault, hint))
+                Err(fault_error(path, &fault, hint))
             }
             Err(fault) => {
                 if self.json {
                     write_json(&FaultView::of(&fault), out)?;
                 }
                 let hint = "nothing after this can be trusted; put the files back as they were, from a backup";
-                Err(fault_error(&path, &fault, hint))
+                Err(fault_error(path, &fault, hint))
             }
         }
     }

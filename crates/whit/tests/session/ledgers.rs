@@ -1,0 +1,113 @@
+//! A session stands on any ledger: on the one in the declared file, and on one that nobody finds on a disk.
+
+use super::{Counting, asking, options, room, room_of_sums, session};
+use whit::account::ledger::{HandedOver, LedgerError, Memory, Opening, Which};
+use whit::error::{Kind, Reason};
+use whit::session::{Options, Session};
+use whit::train::{Outcome, Request, Training};
+
+const SQL: &str = "SELECT COUNT(*) FROM visits";
+const OTHER: &str = "SELECT COUNT(*) FROM visits WHERE y = 1";
+
+fn in_memory(folder: &std::path::Path) -> Session {
+    let ledger = Box::new(HandedOver::new(Memory::new()));
+    Session::open_on(&folder.join("whit.toml"), options(), ledger).unwrap()
+}
+
+fn files(folder: &std::path::Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn questions_are_asked_refused_and_answered_again_on_a_ledger_in_memory() {
+    let folder = room_of_sums("in-memory");
+    let mut session = in_memory(&folder);
+    let foreseen = session.preview(SQL, &asking(2.0)).unwrap();
+    assert!(foreseen.denied().is_none() && session.history().unwrap().is_empty());
+    let first = session.ask(SQL, &asking(2.0)).unwrap();
+    let again = session.ask("select count(1) from visits", &asking(2.0)).unwrap();
+    assert!(again.statement.stored && !first.statement.stored && again.rows == first.rows);
+    let foreseen = session.preview(OTHER, &asking(2.0)).unwrap().denied().unwrap();
+    let refused = session.ask(OTHER, &asking(2.0)).unwrap_err();
+    assert_eq!((refused.kind, &refused), (Kind::Refused, &foreseen));
+    assert_eq!(refused.refusal().unwrap().left, "ε = 1");
+    let left = session.accounts().unwrap()[0].left.unwrap();
+    assert!((left - 1.0).abs() < 1e-9, "{left}");
+    let verified = session.verify().unwrap();
+    assert_eq!((verified.entries, verified.events), (1, 2));
+    assert_eq!(session.history().unwrap().len(), 1);
+    let entries = session.books().unwrap().entries(&Which::default()).unwrap();
+    assert_eq!(entries[0].question, SQL);
+    assert_eq!(files(&folder), ["train.toml", "visits.csv", "whit.toml"], "no file was made for it");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_training_goes_on_under_its_reservation_on_a_ledger_in_memory() {
+    let folder = room("in-memory-training");
+    let mut session = in_memory(&folder);
+    let training = Training::open(&folder.join("train.toml")).unwrap();
+    let request = Request::new(&training);
+    let mut watch = Counting { stop_after: Some(4), ..Counting::default() };
+    assert!(matches!(session.train(&request, &mut watch).unwrap(), Outcome::Stopped { taken: 4, .. }));
+    assert!(session.preview_training(&request, &mut ()).unwrap().free);
+    let Outcome::Done(learned) = session.train(&request, &mut ()).unwrap() else { panic!("it was stopped") };
+    assert_eq!((learned.resumed_from, learned.stored), (Some(4), false));
+    let Outcome::Done(learned) = session.train(&request, &mut ()).unwrap() else { panic!("it was stopped") };
+    assert!(learned.stored && session.history().unwrap().len() == 1);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What nothing outside of it knows of, nobody can decide about; and what is in it stays.
+#[test]
+fn nothing_is_decided_about_a_ledger_that_has_no_heads() {
+    let folder = room_of_sums("in-memory-decides");
+    let mut session = in_memory(&folder);
+    session.ask(SQL, &asking(2.0)).unwrap();
+    for error in [session.accept("it is fine").unwrap_err(), session.reset("anew").unwrap_err()] {
+        assert_eq!(error.sentence, LedgerError::Undecidable.to_string());
+    }
+    assert_eq!(session.history().unwrap().len(), 1);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_owner_decides_about_a_ledger_that_is_unlike_its_heads() {
+    let folder = room_of_sums("decides");
+    let heads =
+        || Options { ledger: Opening { witness: Some(folder.join("heads")), ..Opening::default() }, ..options() };
+    let open = || Session::open(&folder.join("whit.toml"), heads()).unwrap();
+    open().ask(SQL, &asking(1.0)).unwrap();
+    let (ledger, kept) = (folder.join("whit.ledger"), folder.join("kept"));
+    std::fs::copy(&ledger, &kept).unwrap();
+    open().ask(OTHER, &asking(1.0)).unwrap();
+    // An older copy is put back.
+    std::fs::copy(&kept, &ledger).unwrap();
+    let mut session = open();
+    assert_eq!(session.history().unwrap_err().kind, Kind::Failed);
+    assert_eq!(session.accept("it is a backup").unwrap().entries, 1);
+    assert_eq!(session.history().unwrap().len(), 1);
+    drop(session);
+    // And then all of it goes.
+    for name in files(&folder).iter().filter(|name| name.starts_with("whit.ledger")) {
+        std::fs::remove_file(folder.join(name)).unwrap();
+    }
+    let mut session = open();
+    assert_eq!(session.ask(SQL, &asking(1.0)).unwrap_err().kind, Kind::Failed);
+    assert_eq!(session.reset(" ").unwrap_err().kind, Kind::Asked);
+    session.reset("the data is new").unwrap();
+    assert!(session.history().unwrap().is_empty());
+    session.ask(SQL, &asking(1.0)).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_ledger_that_is_not_there_is_named() {
+    let folder = room("no-ledger");
+    let error = session(&folder).verify().unwrap_err();
+    assert_eq!((error.kind, error.reason), (Kind::Asked, Some(Reason::NoLedger(folder.join("whit.ledger")))));
+    std::fs::remove_dir_all(folder).unwrap();
+}
