@@ -58,9 +58,11 @@ pub struct DeclarationDraft {
 impl DeclarationDraft {
     /// Looks at a file, a glob or a folder. The data set is called so, or else like the file or folder. Files without types have their values looked at
     /// to draft some; nothing else of a value is used.
-    pub fn of(owner: Owner, path: &Path, name: Option<&str>) -> Result<Self, Error> {
+    ///
+    /// All of this is the owner's: there is no declaration yet, and so nobody else who may ask.
+    pub fn of(path: &Path, name: Option<&str>) -> Result<Self, Error> {
         let name = named(path, name)?;
-        let seen = runtime(None)?.block_on(inspect(&owner, path))?;
+        let seen = runtime(None)?.block_on(inspect(&Owner::who_may_see_every_row(), path))?;
         Ok(Self { name, seen })
     }
 

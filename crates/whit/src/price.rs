@@ -1,31 +1,25 @@
 //! What a run of noisy sums costs, and what a run may be for a cost: from parameters alone, before anything is run.
 //!
 //! ```
-//! use whit::price::SampledRun;
-//! use whit::{Change, Draw, Name, Sampled, Sampling};
+//! use whit::Name;
+//! use whit::price::{DrawKind, RunDraft, SampledRun};
 //!
-//! let step = Sampled {
-//!     noise: 4.0,
-//!     rate: 0.01,
-//!     sampling: Sampling::Poisson,
-//!     draw: Draw::User { elements: 30 },
-//!     change: Change::Replace,
-//!     difference: 2.0,
-//!     holds: 1,
-//! };
-//! let run = SampledRun { step, steps: 100, elements_per_user: Some(30) };
+//! // Users are drawn, and what is protected is one of the 30 elements that each has at most.
+//! let draft = RunDraft { draw: DrawKind::User, elements_per_user: Some(30), ..RunDraft::new(4.0, 0.01, 100) };
+//! let run = SampledRun::of(&draft)?;
 //! let price = run.epsilon(1e-5, Name::Pld)?;
 //! assert!(price.loss.lower <= price.loss.upper);
 //! assert_eq!(price.rungs.iter().map(|rung| rung.unit).collect::<Vec<_>>(), ["element", "user"]);
-//! # Ok::<(), whit::Unsupported>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::Error;
 use crate::explain::Promise;
 use whit_account::accountant::{DeltaLoss, gdp};
 use whit_account::calibrate::{self, CalibrateError, Calibrated, Target};
 use whit_account::{Name, Unsupported, delta, delta_by, epsilon, epsilon_by};
 use whit_core::digits::{brief_down, brief_up};
-use whit_core::{Change, Cost, Loss, Sampled};
+use whit_core::{Change, Cost, Draw, Loss, Sampled, Sampling};
 
 /// How many points of ε and δ stand for a run's own curve.
 const POINTS: u32 = 24;
@@ -40,6 +34,47 @@ pub struct SampledRun {
     /// The most elements that one user has, where that is known: then a whole user is priced too.
     pub elements_per_user: Option<u64>,
 }
+
+/// What one coin decides about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrawKind {
+    /// The unit itself: an event, a row, a (user, element) pair.
+    Unit,
+    /// A whole user, with all elements at once.
+    User,
+}
+
+/// A run as somebody describes it, of which [`SampledRun::of`] makes one that has a price, or says what is missing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunDraft {
+    /// Standard deviation of the noise on the sum, over the largest norm that one drawn unit can contribute.
+    pub noise: f64,
+    /// The probability with which a unit is drawn in one step.
+    pub rate: f64,
+    /// How many steps are made.
+    pub steps: u64,
+    /// How neighbours differ.
+    pub change: Change,
+    /// What one coin decides about.
+    pub draw: DrawKind,
+    /// How a step chooses what it sees.
+    pub sampling: Sampling,
+    /// The most elements that one user has, where that is known.
+    pub elements_per_user: Option<u64>,
+    /// How far apart two neighbours' contributions are at most, in clip norms, where more is known than that each has a norm of one.
+    pub difference: Option<f64>,
+}
+
+impl RunDraft {
+    /// Units drawn each on its own, of which one is replaced: what holds then holds also where one is added or removed.
+    pub fn new(noise: f64, rate: f64, steps: u64) -> Self {
+        let (change, draw, sampling) = (Change::Replace, DrawKind::Unit, Sampling::Poisson);
+        Self { noise, rate, steps, change, draw, sampling, elements_per_user: None, difference: None }
+    }
+}
+
+/// How far apart two contributions of norm one are at most, of which nothing else is known.
+const OPPOSITE: f64 = 2.0;
 
 /// What a run loses at one rung.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,6 +132,34 @@ pub struct Opinion {
 }
 
 impl SampledRun {
+    /// The run that is described, with one step as it is for the unit that is protected. Where the description leaves something open that a price hangs on, it is
+    /// refused, or the worst is taken.
+    pub fn of(draft: &RunDraft) -> Result<Self, Error> {
+        let &RunDraft { noise, rate, steps, change, sampling, elements_per_user, .. } = draft;
+        let draw = match (draft.draw, elements_per_user) {
+            (DrawKind::Unit, _) => Draw::Unit,
+            (DrawKind::User, Some(elements)) => Draw::User { elements },
+            (DrawKind::User, None) => {
+                return Err(Error::asked(
+                    "`run.draw` is user, but `run.elements_per_user` is missing: a user's other elements are drawn with the same coin and give the draw away",
+                    "add `run.elements_per_user = K` with the cap that you enforce, or draw (user, element) pairs with `run.draw = unit`",
+                ));
+            }
+        };
+        if let (Change::AddRemove, Some(difference)) = (change, draft.difference) {
+            return Err(Error::asked(
+                format!(
+                    "`run.difference` is {difference}, but it must be left out unless `run.change` is replace: a unit that is added or removed has no second \
+                     contribution to differ from"
+                ),
+                "drop `run.difference`, or ask with `run.change = replace`",
+            ));
+        }
+        let difference = draft.difference.unwrap_or(OPPOSITE);
+        let step = Sampled { noise, rate, sampling, draw, change, difference, holds: 1 };
+        Ok(Self { step, steps, elements_per_user })
+    }
+
     /// What all steps cost the unit that is protected.
     pub fn cost(&self) -> Cost {
         Cost::Sampled(self.step).repeat(self.steps)
@@ -224,12 +287,36 @@ fn kept(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_core::{Draw, Sampling};
+    use crate::error::Kind;
 
     fn run() -> SampledRun {
-        let (sampling, draw, change) = (Sampling::Poisson, Draw::Unit, Change::Replace);
-        let step = Sampled { noise: 2.0, rate: 0.1, sampling, draw, change, difference: 2.0, holds: 1 };
-        SampledRun { step, steps: 10, elements_per_user: None }
+        SampledRun::of(&RunDraft::new(2.0, 0.1, 10)).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_said_of_a_run_is_taken_at_its_worst() {
+        let step = run().step;
+        assert_eq!((step.difference, step.holds, step.draw, step.change), (2.0, 1, Draw::Unit, Change::Replace));
+        let known = SampledRun::of(&RunDraft { difference: Some(1.5), ..RunDraft::new(2.0, 0.1, 10) }).unwrap();
+        let upper = |run: SampledRun| run.epsilon(1e-5, Name::Pld).unwrap().loss.upper;
+        assert!(upper(known) < upper(run()), "who knows more pays less, and nobody else");
+        let added = SampledRun::of(&RunDraft { change: Change::AddRemove, ..RunDraft::new(2.0, 0.1, 10) }).unwrap();
+        assert!(upper(added) <= upper(run()));
+    }
+
+    /// A user's other elements are drawn with the same coin, so that without their number there is no price; and one that is added has nothing to differ from.
+    #[test]
+    fn a_run_without_what_its_price_hangs_on_is_refused() {
+        let users = RunDraft { draw: DrawKind::User, ..RunDraft::new(2.0, 0.1, 10) };
+        let error = SampledRun::of(&users).unwrap_err();
+        assert_eq!(error.kind, Kind::Asked);
+        assert!(error.sentence.starts_with("`run.draw` is user, but `run.elements_per_user` is missing"), "{error}");
+        let capped = SampledRun::of(&RunDraft { elements_per_user: Some(3), ..users }).unwrap();
+        assert_eq!(capped.step.draw, Draw::User { elements: 3 });
+        let added = RunDraft { change: Change::AddRemove, difference: Some(1.0), ..RunDraft::new(2.0, 0.1, 10) };
+        let error = SampledRun::of(&added).unwrap_err();
+        assert_eq!(error.kind, Kind::Asked);
+        assert!(error.sentence.starts_with("`run.difference` is 1, but it must be left out"), "{error}");
     }
 
     /// What is found is priced as people would price it who read the digits that are shown.

@@ -6,7 +6,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use whit::DeclarationDraft;
 use whit::query::source::Input;
-use whit::query::source::owner::Owner;
 
 /// Look at the names and types of some data, and write the draft of a declaration.
 ///
@@ -29,7 +28,7 @@ pub(super) struct Init {
 
 impl Init {
     pub(super) fn run(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let drafted = DeclarationDraft::of(Owner::who_may_see_every_row(), &self.path, self.name.as_deref())?;
+        let drafted = DeclarationDraft::of(&self.path, self.name.as_deref())?;
         if self.output.exists() && !self.force {
             return Err(Error::asked(
                 format!("`{}` is there already", self.output.display()),

@@ -224,10 +224,10 @@ impl AsyncSession {
         request: &experiment::Request<'_>,
         watch: impl Watch + Send + 'static,
     ) -> Result<Found, Error> {
-        let experiment::Request { file, owner, seeds, only, memory, outputs } = request.clone();
+        let experiment::Request { file, seeds, only, memory, outputs } = request.clone();
         let file = file.to_owned();
         self.run(move |session, gone| {
-            let request = experiment::Request { file: &file, owner, seeds, only, memory, outputs };
+            let request = experiment::Request { file: &file, seeds, only, memory, outputs };
             session.experiment(&request, &mut Awaited { watch, gone })
         })
         .await

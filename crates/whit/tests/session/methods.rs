@@ -10,7 +10,7 @@ use whit::query::estimate::{HistogramQuestion, HittersQuestion, ItemList};
 use whit::query::partition::{PartitionFile, PartitionKind};
 use whit::query::plan::Asking;
 use whit::train::experiment;
-use whit::train::{Outcome, Owner, Request, Training};
+use whit::train::{Outcome, Request, Training};
 use whit::{DeclarationDraft, Declared, Session};
 
 const MARKET: &str = "[dataset.baskets]\nsource = 'baskets.csv'\nunit.user = 'user'\nunit.protect = 'user'\n\
@@ -74,9 +74,7 @@ fn an_experiment_compares_trainings_and_opens_no_ledger() {
         [[arm]]\nname = 'noisy'\nfile = 'train.toml'\n[[arm]]\nname = 'plain'\nfile = 'train.toml'\nprivate = false\n";
     let file = folder.join("experiment.toml");
     std::fs::write(&file, design).unwrap();
-    let owner = Owner::who_may_see_every_row();
-    let request =
-        experiment::Request { file: &file, owner, seeds: None, only: Vec::new(), memory: None, outputs: Vec::new() };
+    let request = experiment::Request { file: &file, seeds: None, only: Vec::new(), memory: None, outputs: Vec::new() };
     let found = session(&folder).experiment(&request, &mut ()).unwrap();
     assert_eq!((found.seeds, found.arms.len(), found.outcomes.len()), (2, 2, 4));
     let one = experiment::Request { seeds: Some(1), only: vec!["plain".into()], ..request };
@@ -107,12 +105,11 @@ fn a_reservation_of_which_nothing_came_can_be_made_void() {
 #[test]
 fn a_declaration_is_drafted_and_checked_before_anything_is_asked() {
     let folder = room("drafted");
-    let drafted = DeclarationDraft::of(Owner::who_may_see_every_row(), &folder.join("visits.csv"), None).unwrap();
+    let drafted = DeclarationDraft::of(&folder.join("visits.csv"), None).unwrap();
     assert_eq!((drafted.name.as_str(), drafted.seen.looked), ("visits", true));
     let text = drafted.text("visits.csv");
     assert!(text.contains("[dataset.visits]") && text.contains("source = "), "{text}");
-    let named = DeclarationDraft::of(Owner::who_may_see_every_row(), &folder.join("visits.csv"), Some("Two words"))
-        .unwrap_err();
+    let named = DeclarationDraft::of(&folder.join("visits.csv"), Some("Two words")).unwrap_err();
     assert!(named.kind == Kind::Asked && named.hint.as_ref().unwrap().contains("two_words"), "{named:?}");
     let views = Declared::open(&folder.join("whit.toml")).unwrap().check(options().tuning).unwrap();
     assert_eq!((views.len(), views[0].name.as_str()), (1, "visits"));

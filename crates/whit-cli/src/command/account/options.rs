@@ -3,8 +3,7 @@
 use super::words::{AccountantWord, ChangeWord, DrawWord, SamplingWord};
 use crate::error::Error;
 use crate::number;
-use whit::price::SampledRun;
-use whit::{Change, Draw, Sampled, Sampling};
+use whit::price::{RunDraft, SampledRun};
 
 /// The noise of each step.
 #[derive(clap::Args)]
@@ -74,39 +73,16 @@ pub(super) struct AnswerForm {
 }
 
 impl Relation {
-    /// The run, with one step as it is on the rung that is protected.
+    /// The run that these options describe.
     pub(super) fn run(&self, noise: f64, rate: f64, steps: u64) -> Result<SampledRun, Error> {
-        let change = match self.change {
-            ChangeWord::AddRemove => Change::AddRemove,
-            ChangeWord::Replace => Change::Replace,
+        let draft = RunDraft {
+            change: self.change.into(),
+            draw: self.draw.into(),
+            sampling: self.sampling.into(),
+            elements_per_user: self.elements_per_user,
+            difference: self.difference,
+            ..RunDraft::new(noise, rate, steps)
         };
-        let draw = match (self.draw, self.elements_per_user) {
-            (DrawWord::Unit, _) => Draw::Unit,
-            (DrawWord::User, Some(elements)) => Draw::User { elements },
-            (DrawWord::User, None) => {
-                return Err(Error::asked(
-                    "--draw is user, but --elements-per-user is missing: a user's other elements are drawn \
-                               with the same coin and give the draw away",
-                    "add --elements-per-user K with the cap that you enforce, or draw (user, element) pairs with \
-                           --draw unit",
-                ));
-            }
-        };
-        let sampling = match self.sampling {
-            SamplingWord::Poisson => Sampling::Poisson,
-            SamplingWord::Fixed => Sampling::Fixed,
-        };
-        if let (Change::AddRemove, Some(difference)) = (change, self.difference) {
-            return Err(Error::asked(
-                format!(
-                    "--difference is {difference}, but it must be left out unless --change is replace: a unit that is \
-                     added or removed has no second contribution to differ from"
-                ),
-                "drop --difference, or ask with --change replace",
-            ));
-        }
-        let difference = self.difference.unwrap_or(2.0);
-        let step = Sampled { noise, rate, sampling, draw, change, difference, holds: 1 };
-        Ok(SampledRun { step, steps, elements_per_user: self.elements_per_user })
+        Ok(SampledRun::of(&draft)?)
     }
 }

@@ -1,7 +1,8 @@
 //! The words by which options choose.
 
 use clap::ValueEnum;
-use whit::Name;
+use whit::price::DrawKind;
+use whit::{Change, Name, Sampling};
 
 /// How neighbours differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -45,6 +46,33 @@ pub(super) enum AccountantWord {
     Advanced,
     /// Sums of (ε, δ).
     Basic,
+}
+
+impl From<ChangeWord> for Change {
+    fn from(word: ChangeWord) -> Self {
+        match word {
+            ChangeWord::AddRemove => Self::AddRemove,
+            ChangeWord::Replace => Self::Replace,
+        }
+    }
+}
+
+impl From<DrawWord> for DrawKind {
+    fn from(word: DrawWord) -> Self {
+        match word {
+            DrawWord::Unit => Self::Unit,
+            DrawWord::User => Self::User,
+        }
+    }
+}
+
+impl From<SamplingWord> for Sampling {
+    fn from(word: SamplingWord) -> Self {
+        match word {
+            SamplingWord::Poisson => Self::Poisson,
+            SamplingWord::Fixed => Self::Fixed,
+        }
+    }
 }
 
 impl From<AccountantWord> for Name {

@@ -10,7 +10,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use whit::query::source::Tuning;
 use whit::session::{Options, Session};
-use whit::train::Owner;
 use whit::train::experiment::Request;
 use whit_view::experiment::Figures;
 
@@ -53,7 +52,6 @@ impl Experiment {
     pub(crate) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let request = Request {
             file: &self.file,
-            owner: Owner::who_may_see_every_row(), // the command is the owner's as a whole, and says so
             seeds: self.seeds,
             only: self.only.clone(),
             memory: self.memory,

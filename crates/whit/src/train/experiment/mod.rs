@@ -25,14 +25,12 @@ use whit_query::source::Inputs;
 use whit_query::source::learn::InView;
 use whit_query::{QueryError, Tables};
 
-/// An experiment that is asked for. Whoever runs one looks at rows: noise comes from seeds and scores are not sanitised, so it is non-private. Nothing is charged, and no
-/// ledger is opened.
+/// An experiment that is asked for, by the owner of the data: whoever runs one looks at rows. Noise comes from seeds and scores are not sanitised, so it is non-private.
+/// Nothing is charged, and no ledger is opened.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     /// The experiment file.
     pub file: &'a Path,
-    /// Who looks at the rows.
-    pub owner: Owner,
     /// How often each training is repeated; as the file has it without.
     pub seeds: Option<u64>,
     /// The arms to run, by name; all where none are named.
@@ -152,6 +150,8 @@ pub(crate) fn run(
     watch: &mut dyn Watch,
 ) -> Result<Found, Error> {
     keep_memory();
+    // Whoever compares trainings by what they score looks at rows: there is nothing in it for anybody else.
+    let owner = Owner::who_may_see_every_row();
     let start = Instant::now();
     let design = Design::open(request.file)?;
     let (arms, seeds) = (design.chosen(&request.only)?, request.seeds.unwrap_or(design.seeds));
@@ -163,7 +163,7 @@ pub(crate) fn run(
     clip(&design, tables, &mut jobs, &keep)?.iter().for_each(|note| watch.note(note));
     watch.doing("reading rows");
     let folder = tables.config().and_then(Path::parent).unwrap_or(Path::new(""));
-    let mut bench = Bench { design: &design, tables, folder, owner: request.owner, keep, promised: Vec::new() };
+    let mut bench = Bench { design: &design, tables, folder, owner, keep, promised: Vec::new() };
     let outcomes = bench.run(&jobs, &shelves, watch)?;
     Ok(Found { design, arms, seeds, outcomes, seconds: start.elapsed().as_secs_f64() })
 }
