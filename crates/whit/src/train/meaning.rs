@@ -2,19 +2,22 @@
 
 use super::spec::{Moves, Opened, Spec};
 use crate::Error;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Number, Value, json};
 use whit_account::meaning;
 use whit_account::meaning::number;
-use whit_core::Ladder;
+use whit_core::{Draw, Ladder, Sampling};
+use whit_learn::loss::Loss;
+use whit_learn::model::{Activation, Named, Stage};
+use whit_learn::optimise::{Rule, Schedule, Weights};
 use whit_learn::plan::{Padding, Plan, Way};
 use whit_learn::{Clipping, Recipe};
 
 /// The version of the format of all of them. Whoever changes it has what was learned paid for again.
 const VERSION: u32 = 3;
 
-fn written(value: &impl Serialize) -> Result<Value, Error> {
-    serde_json::to_value(value).map_err(|why| Error::failed(why.to_string()))
+/// A number of a training file; what is none of JSON's is null, as it stands in ledgers.
+fn plain(value: f64) -> Value {
+    Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
 /// Who is protected, and what coarser units have of them.
@@ -23,17 +26,25 @@ fn units(ladder: &Ladder) -> Value {
 }
 
 /// What steps promise.
-fn plan(plan: &Plan) -> Result<Value, Error> {
+fn plan(plan: &Plan) -> Value {
     let clip = plan.clip();
     let how = match clip.how {
         Clipping::Flat => json!("flat"),
         Clipping::PerLayer { layers } => json!({ "layers": layers }),
         Clipping::Normalising => json!("normalising"),
     };
-    Ok(json!({
+    let draw = match plan.draw() {
+        Draw::Unit => json!("unit"),
+        Draw::User { elements } => json!({ "user": { "elements": elements } }),
+    };
+    let sampling = match plan.sampling() {
+        Sampling::Poisson => "poisson",
+        Sampling::Fixed => "fixed",
+    };
+    json!({
         "units": units(plan.ladder()),
-        "draw": written(&plan.draw())?,
-        "sampling": written(&plan.sampling())?,
+        "draw": draw,
+        "sampling": sampling,
         "rate": plan.rate().to_string(),
         "places": plan.places(),
         "divisor": number(plan.divisor()),
@@ -43,7 +54,7 @@ fn plan(plan: &Plan) -> Result<Value, Error> {
         "steps": plan.steps(),
         "slack": number(plan.slack()),
         "labels told": plan.has_noisy_labels(),
-    }))
+    })
 }
 
 /// How a unit's rows become its contribution.
@@ -77,6 +88,102 @@ fn features(spec: &Spec) -> Value {
     })
 }
 
+/// A model, by its name.
+fn model(model: &Named) -> Value {
+    let between = |activation: &Activation| match activation {
+        Activation::Relu => "relu",
+        Activation::Gelu => "gelu",
+        Activation::Tanh => "tanh",
+    };
+    match model {
+        Named::Linear { bias } => json!({ "name": "linear", "bias": bias }),
+        Named::Perceptron { hidden, activation, dropout } => json!({
+            "name": "perceptron",
+            "hidden": hidden,
+            "activation": between(activation),
+            "dropout": plain(*dropout),
+        }),
+        Named::Convolutional { image, stages, hidden, activation } => {
+            let stage = |Stage { channels, kernel, stride, padding, pool }: &Stage| json!({ "channels": channels, "kernel": kernel, "stride": stride, "padding": padding, "pool": pool });
+            json!({
+                "name": "convolutional",
+                "image": image,
+                "stages": stages.iter().map(stage).collect::<Vec<_>>(),
+                "hidden": hidden,
+                "activation": between(activation),
+            })
+        }
+    }
+}
+
+/// What a model is measured by.
+fn loss(loss: &Loss) -> Value {
+    match loss {
+        Loss::Squared => json!("squared"),
+        Loss::Logistic => json!("logistic"),
+        Loss::Softmax => json!("softmax"),
+        Loss::Poisson => json!("poisson"),
+        Loss::Huber { at } => json!({ "huber": { "at": plain(f64::from(*at)) } }),
+    }
+}
+
+/// How rows become what a model reads, and what comes out.
+fn recipe(recipe: &Recipe) -> Value {
+    let mut what = Map::new();
+    let mut says = |name: &str, value: Value| what.insert(name.to_owned(), value);
+    says("dataset", json!(recipe.dataset));
+    says("features", json!(recipe.features));
+    says("bits", json!(recipe.bits));
+    says("scale", plain(f64::from(recipe.scale)));
+    says("offset", plain(f64::from(recipe.offset)));
+    says("target", json!(recipe.target));
+    says("classes", json!(recipe.classes));
+    says("model", model(&recipe.model));
+    says("loss", loss(&recipe.loss));
+    says("inputs", json!(recipe.inputs));
+    says("outputs", json!(recipe.outputs));
+    // These came later: where they say nothing, a training means what it meant before there were any.
+    if !recipe.widths.is_empty() {
+        says("widths", json!(recipe.widths));
+    }
+    if let Some(asked) = &recipe.projection {
+        let (radius, noise) = (plain(asked.radius), plain(asked.noise));
+        says("projection", json!({ "components": asked.components, "radius": radius, "noise": noise }));
+    }
+    Value::Object(what)
+}
+
+/// How parameters move.
+fn moves(moves: &Moves<'_>) -> Value {
+    let rule = match *moves.rule {
+        Rule::Descent { momentum, decay } => {
+            json!({ "descent": { "momentum": plain(momentum), "decay": plain(decay) } })
+        }
+        Rule::Adam { first, second, floor, epsilon, decay } => json!({ "adam": {
+            "first": plain(first),
+            "second": plain(second),
+            "floor": plain(floor),
+            "epsilon": plain(epsilon),
+            "decay": plain(decay),
+        } }),
+    };
+    let schedule = match *moves.schedule {
+        Schedule::Constant { size } => json!({ "constant": { "size": plain(size) } }),
+        Schedule::Power { first, decay } => json!({ "power": { "first": plain(first), "decay": plain(decay) } }),
+        Schedule::Cosine { peak, warm_up, steps, last } => json!({ "cosine": {
+            "peak": plain(peak),
+            "warm_up": warm_up,
+            "steps": steps,
+            "last": plain(last),
+        } }),
+    };
+    let average = moves.average.map(|weights| match weights {
+        Weights::Uniform { from } => json!({ "uniform": { "from": from } }),
+        Weights::Exponential { decay } => json!({ "exponential": { "decay": plain(decay) } }),
+    });
+    json!({ "rule": rule, "schedule": schedule, "radius": moves.radius.map(plain), "average": average })
+}
+
 /// What a training is made of.
 pub(super) struct Learning<'a> {
     pub(super) recipe: &'a Recipe,
@@ -90,21 +197,21 @@ pub(super) struct Learning<'a> {
 }
 
 impl Learning<'_> {
-    pub(super) fn meaning(&self, spec: &Spec) -> Result<String, Error> {
+    pub(super) fn meaning(&self, spec: &Spec) -> String {
         let [labels, intervals] = self.accompanying;
         let what = json!({
-            "recipe": written(self.recipe)?,
+            "recipe": recipe(self.recipe),
             "where": spec.learned,
-            "plan": plan(self.plan)?,
+            "plan": plan(self.plan),
             "rows of a unit": self.rows_per_unit,
             "delta": number(self.delta),
             "way": way(self.way),
-            "moves": written(self.moves)?,
+            "moves": moves(self.moves),
             "seed": spec.output.seed,
             "labels": labels,
             "intervals": intervals,
         });
-        Ok(meaning::of("training", VERSION, &what))
+        meaning::of("training", VERSION, &what)
     }
 }
 
@@ -131,12 +238,12 @@ pub(super) fn labels(
     let prior = if first < 1.0 {
         let (optimiser, privacy) = (&spec.optimiser, &spec.privacy);
         let (rule, schedule) = (optimiser.rule(0.0)?, optimiser.schedule()?);
-        let moves = Moves { rule: &rule, schedule: &schedule, radius: optimiser.radius, average: optimiser.average };
+        let by = Moves { rule: &rule, schedule: &schedule, radius: optimiser.radius, average: optimiser.average };
         json!({
             "features": features(spec),
-            "model": written(&spec.model)?,
-            "loss": written(&spec.loss)?,
-            "moves": written(&moves)?,
+            "model": model(&spec.model),
+            "loss": spec.loss.as_ref().map(loss),
+            "moves": moves(&by),
             "units": privacy.units,
             "batch": privacy.batch,
             "rate": privacy.rate,
@@ -173,34 +280,4 @@ pub(super) fn of_intervals(intervals: &Value, training: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use whit_core::{Caps, Change, Kind, Unit};
-    use whit_learn::{Count, Draft};
-
-    /// Golden: ledgers have stored what these say, so that another text has models paid for again.
-    #[test]
-    fn plans_and_ways_mean_what_they_meant() {
-        let ladder = Ladder::new(vec![Unit::event(Change::Replace)], Caps::default(), Kind::Event).unwrap();
-        let drafted = Draft::new(ladder, "1/4".parse().unwrap(), Count::Declared(20), 1.5, 5).with_noise(2.0).unwrap();
-        assert_eq!(
-            meaning::text(&plan(&drafted).unwrap()),
-            concat!(
-                r#"{"clip":{"how":"flat","norm":1.5e0},"difference":2e0,"divisor":5e0,"draw":"unit","labels told":false,"noise":2e0,"#,
-                r#""places":null,"rate":"1/4","sampling":"poisson","slack":8.7890625e-3,"steps":5,"units":{"held":[1],"rungs":[{"disjoint":false,"holds":1,"#,
-                r#""unit":{"change":"replace","key":[],"kind":"event"}}]}}"#
-            )
-        );
-        let padding = Padding::Gaussian { mean: vec![0.5], deviation: vec![2.0] };
-        for (one, said) in [
-            (Way::Mean, r#""mean""#),
-            (Way::Local { steps: 3, size: 0.1 }, r#"{"local steps":3,"size":1e-1}"#),
-            (
-                Way::Feature { private: vec![1], padding, public: 1.0 },
-                r#"{"padding":{"deviation":[2e0],"mean":[5e-1]},"private features":[1],"public":1e0}"#,
-            ),
-        ] {
-            assert_eq!(meaning::text(&way(&one)), said);
-        }
-    }
-}
+mod tests;

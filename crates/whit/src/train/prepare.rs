@@ -452,7 +452,7 @@ pub(crate) fn with_promise(
             promise.intervals.as_ref().map(Intervals::meaning),
         ],
     };
-    let meaning = learning.meaning(spec)?;
+    let meaning = learning.meaning(spec);
     let plan = plan.clone().stepping(way).map_err(LearnError::from)?.drawing(noise);
     // What a learner would refuse whatever the rows are is refused now, by one of no rows.
     let planned = Planned {

@@ -1,7 +1,7 @@
 //! What a training file says.
 
 use crate::Error;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whit_core::declare::nearest;
@@ -295,7 +295,6 @@ pub(crate) fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Err
 }
 
 /// A rule, a schedule and weights as one text, for the meaning of a run.
-#[derive(Serialize)]
 pub(crate) struct Moves<'a> {
     pub(crate) rule: &'a Rule,
     pub(crate) schedule: &'a Schedule,
