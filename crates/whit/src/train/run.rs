@@ -22,7 +22,7 @@ use whit_learn::bound::Seen;
 use whit_learn::checkpoint::{CheckpointFile, with_ending, write_at_once};
 use whit_learn::model::Network;
 use whit_learn::release::{self, Keeping, Task};
-use whit_learn::train::{Learner, keep_memory};
+use whit_learn::train::Learner;
 use whit_learn::{Card, LearnError, Trained, TrainingRun};
 use whit_query::Tables;
 use whit_query::source::{Input, Inputs};
@@ -139,7 +139,6 @@ fn check_curve(request: &Request<'_>) -> Result<(), Error> {
 /// Finds all that can be wrong with a request, and plans it. Nothing private is read: all that is said follows from what was declared, and from columns that are public under the
 /// unit.
 fn ready(state: &SessionState, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Ready, Error> {
-    keep_memory();
     let (spec, tables) = (&request.training.spec, &state.tables);
     check_outputs(request, state.inputs())?;
     watch.doing("planning");

@@ -8,6 +8,7 @@ use crate::number;
 use crate::output::{Drawing, ProgressLine, drawing, write_json};
 use std::io::Write;
 use std::path::PathBuf;
+use whit::learn::train::keep_memory;
 use whit::query::source::Tuning;
 use whit::session::{Options, Session};
 use whit::train::experiment::Request;
@@ -50,6 +51,7 @@ pub(crate) struct Experiment {
 
 impl Experiment {
     pub(crate) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        keep_memory();
         let request = Request {
             file: &self.file,
             seeds: self.seeds,

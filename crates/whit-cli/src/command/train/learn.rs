@@ -7,6 +7,7 @@ use crate::hint::for_command;
 use crate::output::{Drawing, ProgressLine, drawing, write_json};
 use std::io::Write;
 use std::path::PathBuf;
+use whit::learn::train::keep_memory;
 use whit::train::{Learned, Outcome, Prospect, Request, Training, Watch};
 use whit_view::page::Report;
 use whit_view::training::{TrainView, curve, score_line, write_learned, write_prospect};
@@ -51,6 +52,7 @@ pub(crate) struct Train {
 
 impl Train {
     pub(crate) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
+        keep_memory();
         let training = Training::open(&self.training)?;
         let request = Request {
             owner: self.opening.owner(),

@@ -19,7 +19,6 @@ use whit_core::declare::Dataset;
 use whit_learn::model::Named;
 use whit_learn::release::RungLoss;
 use whit_learn::scatter::Sum;
-use whit_learn::train::keep_memory;
 use whit_learn::{Keep, NoiseSource, Recipe};
 use whit_query::source::Inputs;
 use whit_query::source::learn::InView;
@@ -149,7 +148,6 @@ pub(crate) fn run(
     request: &Request<'_>,
     watch: &mut dyn Watch,
 ) -> Result<Found, Error> {
-    keep_memory();
     // Whoever compares trainings by what they score looks at rows: there is nothing in it for anybody else.
     let owner = Owner::who_may_see_every_row();
     let start = Instant::now();
