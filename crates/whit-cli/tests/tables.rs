@@ -4,8 +4,9 @@
 
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const DECLARED: &str = r#"
 [dataset.visits]
@@ -453,4 +454,39 @@ fn a_question_without_a_budget_is_not_offered_to_be_asked() {
     let talk = refused(&folder, &["query", COUNT, "--epsilon", "0.5"], 1, &["no budget of `visits` watches over"]);
     let sentence = talk.lines().next().unwrap().strip_prefix("error: ").unwrap();
     assert!(out.contains(&format!("Asking it would fail: {sentence}.")), "{out}{talk}");
+}
+
+/// What only looks makes no ledger, and one that does not do is said before the first question all the same.
+#[test]
+fn a_shell_that_only_looks_makes_no_ledger() {
+    let folder = room("shell");
+    let shell = |lines: &str| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_whit"))
+            .arg("shell")
+            .current_dir(&folder)
+            .env("WHIT_STATE", "")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _ = child.stdin.take().unwrap().write_all(lines.as_bytes()); // one that ends early does not read them
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let look = "\\tables\n\\budget\n\\epsilon 0.5\n\\preview SELECT COUNT(*) FROM visits;\n";
+    let (code, out, talk) = shell(look);
+    assert_eq!(code, 0, "{talk}");
+    for word in ["seconds", "visits", "left ε", "ε = 0.5"] {
+        assert!(out.contains(word), "{word}: {out}");
+    }
+    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["visits.csv", "whit.toml"]);
+    let (code, _, talk) = shell("\\epsilon 0.5\nSELECT COUNT(*) FROM visits;\n");
+    assert_eq!((code, entries(&folder)), (0, 1), "{talk}");
+    std::fs::write(folder.join("whit.ledger"), "no ledger at all, but long enough to be read as one").unwrap();
+    let (code, out, talk) = shell(look);
+    assert!(code == 1 && out.is_empty() && talk.contains("whit.ledger"), "{code} {out}{talk}");
 }

@@ -32,7 +32,7 @@ pub(super) struct Shell {
 impl Shell {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let mut session = self.asked.session()?;
-        session.books()?; // a ledger that does not do is said before the first question
+        session.history()?; // a ledger that does not do is said before the first question, and to look makes none
         let mut talking = Talking { session, asking: self.limits.with(self.asked.asking()) };
         if std::io::stdin().is_terminal() {
             talking.at_terminal(out, talk)
