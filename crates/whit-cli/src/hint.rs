@@ -26,6 +26,16 @@ const METHODS: &[(&str, &str)] = &[
     ("Session::void", "whit ledger void"),
 ];
 
+/// What the library calls other methods, between backticks, and the command that does the same.
+const COMMANDS: &[(&str, &str)] = &[
+    ("ClusteringPlan", "whit help partition kmeans"),
+    ("DeclarationDraft::of", "whit init PATH"),
+    ("Register::entries", "whit ledger"),
+    ("Register::verify", "whit ledger verify"),
+    ("Session::accounts", "whit ledger"),
+    ("Session::train", "whit train"),
+];
+
 /// A text of the library, with the options and commands that do what it speaks of.
 pub(crate) fn for_command(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
@@ -54,6 +64,11 @@ fn option(quoted: &str) -> Option<(String, &str)> {
             return Some((format!("{option} {value}"), after));
         }
     }
+    for (name, command) in COMMANDS {
+        if let Some(after) = quoted.strip_prefix(name).and_then(|rest| rest.strip_prefix('`')) {
+            return Some((format!("`{command}`"), after));
+        }
+    }
     METHODS.iter().find_map(|(name, command)| {
         let rest = quoted.strip_prefix(name)?;
         if let Some(after) = rest.strip_prefix('`') {
@@ -78,6 +93,9 @@ mod tests {
             ("`asking.rowsome` and `asking.rows = ", "`asking.rowsome` and `asking.rows = "),
             ("says so: `Books::reset`", "says so: `whit ledger reset --reason …`"),
             ("`Session::void(7)` ends it", "`whit ledger void 7 --reason …` ends it"),
+            ("`Session::accounts` says what was spent", "`whit ledger` says what was spent"),
+            ("`Register::verify` says how far", "`whit ledger verify` says how far"),
+            ("`Session::trainer` stays", "`Session::trainer` stays"),
             ("nothing", "nothing"),
         ] {
             assert_eq!(for_command(library), command);

@@ -20,7 +20,7 @@ impl Declared {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Error::asked(
                 format!("`{}` cannot be read: {error}", file.display()),
-                "name the declaration, or let `whit init PATH` draft one from your data",
+                "name the declaration, or let `DeclarationDraft::of` draft one from your data",
             )
         })?;
         let declaration = Declaration::parse(&text)

@@ -122,7 +122,7 @@ impl ClusteringPlan<'_> {
             };
             watch(ClusteringStep::Done { part, of });
         });
-        let found = found.map_err(|why| Error::asked(why.to_string(), "see `whit help partition kmeans`"))?;
+        let found = found.map_err(|why| Error::asked(why.to_string(), "see `ClusteringPlan`"))?;
         let file = Embeddings::partition(items, name, &found, dimension, self.seed).map_err(wrong)?;
         Ok(Clustered { file, objective: found.objective, repeated })
     }

@@ -253,15 +253,15 @@ impl LedgerError {
             }
             Self::NotALedger { .. } => "name another file: nothing in this one was changed".to_owned(),
             Self::Newer { .. } => "use the whit that wrote it, or a later one; nothing was changed".to_owned(),
-            Self::Damaged { .. } => "run `whit ledger verify` to see how far it can be read, and take the file from a backup".to_owned(),
+            Self::Damaged { .. } => "`Register::verify` says how far it can be read; take the file from a backup".to_owned(),
             Self::Changed(_) => {
-                "nothing more is released by it: take the file from a backup, or find out who changed it with `whit ledger verify`".to_owned()
+                "nothing more is released by it: take the file from a backup, or find out who changed what with `Register::verify`".to_owned()
             }
             Self::Head { .. } => {
                 "see to it that it can be read and written, or name another folder for heads with `WHIT_STATE`; what was reserved stays spent".to_owned()
             }
             Self::Disk { .. } => "make room and ask again; what was reserved stays spent".to_owned(),
-            Self::NoEntry { .. } => "`whit ledger` lists them".to_owned(),
+            Self::NoEntry { .. } => "`Register::entries` lists them".to_owned(),
             Self::Closed { state: "committed", .. } => "what was released cannot be taken back; only a reservation without a result can be voided".to_owned(),
             Self::Closed { .. } => "ask anew: a void entry is over".to_owned(),
             Self::NoReason => "say why, such as \"the disk was full before anything was drawn\"".to_owned(),

@@ -169,11 +169,7 @@ pub(crate) const AGAIN: &str = "the same command begins anew, with a charge of i
 
 /// What is said of work whose entry was made void.
 pub(crate) fn voided(entry: u64, hint: &str) -> Error {
-    Error::failed(format!(
-        "entry {entry} of the ledger was made void while this run was under way: it ended, nothing of it is released, and nothing of it is spent"
-    ))
-    .because(Reason::Voided { entry })
-    .with_hint(hint)
+    Error::failed(DeskError::Void { entry }.to_string()).because(Reason::Voided { entry }).with_hint(hint)
 }
 
 /// What an interrupted run was begun with, and the ledger does not have.
@@ -230,7 +226,7 @@ fn refused(refusal: Refusal, budgets: &[Budget], fits: Option<&str>) -> Error {
     } else {
         ""
     };
-    let hint = format!("nothing was charged for it{fits}{better}; `whit ledger` shows what was spent");
+    let hint = format!("nothing was charged for it{fits}{better}; `Session::accounts` says what was spent");
     Error::refused(refusal, hint)
 }
 

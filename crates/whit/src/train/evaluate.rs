@@ -37,8 +37,8 @@ pub struct Evaluated {
 pub(crate) fn load(path: &Path, notes: &mut Vec<String>) -> Result<Trained, Error> {
     let name = path.display();
     let bytes = std::fs::read(path)
-        .map_err(|why| asked(format!("the model `{name}` cannot be read: {why}"), "`whit train` writes one"))?;
-    let again = "the training that made it writes it again, from the ledger and at no cost: `whit train`";
+        .map_err(|why| asked(format!("the model `{name}` cannot be read: {why}"), "`Session::train` writes one"))?;
+    let again = "the training that made it writes it again, from the ledger and at no cost: `Session::train`";
     let (trained, checked) =
         Trained::of_file_checked(&bytes).map_err(|error| asked(format!("`{name}`: {error}"), again))?;
     if !checked {

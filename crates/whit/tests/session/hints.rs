@@ -60,3 +60,18 @@ fn no_text_of_the_library_names_an_option_of_the_command() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// What is booked is the analyst's question in words, and stays; what is said to a caller names methods.
+#[test]
+fn no_hint_of_ledger_and_session_names_the_command() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = Vec::new();
+    for name in ["whit", "whit-account"] {
+        sources(&crates.join(name).join("src"), &mut files);
+    }
+    for file in files.iter().filter(|file| !file.to_string_lossy().contains("tests")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let wrong = text.lines().find(|line| !line.trim_start().starts_with("//") && line.contains("`whit "));
+        assert_eq!(wrong, None, "{}", file.display());
+    }
+}
