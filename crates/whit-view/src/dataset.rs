@@ -3,6 +3,7 @@
 use crate::number::grouped;
 use crate::table::{Side, Table};
 use std::io::{self, Write};
+use whit_query::Tables;
 use whit_query::source::DatasetView;
 use whit_query::source::owner::OwnerView;
 
@@ -54,6 +55,17 @@ pub fn write(view: &DatasetView, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}- {missing}", if Some(missing) == view.missing.first() { "\n" } else { "" })?;
     }
     writeln!(out)
+}
+
+/// The columns that can be asked about, data set by data set.
+pub fn write_columns(tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new([("table", Side::Left), ("column", Side::Left), ("type", Side::Left)]);
+    for source in tables.warehouse().sources() {
+        for (name, kind) in source.columns() {
+            table.row([source.dataset.name.clone(), name.to_owned(), kind]);
+        }
+    }
+    table.write(out)
 }
 
 /// A part of a whole as people say it.

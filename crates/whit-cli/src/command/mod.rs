@@ -8,11 +8,11 @@ mod histogram;
 mod hitters;
 mod init;
 mod ledger;
+mod manual;
 mod partition;
 mod preview;
 mod query;
 mod repl;
-mod shell;
 mod train;
 
 use crate::error::Error;
@@ -68,9 +68,9 @@ enum Command {
     /// Show what was spent and what is left; verify, reaccount, export, void.
     Ledger(ledger::LedgerCommand),
     /// Print a completion script for a shell.
-    Completions(shell::Completions),
+    Completions(manual::Completions),
     /// Print the manual page, or write all of them into a folder.
-    Man(shell::Man),
+    Man(manual::Man),
 }
 
 /// Runs one command line; the first argument is the program's name.

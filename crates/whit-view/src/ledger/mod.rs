@@ -3,9 +3,10 @@
 mod picture;
 mod table;
 
-pub use table::{write_notes, write_reaccounted, write_releases, write_verified};
+pub use table::{write_budgets, write_notes, write_reaccounted, write_releases, write_verified};
 
 use crate::number::Exact;
+use crate::page::Report;
 use crate::plot::Picture;
 use serde::Serialize;
 use whit::account::Name;
@@ -224,6 +225,11 @@ impl ShowView {
     /// ε over time, as steps under the budget.
     pub fn picture(&self) -> Picture {
         picture::of(&self.histories)
+    }
+
+    /// The same as a page of its own.
+    pub fn page(&self) -> String {
+        Report::new("Ledger").picture(self.picture().svg()).finish()
     }
 
     /// How many releases there are, in words.

@@ -6,11 +6,31 @@ use crate::table::{Side, Table, fit};
 use std::io::{self, Write};
 use std::path::Path;
 use whit::account::Name;
+use whit::account::ledger::Account;
 
 /// So many releases are listed, unless all are asked for.
 const LISTED: usize = 20;
 /// So many letters of a question are shown.
 const LETTERS: usize = 60;
+
+/// What is left of each budget.
+pub fn write_budgets(accounts: &[Account], out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new([
+        ("data set", Side::Left),
+        ("unit", Side::Left),
+        ("budget ε", Side::Right),
+        ("left ε", Side::Right),
+    ]);
+    for account in accounts {
+        table.row([
+            account.dataset.clone(),
+            account.unit.to_string(),
+            account.budget.as_ref().map_or_else(|| "–".to_owned(), |budget| budget.epsilon.to_string()),
+            account.left.map_or_else(|| "–".to_owned(), brief_down),
+        ]);
+    }
+    table.write(out)
+}
 
 /// What was spent, by rung and by analyst, and the last releases, or all of them.
 pub fn write_releases(view: &ShowView, all: bool, out: &mut dyn Write) -> io::Result<()> {

@@ -38,9 +38,7 @@ impl ShowCommand {
         if !self.plot.is_empty() {
             let picture = view.picture();
             for drawing in &self.plot {
-                let page =
-                    || format!("<!doctype html>\n<meta charset=\"utf-8\">\n<title>Ledger</title>\n{}\n", picture.svg());
-                drawing.write(picture.svg(), page, talk)?;
+                drawing.write(picture.svg(), || view.page(), talk)?;
             }
         }
         Ok(())

@@ -8,8 +8,8 @@ use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
 use whit::query::plan::{Asking, aggregate};
 use whit::session::{Foreseen, Session};
-use whit_view::number::brief_down;
-use whit_view::table::{Side, Table};
+use whit_view::dataset;
+use whit_view::ledger::write_budgets;
 
 const HELP: &str = "\
   SELECT …;           ask, and pay ε
@@ -75,41 +75,13 @@ impl Talking {
                 self.asking.epsilon = Some(epsilon);
                 Ok(writeln!(out, "From now on a question costs ε = {epsilon}.")?)
             }
-            ShellOrder::Tables => self.write_tables(out),
-            ShellOrder::Budget => self.write_budget(out),
+            ShellOrder::Tables => Ok(dataset::write_columns(self.session.tables(), out)?),
+            ShellOrder::Budget => Ok(write_budgets(&self.session.accounts()?, out)?),
             ShellOrder::Help => Ok(writeln!(out, "{HELP}")?),
             ShellOrder::Quit => Ok(()),
             ShellOrder::Unknown(entry) => {
                 Err(Error::asked(format!("`{}` is no order", entry.trim()), "\\help shows what there is"))
             }
         }
-    }
-
-    fn write_tables(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let mut table = Table::new([("table", Side::Left), ("column", Side::Left), ("type", Side::Left)]);
-        for source in self.session.tables().warehouse().sources() {
-            for (name, kind) in source.columns() {
-                table.row([source.dataset.name.clone(), name.to_owned(), kind]);
-            }
-        }
-        Ok(table.write(out)?)
-    }
-
-    fn write_budget(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        let mut table = Table::new([
-            ("data set", Side::Left),
-            ("unit", Side::Left),
-            ("budget ε", Side::Right),
-            ("left ε", Side::Right),
-        ]);
-        for account in self.session.accounts()? {
-            table.row([
-                account.dataset.clone(),
-                account.unit.to_string(),
-                account.budget.map_or_else(|| "–".to_owned(), |budget| format!("{}", budget.epsilon)),
-                account.left.map_or_else(|| "–".to_owned(), brief_down),
-            ]);
-        }
-        Ok(table.write(out)?)
     }
 }

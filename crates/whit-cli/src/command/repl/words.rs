@@ -1,4 +1,4 @@
-//! CompletionWords that a shell completes.
+//! The words that `whit shell` completes.
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;

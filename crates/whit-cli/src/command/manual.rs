@@ -1,4 +1,4 @@
-//! Completions and manual pages.
+//! `whit completions` and `whit man`: what a terminal wants to know of the command.
 
 use super::definition;
 use crate::error::Error;
