@@ -1,7 +1,7 @@
 //! Heavy hitters: how many users have each item of a public dictionary (Element-Level DP, mechanism (7)).
 
 use super::noise::{Calibration, EstimateError, for_mu, reaching, rounded, with_noise};
-use super::stored::StoredEstimate;
+use super::stored::{StoredEstimate, push_varint, read_varint};
 use super::{RowsMoved, Touch, order};
 use std::fmt;
 use whit_core::mechanism::SanitiseError;
@@ -322,33 +322,6 @@ impl Persist for NoisyVector {
         }
         bytes
     }
-}
-
-/// Seven bits a byte, the lowest first.
-pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-/// Takes what [`push_varint`] wrote from the front.
-pub(super) fn read_varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, tail) = rest.split_first()?;
-        *rest = tail;
-        let part = u64::from(byte & 0x7f);
-        if part << shift >> shift != part {
-            return None;
-        }
-        value |= part << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 impl NoisyVector {

@@ -1,6 +1,5 @@
 //! What an estimator released, next to the noise that it got, as a ledger keeps it.
 
-use super::hitters::{push_varint, read_varint};
 use crate::noise::StoredLaw;
 use whit_core::Persist;
 use whit_core::mechanism::additive::Law;
@@ -52,6 +51,33 @@ impl<T: Persist> Persist for StoredEstimate<T> {
         bytes.extend(self.value.to_bytes());
         bytes
     }
+}
+
+/// Seven bits a byte, the lowest first.
+pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// Takes what [`push_varint`] wrote from the front.
+pub(super) fn read_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, tail) = rest.split_first()?;
+        *rest = tail;
+        let part = u64::from(byte & 0x7f);
+        if part << shift >> shift != part {
+            return None;
+        }
+        value |= part << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
