@@ -1,5 +1,36 @@
 //! The library names its own settings; whoever types a command wants its options.
 
+use std::cell::RefCell;
+use std::path::Path;
+
+thread_local! {
+    /// The ledger that this command is about, as an option of other commands, where it is not the one that they take without being told.
+    static LEDGER: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Has hints name the ledger in this file: as printed they would else be about another one, in the folder where somebody happens to stand.
+pub(crate) fn about_ledger(file: Option<&Path>) {
+    let option = file.filter(|file| *file != Path::new("whit.ledger")).map(|file| {
+        let file = file.display().to_string();
+        let plain = |c: char| c.is_alphanumeric() || "._-/+=:@".contains(c);
+        if file.chars().all(plain) {
+            format!(" --ledger {file}")
+        } else {
+            format!(" --ledger '{}'", file.replace('\'', r"'\''"))
+        }
+    });
+    LEDGER.set(option.unwrap_or_default());
+}
+
+/// A command with the ledger that it is for, where it takes one.
+fn with_ledger(command: &str) -> String {
+    if command.starts_with("whit ledger") {
+        LEDGER.with_borrow(|option| format!("{command}{option}"))
+    } else {
+        command.to_owned()
+    }
+}
+
 /// What the library calls a setting, between backticks and with or without a value, and the option that sets it.
 const OPTIONS: &[(&str, &str)] = &[
     ("asking.epsilon", "--epsilon"),
@@ -66,16 +97,16 @@ fn option(quoted: &str) -> Option<(String, &str)> {
     }
     for (name, command) in COMMANDS {
         if let Some(after) = quoted.strip_prefix(name).and_then(|rest| rest.strip_prefix('`')) {
-            return Some((format!("`{command}`"), after));
+            return Some((format!("`{}`", with_ledger(command)), after));
         }
     }
     METHODS.iter().find_map(|(name, command)| {
         let rest = quoted.strip_prefix(name)?;
         if let Some(after) = rest.strip_prefix('`') {
-            return Some((format!("`{command} --reason …`"), after));
+            return Some((format!("`{} --reason …`", with_ledger(command)), after));
         }
         let (entry, after) = rest.strip_prefix('(')?.split_once(")`")?;
-        Some((format!("`{command} {entry} --reason …`"), after))
+        Some((format!("`{} --reason …`", with_ledger(&format!("{command} {entry}"))), after))
     })
 }
 
@@ -99,6 +130,20 @@ mod tests {
             ("nothing", "nothing"),
         ] {
             assert_eq!(for_command(library), command);
+        }
+    }
+
+    #[test]
+    fn commands_are_about_the_ledger_that_was_used() {
+        let hint = "`Session::void(7)` ends it, `Register::verify` looks, `Session::train` goes on";
+        about_ledger(Some(Path::new("sub/whit.ledger")));
+        let expected = "`whit ledger void 7 --ledger sub/whit.ledger --reason …` ends it, `whit ledger verify --ledger sub/whit.ledger` looks, `whit train` goes on";
+        assert_eq!(for_command(hint), expected);
+        about_ledger(Some(Path::new("my data/whit.ledger")));
+        assert!(for_command(hint).contains("void 7 --ledger 'my data/whit.ledger' --reason"));
+        for usual in [Some(Path::new("whit.ledger")), None] {
+            about_ledger(usual);
+            assert!(for_command(hint).contains("`whit ledger void 7 --reason …`"));
         }
     }
 }

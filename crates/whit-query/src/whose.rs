@@ -123,6 +123,8 @@ pub(crate) struct Whose {
     pub(crate) elements: BTreeSet<usize>,
     /// Whether each row comes from one row of a private table.
     pub(crate) single: bool,
+    /// Whether a row may have something of several elements of its user, so that no expression over its columns is its element.
+    mixed: bool,
     /// Whether there are no rows at all, whatever the tables hold.
     pub(crate) nothing: bool,
 }
@@ -138,6 +140,7 @@ impl Whose {
             }
             _ => {}
         }
+        fits_its_schema(plan)?;
         let below = plan.inputs();
         let inputs = below.iter().map(|input| Self::of(input, owners)).collect::<Result<Vec<_>, _>>()?;
         if !inputs.iter().any(|input| input.private) {
@@ -162,10 +165,10 @@ impl Whose {
                     return Err("an aggregate brings rows of several users together".to_owned());
                 }
                 let elements = input.elements_among(&aggregate.group_expr, below[0], owners);
-                Ok(Self { users, elements, single: false, ..input.clone() })
+                Ok(Self { users, single: false, mixed: input.mixed || elements.is_empty(), elements, ..input.clone() })
             }
             (LogicalPlan::Window(window), [input]) => {
-                let mut elements = input.elements.clone();
+                let (mut elements, mut mixed) = (input.elements.clone(), input.mixed);
                 for expr in &window.window_expr {
                     let Expr::WindowFunction(call) = expr.clone().unalias_nested().data else {
                         return Err("a window that is none".to_owned());
@@ -176,9 +179,10 @@ impl Whose {
                     // Over several elements of a user, what it adds to a row is of the whole user.
                     if input.elements_among(&call.params.partition_by, below[0], owners).is_empty() {
                         elements.clear();
+                        mixed = true;
                     }
                 }
-                Ok(Self { elements, single: false, ..input.clone() })
+                Ok(Self { elements, mixed, single: false, ..input.clone() })
             }
             (LogicalPlan::Join(join), [left, right]) => Self::of_join(join, (left, below[0]), (right, below[1])),
             (LogicalPlan::Union(_), inputs) if inputs.iter().all(|input| input.private || input.nothing) => {
@@ -207,6 +211,7 @@ impl Whose {
             users: named(unit.user.as_deref()),
             elements: named(element),
             single: true,
+            mixed: false,
             nothing: false,
         })
     }
@@ -250,6 +255,7 @@ impl Whose {
             // Where rows of a user meet, they are of different elements.
             elements: if both { BTreeSet::new() } else { joined(&left.elements, &right.elements) },
             single: !both && (left.single || right.single),
+            mixed: both || left.mixed || right.mixed,
             nothing: false,
         })
     }
@@ -261,6 +267,7 @@ impl Whose {
             // Elements of different tables have nothing to do with one another.
             whole.elements.retain(|element| input.elements.contains(element) && input.sources == whole.sources);
             whole.single &= input.single;
+            whole.mixed |= input.mixed;
             whole.sources.extend(input.sources.iter().cloned());
         }
         whole
@@ -269,7 +276,11 @@ impl Whose {
     /// Which of these expressions over such rows are the element: a column that holds it, or the declared expression over columns of the table.
     fn elements_among(&self, exprs: &[Expr], input: &LogicalPlan, owners: &Owners) -> BTreeSet<usize> {
         let mut found = places(exprs, input, &self.elements);
-        let source = self.sources.first().filter(|_| self.sources.len() == 1).and_then(|source| owners.get(source));
+        let source = self
+            .sources
+            .first()
+            .filter(|_| self.sources.len() == 1 && !self.mixed)
+            .and_then(|source| owners.get(source));
         let Some(element) = source.and_then(|unit| unit.element.as_ref()).map(|element| Traced::at(element, 0)) else {
             return found;
         };
@@ -363,7 +374,22 @@ fn places(exprs: &[Expr], input: &LogicalPlan, columns: &BTreeSet<usize>) -> BTr
     exprs.iter().enumerate().filter(|(_, expr)| holds(expr, input, columns)).map(|(i, _)| i).collect()
 }
 
-/// Where a value comes from, followed down through names, projections and filters.
+/// Refuses an operator that has other columns than its expressions say: what is known of a column is known by its place. (The engine has one column for keys that are repeated.)
+fn fits_its_schema(plan: &LogicalPlan) -> Result<(), String> {
+    let input = || plan.inputs().first().map_or(0, |input| input.schema().fields().len());
+    let said = match plan {
+        LogicalPlan::Projection(projection) => projection.expr.len(),
+        LogicalPlan::Aggregate(aggregate) if !matches!(aggregate.group_expr[..], [Expr::GroupingSet(_)]) => {
+            aggregate.group_expr.len() + aggregate.aggr_expr.len()
+        }
+        LogicalPlan::Window(window) => input() + window.window_expr.len(),
+        _ => return Ok(()),
+    };
+    let has = plan.schema().fields().len();
+    if said == has { Ok(()) } else { Err(format!("{} has {has} columns and speaks of {said}", plan.display())) }
+}
+
+/// Where a value comes from, followed down through names, projections, filters, windows and joins that leave it as it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Traced<'a> {
     /// A column of a table.
@@ -398,10 +424,32 @@ impl<'a> Traced<'a> {
             },
             LogicalPlan::Filter(filter) => Self::at(&filter.input, index),
             LogicalPlan::SubqueryAlias(alias) => Self::at(&alias.input, index),
+            LogicalPlan::Sort(sort) => Self::at(&sort.input, index),
+            LogicalPlan::Window(window) if index < window.input.schema().fields().len() => {
+                Self::at(&window.input, index)
+            }
+            LogicalPlan::Join(join) => Self::below_join(join, index),
             LogicalPlan::TableScan(scan) => match scan.projected_schema.fields().get(index) {
                 Some(field) => Self::Source(scan.table_name.table(), field.name()),
                 None => Self::Elsewhere,
             },
+            _ => Self::Elsewhere,
+        }
+    }
+
+    /// The value in a column of a join, where it is that of one side. A side that may be missing has NULL in its place.
+    fn below_join(join: &'a datafusion::logical_expr::Join, index: usize) -> Self {
+        let (left, right) = (join.left.schema().fields().len(), join.right.schema().fields().len());
+        match join.join_type {
+            JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark
+                if index < left =>
+            {
+                Self::at(&join.left, index)
+            }
+            JoinType::Inner | JoinType::Right if index >= left => Self::at(&join.right, index - left),
+            JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark if index < right => {
+                Self::at(&join.right, index)
+            }
             _ => Self::Elsewhere,
         }
     }

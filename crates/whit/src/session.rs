@@ -160,6 +160,11 @@ impl Session {
         self.state.inputs()
     }
 
+    /// The file that the ledger is, or will be; nothing where it is kept elsewhere.
+    pub fn ledger_file(&self) -> Option<&Path> {
+        self.state.opener.file()
+    }
+
     /// The ledger, opened where it is not yet, and made where there is none.
     pub fn books(&mut self) -> Result<&mut dyn Register, Error> {
         Ok(self.state.parts()?.1)

@@ -1,6 +1,7 @@
 //! What every question to a declared data set says: where it is declared, who asks, and what it may cost.
 
 use crate::error::Error;
+use crate::hint::about_ledger;
 use crate::number::{self, Wrong};
 use std::path::PathBuf;
 use whit::query::plan::Asking;
@@ -78,6 +79,8 @@ impl QuestionOptions {
     pub(super) fn session(&self) -> Result<Session, Error> {
         let tuning = Tuning { memory: self.memory, threads: self.threads };
         let options = Options { analyst: self.analyst.clone(), tuning, ..Options::default() };
-        Ok(Session::open(&self.config, options)?)
+        let session = Session::open(&self.config, options)?;
+        about_ledger(session.ledger_file());
+        Ok(session)
     }
 }

@@ -85,6 +85,7 @@ struct Void {
 impl LedgerFile {
     /// What opens it. A ledger can be looked at, and decided about, without a declaration, and so without a session.
     fn file(&self) -> Result<BooksFile, Error> {
+        crate::hint::about_ledger(self.ledger.as_deref());
         if let Some(path) = &self.ledger {
             return Ok(BooksFile::new(path.clone(), heads()));
         }
@@ -122,8 +123,7 @@ impl LedgerCommand {
 impl Export {
     fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
         let books = self.ledger.open()?;
-        let written = if self.csv { books.export_csv(out) } else { books.export(out) };
-        Ok(written?)
+        Ok(if self.csv { books.export_csv(out) } else { books.export(out) }?)
     }
 }
 

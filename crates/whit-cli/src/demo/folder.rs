@@ -3,7 +3,7 @@
 use crate::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use whit::account::ledger::{HandedOver, Memory, Opening};
+use whit::account::ledger::{HandedOver, Memory};
 use whit::core::unit::Kind;
 use whit::query::QueryError;
 use whit::query::partition::PartitionFile;
@@ -51,11 +51,9 @@ impl DemoFolder {
             let path = folder.join(name);
             std::fs::write(&path, content).map_err(|error| Error::file(&path, &error)).map(|()| path)
         };
-        // What lies there from an earlier demonstration is laid out anew; what somebody declared by hand is not touched.
-        let declared = std::fs::read_to_string(folder.join("whit.toml")).is_ok_and(|text| !text.starts_with(FIRST));
-        if declared {
+        if let Some(name) = not_ours(folder) {
             return Err(Error::asked(
-                format!("`{}` has a whit.toml that is none of a demonstration", folder.display()),
+                format!("`{}` is of no demonstration, and is not replaced", folder.join(name).display()),
                 "name another folder with --out; nothing was written",
             ));
         }
@@ -69,22 +67,29 @@ impl DemoFolder {
         let partition = PartitionFile::dictionary("subjects", list, "other").map_err(QueryError::from)?;
         partition.save(&folder.join("subjects.partition")).map_err(QueryError::from)?;
 
+        let runs_again = folder.join("truth.toml").exists();
         let mut levels = Vec::new();
         for (kind, _) in LEVELS {
             let name = name_of(kind);
             let config = put(&format!("{name}.toml"), declaration(kind, epsilon).as_bytes())?;
             let ledger = folder.join(format!("{name}.ledger"));
+            let again = ledger.exists() || folder.join(format!("{name}.ledger.head")).exists() || runs_again;
             for part in ["", "-journal", ".head", ".log"] {
                 // A ledger that is not there need not be taken away.
                 let _ = std::fs::remove_file(folder.join(format!("{name}.ledger{part}")));
             }
-            let mut session = Session::open(&config, options())?;
-            session.books()?; // begun at once, so that commands find the one that takes the old one's place
+            let mut session = Session::open(&config, Options::default())?;
+            // Begun at once, so that commands find the one that takes the old one's place; what is known of that one elsewhere ends with its reason.
+            if again {
+                session.reset("the demonstration is run again")?;
+            } else {
+                session.books()?;
+            }
             levels.push(Level { kind, config, ledger, session });
         }
         // What is asked of public data is charged nothing, so its ledger need not last.
         let truth = put("truth.toml", TRUTH.as_bytes())?;
-        let truth = Session::open_on(&truth, options(), Box::new(HandedOver::new(Memory::new())))?;
+        let truth = Session::open_on(&truth, Options::default(), Box::new(HandedOver::new(Memory::new())))?;
         Ok(Self { folder: folder.to_owned(), levels, truth })
     }
 
@@ -95,9 +100,26 @@ impl DemoFolder {
     }
 }
 
-/// Heads of ledgers that are made anew whenever the demonstration runs are kept nowhere else.
-fn options() -> Options {
-    Options { ledger: Opening::default(), ..Options::default() }
+/// Something that would be replaced and that no demonstration has put there: what somebody declared by hand, a ledger whose declaration is none of ours, another list of areas.
+fn not_ours(folder: &Path) -> Option<String> {
+    let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let there = |name: &str| std::fs::symlink_metadata(folder.join(name)).is_ok();
+    let declared = |name: &str| text(name).is_some_and(|text| text.starts_with(FIRST));
+    for (kind, _) in LEVELS {
+        let (config, ledger) = (format!("{}.toml", name_of(kind)), format!("{}.ledger", name_of(kind)));
+        if there(&config) && !declared(&config) {
+            return Some(config);
+        }
+        if there(&ledger) && !declared(&config) {
+            return Some(ledger);
+        }
+    }
+    let kept = [("areas.csv", AREAS), ("truth.toml", TRUTH)];
+    let other = kept.into_iter().find(|(name, ours)| there(name) && text(name).as_deref() != Some(*ours));
+    let made =
+        ["msweb_visits.parquet", "subjects.txt", "subjects.partition", "ledger.svg", "hitters.svg", "report.html"];
+    let made = made.into_iter().find(|name| there(name) && !there("areas.csv"));
+    other.map(|(name, _)| name).or(made).map(str::to_owned)
 }
 
 /// How every declaration of the demonstration begins.

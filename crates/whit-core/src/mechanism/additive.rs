@@ -74,7 +74,7 @@ impl Law {
     }
 
     /// Adds an independent draw to each value. After an error the slice holds nothing of use, and nothing of it may leave.
-    pub fn add(&self, values: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
+    fn add(&self, values: &mut [i64], entropy: &mut dyn Entropy) -> Result<(), Overflow> {
         match (self, values) {
             (_, [value]) => add_to(std::slice::from_mut(value), [self.draw(entropy)?]),
             (Self::Laplace(_) | Self::Rounded(_), values) => {

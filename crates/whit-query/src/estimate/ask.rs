@@ -134,7 +134,7 @@ fn ask<M: Mechanism>(
     tables: &Tables,
     declared: &DeclaredUnit<'_>,
     books: &mut dyn Register,
-    question: Question,
+    question: &Question,
     (mechanism, instead): (&M, impl Fn(Calibration) -> Result<M, EstimateError>),
     read: impl FnOnce(&Reservation) -> Result<M::Exact, ReadError>,
     decode: impl Fn(&[u8]) -> Option<M::Noisy>,
@@ -143,20 +143,20 @@ where
     M::Exact: Sized,
     M::Noisy: Persist,
 {
-    check_payer(tables, &question)?;
+    check_payer(tables, question)?;
     let rungs = declared.ladder.rungs();
     let Calibration { epsilon, delta } = declared.promise;
     let price =
         |epsilon: f64, _: &mut dyn Register| Some(charge_of(&instead(Calibration { epsilon, delta }).ok()?, rungs));
     let instead = Instead::Search { epsilon, price: &price };
     let coins = Coins::Secret(&mut Os);
-    let request = Request { question: &question, rungs, coins, start: Start::Anew, instead };
+    let request = Request { question, rungs, coins, start: Start::Anew, instead };
     let decode = |bytes: &[u8]| decode(bytes).ok_or_else(|| "it is of another form".to_owned());
     let budgets = tables.budgets(&question.dataset)?;
     let served = Desk::new(books, &budgets).once(request, mechanism, read, decode).map_err(unserved)?;
     let unit = declared.protected().to_string();
     let statement = statement::unpaid(&question.dataset, &question.text, unit, declared.confidence);
-    let statement = statement::paid(statement, &served, &question, delta);
+    let statement = statement::paid(statement, &served, question, delta);
     Ok((served.value, statement))
 }
 
@@ -247,8 +247,8 @@ pub fn hitters(
         bound.gather(pairs).map_err(unread)
     };
     let instead = |promise| Hitters::for_promise(bound.clone(), declared.protected(), promise);
-    let (drawn, mut statement) = ask(tables, &declared, books, asked, (&hitters, instead), exact, Hitters::read)?;
-    let hitters = hitters.as_drawn(&drawn);
+    let (drawn, mut statement) = ask(tables, &declared, books, &asked, (&hitters, instead), exact, Hitters::read)?;
+    let hitters = hitters.with_noise_of(&drawn);
     let ranking = hitters.ranking(&drawn.value, question.top, declared.confidence, question.gap);
     statement.mechanisms.push(counted(item, &hitters));
     if let Some(cap) = bound.cap() {
@@ -395,8 +395,8 @@ pub fn histogram(
     let instead =
         |promise| Histogram::for_promise(mechanism.bound().clone(), question.radius, declared.protected(), promise);
     let decode = |bytes: &[u8]| mechanism.read(bytes);
-    let (drawn, mut statement) = ask(tables, &declared, books, asked, (&mechanism, instead), exact, decode)?;
-    let (mechanism, noisy) = (mechanism.as_drawn(&drawn), drawn.value);
+    let (drawn, mut statement) = ask(tables, &declared, books, &asked, (&mechanism, instead), exact, decode)?;
+    let (mechanism, noisy) = (mechanism.with_noise_of(&drawn), drawn.value);
     describe(&mut statement, &mechanism, &noisy, question, cap);
     statement.notes.push(intervals(question.top.is_some(), declared.confidence));
     statement.notes.push(left_out(item, dictionary.items().len()));

@@ -262,7 +262,7 @@ impl Histogram {
     }
 
     /// The same as it was when this was drawn, to say how far off that is. Where nobody wrote that down, it is taken to be as it is now.
-    pub(super) fn as_drawn(mut self, drawn: &StoredEstimate<NoisyHistogram>) -> Self {
+    pub(super) fn with_noise_of(mut self, drawn: &StoredEstimate<NoisyHistogram>) -> Self {
         let own = self.norms.iter_mut().map(|(_, law)| law).chain([&mut self.law]);
         own.zip(drawn.laws()).for_each(|(own, law)| *own = law.clone());
         self

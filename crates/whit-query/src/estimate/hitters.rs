@@ -214,7 +214,7 @@ impl Hitters {
     }
 
     /// The same as it was when this was drawn, to say how far off that is. Where nobody wrote that down, it is taken to be as it is now.
-    pub(super) fn as_drawn(mut self, drawn: &StoredEstimate<NoisyVector>) -> Self {
+    pub(super) fn with_noise_of(mut self, drawn: &StoredEstimate<NoisyVector>) -> Self {
         if let Some(law) = drawn.laws().next() {
             self.law = law.clone();
         }

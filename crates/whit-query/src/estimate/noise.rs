@@ -94,7 +94,7 @@ pub(super) fn reaching(law: &Law, rung: &Rung, distance: Option<f64>) -> Additiv
 /// The exact vector plus noise.
 pub(super) fn with_noise(law: &Law, exact: &[i64], entropy: &mut dyn Entropy) -> Result<Vec<i64>, SanitiseError> {
     let mut noisy = exact.to_vec();
-    law.add(&mut noisy, entropy)?;
+    Additive::new(law.clone(), Reach::known(Vec::new()), Coordinates::Any).add(&mut noisy, entropy)?;
     Ok(noisy)
 }
 

@@ -6,8 +6,9 @@ use super::{Asking, Plan, aggregate, heeded, outline, track};
 use crate::error::{QueryError, planning};
 use crate::source::Tables;
 use crate::whose;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::Result as Outcome;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 
 impl Tables {
     /// Plans a question that was read already. Nothing private is read, and it is not tried on made-up rows.
@@ -44,7 +45,8 @@ impl Tables {
         heeded::all(sql, &state)?;
         let planned = self.runtime.block_on(state.create_logical_plan(sql));
         let logical = planned.map_err(|error| misread(&error, sql, self.warehouse()))?;
-        only_asks(&logical).map(|()| logical)
+        only_asks(&logical)?;
+        with_each_key_once(logical).map_err(|error| planning(&error))
     }
 
     pub(super) fn surrounded<T>(&self, plan: impl FnOnce(&track::Surroundings<'_>) -> T) -> T {
@@ -59,6 +61,27 @@ impl Tables {
             collect: &collect,
         })
     }
+}
+
+/// The same question, with keys that are repeated (`GROUP BY k, k`) said once. The engine has one column for all of them, and whatever is known of a column is known by its place.
+fn with_each_key_once(plan: LogicalPlan) -> Outcome<LogicalPlan> {
+    let done = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Aggregate(aggregate) => {
+            let mut keys: Vec<Expr> = Vec::new();
+            for key in &aggregate.group_expr {
+                if !keys.contains(key) {
+                    keys.push(key.clone());
+                }
+            }
+            if keys.len() == aggregate.group_expr.len() {
+                return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+            }
+            let once = Aggregate::try_new(aggregate.input, keys, aggregate.aggr_expr)?;
+            Ok(Transformed::yes(LogicalPlan::Aggregate(once)))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    done.map(|done| done.data)
 }
 
 /// Whether a plan only asks: wherever one of its steps stands, it changes nothing and shows nothing of the engine.

@@ -249,7 +249,7 @@ fn keys(law: Law, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Resul
     }
 }
 
-/// Additive for a share of the price, by how far a unit of the protected rung, which is the first, moves what it is added to.
+/// Noise for a share of the price, by how far a unit of the protected rung, which is the first, moves what it is added to.
 fn noise(law: Law, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Result<Additive, QueryError> {
     let wrong = |error: &dyn std::fmt::Display| {
         QueryError::asked(

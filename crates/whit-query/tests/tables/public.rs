@@ -74,3 +74,45 @@ public = true
         assert_ne!(first.rows[0][0].value, then.rows[0][0].value, "{sql}: 140 and 20");
     }
 }
+
+/// The engine has one column for keys that are repeated, and what is known of columns is known by their place: the largest label of each user once stood in that of a public key, exact and free.
+#[test]
+fn keys_that_are_repeated_are_said_once() {
+    const LABEL: &str = r#"
+[dataset.t]
+source = "t.csv"
+unit.user = "u"
+unit.protect = "label"
+unit.label = "y"
+unit.caps = { rows_per_user = 4 }
+columns.u = "int"
+columns.k = { type = "text", keys = ["a", "b"] }
+columns.y = { type = "float", bounds = [0, 100] }
+budget.label = { epsilon = 10000, delta = 1e-3 }
+"#;
+    let room = Room::new("repeated_keys");
+    let rows: String = (0..400).map(|i| format!("{},{},{}\n", i % 100, ["a", "b"][i % 2], 10 + i % 80)).collect();
+    room.write("t.csv", &format!("u,k,y\n{rows}"));
+    let tables = room.tables(LABEL);
+    for sql in [
+        "SELECT v, MAX(m) FROM (SELECT u AS v, MAX(y) AS m FROM t GROUP BY k, k, u, k) GROUP BY v",
+        "SELECT m, COUNT(*) FROM (SELECT u AS v, MAX(y) AS m FROM t GROUP BY k, k, u, k) GROUP BY m",
+        "SELECT COUNT(*) FROM (SELECT u AS v, MAX(y) AS m FROM t GROUP BY k, k, u, k) WHERE m > 50",
+    ] {
+        let free = ask(&tables, &room, sql, &asking(50.0)).is_ok_and(|answer| answer.statement.entry.is_none());
+        assert!(!free, "{sql} shows labels for nothing");
+    }
+    // Two questions that differ only behind a repeated key are two, and groups are as many as there are.
+    let users = LABEL.replace("unit.protect = \"label\"\nunit.label = \"y\"", "unit.protect = \"user\"");
+    let room = Room::new("repeated_keys_of_users");
+    room.write("t.csv", &format!("u,k,y\n{rows}"));
+    let tables = room.tables(&users.replace("budget.label", "budget.user"));
+    let asked = |sql: &str| ask(&tables, &room, sql, &asking(50.0)).unwrap();
+    let mean = |of: &str| format!("SELECT AVG(clamp(m, 0, 100)) AS r FROM (SELECT {of}(y) AS m FROM t GROUP BY u, u)");
+    let (most, least) = (asked(&mean("MAX")), asked(&mean("MIN")));
+    assert!(!least.statement.stored && most.rows[0][0].value != least.rows[0][0].value);
+    let counted = asked("SELECT k, COUNT(*) AS n FROM t GROUP BY k, k");
+    let counts: Vec<_> = counted.rows.iter().map(|row| &row[1].value).collect();
+    assert!(counts.len() == 2 && counts.iter().all(|count| matches!(count, Value::Int(150..=250))), "{counts:?}");
+    assert!(asked("SELECT k, COUNT(*) AS n FROM t GROUP BY k").statement.stored, "it is the same");
+}

@@ -2,6 +2,7 @@
 
 use crate::command::asked::room;
 use crate::error::Error;
+use crate::hint::about_ledger;
 use crate::number;
 use std::path::{Path, PathBuf};
 use whit::query::source::Tuning;
@@ -35,7 +36,9 @@ impl OpeningOptions {
         let config = self.config.clone().unwrap_or(declaration);
         let tuning = Tuning { memory: None, threads: self.threads.map(|threads| threads as usize) };
         let options = Options { analyst: self.analyst.clone(), tuning, ..Options::default() };
-        Ok(Session::open(&config, options)?)
+        let session = Session::open(&config, options)?;
+        about_ledger(session.ledger_file());
+        Ok(session)
     }
 
     /// Whoever runs the command owns the data, where it was said.

@@ -252,7 +252,7 @@ mod tests {
                 let quantise = |shape| Quantise::of(low, high, shape, is_whole).unwrap();
                 let (first, second) = (quantise(Shape::Centred), quantise(Shape::Squared));
                 let (centre, half) = (first.centre(), (high - low) / 2.0);
-                // Additive in the proportions of what one row adds.
+                // Noise in the proportions of what one row adds.
                 let noises = [law(width * half / first.step()), law(width * half * half / second.step()), law(width)];
                 let sum: f64 = values.iter().map(|x| ((x - centre) / first.step()).round()).sum();
                 let squares: f64 = values.iter().map(|x| ((x - centre).powi(2) / second.step()).round()).sum();

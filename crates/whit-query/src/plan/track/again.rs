@@ -10,6 +10,10 @@ pub(super) fn compare(tracked: &Tracked, owners: &Owners) -> Result<(), Lost> {
     let wrong =
         |why: &str| Lost::Never(QueryError::failed(format!("whose rows these are cannot be derived again: {why}")));
     let whose = Whose::of(&tracked.plan, owners).map_err(|why| wrong(&why))?;
+    // What is known of a column is known by its place.
+    if tracked.tags.len() != tracked.plan.schema().fields().len() {
+        return Err(wrong("it has other columns than were followed"));
+    }
     let Some(private) = &tracked.private else {
         return if whose.private { Err(wrong("private rows were taken for public ones")) } else { Ok(()) };
     };

@@ -298,6 +298,60 @@ fn a_plan_that_mixes_users_is_not_taken_for_one_that_does_not() {
     }
 }
 
+/// Keys that are repeated have one column, so what stands behind them would be known by another's place.
+#[test]
+fn an_aggregate_with_other_columns_than_it_speaks_of_is_not_known() {
+    let (_scratch, tables) = tables("track_repeated");
+    let owners = whose::owners(tables.warehouse().declaration(), &tables.elements, &tables.scans);
+    let input = Arc::new(tables.logical("SELECT id, shop, seconds FROM visits").unwrap());
+    let column = |at: usize| Expr::from(input.schema().qualified_field(at));
+    let of = |keys: Vec<Expr>| {
+        let grouped = Aggregate::try_new(Arc::clone(&input), keys, Vec::new()).unwrap();
+        Whose::of(&LogicalPlan::Aggregate(grouped), &owners)
+    };
+    assert!(of(vec![column(0), column(1)]).is_ok());
+    assert!(of(vec![column(1), column(1), column(0)]).is_err_and(|why| why.contains("has 2 columns and speaks of 3")));
+}
+
+/// An element that is computed is found again behind joins with public tables and behind windows that stay within it, and nowhere where rows of several elements have met.
+#[test]
+fn a_computed_element_is_found_behind_joins_and_windows() {
+    let (scratch, _) = tables("track_computed");
+    let config = scratch.write("whit.toml", CONFIG.replace("'day'", "'lower(shop)'"));
+    let tables = Tables::open(&config, Tuning { memory: None, threads: Some(1) }).unwrap();
+    let by = "PARTITION BY id, lower(shop)";
+    for (sql, kept) in [
+        ("SELECT COUNT(*) FROM visits v JOIN shops s ON s.shop = v.shop AND v.shop IN (SELECT shop FROM shops)", true),
+        (
+            "SELECT COUNT(*) FROM visits v JOIN shops s ON s.shop = v.shop AND EXISTS (SELECT 1 FROM shops WHERE size > 1)",
+            true,
+        ),
+        (
+            &format!(
+                "SELECT COUNT(*) FROM (SELECT RANK() OVER ({} ORDER BY v.day) AS r FROM visits v JOIN shops s ON s.shop = v.shop) WHERE r < 3",
+                by.replace("id", "v.id").replace("(shop", "(v.shop")
+            ),
+            true,
+        ),
+        (
+            &format!(
+                "SELECT COUNT(*) FROM (SELECT RANK() OVER ({by} ORDER BY day) AS r, LAG(day) OVER ({by} ORDER BY seconds) AS l FROM visits) WHERE r < 3"
+            ),
+            true,
+        ),
+    ] {
+        let planned = tables.plan(sql, &crate::plan::Asking::default());
+        assert_eq!(planned.is_ok(), kept, "{sql}: {planned:?}");
+    }
+    let owners = whose::owners(tables.warehouse().declaration(), &tables.elements, &tables.scans);
+    let elements = |sql: &str| Whose::of(&tables.logical(sql).unwrap(), &owners).unwrap().elements.len();
+    assert_eq!(elements("SELECT lower(v.shop) FROM visits v JOIN shops s ON s.shop = v.shop"), 1);
+    assert_eq!(elements("SELECT lower(s.shop) FROM visits v JOIN shops s ON s.shop = v.shop"), 0);
+    assert_eq!(elements("SELECT lower(b.shop) FROM visits a JOIN visits b ON a.id = b.id"), 0);
+    assert_eq!(elements("SELECT lower(shop), SUM(day) OVER (PARTITION BY id) FROM visits"), 0);
+    assert_eq!(elements(&format!("SELECT lower(shop), SUM(day) OVER ({by}) FROM visits")), 1);
+}
+
 /// Whole numbers with and without a sign are compared as decimals, which keeps users apart.
 #[test]
 fn users_of_different_types_are_joined_and_run() {
