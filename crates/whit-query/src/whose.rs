@@ -112,6 +112,7 @@ pub(crate) async fn engine_plan_of_rows(
 
 /// Whose the rows of a relation are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own, and any answers go together")]
 pub(crate) struct Whose {
     /// Whether a private table is read.
     pub(crate) private: bool,

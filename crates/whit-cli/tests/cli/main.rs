@@ -397,6 +397,33 @@ fn the_demo_walks_the_whole_road_and_leaves_a_report_a_picture_and_a_sound_ledge
     assert_eq!((&ledger["sound"], &ledger["entries"]), (&true.into(), &3.into()));
 }
 
+/// What is known of a ledger outside of its file makes a second one in its place an error, and the demonstration makes one each time.
+#[test]
+fn a_demonstration_is_run_again_and_replaces_nothing_that_is_none() {
+    let folder = folder("demo-again");
+    std::fs::create_dir_all(&folder).unwrap();
+    let state = folder.join("state");
+    let demo = |out: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_whit"));
+        command.args(["demo", "--json", "--out"]).arg(folder.join(out)).env("WHIT_STATE", &state);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for _ in 0..2 {
+        let (code, talk) = demo("own");
+        assert_eq!(code, Some(0), "{talk}");
+    }
+    let others = folder.join("others/demo");
+    std::fs::create_dir_all(&others).unwrap();
+    for name in ["whit.ledger", "event.ledger", "user.toml", "areas.csv", "report.html"] {
+        std::fs::write(others.join(name), "somebody's own").unwrap();
+        let (code, talk) = demo("others");
+        assert!(code == Some(2) && talk.contains("is of no demonstration") && talk.contains(name), "{name}: {talk}");
+        assert_eq!(std::fs::read_dir(&others).unwrap().count(), 1, "{name}: nothing was written");
+        std::fs::remove_file(others.join(name)).unwrap();
+    }
+}
+
 /// No user has more areas than count fully, so each of 852 counts of users is off by more than its error bar with probability at
 /// most 5 %: more than 90 are less than once in 10⁹ runs (Chernoff). Noise of twice the stated scale would leave 279 of them
 /// in the mean, and be caught.

@@ -58,7 +58,7 @@ source = "pub.csv"
 public = true
 "#;
     let room = Room::new("public_changes");
-    let rows: String = (0..200).map(|i| format!("{i},{}\n", i % 10)).collect();
+    let rows = (0..200).map(|i| format!("{i},{}", i % 10)).collect::<Vec<_>>().join("\n");
     room.write("v.csv", &format!("user_id,x\n{rows}"));
     for sql in [
         "SELECT COUNT(*) FILTER (WHERE x > (SELECT MAX(y) FROM pub)) AS n FROM v",
@@ -91,7 +91,8 @@ columns.y = { type = "float", bounds = [0, 100] }
 budget.label = { epsilon = 10000, delta = 1e-3 }
 "#;
     let room = Room::new("repeated_keys");
-    let rows: String = (0..400).map(|i| format!("{},{},{}\n", i % 100, ["a", "b"][i % 2], 10 + i % 80)).collect();
+    let row = |i: usize| format!("{},{},{}", i % 100, ["a", "b"][i % 2], 10 + i % 80);
+    let rows = (0..400).map(row).collect::<Vec<_>>().join("\n");
     room.write("t.csv", &format!("u,k,y\n{rows}"));
     let tables = room.tables(LABEL);
     for sql in [

@@ -117,13 +117,13 @@ fn model(model: &Named) -> Value {
 }
 
 /// What a model is measured by.
-fn loss(loss: &Loss) -> Value {
+fn loss(loss: Loss) -> Value {
     match loss {
         Loss::Squared => json!("squared"),
         Loss::Logistic => json!("logistic"),
         Loss::Softmax => json!("softmax"),
         Loss::Poisson => json!("poisson"),
-        Loss::Huber { at } => json!({ "huber": { "at": plain(f64::from(*at)) } }),
+        Loss::Huber { at } => json!({ "huber": { "at": plain(f64::from(at)) } }),
     }
 }
 
@@ -139,7 +139,7 @@ fn recipe(recipe: &Recipe) -> Value {
     says("target", json!(recipe.target));
     says("classes", json!(recipe.classes));
     says("model", model(&recipe.model));
-    says("loss", loss(&recipe.loss));
+    says("loss", loss(recipe.loss));
     says("inputs", json!(recipe.inputs));
     says("outputs", json!(recipe.outputs));
     // These came later: where they say nothing, a training means what it meant before there were any.
@@ -242,7 +242,7 @@ pub(super) fn labels(
         json!({
             "features": features(spec),
             "model": model(&spec.model),
-            "loss": spec.loss.as_ref().map(loss),
+            "loss": spec.loss.map(loss),
             "moves": moves(&by),
             "units": privacy.units,
             "batch": privacy.batch,

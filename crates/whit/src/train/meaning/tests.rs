@@ -47,7 +47,7 @@ fn models_losses_and_moves_mean_what_they_meant() {
             .map(model)
             .collect();
     said.extend(
-        [Loss::Squared, Loss::Logistic, Loss::Softmax, Loss::Poisson, Loss::Huber { at: 0.1 }].iter().map(loss),
+        [Loss::Squared, Loss::Logistic, Loss::Softmax, Loss::Poisson, Loss::Huber { at: 0.1 }].into_iter().map(loss),
     );
     let (descent, adam) = (Rule::Descent { momentum: 0.9, decay: 1e-4 }, Rule::ADAM);
     let constant = Schedule::Constant { size: 0.5 };
@@ -105,7 +105,8 @@ fn planned(name: &str, unit: &str, training: &str) -> (PathBuf, Training, Planne
         "[dataset.visits]\nsource = 'visits.csv'\n{unit}columns.user = 'text'\ncolumns.topic = 'text'\n\
          columns.x = 'float'\ncolumns.z = 'float'\ncolumns.y = 'int'\n"
     );
-    let rows: String = (0..40).map(|i| format!("u{},t{},0.{i:02},0.{},{}\n", i % 8, i % 5, 99 - i, i % 2)).collect();
+    let row = |i: usize| format!("u{},t{},0.{i:02},0.{},{}", i % 8, i % 5, 99 - i, i % 2);
+    let rows = (0..40).map(row).collect::<Vec<_>>().join("\n") + "\n";
     for (name, text) in [
         ("visits.csv", format!("user,topic,x,z,y\n{rows}").as_str()),
         ("whit.toml", declared.as_str()),
@@ -154,7 +155,7 @@ fn trainings_mean_what_they_meant() {
         ("intervals", EVENTS, &intervals),
     ] {
         let (folder, training, planned) = planned(name, unit, training);
-        let mut line = |text: &str| said += &format!("{name}: {text}\n");
+        let mut line = |text: &str| said.push_str(&[name, ": ", text, "\n"].concat());
         line(&planned.meaning);
         if let Some(asked) = &training.spec.projection {
             line(&second_moments(&training.spec, planned.steps().ladder(), asked.radius, asked.noise));
