@@ -2,7 +2,7 @@
 
 /// A sanitised value that nobody may read before it is paid for.
 ///
-/// It has no accessor, no `Debug` and no `Clone`; [`release`] opens it.
+/// It has no accessor, no `Debug` and no `Clone`; [`release`](crate::release::release) opens it.
 ///
 /// ```compile_fail
 /// let sealed = whit_core::Sealed::new(7);

@@ -383,7 +383,7 @@ impl Histogram {
     /// The items from the most to the least, the first `top` of them or all, with intervals for the noise and, of a
     /// split, for the choice of the users who are set aside.
     ///
-    /// As for [`Hitters::ranking`](super::hitters::Hitters::ranking), intervals of a `top` hold all at once. Ties are broken by number.
+    /// As for `Hitters::ranking`, intervals of a `top` hold all at once. Ties are broken by number.
     pub fn bars(&self, noisy: &NoisyHistogram, top: Option<usize>, confidence: f64) -> Vec<Bar> {
         let steps: Vec<f64> = (0..noisy.values.len() as u32).map(|item| self.step(item, noisy.radius)).collect();
         let named = if top.is_some() { steps.len() } else { 1 };

@@ -4,7 +4,7 @@
 //! ([`Tables::check_learning`]): a row that does not fit is left out or read as zeros ([`Misfits`]), and no message ever speaks of one. Rows come in the order
 //! of their files, whatever the number of threads.
 //!
-//! Users and elements are told apart by our own [hash](crate::bound::hash) of their value, which depends on nothing else, under a key that is public: a run
+//! Users and elements are told apart by our own hash of their value, which depends on nothing else, under a key that is public: a run
 //! that goes on later has to find the units that it had. Should the unit in which neighbours differ share its 64 bits with another, the two would be one unit, and what
 //! would be a unit that comes or goes would be one that changes: up to twice as far for a single unit, and not what was paid for. Pairs that do not
 //! change are together in both data sets, and matter to nobody. So among n units that is a chance of n / 2⁶⁴, one in 10¹³ for a million: far below any δ that is asked for.

@@ -1,8 +1,8 @@
 //! SQL aggregates: each is one file, and this is the list of them.
 //!
-//! An aggregate's file has all that is its own, behind a pair of traits that stand below. [`Aggregate`] is what a question can call: under which names, and how a
+//! An aggregate's file has all that is its own, behind a pair of traits that stand below. `Aggregate` is what a question can call: under which names, and how a
 //! call is planned, which says which sums the engine takes over the rows ([`Measure`](super::Measure)s, integer vectors of which it is known how far one unit
-//! moves them). [`Estimator`] is a call once it is planned: what is made of these sums when they have noise, with which interval, and in which words. They are two
+//! moves them). `Estimator` is a call once it is planned: what is made of these sums when they have noise, with which interval, and in which words. They are two
 //! because one comes out of the other: an aggregate is a constant of the program, without numbers of measures, and there is nothing to estimate before planning
 //! has given these; a planned call has them, and cannot be planned again. In one trait half of the methods would have to fail in either.
 //!
