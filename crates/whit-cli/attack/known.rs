@@ -90,8 +90,8 @@ pub(crate) fn sensitivities(attacker: &Attacker) -> AttackOutcome {
             cells[5] = Some(format!("12345678901234567890.{:010}", i * 7 % 64));
             cells[2] = Some("a".to_owned());
             cells[4] = Some((i * 13 % 101).to_string());
-            // Which events and elements above a cap count is drawn for each question anew, so that two answers about the same rows differ by more than a unit moves them: nobody
-            // is above. (Where rows count for less instead, and under one draw, a test inside of the library tries those that are.)
+            // Which events and elements above a cap count is drawn anew for each question, so that two answers about the same rows differ by more than one unit moves them: nobody
+            // is above. Those who are, `no_neighbour_moves_a_measure_further_than_planned` of whit-query tries, under one draw.
             if ground.moving.user.is_some() && matches!(ground.moving.protect.as_str(), "event" | "element") {
                 cells[0] = Some((i % 11).to_string());
             }
