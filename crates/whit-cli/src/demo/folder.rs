@@ -67,24 +67,18 @@ impl DemoFolder {
         let partition = PartitionFile::dictionary("subjects", list, "other").map_err(QueryError::from)?;
         partition.save(&folder.join("subjects.partition")).map_err(QueryError::from)?;
 
-        let runs_again = folder.join("truth.toml").exists();
         let mut levels = Vec::new();
         for (kind, _) in LEVELS {
             let name = name_of(kind);
             let config = put(&format!("{name}.toml"), declaration(kind, epsilon).as_bytes())?;
             let ledger = folder.join(format!("{name}.ledger"));
-            let again = ledger.exists() || folder.join(format!("{name}.ledger.head")).exists() || runs_again;
             for part in ["", "-journal", ".head", ".log"] {
                 // A ledger that is not there need not be taken away.
                 let _ = std::fs::remove_file(folder.join(format!("{name}.ledger{part}")));
             }
             let mut session = Session::open(&config, Options::default())?;
-            // Begun at once, so that commands find the one that takes the old one's place; what is known of that one elsewhere ends with its reason.
-            if again {
-                session.reset("the demonstration is run again")?;
-            } else {
-                session.books()?;
-            }
+            // Begun at once, so that commands find it, and anew, with a reason: of an earlier demonstration's something may be known elsewhere, also where its folder is gone.
+            session.reset("a demonstration begins with ledgers of its own")?;
             levels.push(Level { kind, config, ledger, session });
         }
         // What is asked of public data is charged nothing, so its ledger need not last.
