@@ -182,8 +182,10 @@ impl<'a> Job<'a> {
         if let Some(user) = track::hidden(rows.schema(), USER).filter(|_| share.shares > 1) {
             rows = rows.filter(ShareFunction::call(share, user)).map_err(|error| planning(&error))?;
         }
+        // Where some are not listed, combinations are as they come.
+        let all_listed = part.keys.iter().all(|key| key.listed.is_some());
         let listed = part.keys.iter().filter_map(|key| key.listed.as_ref().map(|values| (key, values)));
-        for (key, values) in listed.filter(|_| part.groups == Groups::Listed) {
+        for (key, values) in listed.filter(|_| all_listed) {
             let values = values.iter().cloned().map(lit).collect();
             rows = rows.filter(key.expr.clone().in_list(values, false)).map_err(|error| planning(&error))?;
         }

@@ -117,3 +117,71 @@ budget.label = { epsilon = 10000, delta = 1e-3 }
     assert!(counts.len() == 2 && counts.iter().all(|count| matches!(count, Value::Int(150..=250))), "{counts:?}");
     assert!(asked("SELECT k, COUNT(*) AS n FROM t GROUP BY k").statement.stored, "it is the same");
 }
+
+/// Under a label unit the values of a public column are known, and which of them have a label above 50 is not: all values once came back, exact and free, whatever the condition.
+#[test]
+fn values_that_occur_under_a_condition_are_asked_of_the_rows() {
+    const LABEL: &str = r#"
+[dataset.t]
+source = "t.csv"
+unit.protect = "label"
+unit.label = "y"
+columns.town = "text"
+columns.big = "bool"
+columns.y = { type = "float", bounds = [0, 100] }
+budget.label = { epsilon = 10000, delta = 1e-3 }
+"#;
+    let feature = LABEL.replace(
+        "unit.protect = \"label\"\nunit.label = \"y\"",
+        "unit.protect = \"feature\"\nunit.public = [\"town\", \"big\"]",
+    );
+    let feature = feature.replace("budget.label", "budget.feature");
+    let row = |i: usize| format!("{},{},{}", ["a", "b", "c"][i % 3], i % 3 == 0, if i % 3 == 2 { 90 } else { 10 });
+    let rows = (0..300).map(row).collect::<Vec<_>>().join("\n");
+    for (unit, declared) in [("label", LABEL), ("feature", &feature)] {
+        let room = Room::new(&format!("occurring_{unit}"));
+        room.write("t.csv", &format!("town,big,y\n{rows}"));
+        let tables = room.tables(declared);
+        let asked = |sql: &str| {
+            let answer =
+                ask(&tables, &room, sql, &asking(20.0)).unwrap_or_else(|error| panic!("{unit}, {sql}: {error:?}"));
+            let cells = answer.rows.iter().map(|row| format!("{:?}", row[0].value)).collect::<Vec<_>>().join(" ");
+            (cells.replace("Text", "").replace("Bool", ""), answer.statement.entry.is_none())
+        };
+        let text = |values: &[&str]| values.iter().map(|value| format!("({value:?})")).collect::<Vec<_>>().join(" ");
+        // Conditions on what is public are exact and free.
+        assert_eq!(asked("SELECT DISTINCT town FROM t"), (text(&["a", "b", "c"]), true), "{unit}");
+        assert_eq!(asked("SELECT DISTINCT town FROM t WHERE big"), (text(&["a"]), true), "{unit}");
+        // Those on what is private are paid for.
+        for sql in [
+            "SELECT DISTINCT town FROM t WHERE y > 50",
+            "SELECT town FROM t WHERE y > 50 GROUP BY town",
+            "SELECT town FROM (SELECT town, y AS z FROM t) WHERE z > 50 GROUP BY town, town",
+        ] {
+            assert_eq!(asked(sql), (text(&["c"]), false), "{unit}: {sql}");
+        }
+        assert_eq!(asked("SELECT DISTINCT big FROM t WHERE y > 50"), ("(false)".to_owned(), false), "{unit}");
+        assert_eq!(asked("SELECT DISTINCT y > 50 FROM t WHERE y > 50"), ("(true)".to_owned(), false), "{unit}");
+        assert_eq!(asked("SELECT DISTINCT town FROM t WHERE y > 95"), (String::new(), false), "{unit}");
+        // Where something is counted, all public values appear, those that no row has included.
+        assert_eq!(
+            asked("SELECT town, COUNT(*) FROM t WHERE y > 50 GROUP BY town").0,
+            text(&["a", "b", "c"]),
+            "{unit}"
+        );
+    }
+}
+
+/// A list that is declared says which values may show, and not which do.
+#[test]
+fn listed_values_show_where_rows_have_them() {
+    let room = Room::new("listed_and_occurring");
+    room.write("visits.csv", &crate::room::visits());
+    let tables = room.tables(crate::ask::USER);
+    for (sql, shops) in
+        [("SELECT DISTINCT shop FROM visits", 4), ("SELECT DISTINCT shop FROM visits WHERE day > 99", 0)]
+    {
+        let answer = ask(&tables, &room, sql, &asking(20.0)).unwrap();
+        assert_eq!((answer.rows.len(), answer.statement.entry.is_some()), (shops, true), "{sql}");
+    }
+}

@@ -18,7 +18,8 @@ use whit_core::unit::Kind;
 const MOST_GROUPS: usize = 1_000_000;
 
 impl Draft<'_> {
-    pub(super) fn take_keys(&mut self, exprs: &[Expr], notes: &mut Vec<String>) -> Result<(), QueryError> {
+    /// Takes the keys of a grouping that has sums, or of one that asks which keys there are.
+    pub(super) fn take_keys(&mut self, exprs: &[Expr], sums: bool, notes: &mut Vec<String>) -> Result<(), QueryError> {
         if exprs.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
             return Err(QueryError::asked(
                 "GROUPING SETS, ROLLUP and CUBE would release several groupings at once",
@@ -39,10 +40,14 @@ impl Draft<'_> {
             self.keys.push(Key { expr: safe_value(expr, self.around)?, name, data_type, listed });
             self.key_tags.push(tag);
         }
+        let all_listed = self.keys.iter().all(|key| key.listed.is_some());
         self.groups = if self.keys.is_empty() {
             Groups::One
-        } else if self.keys.iter().all(|key| key.listed.is_some()) {
+        } else if all_listed && sums {
             Groups::Listed
+        } else if all_listed {
+            // Without sums a list would be shown as it stands, whatever is asked of the rows: which of its keys they have is private.
+            Groups::Selected
         } else if self.private.rows_public && self.key_tags.iter().all(|tag| tag.public) {
             Groups::Observed
         } else {
@@ -50,7 +55,7 @@ impl Draft<'_> {
         };
         self.number = match self.groups {
             Groups::One => Some(1),
-            Groups::Listed => {
+            Groups::Listed | Groups::Selected if all_listed => {
                 let number = self
                     .keys
                     .iter()
@@ -64,9 +69,9 @@ impl Draft<'_> {
                 })?;
                 Some(number as u64)
             }
-            Groups::Observed | Groups::Selected => None,
+            Groups::Listed | Groups::Observed | Groups::Selected => None,
         };
-        if self.groups == Groups::Listed {
+        if all_listed && !self.keys.is_empty() {
             notes.push("rows whose keys are not listed are left out".to_owned());
         }
         Ok(())

@@ -88,7 +88,7 @@ pub(crate) fn plan(
     // Columns stand in the order of their texts, so that one question has one meaning in whichever order it is asked.
     let (keys, key_order) = in_order(&aggregate.group_expr, |expr| Ok(track::said(expr)))?;
     let (calls, call_order) = in_order(&aggregate.aggr_expr, |expr| Ok(Asked::of(expr)?.title))?;
-    draft.take_keys(&keys, &mut notes)?;
+    draft.take_keys(&keys, !calls.is_empty(), &mut notes)?;
     draft.take_limit()?;
     let mut statistics = Vec::new();
     for expr in &calls {
