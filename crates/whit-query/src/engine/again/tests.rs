@@ -12,7 +12,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use datafusion::prelude::col;
+use datafusion::prelude::{col, lit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -205,9 +205,15 @@ fn an_element_that_is_computed_is_found_again_in_whatever_form_the_engine_gives_
 fn an_estimator_refuses_a_rewrite_too() {
     use crate::estimate::ask::hitters;
     use crate::estimate::{HittersQuestion, ItemList};
-    for (rewrite, words) in
-        [(untouched as fn(LogicalPlan) -> Outcome<LogicalPlan>, None), (ending_early, Some("ends early"))]
-    {
+    let not_the_user = Some("the column of users is not the user");
+    for (rewrite, words) in [
+        (untouched as fn(LogicalPlan) -> Outcome<LogicalPlan>, None),
+        (ending_early, Some("ends early")),
+        (|plan| by_another(plan, "whit_user", &(col("visits.id") + lit(1))), not_the_user),
+        (|plan| by_another(plan, "whit_user", &col("visits.site")), not_the_user),
+        // For all users the same: rows of one would count as those of another.
+        (|plan| by_another(plan, "whit_user", &(col("visits.id") * lit(0))), not_the_user),
+    ] {
         let (scratch, tables) = tables("again_estimator", "site");
         let list = scratch.write("sites.txt", "a\nb\n");
         tables.warehouse().context().add_optimizer_rule(Arc::new(Rewrite(rewrite)));
@@ -234,8 +240,8 @@ fn learning_refuses_a_rewrite_too() {
     for (rewrite, words) in [
         (untouched as fn(LogicalPlan) -> Outcome<LogicalPlan>, None),
         (ending_early, Some("ends early")),
-        (|plan| learned(plan, "whit_1", "visits.day"), Some("the column of users is not the user")),
-        (|plan| learned(plan, "whit_2", "visits.id"), Some("the column of elements is not the element")),
+        (|plan| by_another(plan, "whit_1", &col("visits.day")), Some("the column of users is not the user")),
+        (|plan| by_another(plan, "whit_2", &col("visits.id")), Some("the column of elements is not the element")),
     ] {
         let (_scratch, tables) = tables("again_learning", "day");
         tables.warehouse().context().add_optimizer_rule(Arc::new(Rewrite(rewrite)));
@@ -259,13 +265,14 @@ fn learning_refuses_a_rewrite_too() {
     }
 }
 
-fn learned(plan: LogicalPlan, name: &str, by: &str) -> Outcome<LogicalPlan> {
+/// With another expression where rows say whose they are.
+fn by_another(plan: LogicalPlan, name: &str, by: &Expr) -> Outcome<LogicalPlan> {
     let done = plan.transform_up(|node| match node {
         LogicalPlan::Projection(projection) if projection.schema.has_column_with_unqualified_name(name) => {
             let exprs = projection
                 .expr
                 .iter()
-                .map(|expr| if expr.schema_name().to_string() == name { col(by).alias(name) } else { expr.clone() });
+                .map(|expr| if expr.schema_name().to_string() == name { by.clone().alias(name) } else { expr.clone() });
             let made = Projection::try_new(exprs.collect(), Arc::clone(&projection.input))?;
             Ok(Transformed::yes(LogicalPlan::Projection(made)))
         }
