@@ -5,6 +5,7 @@ mod ask;
 mod audit;
 mod brute;
 mod caps;
+mod constants;
 mod coverage;
 mod geomean;
 mod lines;

@@ -24,8 +24,8 @@ impl<'a> Asked<'a> {
     /// Reads a call.
     pub(super) fn of(expr: &'a Expr) -> Result<Self, QueryError> {
         let call = aggregate_call(expr)?;
-        let ordered = call.params.order_by.iter().map(|sort| &sort.expr);
-        let argument = call.params.args.iter().chain(ordered).find(|arg| !matches!(arg, Expr::Literal(..)));
+        // What WITHIN GROUP is ordered by stands among the arguments already, and any other order changes nothing of what is released.
+        let argument = call.params.args.iter().find(|arg| !matches!(arg, Expr::Literal(..)));
         Ok(Self { expr, call, title: title(call), argument, filter: None })
     }
 
@@ -73,6 +73,20 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// Why it is not asked of rows: what it is of has one value, wherever it has one.
+    pub(super) fn always(&self, argument: &Expr, value: f64) -> QueryError {
+        let (title, said) = (&self.title, track::said(argument));
+        let why = if said == value.to_string() {
+            format!("`{said}` is a constant")
+        } else {
+            format!("`{said}` is always {value}")
+        };
+        QueryError::asked(
+            format!("`{title}` says nothing of the rows: {why}"),
+            "write its value where you need it, and COUNT(*) to ask how many rows there are",
+        )
+    }
+
     /// Why it cannot be had.
     pub(super) fn refused(&self, why: &str) -> QueryError {
         QueryError::asked(format!("`{}` cannot be made private: {why}", self.title), "ask it differently")
@@ -88,8 +102,11 @@ pub(super) fn no_private_form(name: &str) -> QueryError {
 /// An aggregate as a question would write it.
 fn title(call: &AggregateFunction) -> String {
     let (name, params) = (call.func.name(), &call.params);
-    let ordered = params.order_by.iter().map(|sort| &sort.expr);
-    let arguments: Vec<String> = params.args.iter().chain(ordered).map(track::said).collect();
+    let downwards = call.func.supports_within_group_clause() && params.order_by.first().is_some_and(|sort| !sort.asc);
+    let mut arguments: Vec<String> = params.args.iter().map(track::said).collect();
+    if let Some(first) = arguments.first_mut().filter(|_| downwards) {
+        first.push_str(" DESC");
+    }
     let all = name == "count" && params.args.iter().all(|arg| matches!(arg, Expr::Literal(..)));
     let inside = if all { "*".to_owned() } else { arguments.join(", ") };
     let filter = params.filter.as_ref().map_or_else(String::new, |filter| format!(" where {}", track::said(filter)));

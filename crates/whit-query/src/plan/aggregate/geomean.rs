@@ -18,7 +18,9 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64
 use datafusion::common::{Result as Outcome, ScalarValue};
 use datafusion::functions::expr_fn::ln;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility, lit, when};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, Volatility, cast, lit, when,
+};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
@@ -41,6 +43,7 @@ impl Aggregate for Geomean {
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
         let value = asked.value()?;
         let low = match draft.range_of(value, &asked.title)? {
+            Range::Known { low, high } if low == high => return Err(asked.always(value, low)),
             Range::Known { low, .. } => low,
             Range::Auto => f64::NAN,
         };
@@ -55,7 +58,9 @@ impl Aggregate for Geomean {
             ));
         }
         // What lies below the bounds counts as the lower one, as everywhere; 0 and less have no logarithm.
-        let within = when(value.clone().lt(lit(low)), lit(low)).otherwise(value.clone());
+        let within = |value: Expr| when(value.clone().lt(lit(low)), lit(low)).otherwise(value);
+        // Whole numbers that are written out do not go with a float, other than those of columns.
+        let within = within(value.clone()).or_else(|_| within(cast(value.clone(), DataType::Float64)));
         let logs = ln(within.map_err(|error| planning(&error))?);
         let logs = Summed::of_value(logs, asked, draft)?;
         Ok(Statistic::noisy(GeomeanEstimator(MeanEstimator::of(logs, asked, draft)?)))
@@ -140,7 +145,8 @@ struct Logs {
 
 impl Accumulator for Logs {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Outcome<()> {
-        for value in values[0].as_primitive::<Float64Type>().iter().flatten() {
+        // What has no logarithm is missing, as it would be in exp(avg(ln(x))). Of 0 it is that of no end, and the mean is 0.
+        for value in values[0].as_primitive::<Float64Type>().iter().flatten().filter(|value| *value >= 0.0) {
             self.sum += value.ln();
             self.count += 1;
         }
@@ -148,7 +154,8 @@ impl Accumulator for Logs {
     }
 
     fn evaluate(&mut self) -> Outcome<ScalarValue> {
-        Ok(ScalarValue::Float64((self.count > 0).then(|| (self.sum / self.count as f64).exp())))
+        let mean = (self.count > 0).then(|| (self.sum / self.count as f64).exp());
+        Ok(ScalarValue::Float64(mean.filter(|mean| !mean.is_nan())))
     }
 
     fn size(&self) -> usize {

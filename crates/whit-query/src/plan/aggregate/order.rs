@@ -52,7 +52,7 @@ impl Aggregate for Order {
     }
 
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
-        let argument = asked.argument.ok_or_else(|| asked.refused("it has no argument"))?;
+        let argument = asked.value()?;
         let tree = tree(asked, argument, draft)?;
         let rank = match asked.name() {
             "min" => Rank::Least,
@@ -143,6 +143,7 @@ fn tree(asked: &Asked<'_>, argument: &Expr, draft: &mut Draft<'_>) -> Result<usi
     let value = asked.conditional(safe_value(argument, draft.around)?)?;
     let rows = draft.rows()?;
     let (tree, shape) = match range {
+        Range::Known { low, high } if low == high => return Err(asked.always(argument, low)),
         Range::Known { low, high } => {
             let tree = Tree::new(low, high, LEAVES).map_err(|error| asked.refused(&error.to_string()))?;
             (Leaves::Known { low, high }, tree)

@@ -115,6 +115,9 @@ impl Summed {
                 // rounded by chance, and what that comes to grows with their number.
                 let whole = self.integers && !self.scaled;
                 let quantise = Quantise::of(low, high, shape, whole)?;
+                if (quantise.low(), quantise.high()) == (0, 0) {
+                    return Err(asked.always(&self.argument, low));
+                }
                 let (low, high) = (quantise.low(), quantise.high());
                 (Quantisation::Known(quantise), low, high)
             }
