@@ -6,9 +6,12 @@ use super::{Asking, Plan, aggregate, heeded, outline, track};
 use crate::error::{QueryError, planning};
 use crate::source::Tables;
 use crate::whose;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result as Outcome;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
+use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Union};
+use std::sync::Arc;
 
 impl Tables {
     /// Plans a question that was read already. Nothing private is read, and it is not tried on made-up rows.
@@ -46,7 +49,7 @@ impl Tables {
         let planned = self.runtime.block_on(state.create_logical_plan(sql));
         let logical = planned.map_err(|error| misread(&error, sql, self.warehouse()))?;
         only_asks(&logical)?;
-        with_each_key_once(logical).map_err(|error| planning(&error))
+        with_each_key_once(logical).and_then(with_one_type_a_column).map_err(|error| planning(&error))
     }
 
     pub(super) fn surrounded<T>(&self, plan: impl FnOnce(&track::Surroundings<'_>) -> T) -> T {
@@ -82,6 +85,61 @@ fn with_each_key_once(plan: LogicalPlan) -> Outcome<LogicalPlan> {
         other => Ok(Transformed::no(other)),
     });
     done.map(|done| done.data)
+}
+
+/// The same question, with numbers that are united brought to one type: `UNION ALL` of whole numbers and floats is of floats. The engine would do so later, and what is planned
+/// until then would be of the first branch alone.
+fn with_one_type_a_column(plan: LogicalPlan) -> Outcome<LogicalPlan> {
+    let mut mixed = false;
+    plan.apply_with_subqueries(|node| {
+        mixed |= matches!(node, LogicalPlan::Union(union) if !common_numbers(union).iter().all(Option::is_none));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if !mixed {
+        return Ok(plan);
+    }
+    let done = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Union(union) => {
+            let common = common_numbers(&union);
+            let cast = |input: &Arc<LogicalPlan>| {
+                let columns = input.schema().iter().zip(&common).map(|((table, field), common)| {
+                    let column = Expr::from((table, field));
+                    match common {
+                        Some(common) if common != field.data_type() => {
+                            datafusion::prelude::cast(column, common.clone())
+                                .alias_qualified(table.cloned(), field.name())
+                        }
+                        _ => column,
+                    }
+                });
+                LogicalPlanBuilder::from(input.as_ref().clone())
+                    .project(columns.collect::<Vec<_>>())?
+                    .build()
+                    .map(Arc::new)
+            };
+            let inputs = union.inputs.iter().map(cast).collect::<Outcome<Vec<_>>>()?;
+            Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+        }
+        // What was made of the first branch's types is made of the common ones.
+        other => other.recompute_schema().map(Transformed::yes),
+    });
+    done.map(|done| done.data)
+}
+
+/// For each column of a union whose branches have numbers of different types, the type that holds all of them.
+fn common_numbers(union: &Union) -> Vec<Option<DataType>> {
+    let types = |place: usize| {
+        union.inputs.iter().map(move |input| input.schema().fields().get(place).map(|field| field.data_type()))
+    };
+    let common = |place: usize| {
+        let first = types(place).next()??;
+        let whole = types(place).try_fold(first.clone(), |whole, next| {
+            let next = next.filter(|next| next.is_numeric() && whole.is_numeric())?;
+            if *next == whole { Some(whole) } else { type_union_coercion(&whole, next) }
+        })?;
+        types(place).flatten().any(|kind| *kind != whole).then_some(whole)
+    };
+    (0..union.schema.fields().len()).map(common).collect()
 }
 
 /// Whether a plan only asks: wherever one of its steps stands, it changes nothing and shows nothing of the engine.

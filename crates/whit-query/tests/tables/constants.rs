@@ -99,3 +99,50 @@ fn a_geometric_mean_of_public_numbers_leaves_out_what_has_no_logarithm() {
     assert!((number(a) - 4.0).abs() < 1e-12, "{a:?}");
     assert_eq!((number(b), c), (0.0, &whit_query::Value::Null));
 }
+
+#[test]
+fn united_numbers_of_different_types_are_brought_to_one() {
+    let (room, tables) = tables("united_types");
+    for (sql, truth) in [
+        ("SELECT SUM(a) FROM (SELECT u, n AS a FROM v UNION ALL SELECT u, x FROM v)", 2600.0),
+        ("SELECT SUM(a) FROM (SELECT u, x AS a FROM v UNION ALL SELECT u, n FROM v)", 2600.0),
+        (
+            "SELECT AVG(clamp(a, 0, 10)) FROM (SELECT u, n AS a FROM v UNION ALL SELECT u, CAST(x AS DECIMAL(9, 2)) FROM v)",
+            3.25,
+        ),
+        (
+            "SELECT SUM(b) FROM (SELECT u, a + 1 AS b FROM (SELECT u, n AS a FROM v UNION ALL SELECT u, x FROM v))",
+            3400.0,
+        ),
+        ("SELECT COUNT(*) FROM (SELECT u, n AS a FROM v UNION ALL SELECT u, x FROM v) WHERE a = 4.5", 400.0),
+        (
+            "SELECT SUM(a) FROM (SELECT u, 1 AS a FROM v UNION ALL SELECT u, n FROM v UNION ALL SELECT u, x FROM v)",
+            3000.0,
+        ),
+    ] {
+        let clamped = sql.replace("SUM(a)", "SUM(clamp(a, 0, 10))").replace("SUM(b)", "SUM(clamp(b, 0, 11))");
+        let asked = whit_query::plan::Asking { rows: Some(12), ..asking(500.0) };
+        let answer = ask(&tables, &room, &clamped, &asked).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let found = number(&answer.rows[0][0].value);
+        assert!((found / truth - 1.0).abs() < 0.03, "{sql}: {found} and {truth}");
+    }
+    for (sql, sentence, hint) in [
+        (
+            "SELECT a, COUNT(*) FROM (SELECT u, k AS a FROM v UNION ALL SELECT u, n FROM v) GROUP BY a",
+            "`a` is Utf8 in one branch and Int64 in another",
+            "CAST(a AS VARCHAR)",
+        ),
+        (
+            "SELECT COUNT(*) FROM (SELECT n AS a, k AS b FROM v UNION ALL SELECT x, n FROM v)",
+            "`b` is Utf8 in one branch and Int64 in another",
+            "CAST(b AS",
+        ),
+    ] {
+        let error = ask(&tables, &room, sql, &asking(1.0)).map(|answer| answer.rows).expect_err(sql);
+        assert!(error.fault == Fault::Asked && error.sentence.contains(sentence), "{sql}: {error}");
+        assert!(error.hint.as_ref().is_some_and(|words| words.contains(hint)), "{sql}: {:?}", error.hint);
+    }
+    // Over public tables too, and to the same type.
+    let sql = "SELECT SUM(a) FROM (SELECT 1 AS a UNION ALL SELECT 0.5)";
+    assert_eq!(number(&ask(&tables, &room, sql, &asking(1.0)).unwrap().rows[0][0].value), 1.5);
+}
