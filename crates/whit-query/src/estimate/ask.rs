@@ -21,6 +21,7 @@ use crate::plan::call::Radius;
 pub use crate::plan::call::{HistogramQuestion, HittersQuestion};
 use crate::release::{Tables, statement, unchanged, unserved};
 use crate::sanitise::short;
+use crate::source::line;
 use charged::check_payer;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -540,7 +541,10 @@ fn heaviest(declared: &DeclaredUnit<'_>, weight: &str) -> Result<f64, QueryError
         )),
         Some(Bounds::Auto) | None => Err(QueryError::asked(
             format!("`{name}.{weight}` has no declared range, so its sum has no finite sensitivity"),
-            format!("declare one that you can defend without looking: columns.{weight} = {{ bounds = [0, 600] }}"),
+            format!(
+                "declare one that you can defend without looking: {}",
+                line::with(declared.dataset, weight, ("bounds", "[0, 600]"))
+            ),
         )),
     }
 }

@@ -4,7 +4,7 @@ use super::Touch;
 use crate::error::{QueryError, planning, running};
 use crate::partition::PartitionFile;
 pub use crate::plan::call::ItemList;
-use crate::source::Tables;
+use crate::source::{Tables, line};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -73,7 +73,8 @@ impl Dictionary {
                 (None, _) => Err(QueryError::asked(
                     format!("nothing says which values of `{dataset}.{item}` may be named"),
                     format!(
-                        "give a public list with `question.items = FILE` or `question.items = table.column`, or declare columns.{item} = {{ keys = […] }}"
+                        "give a public list with `question.items = FILE` or `question.items = table.column`, or declare {}",
+                        line::with(declared, item, ("keys", "[…]"))
                     ),
                 )),
             },

@@ -2,6 +2,7 @@
 
 use super::Inspection;
 use super::inspect::{is_moment, is_text, names_somebody};
+use super::line::{key, quoted};
 use super::schema::{declared_as, in_words};
 use std::fmt::Write as _;
 use whit_core::declare::ColumnType;
@@ -176,29 +177,6 @@ budget.user = { epsilon = 3.0, delta = 1e-6 }
 # What one question gets unless it says otherwise:
 # query = { epsilon = 0.1, delta = 1e-8 }
 ";
-
-/// A TOML text.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// A TOML key, in quotes where it needs them.
-fn key(name: &str) -> String {
-    let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if bare { name.to_owned() } else { quoted(name) }
-}
 
 /// A column in SQL, in quotes where it needs them.
 fn sql_name(name: &str) -> String {

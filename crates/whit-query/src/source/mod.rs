@@ -13,6 +13,7 @@ mod hash;
 mod inputs;
 mod inspect;
 pub mod learn;
+pub(crate) mod line;
 pub mod owner;
 mod parquet;
 mod schema;
@@ -132,9 +133,10 @@ impl Source {
         };
         (lines && there).then(|| {
             format!(
-                "{} files have no types, and types that follow from values would tell of rows: declare columns.{name}.type = \"text\" ({}); \
-                 `whit init` looks at the files and drafts them all",
+                "{} files have no types, and types that follow from values would tell of rows: declare columns.{}.type = \"text\" ({}); \
+                 `DeclarationDraft::of` looks at the files and drafts them all",
                 self.format,
+                line::key(name),
                 whit_core::declare::ColumnType::KNOWN
             )
         })

@@ -146,3 +146,27 @@ fn united_numbers_of_different_types_are_brought_to_one() {
     let sql = "SELECT SUM(a) FROM (SELECT 1 AS a UNION ALL SELECT 0.5)";
     assert_eq!(number(&ask(&tables, &room, sql, &asking(1.0)).unwrap().rows[0][0].value), 1.5);
 }
+
+/// A key stands in a file once, so what is suggested goes in the place of what is there.
+#[test]
+fn the_hint_for_bounds_is_a_line_that_can_be_written() {
+    let (_room, tables) = tables("bounds_hint");
+    for (sql, hint) in [
+        (
+            "SELECT SUM(pages) FROM v",
+            "declare `columns.pages = { type = \"int\", bounds = [low, high] }` in place of what whit.toml says of it now",
+        ),
+        (
+            "SELECT SUM(\"page count\") FROM v",
+            "declare `columns.\"page count\" = { type = \"int\", bounds = [low, high] }` in place of",
+        ),
+        (
+            "SELECT SUM(n + pages) FROM v",
+            "declare `columns.pages = { type = \"int\", bounds = [low, high] }` in place of",
+        ),
+        ("SELECT SUM(m) FROM (SELECT u, COUNT(*) AS m FROM v GROUP BY u)", "write clamp(m, low, high)"),
+    ] {
+        let error = tables.plan(sql, &asking(1.0)).map(|plan| plan.parts.len()).expect_err(sql);
+        assert!(error.hint.as_ref().is_some_and(|words| words.starts_with(hint)), "{sql}: {:?}", error.hint);
+    }
+}

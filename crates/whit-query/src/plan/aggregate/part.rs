@@ -7,6 +7,7 @@ use crate::error::QueryError;
 use crate::plan::range::Range;
 use crate::plan::track::{self, Private, Surroundings, Tag, Tracked, type_of};
 use crate::plan::{Asking, Auto, ELEMENT, Grain, Groups, Key, Measure, Part, USER};
+use crate::source::line;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr};
@@ -270,15 +271,33 @@ impl Draft<'_> {
             ));
         }
         self.input.tag_of(argument, self.around).range.ok_or_else(|| {
-            let column = argument.column_refs().iter().map(|column| column.name.clone()).min().unwrap_or_default();
+            let clamp = format!("write clamp({}, low, high)", track::said(argument));
+            let hint = match self.unbounded_column(argument) {
+                Some(line) => {
+                    format!("declare {line}, with bounds that you can defend without looking or \"auto\"; or {clamp}")
+                }
+                None => clamp,
+            };
             QueryError::asked(
                 format!("`{name}` has no finite sensitivity: nothing bounds `{}`", track::said(argument)),
-                format!(
-                    "declare `columns.{column} = {{ bounds = [low, high] }}` (or \"auto\") in whit.toml, or write clamp({}, low, high)",
-                    track::said(argument)
-                ),
+                hint,
             )
         })
+    }
+
+    /// The line with which a declaration would bound a column of an expression, where one of them is of a table and has no bounds.
+    fn unbounded_column(&self, argument: &Expr) -> Option<String> {
+        let mut origins: Vec<_> = argument
+            .column_refs()
+            .into_iter()
+            .filter_map(|column| self.input.tag(column))
+            .filter(|tag| tag.range.is_none())
+            .filter_map(|tag| tag.origin.as_ref())
+            .collect();
+        origins.sort();
+        let (table, column) = origins.first()?;
+        let dataset = self.around.declaration.dataset(table).ok()?;
+        Some(line::with(dataset, column, ("bounds", "[low, high]")))
     }
 
     pub(super) fn auto(&mut self, argument: &Expr, value: &Expr) -> Result<usize, QueryError> {
