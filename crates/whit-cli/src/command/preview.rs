@@ -22,7 +22,7 @@ use whit::session::Foreseen;
 pub(super) struct PreviewCommand {
     /// The question; `-` reads it from standard input.
     sql: String,
-    /// Find the smallest ε with which every value is off by no more than this: a number, or a percentage of --about.
+    /// Find the smallest ε with which every value is off by no more than this: a number, or a percentage of --about. With --epsilon, up to that one.
     #[arg(long, value_name = "ERROR", value_parser = goal)]
     within: Option<Goal>,
     /// About so many rows in a group, on which the errors of averages, spreads and quantiles depend and of which a percentage is; 1000

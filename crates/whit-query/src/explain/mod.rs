@@ -16,6 +16,7 @@ use crate::source::Tables;
 use datafusion::logical_expr::LogicalPlan;
 use imagine::Guess;
 use std::fmt::Write as _;
+use whit_core::digits::brief_up;
 use whit_core::release::CONFIDENCE;
 
 /// Rows of a group, where it is not said how many there are about.
@@ -127,8 +128,25 @@ impl Tables {
     }
 
     /// The smallest ε with which every value of a question is off by no more than this, as far as its preview can tell; a share is of
-    /// counts and sums.
+    /// counts and sums. Where an ε is asked for, it is the most that one would pay.
     pub fn within(&self, sql: &str, asking: &Asking, within: Within) -> Result<Preview, QueryError> {
+        let found = self.smallest(sql, asking, within)?;
+        let most = asking.epsilon.unwrap_or(f64::INFINITY);
+        // What is suggested below is rounded up to a hair.
+        if found.epsilon <= most * (1.0 + 1e-9) {
+            return Ok(found);
+        }
+        let needed = brief_up(found.epsilon);
+        Err(QueryError::asked(
+            format!(
+                "to bring every value within {} needs ε = {needed}, and `asking.epsilon` says {most} at most",
+                short(within.number())
+            ),
+            format!("say `asking.epsilon = {needed}`, or ask for a larger error"),
+        ))
+    }
+
+    fn smallest(&self, sql: &str, asking: &Asking, within: Within) -> Result<Preview, QueryError> {
         let goal = within.number();
         if goal.is_nan() || goal <= 0.0 {
             return Err(QueryError::asked("an error of 0 or less cannot be promised", "give a number above 0"));

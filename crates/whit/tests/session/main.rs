@@ -92,6 +92,11 @@ fn who_only_looks_makes_no_ledger_and_what_is_refused_costs_nothing() {
     let foreseen = session.preview(sql, &asking(2.0)).unwrap();
     assert!(foreseen.fits.budgets.iter().all(|budget| budget.fits));
     assert!(session.within(sql, &asking(1.0), Within::Absolute(50.0)).unwrap().preview.prices[0].epsilon < 1.0);
+    // An ε that is asked for is the most that one would pay, and what is suggested in its place does it.
+    let more = session.within(sql, &asking(0.01), Within::Absolute(50.0)).map(|_| ()).unwrap_err();
+    assert!(more.kind == Kind::Asked && more.sentence.contains("`asking.epsilon` says 0.01 at most"), "{more:?}");
+    let needed = more.hint.unwrap().split(['`', '=']).nth(2).unwrap().trim().parse().unwrap();
+    assert!(session.within(sql, &asking(needed), Within::Absolute(50.0)).is_ok());
     assert!(session.history().unwrap().is_empty());
     assert_eq!(session.verify().unwrap_err().kind, Kind::Asked);
     assert!(!folder.join("whit.ledger").exists());
