@@ -31,23 +31,29 @@ pub struct QueryError {
     pub refusal: Option<Box<Refusal>>,
     /// The entry that somebody made void while the question was answered.
     pub voided: Option<u64>,
+    /// What the ledger said, where it was the ledger that failed.
+    pub ledger: Option<Box<LedgerError>>,
 }
 
 impl QueryError {
     /// A question that cannot be meant, and how to ask instead.
     pub fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { fault: Fault::Asked, sentence: sentence.into(), hint: Some(hint.into()), refusal: None, voided: None }
+        Self { hint: Some(hint.into()), ..Self::of(Fault::Asked, sentence) }
     }
 
     /// A budget's "no".
     pub fn refused(refusal: Refusal, hint: Option<String>) -> Self {
-        let sentence = refusal.to_string();
-        Self { fault: Fault::Refused, sentence, hint, refusal: Some(Box::new(refusal)), voided: None }
+        let refused = Self::of(Fault::Refused, refusal.to_string());
+        Self { hint, refusal: Some(Box::new(refusal)), ..refused }
     }
 
     /// Something outside went wrong.
     pub fn failed(sentence: impl Into<String>) -> Self {
-        Self { fault: Fault::Failed, sentence: sentence.into(), hint: None, refusal: None, voided: None }
+        Self::of(Fault::Failed, sentence)
+    }
+
+    fn of(fault: Fault, sentence: impl Into<String>) -> Self {
+        Self { fault, sentence: sentence.into(), hint: None, refusal: None, voided: None, ledger: None }
     }
 }
 
@@ -108,7 +114,7 @@ pub(crate) fn running(error: &DataFusionError) -> QueryError {
 }
 
 /// What the ledger could not do.
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(crate) fn of_ledger(error: LedgerError) -> QueryError {
-    QueryError { hint: error.hint(), ..QueryError::failed(error.to_string()) }
+    let failed = QueryError::failed(error.to_string());
+    QueryError { hint: error.hint(), ledger: Some(Box::new(error)), ..failed }
 }

@@ -143,7 +143,8 @@ impl From<QueryError> for Error {
             Fault::Failed => Kind::Failed,
         };
         let voided = error.voided.map(|entry| Reason::Voided { entry });
-        let reason = error.refusal.map(Reason::Refused).or(voided);
+        let ledger = error.ledger.as_deref().and_then(reason_of);
+        let reason = error.refusal.map(Reason::Refused).or(voided).or(ledger);
         Self { hint: error.hint, reason, ..Self::of(kind, error.sentence) }
     }
 }
@@ -236,6 +237,11 @@ mod tests {
                 "a program learns which entry it is"
             );
         }
+        let asked = QueryError {
+            ledger: Some(Box::new(LedgerError::Changed(fault.clone()))),
+            ..QueryError::failed("the ledger was changed")
+        };
+        assert_eq!(Error::from(asked).reason, Some(Reason::Ledger(Box::new(fault))), "also where a question met it");
         assert_eq!(Error::from(LearnError::file("gone", "look")).kind, Kind::Failed);
         assert_eq!(Error::from(LearnError::Data("no rows".to_owned())).kind, Kind::Asked);
     }

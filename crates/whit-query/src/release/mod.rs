@@ -14,7 +14,7 @@ pub use crate::source::Tables;
 
 use crate::answer::{Answer, Statement, Value};
 use crate::bound::BoundedSum;
-use crate::error::QueryError;
+use crate::error::{QueryError, of_ledger};
 use crate::plan::{Asking, Plan};
 use crate::sanitise::{Calibrated, calibrate, is_private};
 use crate::source::Stamps;
@@ -217,7 +217,8 @@ pub(crate) fn unserved(error: DeskError) -> QueryError {
         }
         DeskError::Release(_) => QueryError::failed(sentence),
         DeskError::Void { entry } => QueryError { hint, voided: Some(entry), ..QueryError::failed(sentence) },
-        DeskError::Ledger(_) | DeskError::Unreadable { .. } => QueryError { hint, ..QueryError::failed(sentence) },
+        DeskError::Ledger(error) => of_ledger(error),
+        DeskError::Unreadable { .. } => QueryError { hint, ..QueryError::failed(sentence) },
     }
 }
 

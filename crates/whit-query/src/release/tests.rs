@@ -91,6 +91,19 @@ fn what_was_stored_without_its_noise_is_still_read_and_what_comes_later_is_not()
     assert!(wrong.sentence.contains("it is of form 5, and forms up to 4 are known here"), "{wrong:?}");
 }
 
+/// What a ledger says is kept as it is, for programs.
+#[test]
+fn what_the_ledger_said_goes_along_with_the_words() {
+    use whit_account::desk::DeskError;
+    use whit_account::ledger::{Fault as LedgerFault, LedgerError};
+    let fault = LedgerFault { event: Some(3), entry: Some(2), field: "charge".into(), what: "was changed".into() };
+    let said = LedgerError::Changed(fault);
+    for error in [super::unserved(DeskError::Ledger(said.clone())), crate::error::of_ledger(said.clone())] {
+        assert_eq!((error.ledger.as_deref(), error.hint.clone()), (Some(&said), said.hint()));
+        assert_eq!((error.fault, error.sentence), (crate::Fault::Failed, said.to_string()));
+    }
+}
+
 #[test]
 fn a_price_that_is_stated_again_is_the_one_that_was_stated_first() {
     let scratch = Scratch::new("stated-again");
