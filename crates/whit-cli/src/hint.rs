@@ -61,9 +61,13 @@ const METHODS: &[(&str, &str)] = &[
 const COMMANDS: &[(&str, &str)] = &[
     ("ClusteringPlan", "whit help partition kmeans"),
     ("DeclarationDraft::of", "whit init PATH"),
+    ("Declared::check", "whit check"),
+    ("PartitionFile::dictionary", "whit partition dictionary"),
+    ("PartitionFile::save", "whit partition"),
     ("Register::entries", "whit ledger"),
     ("Register::verify", "whit ledger verify"),
     ("Session::accounts", "whit ledger"),
+    ("Session::preview", "whit preview"),
     ("Session::train", "whit train"),
 ];
 

@@ -87,7 +87,7 @@ pub(crate) fn planning(error: &DataFusionError) -> QueryError {
     if let Some(own) = own_words(error) {
         return own;
     }
-    QueryError::asked(error.strip_backtrace(), "check the question against the columns that `whit check` shows")
+    QueryError::asked(error.strip_backtrace(), "check the question against the columns that `Declared::check` shows")
 }
 
 /// An error that whit made itself, on its way through the engine.

@@ -73,7 +73,7 @@ impl Declaration {
             let names = self.datasets.keys().map(String::as_str);
             let hint = match nearest(name, names.clone()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if self.datasets.is_empty() => "declare one: `whit init PATH` writes a draft".to_owned(),
+                None if self.datasets.is_empty() => "declare one: `DeclarationDraft::of` writes a draft".to_owned(),
                 None => format!("declared are: {}", names.collect::<Vec<_>>().join(", ")),
             };
             DeclareError::new(format!("no data set is called `{name}`"), hint)

@@ -305,7 +305,7 @@ impl<'a> HistogramPlan<'a> {
         if !partition.is_listed() {
             return Err(QueryError::asked(
                 format!("`{}` lists no items", question.partition.display()),
-                "make one with `whit partition dictionary` or `whit partition kmeans`",
+                "make one with `PartitionFile::dictionary` or `ClusteringPlan`",
             ));
         }
         let dictionary = Dictionary::new(partition.items().to_vec())?;

@@ -140,10 +140,10 @@ impl From<PartitionFileError> for QueryError {
     fn from(error: PartitionFileError) -> Self {
         let sentence = error.to_string();
         match error {
-            PartitionFileError::Io { .. } => Self::asked(sentence, "`whit partition` writes such files"),
+            PartitionFileError::Io { .. } => Self::asked(sentence, "`PartitionFile::save` writes such files"),
             PartitionFileError::Damaged { .. } => Self::failed(sentence),
             PartitionFileError::Foreign(_) | PartitionFileError::Line { .. } => {
-                Self::asked(sentence, "`whit partition` writes such files; name one of them")
+                Self::asked(sentence, "`PartitionFile::save` writes such files; name one of them")
             }
             PartitionFileError::Twice(_) | PartitionFileError::Element { .. } | PartitionFileError::Length { .. } => {
                 Self::asked(sentence, "correct the list")

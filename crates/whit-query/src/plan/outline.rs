@@ -144,12 +144,16 @@ fn presentable(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<(), Quer
         return Err(fault);
     }
     if reads_inside > reads {
-        return Err(QueryError::asked(
-            "a sub-query inside an expression reads a private table",
-            "write it as a join with a sub-query in FROM, so that it is released on its own",
-        ));
+        return Err(reads_inside_an_expression());
     }
     Ok(())
+}
+
+fn reads_inside_an_expression() -> QueryError {
+    QueryError::asked(
+        "a sub-query inside an expression reads a private table",
+        "write it as a join with a sub-query in FROM, so that it is released on its own",
+    )
 }
 
 /// The tables that a plan reads.
@@ -210,10 +214,7 @@ impl Outline<'_> {
             });
         }
         if inside {
-            return Err(QueryError::asked(
-                "a sub-query inside an expression reads a private table",
-                "write it as a join with a sub-query in FROM, so that it is released on its own",
-            ));
+            return Err(reads_inside_an_expression());
         }
         let inputs = plan.inputs().into_iter().map(|input| self.after(input)).collect::<Result<Vec<_>, _>>()?;
         // Noise may make a divisor zero: that is no reason to fail.

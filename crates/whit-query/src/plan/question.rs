@@ -151,7 +151,7 @@ fn only_asks(plan: &LogicalPlan) -> Result<(), QueryError> {
                 fault = Some(("only questions are answered here, and this would change something", "ask with SELECT"));
             }
             LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
-                let hint = "use `whit preview` to see how a question is planned";
+                let hint = "`Session::preview` shows how a question is planned";
                 fault = Some(("the engine's own plan could tell of the data", hint));
             }
             LogicalPlan::TableScan(_) if Call::is(node) && Call::of(node).is_none() => {

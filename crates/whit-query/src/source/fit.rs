@@ -48,7 +48,7 @@ pub(super) fn check(
             }
             Err(QueryError::asked(
                 format!("there is no partition file `{path}`, which `unit.element` of `{}` names", source.dataset.name),
-                "it is looked for relative to `whit.toml`; `whit partition` writes one",
+                "it is looked for relative to `whit.toml`; `PartitionFile::save` writes one",
             ))
         }
     }
