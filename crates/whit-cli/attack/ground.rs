@@ -309,6 +309,10 @@ const UNITS: &[(&str, &str)] = &[
         "unit.user = \"id\"\nunit.public = [\"topic\", \"place\"]\nunit.protect = \"feature\"\nunit.caps = { rows_per_user = 3 }",
     ),
     ("label", "unit.label = \"y\"\nunit.protect = \"label\""),
+    (
+        "label of a user",
+        "unit.user = \"id\"\nunit.label = \"y\"\nunit.protect = \"label\"\nunit.caps = { rows_per_user = 4 }",
+    ),
 ];
 
 /// How many declarations of whit's own there are.

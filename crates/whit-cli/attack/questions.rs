@@ -222,8 +222,76 @@ impl Pen<'_> {
         }
     }
 
+    /// A question in which something is said more than once: a key, a column, a partition, by its name, an alias, its place or as an expression. The engine has one
+    /// column for some of them and several for others, and whatever is known of columns is known by their place.
+    pub(crate) fn repeated(&mut self) -> String {
+        let table = format!("\"{}\"", self.ground.dataset);
+        let listed = self.ground.columns.iter().find(|column| !column.keys.is_empty());
+        let key =
+            listed.map_or_else(|| self.column(&[ColumnKind::Text], "'a'"), |column| format!("\"{}\"", column.name));
+        let private = self.ground.moving.label.clone().map(|label| format!("\"{label}\""));
+        let value = private.unwrap_or_else(|| self.column(&[ColumnKind::Int], "1"));
+        let user = self.ground.moving.user.as_ref().map_or_else(|| key.clone(), |user| format!("\"{user}\""));
+        let truth = self.expression(ColumnKind::Bool, 1);
+        let filter = if self.dice.one_in(3) { format!(" WHERE {truth}") } else { String::new() };
+        let over = *self.dice.of(&["MAX", "MIN", "SUM", "COUNT"]);
+        let outer = *self.dice.of(&["COUNT(*)", "MAX(clamp(m, 0, 100))", "SUM(clamp(m, 0, 10))", "COUNT(DISTINCT m)"]);
+        let aggregate = self.aggregate();
+        let keys = self
+            .dice
+            .of(&[
+                "$k, $k, $u, $k",
+                "$u, $u",
+                "$k, $u, $u, $k",
+                "$u, $k, $v, $v",
+                "$v, $u, $k, $v",
+                "1, $u, 1",
+                "$u, 1, $k, $u",
+                "$e, $e, $u",
+            ])
+            .replace("$u", &user)
+            .replace("$k", &key)
+            .replace("$v", &value)
+            .replace("$e", &format!("({truth})"));
+        match self.dice.below(13) {
+            0 => format!("SELECT {key}, {aggregate} FROM {table}{filter} GROUP BY {key}, {key}"),
+            1 => format!("SELECT {key} AS k, {aggregate} FROM {table}{filter} GROUP BY k, {key}, k"),
+            2 => format!("SELECT {key}, {key} AS k, {aggregate} FROM {table}{filter} GROUP BY 1, 2, 1"),
+            3 => format!("SELECT {truth} AS k, {aggregate} FROM {table}{filter} GROUP BY {truth}, 1, {truth}"),
+            4 => format!(
+                "SELECT v, {outer} FROM (SELECT {user} AS v, {over}({value}) AS m FROM {table}{filter} GROUP BY {keys}) GROUP BY v, v ORDER BY v"
+            ),
+            // Where it is released by itself, its numbers say how many groups there are.
+            5 if self.ground.moving.user.is_some() => format!(
+                "SELECT m, COUNT(*) FROM (SELECT {user} AS v, {over}({value}) AS m FROM {table}{filter} GROUP BY {keys}) GROUP BY m"
+            ),
+            5 | 6 => format!(
+                "SELECT {outer} FROM (SELECT {user}, {over}({value}) AS m FROM {table}{filter} GROUP BY {keys}) WHERE m > 5"
+            ),
+            7 => format!(
+                "SELECT k, {outer} FROM (SELECT DISTINCT {key} AS k, {user}, {value} AS m, {user} AS v, {value} AS w, {key} AS l FROM {table}{filter}) GROUP BY k, l, k"
+            ),
+            8 => format!("SELECT DISTINCT {key}, {key} AS k, {value} AS m, {value} FROM {table}{filter}"),
+            9 => format!(
+                "SELECT l, v, {outer} FROM (SELECT {user} AS v, {key} AS k, {value} AS m, {key} AS l, {value} AS w FROM {table}{filter}) GROUP BY l, k, v, l"
+            ),
+            10 => format!(
+                "SELECT k, {outer} FROM (SELECT {user}, {key} AS k, {value} AS m, {key} AS l FROM {table} UNION ALL SELECT {user}, {key}, {value}, {key} FROM {table}{filter}) GROUP BY l, k, l"
+            ),
+            11 => format!(
+                "SELECT k, {outer} FROM (SELECT {key} AS k, {over}({value}) OVER (PARTITION BY {user}, {key}, {user}, {key}) AS m, {over}({value}) OVER (PARTITION BY {user}, {user}) AS w FROM {table}{filter}) GROUP BY k, k"
+            ),
+            _ => format!(
+                "SELECT k, {outer} FROM (SELECT {user} AS v, {key} AS k, {over}({value}) AS m FROM {table}{filter} GROUP BY {user}, {key}, {user}) GROUP BY k, k ORDER BY k, k"
+            ),
+        }
+    }
+
     /// A question whose groups, where it has some, are listed.
     pub(crate) fn question(&mut self) -> String {
+        if self.dice.one_in(4) {
+            return self.repeated();
+        }
         let table = format!("\"{}\"", self.ground.dataset);
         let aggregates: Vec<String> = (0..=self.dice.below(2)).map(|_| self.aggregate()).collect();
         let aggregates = aggregates.join(", ");
