@@ -62,6 +62,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("ClusteringPlan", "whit help partition kmeans"),
     ("DeclarationDraft::of", "whit init PATH"),
     ("Declared::check", "whit check"),
+    ("HistogramQuestion", "whit help histogram"),
+    ("HittersQuestion", "whit help hitters"),
     ("PartitionFile::dictionary", "whit partition dictionary"),
     ("PartitionFile::save", "whit partition"),
     ("Register::entries", "whit ledger"),
@@ -130,11 +132,42 @@ mod tests {
             ("`Session::void(7)` ends it", "`whit ledger void 7 --reason …` ends it"),
             ("`Session::accounts` says what was spent", "`whit ledger` says what was spent"),
             ("`Register::verify` says how far", "`whit ledger verify` says how far"),
+            ("the columns that `Declared::check` shows", "the columns that `whit check` shows"),
+            ("`Session::preview` shows how", "`whit preview` shows how"),
+            ("`PartitionFile::save` writes one", "`whit partition` writes one"),
             ("`Session::trainer` stays", "`Session::trainer` stays"),
             ("nothing", "nothing"),
         ] {
             assert_eq!(for_command(library), command);
         }
+    }
+
+    /// What the library says may be read by somebody who has no command.
+    #[test]
+    fn the_library_names_its_methods_and_no_command() {
+        fn look(folder: &Path, found: &mut Vec<String>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    look(&path, found);
+                    continue;
+                }
+                // A draft is a file for people, and speaks of what they type.
+                let name = path.file_name().unwrap().to_str().unwrap();
+                if !name.ends_with(".rs") || name == "draft.rs" || name.contains("tests") {
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap().lines();
+                let code = code.filter(|line| !line.trim_start().starts_with("//"));
+                found.extend(code.filter(|line| line.contains("`whit ")).map(|line| format!("{name}: {line}")));
+            }
+        }
+        let mut found = Vec::new();
+        for one in ["whit-core", "whit-account", "whit-query", "whit"] {
+            look(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(one).join("src"), &mut found);
+        }
+        assert!(found.is_empty(), "{found:#?}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) fn declaration(text: &str) -> DeclareResult<Declaration> {
     let parsed = value::parse(text)?;
     let root = value::root(text, parsed.get_ref(), &["dataset", "ledger"])?;
     let ledger = root.read("ledger", |v| v.text("a path next to this file, such as ledger = \"whit.ledger\""))?;
-    let no_data = "begin one with `[dataset.NAME]` and a `source`; `whit init PATH` writes a draft";
+    let no_data = "begin one with `[dataset.NAME]` and a `source`; `DeclarationDraft::of` writes a draft";
     let Some(datasets) = root.get("dataset") else {
         return Err(DeclareError::new("no data set is declared", no_data));
     };

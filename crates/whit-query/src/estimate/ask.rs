@@ -41,7 +41,7 @@ impl From<EstimateError> for QueryError {
             EstimateError::Unbounded(_) => "declare `unit.user` as the column that says whose a row is",
             EstimateError::Overflow | EstimateError::Item { .. } => "use a coarser unit of weight, or fewer items",
             EstimateError::NoItems | EstimateError::NoCap | EstimateError::Range { .. } => {
-                "see `whit help hitters` and `whit help histogram`"
+                "see `HittersQuestion` and `HistogramQuestion`"
             }
         };
         Self::asked(error.to_string(), hint)

@@ -36,7 +36,7 @@ impl Tables {
         let text = std::fs::read_to_string(config).map_err(|error| {
             QueryError::asked(
                 format!("`{}` cannot be read: {error}", config.display()),
-                "name the file that declares the data, or write one with `whit init PATH`",
+                "name the file that declares the data, or let `DeclarationDraft::of` draft one from your data",
             )
         })?;
         let declaration = Declaration::parse(&text)?;
