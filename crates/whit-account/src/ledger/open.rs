@@ -10,6 +10,7 @@ use super::watch::Watches;
 use super::witness::{HeadStanding, Witness, file_at, private_file};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -72,41 +73,34 @@ impl Books {
         Self::open_as(path, &Opening::default())
     }
 
-    /// Opens a ledger that must be there. Where nothing can be written it can be looked at all the same; what would write fails then.
+    /// Opens a ledger that must be there, and makes none: an empty file is not one yet. Where nothing can be written it can be looked at all the same; what
+    /// would write fails then.
     pub fn open_existing(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
-        let witness = Witness::new(path, opening)?;
-        if !path.exists() {
-            let known = witness.check_none();
-            // Once more: another process may be making it, and its heads come last.
-            if !path.exists() {
-                known?;
-                return Err(LedgerError::Missing(path.to_owned()));
-            }
-        }
-        Self::open_to_look(path, opening)
+        Self::connect_existing(path, opening, Trust::Heads)?.looked_at()
     }
 
     /// Opens or makes the ledger in this file.
     ///
     /// One that is not as its heads say is an error, and so is one that they know and that is gone: see [`accept`](Self::accept) and [`reset`](Self::reset).
     pub fn open_as(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
-        let mut books = Self::open_to_look(path, opening)?;
+        let (mut books, found) = Self::attach_or_make(path, opening, Trust::Heads)?;
+        books.prepare(found, Trust::Heads, None)?;
+        let mut books = books.looked_at()?;
         books.unsettled.take().map_or(Ok(books), Err)
     }
 
-    /// The same where heads that are behind may stay so, if they cannot be written.
-    fn open_to_look(path: &Path, opening: &Opening) -> Result<Self, LedgerError> {
-        let mut books = Self::connect(path, opening, Trust::Heads)?;
-        let standing = books.look(Self::agrees)?;
+    /// The same after it was compared with its heads. Those that are behind may stay so, if they cannot be written.
+    fn looked_at(mut self) -> Result<Self, LedgerError> {
+        let standing = self.look(Self::agrees)?;
         if standing == HeadStanding::Behind {
-            match books.settle() {
+            match self.settle() {
                 Err(error @ (LedgerError::Head { .. } | LedgerError::Unwritable { .. } | LedgerError::Disk { .. })) => {
-                    books.unsettled = Some(error);
+                    self.unsettled = Some(error);
                 }
                 settled => settled?,
             }
         }
-        Ok(books)
+        Ok(self)
     }
 
     /// How the heads stand to what was read, where they know of no other ledger in this file.
@@ -120,10 +114,7 @@ impl Books {
     /// heads knew and the file does not is forgotten; that, and the reason, are kept in the chain. The chain itself must be sound.
     pub fn accept(path: &Path, opening: &Opening, reason: &str) -> Result<Self, LedgerError> {
         let reason = given(reason)?;
-        if std::fs::metadata(path).map_or(0, |about| about.len()) == 0 {
-            return Err(LedgerError::Missing(path.to_owned()));
-        }
-        let mut books = Self::connect(path, opening, Trust::File)?;
+        let mut books = Self::connect_existing(path, opening, Trust::File)?;
         let transaction = books.connection.unchecked_transaction().map_err(|error| books.explain(&error))?;
         books.replay(None)?;
         drop(transaction);
@@ -164,7 +155,7 @@ impl Books {
             path: path.to_owned(),
             why: "there is a file; move it away first, and its journal, to begin anew".to_owned(),
         };
-        let (mut books, found) = match Self::attach(path, opening, Trust::File) {
+        let (mut books, found) = match Self::attach_or_make(path, opening, Trust::File) {
             Err(LedgerError::NotALedger { .. } | LedgerError::Damaged { .. } | LedgerError::Newer { .. }) if there => {
                 return Err(in_the_way());
             }
@@ -207,29 +198,51 @@ impl Books {
         self.witness.forget_others(self.secret.ledger)
     }
 
-    /// Opens or makes the ledger, and does not look at what it says.
-    fn connect(path: &Path, opening: &Opening, trust: Trust) -> Result<Self, LedgerError> {
-        let (mut books, found) = Self::attach(path, opening, trust)?;
+    /// Opens a ledger that must be there, and does not look at what it says.
+    fn connect_existing(path: &Path, opening: &Opening, trust: Trust) -> Result<Self, LedgerError> {
+        let witness = Witness::new(path, opening)?;
+        let missing = || LedgerError::Missing(path.to_owned());
+        // Each is looked at once more after the heads were: another process may be making it, and its heads come last.
+        if !path.exists() {
+            let known = trust.allows(&witness);
+            if !path.exists() {
+                return Err(known.err().unwrap_or_else(missing));
+            }
+        }
+        let (mut books, mut found) = Self::attach(path, opening, witness)?;
+        if matches!(found, LedgerFile::Empty) {
+            let known = trust.allows(&books.witness);
+            found = books.look_at_file()?;
+            if matches!(found, LedgerFile::Empty) {
+                return Err(known.err().unwrap_or_else(missing));
+            }
+        }
         books.prepare(found, trust, None)?;
         Ok(books)
     }
 
-    /// Opens or makes the file, and says what it is. Nothing is written into it: a file that is not ours stays as it is.
-    fn attach(path: &Path, opening: &Opening, trust: Trust) -> Result<(Self, LedgerFile), LedgerError> {
-        let explain = |error: &rusqlite::Error| LedgerError::from_sqlite(error, path, opening.patience);
-        let unwritable = |why: String| LedgerError::Unwritable { path: path.to_owned(), why };
-        if path.is_dir() {
-            return Err(unwritable("it is a folder".to_owned()));
-        }
+    /// Opens the file, or makes an empty one, and says what it is.
+    fn attach_or_make(path: &Path, opening: &Opening, trust: Trust) -> Result<(Self, LedgerFile), LedgerError> {
         let witness = Witness::new(path, opening)?;
         if !path.exists() {
             let allowed = trust.allows(&witness);
             // Once more: another process may be making it, and its heads come last.
             if !path.exists() {
                 allowed?;
+                let unwritable =
+                    |why: io::Error| LedgerError::Unwritable { path: path.to_owned(), why: why.to_string() };
                 // Before SQLite makes it, so that nobody else may read it.
-                private_file().append(true).open(path).map_err(|why| unwritable(why.to_string()))?;
+                private_file().append(true).open(path).map_err(unwritable)?;
             }
+        }
+        Self::attach(path, opening, witness)
+    }
+
+    /// Opens the file, and says what it is. Nothing is written into it: a file that is not ours stays as it is.
+    fn attach(path: &Path, opening: &Opening, witness: Witness) -> Result<(Self, LedgerFile), LedgerError> {
+        let explain = |error: &rusqlite::Error| LedgerError::from_sqlite(error, path, opening.patience);
+        if path.is_dir() {
+            return Err(LedgerError::Unwritable { path: path.to_owned(), why: "it is a folder".to_owned() });
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(|error| explain(&error))?;
@@ -346,6 +359,8 @@ impl Books {
     /// Makes the tables and, where a ledger is begun anew, its first event, which says why.
     fn create(&mut self, trust: Trust, begun: Option<&str>) -> Result<(), LedgerError> {
         let explain = |error: rusqlite::Error| LedgerError::from_sqlite(&error, &self.path, self.patience);
+        // Before there is a secret in it, or a journal, which gets the same: the file may have been there.
+        keep_private(&self.path);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
         let tables: i64 =
             transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(explain)?;
@@ -407,12 +422,7 @@ impl Books {
                 // As when one is made. An owner who takes the ledger as it stands has the heads written anew after this.
                 self.witness.forget()?;
             }
-            #[cfg(unix)]
-            {
-                use std::os::unix::fs::PermissionsExt;
-                // From now on there is a secret in it. Where that is not ours to say, it stays as it is.
-                let _ = std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o600));
-            }
+            keep_private(&self.path); // from now on there is a secret in it
         }
         transaction.commit().map_err(explain)
     }
@@ -426,6 +436,14 @@ impl Books {
         let found = self.connection.query_row("SELECT ledger, key, sound FROM secret", [], read).optional();
         found.map(Option::flatten).map_err(|error| self.explain(&error))
     }
+}
+
+/// Lets nobody else read a file. Where that is not ours to say, it stays as it is.
+fn keep_private(path: &Path) {
+    #[cfg(unix)]
+    let _ = std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600));
+    #[cfg(not(unix))]
+    let _ = path;
 }
 
 /// Appends what was decided about the ledger as a whole.

@@ -480,3 +480,40 @@ fn one_reservation_pays_for_one_path_of_checkpoints() {
     assert_eq!(books.progress_of(7).unwrap_err(), LedgerError::NoEntry { number: 7, last: 1 });
     assert_eq!(books.verify().unwrap().events, 5);
 }
+
+/// Whoever only looks changes nothing: not the file, and nothing next to it.
+#[test]
+fn to_look_at_an_empty_file_makes_no_ledger_of_it() {
+    let folder = folder("looked-at-empty");
+    let (path, opening) =
+        (folder.join("whit.ledger"), Opening { witness: Some(folder.join("heads")), ..Opening::default() });
+    std::fs::write(&path, "").unwrap();
+    assert_eq!(Books::open_existing(&path, &opening).unwrap_err(), LedgerError::Missing(path.clone()));
+    assert_eq!(Books::accept(&path, &opening, "as it is").unwrap_err(), LedgerError::Missing(path.clone()));
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "and nothing stands next to it");
+
+    // Where a ledger was, an empty file is one that is gone.
+    let mut books = Books::open_as(&path, &opening).unwrap();
+    let _open = reserve(&mut books, "a", 0.1).unwrap();
+    drop(books);
+    std::fs::write(&path, "").unwrap();
+    assert!(matches!(Books::open_existing(&path, &opening), Err(LedgerError::Gone { .. })));
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_ledger_that_is_made_in_a_file_of_everybody_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("made-private");
+    let path = folder.join("whit.ledger");
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let mut books = Books::open(&path).unwrap();
+    let _open = reserve(&mut books, "a", 0.1).unwrap();
+    for file in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", file.path().display());
+    }
+}
