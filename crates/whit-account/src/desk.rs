@@ -186,6 +186,16 @@ impl<'a> Desk<'a> {
         if let Some(stored) = self.ledger.stored(question)? {
             return served(stored);
         }
+        let charge = charge_of(mechanism, rungs);
+        let terms = Terms { budgets: self.budgets, gives_up: self.gives_up, again: false };
+        if !rungs.is_empty() && !matches!(start, Start::Under { .. }) {
+            match self.ledger.prepare_for(question, &charge, terms) {
+                // What was answered meanwhile is found below.
+                Ok(()) | Err(Denied::Answered { .. }) => {}
+                Err(Denied::Refused(refusal)) => return Err(self.refused(refusal, question, instead)),
+                Err(Denied::Failed(error)) => return Err(error.into()),
+            }
+        }
         // Dropped when all is done: until then others who ask the same wait. Who goes on under an entry of its own knows that nobody else does.
         let _turn = match start {
             Start::Anew | Start::Open => Some(self.ledger.turn(question)?),
@@ -194,7 +204,6 @@ impl<'a> Desk<'a> {
         if let Some(stored) = self.ledger.stored(question)? {
             return served(stored);
         }
-        let charge = charge_of(mechanism, rungs);
         let open = match start {
             Start::Anew => None,
             Start::Open => self.ledger.open_reservation(question)?.map(|entry| (entry.number, entry.progress)),
@@ -204,7 +213,6 @@ impl<'a> Desk<'a> {
             Some(open) => open,
             None if rungs.is_empty() => return Err(ReleaseError::NoRung.into()),
             None => {
-                let terms = Terms { budgets: self.budgets, gives_up: self.gives_up, again: false };
                 match self.ledger.reserve_for(question, &charge, terms) {
                     Ok(entry) => (entry, None),
                     Err(Denied::Refused(refusal)) => return Err(self.refused(refusal, question, instead)),

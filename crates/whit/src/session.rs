@@ -71,7 +71,7 @@ impl Foreseen {
 
 /// Data sets that were declared, the ledger beside them, and who asks.
 ///
-/// The ledger is opened, and made where there is none, by the first thing that is paid for. What only looks makes none.
+/// The ledger is made, where there is none, by the first thing that is paid for. What only looks makes none, and neither does what is asked wrongly or refused.
 ///
 /// Its methods block until they are done, also where the calling thread belongs to a runtime: nothing panics, and nothing else of that runtime runs on the
 /// thread in the meantime. Inside of a runtime, [`AsyncSession`] is what one wants.
@@ -136,13 +136,17 @@ impl Session {
     pub fn open_on(config: &Path, options: Options, ledger: Box<dyn Opener>) -> Result<Self, Error> {
         check_clock()?;
         let tables = Tables::open(config, options.tuning)?;
-        Ok(Self { state: SessionState { tables, opener: ledger, books: None, analyst: options.analyst } })
+        Ok(Self::on(tables, ledger, options.analyst))
     }
 
     /// The same with data sets that are open, on the ledger in the declared file.
     pub fn of(tables: Tables, options: Options) -> Self {
         let opener = Box::new(BooksFile::new(ledger_of(&tables), options.ledger));
-        Self { state: SessionState { tables, opener, books: None, analyst: options.analyst } }
+        Self::on(tables, opener, options.analyst)
+    }
+
+    fn on(tables: Tables, opener: Box<dyn Opener>, analyst: String) -> Self {
+        Self { state: SessionState { tables, opener, books: None, none: Memory::new(), analyst } }
     }
 
     /// The data sets.
@@ -167,7 +171,7 @@ impl Session {
 
     /// The ledger, opened where it is not yet, and made where there is none.
     pub fn books(&mut self) -> Result<&mut dyn Register, Error> {
-        Ok(self.state.parts()?.1)
+        self.state.made()
     }
 
     /// What a question in SQL would cost, how wrong it would be, and what asking it would come to. Nothing is charged and nothing private is read.
@@ -183,8 +187,8 @@ impl Session {
     }
 
     fn foreseen(&mut self, sql: &str, asking: &Asking, preview: Preview) -> Result<Foreseen, Error> {
-        let (analyst, mut none) = (self.state.analyst.clone(), Memory::new());
-        let (tables, books) = self.state.looking(&mut none)?;
+        let analyst = self.state.analyst.clone();
+        let (tables, books) = self.state.looking()?;
         let fits = tables.fits(sql, &preview, asking, books, &analyst)?;
         Ok(Foreseen { preview, fits })
     }
@@ -209,8 +213,8 @@ impl Session {
         ask: impl FnOnce(&Tables, &mut dyn Register, &str) -> Result<Answer, whit_query::QueryError>,
     ) -> Result<Answer, Error> {
         let analyst = self.state.analyst.clone();
-        let (tables, books) = self.state.parts()?;
-        let answer = ask(tables, books, &analyst);
+        let (tables, mut books) = self.state.charging()?;
+        let answer = ask(tables, &mut books, &analyst);
         self.state.log_change();
         Ok(answer?)
     }
@@ -250,8 +254,7 @@ impl Session {
 
     /// What was spent of each declared budget, and what is left of it: all of it where there is no ledger yet.
     pub fn accounts(&mut self) -> Result<Vec<Account>, Error> {
-        let mut none = Memory::new();
-        let (tables, books) = self.state.looking(&mut none)?;
+        let (tables, books) = self.state.looking()?;
         let mut accounts = Vec::new();
         for name in tables.warehouse().declaration().datasets.keys() {
             for budget in tables.budgets(name)? {

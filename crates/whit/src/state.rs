@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::error::of_ledger;
 use std::path::PathBuf;
-use whit_account::ledger::{LedgerError, Memory, OpenRegister, Opener, OperatorLog, Register};
+use whit_account::ledger::{LedgerError, Memory, OpenRegister, Opener, OperatorLog, Register, Unmade};
 use whit_query::Tables;
 use whit_query::source::{Input, Inputs};
 
@@ -19,6 +19,8 @@ pub(crate) struct SessionState {
     /// What opens the ledger, when something is paid for or somebody looks.
     pub(crate) opener: Box<dyn Opener>,
     pub(crate) books: Option<OpenRegister>,
+    /// What is known of files while there is no ledger.
+    pub(crate) none: Memory,
     pub(crate) analyst: String,
 }
 
@@ -35,13 +37,19 @@ impl SessionState {
         }
     }
 
-    /// Data sets and ledger.
-    pub(crate) fn parts(&mut self) -> Result<(&Tables, &mut dyn Register), Error> {
+    /// The ledger, made where there is none.
+    pub(crate) fn made(&mut self) -> Result<&mut dyn Register, Error> {
         let books = match self.books.take() {
             Some(books) => books,
             None => self.opener.open().map_err(of_ledger)?,
         };
-        Ok((&self.tables, &mut **self.books.insert(books)))
+        Ok(&mut **self.books.insert(books))
+    }
+
+    /// Data sets, and the ledger for whatever is paid for: where there is none, the first charge that fits makes it.
+    pub(crate) fn charging(&mut self) -> Result<(&Tables, Unmade<'_>), Error> {
+        self.books_if_any()?;
+        Ok((&self.tables, Unmade::new(&mut *self.opener, &mut self.none, &mut self.books)))
     }
 
     /// The ledger where there is one: to look makes none.
@@ -59,12 +67,12 @@ impl SessionState {
         })
     }
 
-    /// Data sets and the ledger to look into: `none`, which ends with whoever looks, where there is none yet.
-    pub(crate) fn looking<'a>(&'a mut self, none: &'a mut Memory) -> Result<(&'a Tables, &'a mut dyn Register), Error> {
+    /// Data sets and the ledger to look into: an empty one that ends with the session, where there is none yet.
+    pub(crate) fn looking(&mut self) -> Result<(&Tables, &mut dyn Register), Error> {
         self.books_if_any()?;
         Ok(match &mut self.books {
             Some(books) => (&self.tables, &mut **books),
-            None => (&self.tables, none),
+            None => (&self.tables, &mut self.none),
         })
     }
 

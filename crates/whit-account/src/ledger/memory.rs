@@ -112,6 +112,19 @@ impl Memory {
         look(&About::new(question, &fingerprints), &self.seen.entries).filter(|_| question.names_data())
     }
 
+    /// Has another ledger remember what this one does of files and data sets. A data set that is another there stays so: its owner is to hear of it.
+    pub(super) fn hand_over(&self, other: &mut dyn Register) -> Result<(), LedgerError> {
+        for (path, (size, modified, hash)) in &self.files {
+            other.remember_file(path, *size, *modified, hash)?;
+        }
+        for (dataset, fingerprint) in &self.sources {
+            if !other.source_changed(dataset, fingerprint)? {
+                other.note_source(dataset, fingerprint)?;
+            }
+        }
+        Ok(())
+    }
+
     /// All events again, from the start.
     fn replay(&self) -> Result<EntriesSeen, Fault> {
         let mut seen = EntriesSeen::default();

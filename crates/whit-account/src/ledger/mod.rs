@@ -71,6 +71,7 @@ mod report;
 mod secret;
 mod sqlite;
 mod turn;
+mod unmade;
 mod verify;
 mod watch;
 mod witness;
@@ -93,6 +94,7 @@ pub use sqlite::Books;
 #[doc(hidden)]
 pub use sqlite::Step;
 pub use turn::Turn;
+pub use unmade::Unmade;
 pub use verify::Verified;
 
 use crate::filter::{Filter, Refused};

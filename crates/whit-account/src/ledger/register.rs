@@ -74,6 +74,13 @@ pub trait Register {
     /// How a charge stands to every budget that applies to what this analyst asks of this data set. Nothing is written.
     fn fits(&mut self, asked: (&str, &str), budgets: &[Budget], charge: &Charge) -> Result<Vec<Fit>, LedgerError>;
 
+    /// Sees to it that a charge has something to be written to, before anybody waits or works for it. Where there is no ledger yet, one that could never be
+    /// written is refused here, so that none is made for it: see [`Unmade`](super::Unmade). Others have nothing to do.
+    fn prepare_for(&mut self, question: &Question, charge: &Charge, terms: Terms<'_>) -> Result<(), Denied> {
+        let _ = (question, charge, terms);
+        Ok(())
+    }
+
     /// Sets a charge aside, durably, and gives the number of its entry. Whether it fits and, where the terms say so, whether the question is answered by now is
     /// decided where nobody else can write.
     fn reserve_for(&mut self, question: &Question, charge: &Charge, terms: Terms<'_>) -> Result<u64, Denied>;

@@ -15,7 +15,7 @@ use crate::error::{Reason, of_ledger};
 use crate::state::SessionState;
 use std::path::{Path, PathBuf};
 use whit_account::desk::{DeskError, Start};
-use whit_account::ledger::{Memory, Question, Register};
+use whit_account::ledger::{Question, Register};
 use whit_core::Charge;
 use whit_core::release::ReleaseError;
 use whit_learn::bound::Seen;
@@ -165,8 +165,7 @@ pub(crate) fn preview(
     check_curve(request)?;
     state.books_if_any()?;
     let Ready { planned, card, mut question } = ready(state, request, watch)?;
-    let mut none = Memory::new();
-    let (tables, books) = state.looking(&mut none)?;
+    let (tables, books) = state.looking()?;
     let budgets = budgets(request, tables)?;
     // Of data that is not as the ledger last saw it, nothing is stored.
     let known = tables.known_fingerprint_for_learning(&question.dataset, books)?;
@@ -194,17 +193,17 @@ pub(crate) fn preview(
 /// Trains, or finds the same training in the ledger.
 pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
     check_curve(request)?;
-    state.parts()?;
+    state.books_if_any()?;
     let Ready { planned, card, mut question } = ready(state, request, watch)?;
     let spec = &request.training.spec;
-    let (tables, books) = state.parts()?;
+    let (tables, mut books) = state.charging()?;
     let keep = keep(tables, request.memory);
     keep.check().map_err(LearnError::from)?;
     watch.doing("looking whether the files are those that the ledger knows");
-    let (fingerprint, stamps) = tables.fingerprint_for_learning(&spec.dataset, books)?;
+    let (fingerprint, stamps) = tables.fingerprint_for_learning(&spec.dataset, &mut books)?;
     question.fingerprint = fingerprint;
     state.log_change();
-    let (tables, books) = state.parts()?;
+    let (tables, mut books) = state.charging()?;
     let file = request.training.path().file_name().unwrap_or_default().to_string_lossy();
     question.text = format!("whit train {file}: {} from {}", spec.target, spec.features.join(", "));
     let path = request.training.model();
@@ -213,7 +212,7 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
     let reader = Reader::new(spec, tables, &planned, (keep, stamps));
     let budgets = budgets(request, tables)?;
     let way = Way { request, reader: &reader, budgets: &budgets, question: &question, place: &place, run: &run };
-    let Done { trained, stored, resumed_from, points } = match way.learn(card, books, watch)? {
+    let Done { trained, stored, resumed_from, points } = match way.learn(card, &mut books, watch)? {
         Stepped::Done(done) => *done,
         Stepped::Stopped { taken, steps } => return Ok(Outcome::Stopped { taken, steps }),
     };
@@ -223,7 +222,7 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
         place.clear().map_err(|error| Error::file(place.path(), &error))?;
         let _ = std::fs::remove_file(curve_of(&place)); // there is none where none was asked for
     }
-    let around = |intervals: &Intervals| intervals.release(&reader, &trained, &question, (&mut *books, &budgets));
+    let around = |intervals: &Intervals| intervals.release(&reader, &trained, &question, (&mut books, &budgets));
     let intervals = planned.promise.intervals.as_ref().map(around).transpose()?;
     let score = score(request, tables, &trained)?;
     let learned = Learned { trained, model: path, stored, resumed_from, intervals, score, curve: points };

@@ -111,3 +111,33 @@ fn a_ledger_that_is_not_there_is_named() {
     assert_eq!((error.kind, error.reason), (Kind::Asked, Some(Reason::NoLedger(folder.join("whit.ledger")))));
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+/// What was asked for too much, or wrongly, is over when it was said: the next who asks finds the folder as it was.
+#[test]
+fn what_is_refused_or_asked_wrongly_leaves_no_ledger_behind() {
+    let folder = room("leaves-nothing");
+    let before = files(&folder);
+    let heads = folder.with_extension("heads");
+    let opening = Opening { witness: Some(heads.clone()), ..Opening::default() };
+    let mut session = Session::open(&folder.join("whit.toml"), Options { ledger: opening, ..options() }).unwrap();
+    let refused = session.ask(SQL, &asking(4.0)).unwrap_err();
+    assert!(refused.refusal().is_some_and(|no| no.shortfall.as_ref().unwrap().fits.is_some()), "{refused:?}");
+    assert_eq!(session.ask("SELECT nothing", &asking(1.0)).unwrap_err().kind, Kind::Asked);
+    assert!(session.ask("SELECT 1", &asking(1.0)).is_ok(), "what reads nothing private needs no ledger");
+    assert_eq!(files(&folder), before);
+
+    let training = Training::open(&folder.join("train.toml")).unwrap();
+    let text = std::fs::read_to_string(folder.join("train.toml")).unwrap();
+    std::fs::write(folder.join("train.toml"), text.replace("noise = 20.0", "noise = 0.3")).unwrap();
+    let greedy = Training::open(&folder.join("train.toml")).unwrap();
+    assert_eq!(session.train(&Request::new(&greedy), &mut ()).unwrap_err().kind, Kind::Refused);
+    assert!(!files(&folder).iter().any(|name| name.starts_with("whit.ledger")) && !heads.exists());
+
+    // What fits makes one, and it knows of the files what was found before.
+    session.train(&Request::new(&training), &mut ()).unwrap();
+    assert!(session.preview_training(&Request::new(&training), &mut ()).unwrap().stored);
+    assert_eq!((session.history().unwrap().len(), session.verify().unwrap().entries), (1, 1));
+    for folder in [folder, heads] {
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
