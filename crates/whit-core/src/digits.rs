@@ -1,5 +1,7 @@
 //! Digits that people see: few, and rounded to the side that keeps a bound.
 
+use std::fmt::Display;
+
 /// Which way the last digit that people see is rounded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DigitRounding {
@@ -95,6 +97,28 @@ pub fn grouped(plain: &str) -> String {
         text.push(digit);
     }
     text + &digits[whole.len()..]
+}
+
+/// A number of things, by the noun for one of them.
+///
+/// ```
+/// use whit_core::digits::{grouped, number_of};
+/// assert_eq!(number_of(1, "row"), "1 row");
+/// assert_eq!(number_of(0, "data set"), "0 data sets");
+/// assert_eq!(number_of(2, "entry"), "2 entries");
+/// assert_eq!(number_of(3, "class"), "3 classes");
+/// assert_eq!(number_of(grouped("1234"), "day"), "1,234 days");
+/// ```
+pub fn number_of(number: impl Display, noun: &str) -> String {
+    let number = number.to_string();
+    if number == "1" {
+        return format!("1 {noun}");
+    }
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{number} {stem}ies"),
+        _ if noun.ends_with(['s', 'x']) => format!("{number} {noun}es"),
+        _ => format!("{number} {noun}s"),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-pub use whit_core::digits::{brief, brief_down, brief_up, grouped, percent, percent_down, percent_up};
+pub use whit_core::digits::{brief, brief_down, brief_up, grouped, number_of, percent, percent_down, percent_up};
 
 /// A number in JSON: to the last digit, and infinity as the string `"Infinity"`, because JSON has no number for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
