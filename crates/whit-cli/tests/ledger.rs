@@ -61,8 +61,23 @@ fn the_ledger_tells_what_was_spent_and_what_never_finished() {
     assert_eq!((&view["accounts"][0]["releases"], &view["releases"][3]["state"]), (&3.into(), &"void".into()));
     assert_eq!(view["histories"][0]["moments"].as_array().unwrap().len(), 5);
     assert_eq!(view["by_analyst"].as_array().unwrap().len(), 4);
-    let (_, none, _) = ask(&folder, &["--dataset", "sales"]);
-    assert!(none.contains("nothing was released yet"), "{none}");
+}
+
+#[test]
+fn a_data_set_that_the_ledger_does_not_know_is_said_with_those_that_it_knows() {
+    let folder = sample("cli-unheard");
+    for (name, hint) in [("sales", "hint: it knows: visits"), ("vists", "hint: did you mean `visits`?")] {
+        for form in [&[][..], &["--json"]] {
+            let (code, out, talk) = ask(&folder, &[&["--dataset", name], form].concat());
+            assert!(code == 2 && out.is_empty(), "{out}");
+            assert!(talk.contains(&format!("the ledger knows no data set `{name}`")) && talk.contains(hint), "{talk}");
+        }
+    }
+    assert_eq!(ask(&folder, &["--dataset", "visits"]).0, 0);
+    // A ledger that knows of nothing yet is not asked wrongly.
+    drop(Books::open(&folder.join("new.ledger")).unwrap());
+    let (code, none, _) = ask(&folder, &["--ledger", "new.ledger", "--dataset", "sales"]);
+    assert!(code == 0 && none.contains("nothing was released yet"), "{none}");
 }
 
 #[test]

@@ -181,6 +181,7 @@ impl From<LedgerError> for Error {
             | LedgerError::Link { .. }
             | LedgerError::Relative(_)
             | LedgerError::NoEntry { .. }
+            | LedgerError::Unheard { .. }
             | LedgerError::Closed { .. }
             | LedgerError::NoReason => Kind::Asked,
             _ => Kind::Failed,

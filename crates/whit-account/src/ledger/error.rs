@@ -6,6 +6,8 @@ use rusqlite::ErrorCode;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use whit_core::Kind;
+use whit_core::declare::nearest;
+use whit_core::digits::number_of;
 use whit_core::release::LedgerFailure;
 
 /// Why a ledger did not do what it was asked. [`LedgerError::hint`] offers the next step.
@@ -225,6 +227,16 @@ pub enum LedgerError {
         /// The step that was to be noted.
         step: u64,
     },
+    /// A data set or an analyst of whom no entry speaks.
+    #[error("the ledger knows no {what} `{name}`: nothing was ever charged for it")]
+    Unheard {
+        /// Which of the two.
+        what: &'static str,
+        /// The name that was asked for.
+        name: String,
+        /// Those that it knows.
+        known: Vec<String>,
+    },
     /// A charge that cannot be written down.
     #[error("the charge cannot be written down: {0}")]
     Charge(String),
@@ -301,6 +313,10 @@ impl LedgerError {
             Self::Relative(_) => {
                 "give the whole path, from `/` on, in `WHIT_STATE`; an empty one says that no heads are kept far away".to_owned()
             }
+            Self::Unheard { name, known, .. } => match nearest(name, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it knows: {}", known.join(", ")),
+            },
             Self::Charge(_) | Self::Line { .. } => return None,
         })
     }

@@ -106,6 +106,11 @@ pub trait Register {
     /// The entries, in order.
     fn entries(&self, which: &Which) -> Result<Vec<Entry>, LedgerError>;
 
+    /// That the ledger knows the data set and the analyst whose entries are asked for: an error that names those it knows, where it knows others alone.
+    fn check_known(&self, which: &Which) -> Result<(), LedgerError> {
+        which.check(&self.entries(&Which::default())?)
+    }
+
     /// What the owner decided about the ledger as a whole, in order.
     fn decisions(&self) -> Result<Vec<Decision>, LedgerError>;
 

@@ -25,6 +25,22 @@ pub struct Which {
 }
 
 impl Which {
+    /// That these entries know whom and what is asked for. Of a ledger that knows of nothing yet, nobody asks wrongly.
+    pub(super) fn check(&self, entries: &[Entry]) -> Result<(), LedgerError> {
+        type Of = fn(&Entry) -> &str;
+        let asked: [(_, _, Of); 2] =
+            [("data set", &self.dataset, |entry| &entry.dataset), ("analyst", &self.analyst, |entry| &entry.analyst)];
+        for (what, name, of) in asked {
+            let Some(name) = name else { continue };
+            let known: BTreeSet<&str> = entries.iter().map(of).collect();
+            if !known.is_empty() && !known.contains(name.as_str()) {
+                let known = known.into_iter().map(str::to_owned).collect();
+                return Err(LedgerError::Unheard { what, name: name.clone(), known });
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn takes(&self, entry: &Entry) -> bool {
         self.dataset.as_deref().is_none_or(|dataset| dataset == entry.dataset)
             && self.analyst.as_deref().is_none_or(|analyst| analyst == entry.analyst)

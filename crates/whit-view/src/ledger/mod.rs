@@ -144,9 +144,11 @@ impl ChargeView {
 }
 
 impl ShowView {
-    /// Reads all of it from the books; of one data set where that is asked for.
+    /// Reads all of it from the books; of one data set where that is asked for, which they must know then.
     pub fn of(books: &dyn Register, dataset: Option<&str>) -> Result<Self, LedgerError> {
-        let entries = books.entries(&Which { dataset: dataset.map(str::to_owned), analyst: None })?;
+        let which = Which { dataset: dataset.map(str::to_owned), analyst: None };
+        books.check_known(&which)?;
+        let entries = books.entries(&which)?;
         let wanted = |name: &str| dataset.is_none_or(|dataset| dataset == name);
         let statement = books.statement(&books.budgets()?)?;
         let mut histories = Vec::new();
