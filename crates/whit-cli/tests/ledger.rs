@@ -80,6 +80,48 @@ fn a_data_set_that_the_ledger_does_not_know_is_said_with_those_that_it_knows() {
     assert!(code == 0 && none.contains("nothing was released yet"), "{none}");
 }
 
+/// What somebody typed is shown as it was typed, and neither obeyed by a terminal nor taken for a line of ours.
+#[test]
+fn what_was_typed_into_a_ledger_commands_no_terminal() {
+    let folder = sample("cli-typed");
+    let mut books = Books::open(&folder.join("whit.ledger")).unwrap();
+    let (element, typed) = (Unit::element("id", "day"), "\u{1b}]0;owned\u{7}\u{9b}2J\u{202E}\r");
+    let budgets = [Budget::new(&format!("visits{typed}"), element.clone(), 3.0, 1e-6)];
+    let question = Question {
+        dataset: format!("visits{typed}"),
+        analyst: format!("eve{typed}"),
+        meaning: "typed".into(),
+        text: format!("SELECT 1 -- {typed}"),
+        fingerprint: "blake3:1".into(),
+        partition: None,
+    };
+    let charge = vec![(Rung { unit: element, holds: 1, disjoint: false }, Cost::Gaussian { noise: 10.0 })];
+    let _open = books.booking(question, &budgets).reserve(&charge).unwrap();
+    drop(books);
+    let reason = format!("it is mine{typed}\nnote: nothing is spent");
+    let asked: [&[&str]; 8] = [
+        &["accept", "--reason", &reason],
+        &[],
+        &["--json"],
+        &["--dataset", &reason],
+        &["verify"],
+        &["verify", "--json"],
+        &["reaccount"],
+        &["void", "5", "--reason", &reason],
+    ];
+    for line in asked {
+        let (_, out, talk) = ask(&folder, line);
+        let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202E}';
+        assert!(!out.contains(obeyed) && !talk.contains(obeyed), "{line:?}: {out:?} {talk:?}");
+        assert!(!talk.contains("\nnote: nothing is spent") || line.contains(&"--dataset"), "{talk}");
+    }
+    let (_, out, talk) = ask(&folder, &[]);
+    assert!(out.contains("eve\\u{1b}]0;owned") && talk.contains("it is mine\\u{1b}]0;owned"), "{out}{talk}");
+    let (_, json, _) = ask(&folder, &["--json"]);
+    let view: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(view["releases"][4]["analyst"], format!("eve{typed}"), "programs read the very same");
+}
+
 #[test]
 fn the_plot_shows_steps_under_the_budget() {
     let folder = sample("cli-plot");

@@ -1,6 +1,7 @@
 //! A data set as its declaration has it, and as its owner may see it.
 
-use crate::number::grouped;
+use crate::number::{grouped, number_of};
+use crate::plain::PlainText;
 use crate::table::{Side, Table};
 use std::io::{self, Write};
 use whit_query::Tables;
@@ -9,6 +10,7 @@ use whit_query::source::owner::OwnerView;
 
 /// What is declared of a data set: its ladder, its columns, and what cannot be asked until more is declared.
 pub fn write(view: &DatasetView, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     writeln!(out, "{}: {} ({})", view.name, view.format, view.source.join(", "))?;
     match &view.unit {
         Some(unit) => writeln!(out, "  protects one {unit}\n")?,
@@ -59,6 +61,7 @@ pub fn write(view: &DatasetView, out: &mut dyn Write) -> io::Result<()> {
 
 /// The columns that can be asked about, data set by data set.
 pub fn write_columns(tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     let mut table = Table::new([("table", Side::Left), ("column", Side::Left), ("type", Side::Left)]);
     for source in tables.warehouse().sources() {
         for (name, kind) in source.columns() {
@@ -78,9 +81,9 @@ fn share(part: u64, whole: u64) -> String {
 
 /// What only the owner of the data may see of a data set: what does not fit, and what caps cut.
 pub fn write_for_owner(view: &OwnerView, out: &mut dyn Write) -> io::Result<()> {
-    let files = if view.files == 1 { "1 file".to_owned() } else { format!("{} files", view.files) };
-    let rows = grouped(&view.rows.to_string());
-    writeln!(out, "{}: {rows} rows in {files}, {}", view.name, bytes(view.bytes))?;
+    let out = &mut PlainText::onto(out);
+    let rows = number_of(grouped(&view.rows.to_string()), "row");
+    writeln!(out, "{}: {rows} in {}, {}", view.name, number_of(view.files, "file"), bytes(view.bytes))?;
     match view.changed {
         Some(true) => {
             writeln!(out, "  the data changed since the ledger last saw it: earlier answers are about other rows")?;
@@ -89,7 +92,8 @@ pub fn write_for_owner(view: &OwnerView, out: &mut dyn Write) -> io::Result<()> 
         None => writeln!(out, "  there is no ledger yet")?,
     }
     if let Some(without) = view.without_user.filter(|&without| without > 0) {
-        writeln!(out, "  {} rows have no user, and are left out", share(without, view.rows))?;
+        let which = if without == 1 { "row has no user, and is" } else { "rows have no user, and are" };
+        writeln!(out, "  {} {which} left out", share(without, view.rows))?;
     }
     if !view.untyped.is_empty() {
         writeln!(out, "  not declared, so nobody can ask for them: {}", view.untyped.join(", "))?;

@@ -1,8 +1,9 @@
 //! What came out of an experiment: tables and pictures for people, all runs for programs.
 
 use crate::measure::{Measure, Shown, column};
-use crate::number::{brief, brief_up};
+use crate::number::{brief, brief_up, number_of};
 use crate::page::Report;
+use crate::plain::PlainText;
 use crate::plot::{BarChart, BarSeries, ChartAxis, LimitLine, LineChart, PALETTE, Picture, Scale, Trace};
 use crate::table::{Side, Table};
 use serde::Serialize;
@@ -220,6 +221,7 @@ impl Figures<'_> {
 
     /// Tables for people.
     pub fn write_tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        let out = &mut PlainText::onto(out);
         writeln!(out, "{}\n{}", self.design.title, self.caption())?;
         for panel in places(self.panels()) {
             writeln!(out)?;
@@ -277,8 +279,7 @@ impl Figures<'_> {
 
     /// How long all of it took, in words.
     pub fn lasted(&self) -> String {
-        let runs = self.outcomes.len();
-        let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+        let runs = number_of(self.outcomes.len(), "run");
         match self.seconds {
             few if few < 120.0 => format!("{runs} in {few:.1} s"),
             many => format!("{runs} in {} min {:.0} s", (many / 60.0).floor(), many % 60.0),

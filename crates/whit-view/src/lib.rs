@@ -1,7 +1,7 @@
 //! Tables, pictures and pages of whatever was released.
 //!
 //! - [`number`] and [`measure`]: the digits that mean something, rounded to the side that keeps a bound;
-//! - [`table`]: aligned tables for people;
+//! - [`table`]: aligned tables for people; [`plain`]: text of which a terminal obeys nothing;
 //! - [`text`] and [`csv`]: answers as text and as comma-separated values;
 //! - [`plot`]: pictures as SVG text; [`picture`] draws an answer, [`raster`] makes PNG of it;
 //! - [`page`]: reports as pages that need nothing from elsewhere;
@@ -33,6 +33,7 @@ pub mod number;
 pub mod page;
 pub mod partition;
 pub mod picture;
+pub mod plain;
 pub mod plot;
 pub mod preview;
 pub mod price;

@@ -1,6 +1,7 @@
 //! What a partition file holds: how its items are spread over its elements.
 
 use crate::number::brief;
+use crate::plain::PlainText;
 use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -68,6 +69,7 @@ impl PartitionView {
 
     /// How many items its elements have, and how to declare it.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let out = &mut PlainText::onto(out);
         let mut table = Table::new([("partition", Side::Left), (self.name.as_str(), Side::Right)]);
         if let Some(sql) = &self.sql {
             table.row(["element", sql]);

@@ -2,8 +2,8 @@
 
 use crate::measure::Measure;
 use crate::number::grouped;
+use crate::plain::visible;
 use crate::plot::{BarChart, BarSeries, ChartAxis, LineChart, PALETTE, Picture, Scale, Trace, time};
-use crate::table::visible;
 use crate::text::{measure, one_line, shown};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
 //! What a question would cost and how wrong it would be, before it is asked.
 
 use crate::number::{brief, brief_down, brief_up};
+use crate::plain::PlainText;
 use crate::table::{Side, Table};
 use std::io::{self, Write};
 use whit_query::Fault;
@@ -8,6 +9,7 @@ use whit_query::explain::{Fits, Preview};
 
 /// The plan, how far off each value would be, what it would cost, and what asking would come to.
 pub fn write(preview: &Preview, fits: &Fits, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     for line in &preview.plan {
         writeln!(out, "{line}")?;
     }

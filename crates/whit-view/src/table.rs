@@ -1,5 +1,6 @@
 //! Aligned tables for people.
 
+use crate::plain::visible;
 use std::io::{self, Write};
 
 /// On which side a column's text stands.
@@ -67,23 +68,6 @@ impl Table {
         }
         writeln!(out, "{}", line.trim_end())
     }
-}
-
-/// The text with what a terminal would obey, or what would turn the line around, spelt out as `\u{1b}`.
-pub(crate) fn visible(text: &str) -> String {
-    let obeyed = |c: char| {
-        c.is_control() || matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(obeyed) {
-        return text.to_owned();
-    }
-    let spell = |c: char| match c {
-        '\n' => "\\n".to_owned(),
-        '\t' => "\\t".to_owned(),
-        c if obeyed(c) => c.escape_unicode().to_string(),
-        c => c.to_string(),
-    };
-    text.chars().map(spell).collect()
 }
 
 /// The text, or as much of its beginning as fits into so many columns of a terminal with an ellipsis.

@@ -1,7 +1,8 @@
 //! Answers as tables for people, with a short account of what they protect and cost.
 
 use crate::measure::{Measure, Shown, column};
-use crate::number::{brief, brief_up, grouped, percent};
+use crate::number::{brief, brief_up, grouped, number_of, percent};
+use crate::plain::PlainText;
 use crate::table::{Side, Table, fit};
 use std::io::{self, Write};
 use whit_query::{Answer, Cell, Role, Statement, Value};
@@ -24,13 +25,13 @@ impl Excerpt {
 
 /// Writes the table, what was left out of it, and the statement.
 pub fn write(answer: &Answer, cut: Excerpt, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     if !answer.columns.is_empty() {
         table(answer, cut).write(out)?;
     }
     let left = answer.rows.len().saturating_sub(cut.rows);
     if left > 0 {
-        let rows = if left == 1 { "row" } else { "rows" };
-        writeln!(out, "… {} more {rows}: --all shows them", grouped(&left.to_string()))?;
+        writeln!(out, "… {}: --all shows them", number_of(grouped(&left.to_string()), "more row"))?;
     }
     if answer.rows.is_empty() {
         writeln!(out, "(no rows)")?;
@@ -95,6 +96,7 @@ pub fn measure(cell: &Cell, role: Role) -> Option<Measure> {
 
 /// What the answer protects, what it costs at every rung, how it was made and what to know about it.
 pub fn write_statement(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     let statement = &answer.statement;
     if statement.prices.is_empty() {
         writeln!(out, "Nothing private was read: this answer is exact and free.")?;

@@ -2,7 +2,8 @@
 
 use crate::csv;
 use crate::measure::Measure;
-use crate::number::{brief, brief_up, grouped, percent};
+use crate::number::{brief, brief_up, grouped, number_of, percent};
+use crate::plain::PlainText;
 use crate::plot::{BLUE, ChartAxis, LineChart, Picture, Scale, Trace};
 use crate::table::{Side, Table};
 use serde::Serialize;
@@ -36,6 +37,7 @@ pub fn curve(training: &Training, points: &[(f64, f64)]) -> Picture {
 
 /// A score as a table.
 pub fn write_score(score: &Score, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     let mut table = Table::new([("rows", Side::Right), ("mean loss", Side::Right), ("accuracy", Side::Right)]);
     let accuracy = score.accuracy.map_or_else(|| "–".to_owned(), percent);
     table.row([grouped(&score.rows.to_string()), brief(score.loss), accuracy]);
@@ -45,8 +47,8 @@ pub fn write_score(score: &Score, out: &mut dyn Write) -> io::Result<()> {
 /// A score in one line.
 pub fn score_line(score: &Score) -> String {
     let accuracy = score.accuracy.map_or_else(String::new, |share| format!(", accuracy {}", percent(share)));
-    let (rows, loss) = (grouped(&score.rows.to_string()), brief(score.loss));
-    format!("private, not sanitised, for the owner only: on {rows} rows a mean loss of {loss}{accuracy}")
+    let (rows, loss) = (number_of(grouped(&score.rows.to_string()), "row"), brief(score.loss));
+    format!("private, not sanitised, for the owner only: on {rows} a mean loss of {loss}{accuracy}")
 }
 
 /// The card: a table of rungs, and what else there is.
@@ -168,6 +170,7 @@ impl<'a> TrainView<'a> {
 
 /// The card, the intervals, and where they come from where nothing was charged.
 pub fn write_learned(learned: &Learned, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     let (card, intervals) = (&learned.trained.card, learned.intervals.as_ref());
     write_card(card, out)?;
     if let Some(intervals) = intervals {
@@ -184,6 +187,7 @@ pub fn write_learned(learned: &Learned, out: &mut dyn Write) -> io::Result<()> {
 
 /// The card of a model that was not learned yet, and what training it would come to.
 pub fn write_prospect(prospect: &Prospect, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     let Prospect { card, stored, free, gives_up, denied } = prospect;
     write_card(card, out)?;
     writeln!(out)?;
@@ -207,6 +211,7 @@ pub fn write_prospect(prospect: &Prospect, out: &mut dyn Write) -> io::Result<()
 
 /// The first predictions as a table, and how many more there are.
 pub fn write_predictions(predicted: &[Predicted], shown: usize, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     let has_probability = predicted.iter().any(|one| one.probability.is_some());
     let mut columns = vec![("row", Side::Right), ("predicted", Side::Left)];
     columns.extend(has_probability.then_some(("probability", Side::Right)));

@@ -20,6 +20,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
+use whit_view::plain::PlainText;
 
 /// Differential privacy that asks first what one whit is.
 ///
@@ -75,6 +76,8 @@ enum Command {
 
 /// Runs one command line; the first argument is the program's name.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>, out: &mut dyn Write, talk: &mut dyn Write) -> ExitCode {
+    // Whatever somebody typed, here or into a file that is read, commands no terminal.
+    let talk: &mut dyn Write = &mut PlainText::onto(talk);
     let parsed = definition().try_get_matches_from(arguments).and_then(|matches| Whit::from_arg_matches(&matches));
     let done = match parsed {
         Ok(whit) => whit.command.run(out, talk).and_then(|()| Ok(out.flush()?)),

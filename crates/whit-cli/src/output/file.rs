@@ -6,10 +6,11 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use whit::learn::checkpoint::write_privately;
 use whit::query::source::Inputs;
+use whit_view::plain::PlainText;
 
 /// Writes what a program reads: indented JSON and a newline.
 pub(crate) fn write_json(view: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
-    serde_json::to_writer_pretty(&mut *out, view).map_err(io::Error::from)?;
+    serde_json::to_writer_pretty(PlainText::json(out), view).map_err(io::Error::from)?;
     Ok(writeln!(out)?)
 }
 

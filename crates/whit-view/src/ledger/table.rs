@@ -1,7 +1,8 @@
 //! What a ledger says, as tables for people.
 
 use super::{AccountView, ReaccountView, ShowView, VerifyView};
-use crate::number::{brief, brief_down, brief_up};
+use crate::number::{brief, brief_down, brief_up, number_of};
+use crate::plain::{PlainText, visible};
 use crate::table::{Side, Table, fit};
 use std::io::{self, Write};
 use std::path::Path;
@@ -34,6 +35,7 @@ pub fn write_budgets(accounts: &[Account], out: &mut dyn Write) -> io::Result<()
 
 /// What was spent, by rung and by analyst, and the last releases, or all of them.
 pub fn write_releases(view: &ShowView, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
     let from = if all { 0 } else { view.releases.len().saturating_sub(LISTED) };
     writeln!(out, "{}: {}", view.ledger, view.count())?;
     if view.accounts.is_empty() {
@@ -67,6 +69,7 @@ pub fn write_releases(view: &ShowView, all: bool, out: &mut dyn Write) -> io::Re
 
 /// What to know about the figures: why ε left is what it is, which budgets changed, what the owner decided, and what is still reserved.
 pub fn write_notes(view: &ShowView, talk: &mut dyn Write) -> io::Result<()> {
+    let talk = &mut PlainText::onto(talk);
     if view.accounts.is_empty() {
         return Ok(());
     }
@@ -79,15 +82,15 @@ pub fn write_notes(view: &ShowView, talk: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     for decision in &view.decisions {
-        writeln!(talk, "note: {} UTC, {}", decision.time, decision.reason)?;
+        // On one line: what looks like a note of ours is one.
+        writeln!(talk, "note: {} UTC, {}", decision.time, visible(&decision.reason))?;
     }
     if view.open > 0 {
-        let verb =
-            if view.open == 1 { "reservation has no result and stays" } else { "reservations have no result and stay" };
+        let verb = if view.open == 1 { "has no result and stays" } else { "have no result and stay" };
         writeln!(
             talk,
             "note: {} {verb} spent; if nothing left, `whit ledger void N --reason …` takes one back",
-            view.open
+            number_of(view.open, "reservation")
         )?;
     }
     Ok(())
@@ -110,7 +113,9 @@ fn write_left(accounts: &[AccountView], talk: &mut dyn Write) -> io::Result<()> 
 
 /// That the books are as they were written, and what they add up to.
 pub fn write_verified(view: &VerifyView, path: &Path, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}: as it was written; {} releases, {} events", path.display(), view.entries, view.events)?;
+    let out = &mut PlainText::onto(out);
+    let (releases, events) = (number_of(view.entries, "release"), number_of(view.events, "event"));
+    writeln!(out, "{}: as it was written; {releases}, {events}", path.display())?;
     if !view.accounts.is_empty() {
         writeln!(out, "\nadded up anew from the stored costs")?;
         accounts(&view.accounts).write(out)?;
