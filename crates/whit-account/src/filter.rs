@@ -68,6 +68,12 @@ impl Currency {
         Self::Renyi { orders }
     }
 
+    /// Rényi orders for a loss of which nothing is known, not even how large it is: one of them is near the best, from an ε of a tenth to one of thousands.
+    pub(crate) fn renyi_of_any_loss() -> Self {
+        let orders = (0..=18).map(|k| 1.0 + 0.06 * 1.6_f64.powi(k));
+        Self::Renyi { orders: orders.map(|alpha| if alpha > 2.0 { alpha.round() } else { alpha }).collect() }
+    }
+
     /// Three Rényi orders around the one at which most runs like `typical` fit into the budget. What is really charged
     /// may be anything: a wrong guess costs budget, never privacy.
     pub fn renyi_for(epsilon: f64, delta: f64, typical: &Cost) -> Result<Self, Unsupported> {

@@ -170,6 +170,11 @@ pub trait Register {
         Moment::all(&self.entries(&Which::default())?, budget)
     }
 
+    /// The same for an account, also where nobody limits what it loses.
+    fn history_of(&self, account: &Account) -> Result<Vec<Moment>, LedgerError> {
+        Moment::of(&self.entries(&Which::default())?, account)
+    }
+
     /// What another accountant makes of everything that was charged, for each unit that has a budget or was charged.
     ///
     /// The filter's figure holds whatever the analyst saw before choosing the next question. An accountant's is for costs that

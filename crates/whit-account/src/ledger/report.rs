@@ -5,8 +5,9 @@ use super::entry::{Entry, State};
 use super::error::LedgerError;
 use super::watch::{Watches, add, currency_error};
 use crate::accountant::{self, Name};
-use crate::filter::Filter;
+use crate::filter::{Currency, Filter};
 use std::collections::BTreeSet;
+use whit_core::digits::number_of;
 use whit_core::{Cost, Loss, Unit};
 
 /// Which entries to look at; all, if nothing is said.
@@ -130,13 +131,10 @@ impl Statement {
                         && budget.unit == account.unit
                         && budget.analyst.as_deref() == Some(analyst)
                 };
-                let mut meter = meter(account.budget.as_ref(), &account.dataset, &account.unit, account.delta);
-                meter.analyst = Some(analyst.to_owned());
-                let mut line = meter_account(entries, &meter)?;
-                if let Some(budget) = budgets.iter().find(own) {
-                    line = Account::of(entries, budget)?;
-                }
-                by_analyst.push(line);
+                by_analyst.push(match budgets.iter().find(own) {
+                    Some(budget) => Account::of(entries, budget)?,
+                    None => metered(entries, &Account { analyst: Some(analyst.to_owned()), ..account.clone() })?,
+                });
             }
         }
         let open = entries.iter().filter(|entry| entry.state == State::Reserved).count() as u64;
@@ -152,9 +150,19 @@ impl Account {
 }
 
 impl Moment {
-    /// The moments of these entries.
+    /// The moments of these entries, of one budget.
     pub(super) fn all(entries: &[Entry], budget: &Budget) -> Result<Vec<Self>, LedgerError> {
-        let mine: Vec<&Entry> = entries.iter().filter(|entry| budget.applies(&entry.dataset, &entry.analyst)).collect();
+        Self::read(entries, || Meter::of(budget))
+    }
+
+    /// The same of one account, also where it has no budget.
+    pub(super) fn of(entries: &[Entry], account: &Account) -> Result<Vec<Self>, LedgerError> {
+        Self::read(entries, || Meter::for_account(account))
+    }
+
+    fn read(entries: &[Entry], fresh: impl Fn() -> Result<Meter, LedgerError>) -> Result<Vec<Self>, LedgerError> {
+        let mut meter = fresh()?;
+        let mine: Vec<&Entry> = entries.iter().filter(|entry| meter.applies(entry)).collect();
         // (time, voided, entry): in the order of time; of what happens at once, reservations come first.
         let mut events: Vec<(i64, bool, &Entry)> = mine.iter().map(|&entry| (entry.time, false, entry)).collect();
         for &entry in &mine {
@@ -163,18 +171,17 @@ impl Moment {
             }
         }
         events.sort_by_key(|&(time, voided, entry)| (time, voided, entry.number));
-        let fresh = || budget.filter().map_err(|why| currency_error(budget, why));
-        let (mut filter, mut moments, mut standing) = (fresh()?, Vec::new(), Vec::new());
+        let (mut moments, mut standing) = (Vec::new(), Vec::new());
         for (time, voided, entry) in events {
             if voided {
                 standing.retain(|other: &&Entry| other.number != entry.number);
-                filter = fresh()?;
-                standing.iter().try_for_each(|other| add(&mut filter, budget, other))?;
+                meter = fresh()?;
+                standing.iter().try_for_each(|other| meter.add(other))?;
             } else {
                 standing.push(entry);
-                add(&mut filter, budget, entry)?;
+                meter.add(entry)?;
             }
-            moments.push(Self { time, entry: entry.number, epsilon: filter.spent() });
+            moments.push(Self { time, entry: entry.number, epsilon: meter.spent() });
         }
         Ok(moments)
     }
@@ -193,7 +200,8 @@ impl Reaccounted {
             let costs: Vec<Cost> =
                 counted.flat_map(|entry| costs_for(&account.unit, &entry.charge).into_iter().cloned()).collect();
             let loss = if account.unknown > 0 {
-                Err(format!("{} of {} releases say nothing of this unit", account.unknown, account.releases))
+                let releases = number_of(account.releases, "release");
+                Err(format!("{} of {releases} say nothing of this unit", account.unknown))
             } else {
                 accountant::epsilon(&Cost::Series(costs), account.delta, name).map_err(|why| why.to_string())
             };
@@ -258,7 +266,7 @@ pub(super) fn accounts(entries: &[Entry], budgets: &[Budget]) -> Result<Vec<Acco
         let deltas = budgets.iter().filter(|budget| budget.dataset == dataset && budget.delta > 0.0);
         let delta = deltas.map(|budget| budget.delta).fold(f64::INFINITY, f64::min);
         let delta = if delta.is_finite() { delta } else { DELTA };
-        found.push(meter_account(entries, &meter(None, dataset, unit, delta))?);
+        found.push(metered(entries, &empty(&Budget::new(dataset, unit.clone(), UNLIMITED, delta), entries))?);
     }
     found.sort_by(|a, b| (&a.dataset, &a.unit, &a.analyst).cmp(&(&b.dataset, &b.unit, &b.analyst)));
     Ok(found)
@@ -280,34 +288,87 @@ fn kept(entries: &[Entry], watches: &mut Watches, budget: &Budget) -> Result<Acc
     Ok(account)
 }
 
-/// A budget that nobody declared, so large that only its meter matters.
-fn meter(like: Option<&Budget>, dataset: &str, unit: &Unit, delta: f64) -> Budget {
-    let mut meter = Budget::new(dataset, unit.clone(), 1000.0, delta);
-    if let Some(like) = like {
-        meter.currency = like.currency;
-    }
-    meter
+/// What adds up the loss of a unit: one filter in the currency of its budget, or several where nobody limits it.
+///
+/// Each of several bounds the whole, so the least of them counts. What a filter says was spent depends on how large a budget is by its Rényi orders alone, and where
+/// there is none these are spread over all that may be best.
+struct Meter {
+    /// What is added up: this data set's, and of this analyst where one is named.
+    of: Budget,
+    filters: Vec<Filter>,
 }
 
-fn meter_account(entries: &[Entry], meter: &Budget) -> Result<Account, LedgerError> {
-    let mut account = empty(meter, entries);
+impl Meter {
+    /// For a budget.
+    fn of(budget: &Budget) -> Result<Self, LedgerError> {
+        let filter = budget.filter().map_err(|why| currency_error(budget, why))?;
+        Ok(Self { of: budget.clone(), filters: vec![filter] })
+    }
+
+    /// For an account: in the currency of its unit's budget, where that has one.
+    fn for_account(account: &Account) -> Result<Self, LedgerError> {
+        match &account.budget {
+            Some(budget) => Self::of(&Budget { analyst: account.analyst.clone(), ..budget.clone() }),
+            None => Self::unlimited(account),
+        }
+    }
+
+    /// For an account of a unit that nobody limits.
+    fn unlimited(account: &Account) -> Result<Self, LedgerError> {
+        let of = Budget::new(&account.dataset, account.unit.clone(), UNLIMITED, account.delta);
+        let of = Budget { analyst: account.analyst.clone(), ..of };
+        let aside = 0.5 * of.delta;
+        // ρ has a price for every kind of run; Rényi orders reward sampling.
+        let currencies = [Currency::Gaussian, Currency::Concentrated, Currency::renyi_of_any_loss()];
+        let filters = currencies.into_iter().map(|currency| Filter::with_aside(UNLIMITED, of.delta, aside, currency));
+        let filters = filters.collect::<Result<_, _>>().map_err(|why| currency_error(&of, why))?;
+        Ok(Self { of, filters })
+    }
+
+    fn applies(&self, entry: &Entry) -> bool {
+        self.of.applies(&entry.dataset, &entry.analyst)
+    }
+
+    /// Adds what an entry cost. A filter that has no price for it says nothing from then on; an error where none is left.
+    fn add(&mut self, entry: &Entry) -> Result<(), LedgerError> {
+        let (mut why, of) = (Ok(()), &self.of);
+        self.filters.retain_mut(|filter| match add(filter, of, entry) {
+            Ok(()) => true,
+            Err(error) => {
+                why = Err(error);
+                false
+            }
+        });
+        if self.filters.is_empty() { why } else { Ok(()) }
+    }
+
+    fn spent(&self) -> f64 {
+        self.filters.iter().map(Filter::spent).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// More than anybody may lose: no filter says no to what is only added.
+const UNLIMITED: f64 = 1000.0;
+
+/// What was lost by the unit and to the analyst of an account, in the currency of its budget where it has one, which is then not its own.
+fn metered(entries: &[Entry], like: &Account) -> Result<Account, LedgerError> {
+    let delta = if like.delta > 0.0 { like.delta } else { DELTA };
+    let key = Budget::new(&like.dataset, like.unit.clone(), UNLIMITED, like.delta);
+    let mut account = empty(&Budget { analyst: like.analyst.clone(), ..key }, entries);
     if account.unknown > 0 {
         account.spent = f64::INFINITY;
         return Ok(account);
     }
-    let read = |meter: &Budget| -> Result<Filter, LedgerError> {
-        let mut filter = meter.filter().map_err(|why| currency_error(meter, why))?;
-        let mine = |entry: &&Entry| entry.counts() && meter.applies(&entry.dataset, &entry.analyst);
-        entries.iter().filter(mine).try_for_each(|entry| add(&mut filter, meter, entry))?;
-        Ok(filter)
+    let read = |meter: Result<Meter, LedgerError>| -> Result<f64, LedgerError> {
+        let mut meter = meter?;
+        let mine: Vec<&Entry> = entries.iter().filter(|entry| entry.counts() && meter.applies(entry)).collect();
+        mine.into_iter().try_for_each(|entry| meter.add(entry))?;
+        Ok(meter.spent())
     };
-    // ρ has a price for every kind of run, so it stands in where the usual currency has none.
-    let filter = read(meter).or_else(|_| {
-        let delta = if meter.delta > 0.0 { meter.delta } else { DELTA };
+    account.spent = read(Meter::for_account(like)).or_else(|_| {
         account.delta = delta;
-        read(&Budget { currency: super::CurrencyName::Concentrated, delta, ..meter.clone() })
+        read(Meter::unlimited(&Account { delta, ..like.clone() }))
     })?;
-    account.spent = filter.spent();
     Ok(account)
 }
 

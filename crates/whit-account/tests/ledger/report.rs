@@ -3,7 +3,7 @@
 use crate::{budgets, charge, folder, question, reserve, user};
 use whit_account::Name;
 use whit_account::ledger::{Account, Books, Budget, CurrencyName, Question, Register, Statement, Which};
-use whit_core::{Charge, Cost, Ledger, Rho, Rung, Unit};
+use whit_core::{Change, Charge, Cost, Draw, Ledger, Rho, Rung, Sampled, Sampling, Unit};
 
 fn element() -> Unit {
     Unit::element("id", "day")
@@ -186,5 +186,38 @@ fn a_report_tells_what_others_wrote_since() {
             let spent = books.spent(&budget[0]).unwrap().spent;
             assert!((spent - 0.125 * k as f64).abs() < 1e-12, "{spent}");
         }
+    }
+}
+
+/// Drawing few units in each step is what makes many steps cheap: for a unit, or an analyst, without a budget of its own too.
+#[test]
+fn what_nobody_limits_is_composed_as_tightly_as_what_has_a_budget() {
+    let training = |holds: u64| {
+        let (sampling, draw, change) = (Sampling::Poisson, Draw::Unit, Change::Replace);
+        let step = Sampled { noise: 1.5, rate: 0.01, sampling, draw, change, difference: 2.0, holds };
+        Cost::Sampled(step).repeat(2000)
+    };
+    let all: Charge = vec![(rung(element(), 1), training(1)), (rung(user(), 4), training(4))];
+    let mut books = Books::open(&folder("metered").join("whit.ledger")).unwrap();
+    let budgets = [Budget { currency: CurrencyName::Renyi, ..budget(12.0) }];
+    for analyst in ["alice", "bob"] {
+        let _open = books.booking(by(analyst), &budgets).reserve(&all).unwrap();
+    }
+    let Statement { accounts, by_analyst, .. } = books.statement(&budgets).unwrap();
+    let by = |name, holds, times| whit_account::epsilon(&training(holds).repeat(times), 1e-6, name).unwrap();
+    for (accounts, analyst, times) in [(&accounts, None, 2), (&by_analyst, Some("alice"), 1)] {
+        for (unit, holds) in [(element(), 1), (user(), 4)] {
+            let spent = find(accounts, &unit, analyst).spent;
+            let (truth, renyi) = (by(Name::Pld, holds, times).lower, by(Name::Rdp, holds, times).upper);
+            // Its orders were chosen before anything was asked, so it is a little more than an accountant says afterwards.
+            assert!(spent >= truth && spent < 1.3 * renyi, "{unit}, {times}: {spent}, where it is {truth} to {renyi}");
+            let plain = by(Name::Gdp, holds, times).upper;
+            assert!(spent < plain / 100.0, "{unit}, {times}: {spent}, and {plain} if sampling counted for nothing");
+        }
+    }
+    // Over time it comes to the same.
+    for account in &accounts {
+        let moments = books.history_of(account).unwrap();
+        assert_eq!((moments.len(), moments[1].epsilon), (2, account.spent), "{}", account.unit);
     }
 }

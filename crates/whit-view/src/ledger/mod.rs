@@ -11,7 +11,7 @@ use crate::plot::Picture;
 use serde::Serialize;
 use whit::account::Name;
 use whit::account::ledger::{
-    Account, Budget, CurrencyName, Fault, LedgerError, Reaccounted, Register, State, Verified, Which, time_text,
+    Account, CurrencyName, Fault, LedgerError, Reaccounted, Register, State, Verified, Which, time_text,
 };
 use whit::{Cost, Rung};
 
@@ -153,9 +153,7 @@ impl ShowView {
         let statement = books.statement(&books.budgets()?)?;
         let mut histories = Vec::new();
         for account in statement.accounts.iter().filter(|a| a.analyst.is_none() && wanted(&a.dataset)) {
-            // Without a budget the unit is metered by one that is too large to matter.
-            let meter = || Budget::new(&account.dataset, account.unit.clone(), 1000.0, account.delta);
-            let moments = match books.history(&account.budget.clone().unwrap_or_else(meter)) {
+            let moments = match books.history_of(account) {
                 Ok(moments) => moments,
                 Err(LedgerError::Unknown { .. } | LedgerError::Currency { .. }) => continue,
                 Err(error) => return Err(error),
