@@ -95,8 +95,8 @@ fn json(folder: &Path, words: &[&str]) -> Value {
 
 /// How many releases the ledger holds.
 fn entries(folder: &Path) -> usize {
-    // What only looks makes none.
-    if !folder.join("whit.ledger").exists() {
+    // What only looks makes none, and whoever was killed while making one leaves an empty file.
+    if std::fs::metadata(folder.join("whit.ledger")).map_or(0, |about| about.len()) == 0 {
         return 0;
     }
     json(folder, &["ledger"])["releases"].as_array().unwrap().len()
@@ -504,7 +504,7 @@ fn no_model_replaces_the_ledger_the_data_or_a_training_file() {
         let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
         assert!(code == 2 && out.is_empty() && talk.contains("no output is written over it"), "{model}: {talk}");
         assert_eq!(entries(&folder), 0, "{model}");
-        assert_eq!(whit(&folder, &["ledger", "verify"]).0, 0, "{model}");
+        assert!(!folder.join("whit.ledger").exists(), "{model}: what is asked wrongly makes no ledger");
         assert!(std::fs::read(folder.join("visits.csv")).unwrap() == data, "{model}");
         assert_eq!(std::fs::read_to_string(folder.join("whit.toml")).unwrap(), DECLARED, "{model}");
     }
