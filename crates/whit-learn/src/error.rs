@@ -153,7 +153,7 @@ impl LearnError {
                     .to_owned()
             }
             Self::Busy(_) => {
-                "wait until it is done, or give this training another output.model; to void its entry would end it".to_owned()
+                "wait until it is done; if that is another training, give this one another output.model".to_owned()
             }
             Self::Stopped { .. } => "the same training goes on from there, and pays no second time".to_owned(),
             Self::Ledger(failure) => {

@@ -32,7 +32,7 @@ pub enum Reason {
     Ledger(Box<LedgerFault>),
     /// There is no interrupted run to go on with.
     NoRun,
-    /// Another process is training with this checkpoint.
+    /// Another process is training with this checkpoint, or this very model.
     Busy(PathBuf),
     /// Somebody made the entry void while the work was under way: nothing of it is released, and nothing of it is spent.
     Voided {

@@ -20,6 +20,17 @@ use std::path::Path;
 use whit_core::Ledger;
 use whit_core::{Charge, Progress};
 
+impl Books {
+    /// What names the turn of a question, where it names its data.
+    fn turn_key(&self, question: &Question) -> Option<String> {
+        let partition = question.partition.as_deref().unwrap_or_default();
+        let fields = [&question.dataset, &question.meaning, &question.fingerprint].map(String::as_bytes);
+        let [dataset, meaning, fingerprint] = fields;
+        let key = || self.secret.hash("turn", &[dataset, meaning, fingerprint, partition.as_bytes()]);
+        question.names_data().then(|| hex(&key().as_bytes()[..KEY / 2]))
+    }
+}
+
 impl Register for Books {
     fn file(&self) -> Option<&Path> {
         Some(&self.path)
@@ -32,14 +43,14 @@ impl Register for Books {
     /// wait for, and [`reserve_for`](Register::reserve_for) still looks whether the question is answered. Whoever waits for longer than the patience of its
     /// [`Opening`](super::Opening) gets [that](LedgerError::Working) as an error.
     fn turn(&self, question: &Question) -> Result<Turn, LedgerError> {
-        if !question.names_data() {
-            return Ok(Turn::default());
+        match self.turn_key(question) {
+            Some(key) => Turn::at(&self.path, &key, self.patience),
+            None => Ok(Turn::default()),
         }
-        let partition = question.partition.as_deref().unwrap_or_default();
-        let fields = [&question.dataset, &question.meaning, &question.fingerprint].map(String::as_bytes);
-        let [dataset, meaning, fingerprint] = fields;
-        let key = self.secret.hash("turn", &[dataset, meaning, fingerprint, partition.as_bytes()]);
-        Turn::at(&self.path, &hex(&key.as_bytes()[..KEY / 2]), self.patience)
+    }
+
+    fn is_at_work(&self, question: &Question) -> Result<bool, LedgerError> {
+        Ok(self.turn_key(question).is_some_and(|key| Turn::is_taken(&self.path, &key)))
     }
 
     /// What was released before to the same question about the same data, by whomever it was asked: it costs nothing more.

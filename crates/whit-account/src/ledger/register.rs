@@ -62,6 +62,12 @@ pub trait Register {
         Ok(Turn::default())
     }
 
+    /// Whether somebody else has the [turn](Self::turn) of this question now. Nobody is waited for; where turns are not to be had, it is not known of anybody.
+    fn is_at_work(&self, question: &Question) -> Result<bool, LedgerError> {
+        let _ = question;
+        Ok(false)
+    }
+
     /// What was released before to the same question about the same data, by whomever it was asked.
     fn stored(&self, question: &Question) -> Result<Option<Stored>, LedgerError>;
 

@@ -15,7 +15,7 @@
 
 use super::LedgerError;
 use super::witness::{private_file, stands_at};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -34,15 +34,9 @@ impl Turn {
     pub(super) fn at(ledger: &Path, key: &str, patience: Duration) -> Result<Self, LedgerError> {
         /// Between two looks.
         const PAUSE: Duration = Duration::from_millis(10);
-        // However it is reached, by a link or by another, the ledger has one place for its turns.
-        let ledger = &ledger.canonicalize().unwrap_or_else(|_| ledger.to_owned());
-        let Some(name) = ledger.file_name() else { return Ok(Self::default()) };
-        let mut prefix = name.to_owned();
-        prefix.push(".turn-");
-        sweep(ledger, &prefix);
-        let mut name = prefix;
-        name.push(key);
-        let path = ledger.with_file_name(name);
+        let Some((ledger, prefix)) = place(ledger) else { return Ok(Self::default()) };
+        sweep(&ledger, &prefix);
+        let path = named(&ledger, prefix, key);
         let since = Instant::now();
         loop {
             let Some(file) = open(private_file().write(true).truncate(false), &path) else { break };
@@ -59,6 +53,27 @@ impl Turn {
         }
         Ok(Self::default())
     }
+
+    /// Whether somebody has the turn of this key. Nothing is made or removed.
+    pub(super) fn is_taken(ledger: &Path, key: &str) -> bool {
+        let Some((ledger, prefix)) = place(ledger) else { return false };
+        let file = open(OpenOptions::new().write(true), &named(&ledger, prefix, key));
+        file.is_some_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+}
+
+/// However it is reached, by a link or by another, the ledger has one place for its turns: that is, and how their names begin.
+fn place(ledger: &Path) -> Option<(PathBuf, OsString)> {
+    let ledger = ledger.canonicalize().unwrap_or_else(|_| ledger.to_owned());
+    let mut prefix = ledger.file_name()?.to_owned();
+    prefix.push(".turn-");
+    Some((ledger, prefix))
+}
+
+/// The file of a turn.
+fn named(ledger: &Path, mut prefix: OsString, key: &str) -> PathBuf {
+    prefix.push(key);
+    ledger.with_file_name(prefix)
 }
 
 impl Drop for Turn {

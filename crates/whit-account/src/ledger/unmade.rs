@@ -83,6 +83,10 @@ impl Register for Unmade<'_> {
         self.now().turn(question)
     }
 
+    fn is_at_work(&self, question: &Question) -> Result<bool, LedgerError> {
+        self.now().is_at_work(question)
+    }
+
     fn stored(&self, question: &Question) -> Result<Option<Stored>, LedgerError> {
         self.now().stored(question)
     }

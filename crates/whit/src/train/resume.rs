@@ -82,7 +82,7 @@ impl Begin {
                     at.step
                 ),
                 format!(
-                    "one charge pays for one run: put that checkpoint back to go on; `Session::void({number})` ends it, if nothing of it has left"
+                    "one charge pays for one run: put that checkpoint back to go on; `Session::void({number})` ends it, if it runs nowhere and nothing of it has left"
                 ),
             )),
         }

@@ -15,7 +15,7 @@ use crate::error::{Reason, of_ledger};
 use crate::state::SessionState;
 use std::path::{Path, PathBuf};
 use whit_account::desk::{DeskError, Start};
-use whit_account::ledger::{Question, Register};
+use whit_account::ledger::{Entry, Question, Register, time_text};
 use whit_core::Charge;
 use whit_core::release::ReleaseError;
 use whit_learn::bound::Seen;
@@ -207,6 +207,7 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
     let file = request.training.path().file_name().unwrap_or_default().to_string_lossy();
     question.text = format!("whit train {file}: {} from {}", spec.target, spec.features.join(", "));
     let path = request.training.model();
+    check_running(&question, &path, &mut books)?;
     let place = CheckpointFile::take(&with_ending(&path, "checkpoint"))?;
     let run = release::run_hash(&planned.meaning, question.partition.as_deref());
     let reader = Reader::new(spec, tables, &planned, (keep, stamps));
@@ -227,6 +228,20 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
     let score = score(request, tables, &trained)?;
     let learned = Learned { trained, model: path, stored, resumed_from, intervals, score, curve: points };
     Ok(Outcome::Done(Box::new(learned)))
+}
+
+/// Refuses a training that somebody is at work on, wherever that writes its model. Its entry is open, and to void it would end a good run.
+fn check_running(question: &Question, model: &Path, books: &mut dyn Register) -> Result<(), Error> {
+    if !books.is_at_work(question).map_err(of_ledger)? {
+        return Ok(());
+    }
+    let entry = books.open_reservation(question).map_err(of_ledger)?;
+    let since = entry.map_or_else(String::new, |Entry { number, time, .. }| {
+        format!(" since {} UTC, under entry {number} of the ledger", time_text(time))
+    });
+    let running = Error::failed(format!("another process is training this very model{since}"));
+    let hint = "wait until it is done: the same training then takes its model from the ledger, and pays nothing; `Register::entries` shows what is charged";
+    Err(running.with_hint(hint).because(Reason::Busy(with_ending(model, "checkpoint"))))
 }
 
 /// Refuses files that no output may replace, before anything is charged: the model, its cards, its checkpoints and whatever else is written.
@@ -301,6 +316,8 @@ impl Way<'_> {
             let none = asked("there is no interrupted run to go on with", "leave `request.resume` out to begin one");
             return Err(none.because(Reason::NoRun));
         }
+        // What goes on is at work from here on, wherever it writes its model: nobody is to take it for one that died.
+        let _turn = begin.entry.map(|_| books.turn(question)).transpose().map_err(of_ledger)?;
         let (planned, spec) = (reader.planned, reader.spec);
         let (resumed, taken) = (begin.entry.is_some(), begin.taken());
         if !resumed {

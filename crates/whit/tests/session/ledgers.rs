@@ -4,7 +4,7 @@ use super::{Counting, asking, options, room, room_of_sums, session};
 use whit::account::ledger::{HandedOver, LedgerError, Memory, Opening, Which};
 use whit::error::{Kind, Reason};
 use whit::session::{Options, Session};
-use whit::train::{Outcome, Request, Training};
+use whit::train::{Outcome, Request, Step, Training, Watch};
 
 const SQL: &str = "SELECT COUNT(*) FROM visits";
 const OTHER: &str = "SELECT COUNT(*) FROM visits WHERE y = 1";
@@ -140,4 +140,62 @@ fn what_is_refused_or_asked_wrongly_leaves_no_ledger_behind() {
     for folder in [folder, heads] {
         std::fs::remove_dir_all(folder).unwrap();
     }
+}
+
+/// Asks for the same training, with its model elsewhere, at the third step of each run.
+struct Meanwhile<'a> {
+    folder: &'a std::path::Path,
+    steps: u64,
+    stop_after: Option<u64>,
+    found: Vec<whit::Error>,
+}
+
+impl Watch for Meanwhile<'_> {
+    fn step(&mut self, _: &Step<'_>) {
+        self.steps += 1;
+        if self.steps == 3 {
+            let text = std::fs::read_to_string(self.folder.join("train.toml")).unwrap();
+            let elsewhere = self.folder.join("elsewhere.toml");
+            std::fs::write(&elsewhere, text.replace("model.safetensors", "elsewhere.safetensors")).unwrap();
+            for file in ["elsewhere.toml", "train.toml"] {
+                let training = Training::open(&self.folder.join(file)).unwrap();
+                self.found.push(session(self.folder).train(&Request::new(&training), &mut ()).unwrap_err());
+            }
+        }
+    }
+
+    fn stop(&mut self) -> bool {
+        self.stop_after == Some(self.steps)
+    }
+}
+
+/// Whoever is told to give another output.model, and then to void the entry that is in the way, would end a good run.
+#[test]
+fn a_training_that_runs_is_said_to_run_wherever_its_model_goes() {
+    let folder = room("runs-already");
+    let training = Training::open(&folder.join("train.toml")).unwrap();
+    let begun = |stop_after| Meanwhile { folder: &folder, steps: 0, stop_after, found: Vec::new() };
+    // One that is begun, and one that goes on.
+    for stop_after in [Some(5), None] {
+        let mut watch = begun(stop_after);
+        let outcome = session(&folder).train(&Request::new(&training), &mut watch).unwrap();
+        assert_eq!(matches!(outcome, Outcome::Stopped { taken: 5, .. }), stop_after.is_some());
+        assert_eq!(watch.found.len(), 2);
+        for error in watch.found {
+            let words = error.words();
+            assert!(error.kind == Kind::Failed && matches!(error.reason, Some(Reason::Busy(_))), "{words}");
+            assert!(
+                words.contains("is training this very model since 2") && words.contains("under entry 1"),
+                "{words}"
+            );
+            assert!(words.contains("wait until it is done"), "{words}");
+            assert!(!words.contains("void") && !words.contains("output.model"), "{words}");
+        }
+    }
+    assert_eq!(session(&folder).history().unwrap().len(), 1, "and it paid once");
+    // It is over, so whoever asked has it from the ledger.
+    let elsewhere = Training::open(&folder.join("elsewhere.toml")).unwrap();
+    let outcome = session(&folder).train(&Request::new(&elsewhere), &mut ()).unwrap();
+    assert!(matches!(outcome, Outcome::Done(learned) if learned.stored));
+    std::fs::remove_dir_all(folder).unwrap();
 }
