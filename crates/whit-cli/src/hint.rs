@@ -6,6 +6,44 @@ use std::path::Path;
 thread_local! {
     /// The ledger that this command is about, as an option of other commands, where it is not the one that they take without being told.
     static LEDGER: RefCell<String> = const { RefCell::new(String::new()) };
+    /// What somebody typed.
+    static TYPED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Files of so many bytes at most are looked into for names: declarations and training files are smaller.
+const LARGEST: u64 = 1 << 20;
+
+/// Has hints leave these words as they stand, and those of the files that they name: a file or a column may be called as a setting of the library is.
+pub(crate) fn typed<'a>(words: impl IntoIterator<Item = &'a str>) {
+    TYPED.with_borrow_mut(|typed| typed.extend(words.into_iter().map(str::to_owned)));
+}
+
+/// Whether a name of the library's may be one that somebody typed, here or into a file that was named here, so that it is not known who wrote it.
+fn is_theirs(name: &str) -> bool {
+    let dataset = name.split_once('.').map(|(dataset, _)| dataset);
+    let declared = dataset.map(|dataset| format!("dataset.{dataset}"));
+    let says = |text: &str| {
+        holds(text, name) || dataset == Some(text) || declared.as_ref().is_some_and(|declared| holds(text, declared))
+    };
+    TYPED.with_borrow(|typed| {
+        let named = typed.iter().map(|word| word.rsplit_once('=').map_or(word.as_str(), |(_, value)| value));
+        let beside = |file: &str| Path::new(file).with_file_name("whit.toml");
+        let files = named.flat_map(|file| [Path::new(file).to_owned(), beside(file)]).chain(["whit.toml".into()]);
+        typed.iter().any(|word| says(word)) || files.filter_map(|file| text_of(&file)).any(|text| says(&text))
+    })
+}
+
+/// The text of a small file, if it is one.
+fn text_of(file: &Path) -> Option<String> {
+    let about = std::fs::metadata(file).ok()?;
+    if about.is_file() && about.len() <= LARGEST { std::fs::read_to_string(file).ok() } else { None }
+}
+
+/// Whether a text has this name in it, and not only as a part of a longer one.
+fn holds(text: &str, name: &str) -> bool {
+    let ends = |c: Option<char>| c.is_none_or(|c| !(c.is_alphanumeric() || "_-.".contains(c)));
+    text.match_indices(name)
+        .any(|(at, _)| ends(text[..at].chars().next_back()) && ends(text[at + name.len()..].chars().next()))
 }
 
 /// Has hints name the ledger in this file: as printed they would else be about another one, in the folder where somebody happens to stand.
@@ -92,8 +130,9 @@ pub(crate) fn for_command(text: &str) -> String {
 
 /// The option for a quoted setting, and what stands after the quote.
 fn option(quoted: &str) -> Option<(String, &str)> {
+    let ours = |name: &str, rest: &str| rest.starts_with(['`', ' ', '(']) && !is_theirs(name);
     for (name, option) in OPTIONS {
-        let Some(rest) = quoted.strip_prefix(name) else { continue };
+        let Some(rest) = quoted.strip_prefix(name).filter(|rest| ours(name, rest)) else { continue };
         if let Some(after) = rest.strip_prefix('`') {
             return Some(((*option).to_owned(), after));
         }
@@ -102,12 +141,13 @@ fn option(quoted: &str) -> Option<(String, &str)> {
         }
     }
     for (name, command) in COMMANDS {
-        if let Some(after) = quoted.strip_prefix(name).and_then(|rest| rest.strip_prefix('`')) {
+        let rest = quoted.strip_prefix(name).filter(|rest| ours(name, rest));
+        if let Some(after) = rest.and_then(|rest| rest.strip_prefix('`')) {
             return Some((format!("`{}`", with_ledger(command)), after));
         }
     }
     METHODS.iter().find_map(|(name, command)| {
-        let rest = quoted.strip_prefix(name)?;
+        let rest = quoted.strip_prefix(name).filter(|rest| ours(name, rest))?;
         if let Some(after) = rest.strip_prefix('`') {
             return Some((format!("`{} --reason …`", with_ledger(command)), after));
         }
@@ -168,6 +208,29 @@ mod tests {
             look(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(one).join("src"), &mut found);
         }
         assert!(found.is_empty(), "{found:#?}");
+    }
+
+    #[test]
+    fn what_somebody_typed_stays_as_it_stands() {
+        let hint = "`request.owner` is no such file; say `request.owner`, or `request.memory = 1GiB`";
+        // A longer name is another.
+        typed(["train", "--config=my/request.owner.toml", "asking.request.memory"]);
+        assert_eq!(for_command(hint), "--owner is no such file; say --owner, or --memory 1GiB");
+        typed(["--config", "request.owner"]);
+        assert_eq!(for_command(hint), "`request.owner` is no such file; say `request.owner`, or --memory 1GiB");
+        // Columns are named with their data set, be it typed or declared.
+        let columns = "`run.draw` has no declared range, nor has `asking.rows`; `asking.epsilon = 1` would fit";
+        typed(["SELECT SUM(asking.rows) FROM asking", "run"]);
+        assert_eq!(
+            for_command(columns),
+            "`run.draw` has no declared range, nor has `asking.rows`; --epsilon 1 would fit"
+        );
+        let file = std::env::temp_dir().join(format!("whit-typed-{}.toml", std::process::id()));
+        std::fs::write(&file, "[dataset.asking]\nsource = 'asking.csv'\n").unwrap();
+        typed([file.to_str().unwrap()]);
+        assert!(for_command(columns).ends_with("`asking.epsilon = 1` would fit"));
+        std::fs::remove_file(file).unwrap();
+        TYPED.take();
     }
 
     #[test]

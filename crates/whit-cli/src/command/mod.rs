@@ -78,6 +78,8 @@ enum Command {
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>, out: &mut dyn Write, talk: &mut dyn Write) -> ExitCode {
     // Whatever somebody typed, here or into a file that is read, commands no terminal.
     let talk: &mut dyn Write = &mut PlainText::onto(talk);
+    let arguments: Vec<OsString> = arguments.collect();
+    crate::hint::typed(arguments.iter().skip(1).filter_map(|word| word.to_str()));
     let parsed = definition().try_get_matches_from(arguments).and_then(|matches| Whit::from_arg_matches(&matches));
     let done = match parsed {
         Ok(whit) => whit.command.run(out, talk).and_then(|()| Ok(out.flush()?)),

@@ -58,6 +58,9 @@ impl Talking {
         out: &mut dyn Write,
         talk: &mut dyn Write,
     ) -> Result<(), Error> {
+        if let ShellOrder::Ask(text) | ShellOrder::Preview(text) | ShellOrder::Unknown(text) = order {
+            crate::hint::typed([*text]);
+        }
         match order {
             ShellOrder::Ask(sql) => {
                 let answer = self.session.ask(sql, &self.asking)?;
