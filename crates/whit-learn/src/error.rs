@@ -6,6 +6,7 @@ pub use sanitiser::SanitiserError;
 
 use std::path::PathBuf;
 use thiserror::Error;
+use whit_core::digits::number_of;
 use whit_core::mechanism::SanitiseError;
 use whit_core::release::{LedgerFailure, ReadError, ReadKind};
 
@@ -22,7 +23,7 @@ pub enum LearnError {
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
     /// A unit of a coarser rung that holds more than its cap.
-    #[error("one {unit} has more than the {held} units that its caps allow and its price was made for")]
+    #[error("one {unit} has more than the {} that its caps allow and its price was made for", number_of(held, "unit"))]
     Cap {
         /// The coarser unit.
         unit: String,

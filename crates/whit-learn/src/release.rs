@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use whit_account::{Name, Unsupported};
+use whit_core::digits::number_of;
 use whit_core::release::Persist;
 use whit_core::{Draw, Rung, Sampling};
 
@@ -130,7 +131,7 @@ impl Card {
             },
             draw: match plan.draw() {
                 Draw::Unit => "units".to_owned(),
-                Draw::User { elements } => format!("users, with at most {elements} units each"),
+                Draw::User { elements } => format!("users, with at most {} each", number_of(elements, "unit")),
             },
             sampling: match plan.sampling() {
                 Sampling::Poisson => "poisson",
@@ -215,7 +216,7 @@ impl Card {
         }
         let plain = |value: serde_json::Result<String>| value.unwrap_or_default().replace('"', ""); // plain enums have a text
         let (model, loss) = (plain(serde_json::to_string(&self.model)), plain(serde_json::to_string(&self.loss)));
-        say("model", &format!("{model}, {} parameters; loss {loss}", self.parameters));
+        say("model", &format!("{model}, {}; loss {loss}", number_of(self.parameters, "parameter")));
         say("data", &self.dataset);
         match self.entry {
             Some(entry) => say("ledger", &format!("entry {entry}")),

@@ -68,7 +68,7 @@ pub enum LedgerError {
     #[error("the ledger was changed: {0}")]
     Changed(#[from] Fault),
     /// The ledger is not there, and something outside of it knows that it was.
-    #[error("a ledger with {events} events stood at `{}`, and it is gone: `{}` says so", path.display(), witness.display())]
+    #[error("a ledger with {} stood at `{}`, and it is gone: `{}` says so", number_of(events, "event"), path.display(), witness.display())]
     Gone {
         /// The file.
         path: PathBuf,
@@ -88,7 +88,7 @@ pub enum LedgerError {
         what: String,
     },
     /// Another ledger is there than the one that is known to have been.
-    #[error("another ledger stood at `{}` before, with {events} events: `{}` says so", path.display(), witness.display())]
+    #[error("another ledger stood at `{}` before, with {}: `{}` says so", path.display(), number_of(events, "event"), witness.display())]
     Foreign {
         /// The file.
         path: PathBuf,

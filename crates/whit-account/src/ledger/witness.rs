@@ -25,6 +25,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use whit_core::digits::number_of;
 
 /// How a head's file begins.
 const TITLE: &str = "whit ledger head 1";
@@ -400,15 +401,13 @@ fn remove(file: &Path) -> Result<(), LedgerError> {
 
 /// What is wrong with a ledger that ends elsewhere than its head says.
 fn differing(says: Head, ends: Head) -> String {
-    let (says, ends) = (says.events, ends.events);
-    match says.cmp(&ends) {
-        Ordering::Greater => {
-            format!("it says {says} events, and the file has {ends}: the file was cut, or is an older copy")
-        }
+    let (order, says, ends) = (says.events.cmp(&ends.events), number_of(says.events, "event"), ends.events);
+    match order {
+        Ordering::Greater => format!("it says {says}, and the file has {ends}: the file was cut, or is an older copy"),
         Ordering::Less => format!(
-            "it says {says} events, and the file has {ends} that do not follow from them, or the head is an older copy"
+            "it says {says}, and the file has {ends} that do not follow from them, or the head is an older copy"
         ),
-        Ordering::Equal => format!("both have {ends} events, and the last is another"),
+        Ordering::Equal => format!("both have {says}, and the last is another"),
     }
 }
 

@@ -9,6 +9,7 @@ use whit::query::source::Tuning;
 use whit::query::source::owner::Owner;
 use whit::session::Options;
 use whit_view::dataset;
+use whit_view::number::number_of;
 
 /// Check a declaration against its files, and show the ladder.
 ///
@@ -47,8 +48,7 @@ impl CheckCommand {
         for view in &views {
             dataset::write(view, out)?;
         }
-        let number = if views.len() == 1 { "1 data set".to_owned() } else { format!("{} data sets", views.len()) };
-        Ok(writeln!(talk, "{} is sound: {number}", file.display())?)
+        Ok(writeln!(talk, "{} is sound: {}", file.display(), number_of(views.len(), "data set"))?)
     }
 
     /// What only the owner may see.

@@ -13,6 +13,7 @@ use verify::Verify;
 use whit::account::ledger::{BooksFile, LedgerError, OpenRegister, Opener as _};
 use whit::core::declare::Declaration;
 use whit::session::heads;
+use whit_view::number::number_of;
 
 /// Show what was spent and what is left, by rung, by analyst and over time.
 #[derive(clap::Args)]
@@ -89,15 +90,11 @@ impl LedgerFile {
         if let Some(path) = &self.ledger {
             return Ok(BooksFile::new(path.clone(), heads()));
         }
-        let declared = match std::fs::read_to_string("whit.toml") {
-            Ok(text) => {
-                Declaration::parse(&text)
-                    .map_err(|error| Error::asked(format!("whit.toml: {error}"), error.hint()))?
-                    .ledger
-            }
-            Err(_) => None, // there need be none to look at a ledger
-        };
-        Ok(BooksFile::new(declared.unwrap_or_else(|| "whit.ledger".to_owned()).into(), heads()))
+        // There need be none to look at a ledger.
+        let declared = std::fs::read_to_string("whit.toml").ok().map(|text| Declaration::parse(&text)).transpose();
+        let declared = declared.map_err(|error| Error::asked(format!("whit.toml: {error}"), error.hint()))?;
+        let ledger = declared.and_then(|declared| declared.ledger).unwrap_or_else(|| "whit.ledger".to_owned());
+        Ok(BooksFile::new(ledger.into(), heads()))
     }
 
     fn open(&self) -> Result<OpenRegister, Error> {
@@ -131,7 +128,7 @@ impl Decide {
     fn accept(&self, talk: &mut dyn Write) -> Result<(), Error> {
         let mut file = self.ledger.file()?;
         let events = file.accept(&self.reason)?.verify().map_err(LedgerError::Changed)?.events;
-        Ok(writeln!(talk, "{}: taken as it stands, with {events} events", file.path().display())?)
+        Ok(writeln!(talk, "{}: taken as it stands, with {}", file.path().display(), number_of(events, "event"))?)
     }
 
     fn reset(&self, talk: &mut dyn Write) -> Result<(), Error> {

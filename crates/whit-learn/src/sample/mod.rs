@@ -9,6 +9,7 @@ mod tests;
 use crate::plan::Plan;
 use skip::Skip;
 use whit_core::Draw;
+use whit_core::digits::number_of;
 use whit_noise::{Entropy, Ratio, below};
 
 /// What there is to draw from: counts, never rows.
@@ -44,7 +45,7 @@ pub enum PoolError {
         places: u64,
     },
     /// A user with more units than the cap that the price was made for.
-    #[error("a user has more than the {elements} units that the plan was priced for")]
+    #[error("a user has more than the {} that the plan was priced for", number_of(elements, "unit"))]
     Cap {
         /// The cap.
         elements: u64,

@@ -374,7 +374,7 @@ fn what_would_make_a_price_wrong_is_refused() {
     let units = vec![Unit::element("user", "topic"), Unit::user("user", Change::Replace)];
     let narrow = Ladder::new(units, caps, Kind::Element).unwrap();
     let said = try_it(Kind::Element, narrow, Way::Mean, flat).unwrap_err();
-    assert!(said.contains("more than the 1 units"), "{said}");
+    assert!(said.contains("more than the 1 unit that"), "{said}");
 }
 
 /// Where rows lie changes no bit of any step: in memory, in a file, or some here and some there; scaled beforehand or when they are read.

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use whit_account::desk::{Coins, Desk, Instead, Request, Start};
 use whit_account::ledger::{Question, Register};
 use whit_core::declare::{Bounds, Dataset, UnitDeclaration};
+use whit_core::digits::number_of;
 use whit_core::release::{CONFIDENCE, ReadError, Reservation, charge_of};
 use whit_core::{Kind, Ladder, Mechanism, Persist};
 use whit_noise::{Entropy as _, Os};
@@ -368,7 +369,7 @@ pub(super) fn preview_histogram(
         }
     };
     let error = Error { name: question.measured().to_owned(), within, words };
-    let line = format!("{} in {} clusters: rounded Gaussian", question.item, plan.items.clusters());
+    let line = format!("{} in {}: rounded Gaussian", question.item, number_of(plan.items.clusters(), "cluster"));
     let notes = vec![left_out(&question.item, items), intervals(question.top.is_some(), confidence)];
     Ok(plan.declared.preview(sql, &plan.histogram, error, vec![line], notes))
 }

@@ -16,7 +16,7 @@ use crate::source::Tables;
 use datafusion::logical_expr::LogicalPlan;
 use imagine::Guess;
 use std::fmt::Write as _;
-use whit_core::digits::brief_up;
+use whit_core::digits::{brief_up, number_of};
 use whit_core::release::CONFIDENCE;
 
 /// Rows of a group, where it is not said how many there are about.
@@ -324,22 +324,22 @@ fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
             Grain::User => "each user's rows together",
         });
         if let Some(most) = part.groups_per_unit {
-            let _ = write!(bound, ", at most {most} {}", if most == 1 { "group" } else { "groups" });
+            let _ = write!(bound, ", at most {}", number_of(most, "group"));
         }
         if let Some(most) = part.elements_per_user {
-            let _ = write!(bound, ", at most {most} elements a user");
+            let _ = write!(bound, ", at most {} a user", number_of(most, "element"));
         }
         if let Some(most) = part.rows_in_all {
-            let _ = write!(bound, ", at most {most} {} in all", if most == 1 { "row" } else { "rows" });
+            let _ = write!(bound, ", at most {} in all", number_of(most, "row"));
         }
         for (within, most) in &part.row_caps {
-            let _ =
-                write!(bound, ", at most {most} rows a {}", if within.len() > 1 { "user and element" } else { "user" });
+            let whose = if within.len() > 1 { "user and element" } else { "user" };
+            let _ = write!(bound, ", at most {} a {whose}", number_of(most, "row"));
         }
         for measure in &part.measures {
             match measure.what {
                 What::Tree { rows, .. } => {
-                    let _ = write!(bound, "; {} weighs at most {rows} rows", measure.name);
+                    let _ = write!(bound, "; {} weighs at most {}", measure.name, number_of(rows, "row"));
                 }
                 _ => {
                     let _ = write!(bound, "; {} in {}..{} steps", measure.name, measure.low, measure.high);

@@ -13,6 +13,7 @@ use crate::plan::measure::tree_of;
 use crate::plan::{Grain, Kept, Part, Plan, What};
 use crate::sanitise::Calibrated;
 use crate::source::Stamps;
+use whit_core::digits::number_of;
 use whit_core::mechanism::range::Bins;
 use whit_core::mechanism::{Mechanism, SanitiseError};
 use whit_core::release::Reservation;
@@ -53,6 +54,7 @@ fn unfinished(error: &tokio::task::JoinError) -> String {
 /// so many rows were counted before them, so this is a lower bound, and its lower end is what is known.
 fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &Kept, unit: &str) -> String {
     let Kept { caps, most: [counted, _], .. } = kept;
+    let counted = number_of(counted, "row");
     let (before, after) = (before as f64, after as f64);
     if before <= 2.0 * of_before {
         return format!("how many rows were left out by {caps} is not known: there are too few for the noise");
@@ -67,11 +69,11 @@ fn left_out([before, after]: [i64; 2], [of_before, of_after]: [f64; 2], kept: &K
         let (one, who) = if unit == "element" { ("an element", "which") } else { ("a user", "who") };
         return format!(
             "how many rows were left out by {caps} is not known: the noise hides them, or they are of {one} with more than \
-             {counted} rows, {who} counts for no more"
+             {counted}, {who} counts for no more"
         );
     }
     format!(
-        "at least about {percent} % of rows were left out by {caps}; it may be far more, since no more than {counted} rows of one \
+        "at least about {percent} % of rows were left out by {caps}; it may be far more, since no more than {counted} of one \
          {unit} were counted"
     )
 }

@@ -6,6 +6,7 @@ use super::line::{key, quoted};
 use super::schema::{declared_as, in_words};
 use std::fmt::Write as _;
 use whit_core::declare::ColumnType;
+use whit_core::digits::number_of;
 
 impl Inspection {
     /// A `whit.toml` for these files under a name, with `source` as the path stands relative to it.
@@ -37,7 +38,7 @@ impl Inspection {
             )?;
         }
         writeln!(out, "[dataset.{name}]")?;
-        let files = if self.files == 1 { "1 file" } else { &format!("{} files", self.files) };
+        let files = number_of(self.files, "file");
         writeln!(
             out,
             "source = {}  # {}, {files}; a file, a glob, a folder, or a list of these",

@@ -5,7 +5,7 @@ mod table;
 
 pub use table::{write_budgets, write_notes, write_reaccounted, write_releases, write_verified};
 
-use crate::number::Exact;
+use crate::number::{Exact, number_of};
 use crate::page::Report;
 use crate::plot::Picture;
 use serde::Serialize;
@@ -237,8 +237,7 @@ impl ShowView {
         let all = self.releases.len();
         let (first, last) = (self.releases.first(), self.releases.last());
         let (Some(first), Some(last)) = (first, last) else { return "nothing was released yet".to_owned() };
-        let noun = if all == 1 { "release" } else { "releases" };
-        let mut text = format!("{all} {noun} from {} to {}", &first.time[..10], &last.time[..10]);
+        let mut text = format!("{} from {} to {}", number_of(all, "release"), &first.time[..10], &last.time[..10]);
         for (number, word) in [(self.open, "without a result"), (self.void, "void")] {
             if number > 0 {
                 text = format!("{text}, {number} {word}");

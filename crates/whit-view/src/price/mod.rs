@@ -6,7 +6,7 @@ mod run;
 pub use compare::CompareView;
 pub(crate) use run::RunView;
 
-use crate::number::{Exact, brief, brief_down, brief_up};
+use crate::number::{Exact, brief, brief_down, brief_up, number_of};
 use run::{RungPriceView, other};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -138,7 +138,7 @@ impl KeptView {
             spent: EpsilonView { delta: target.delta, ..EpsilonView::of(run, price, accountant) },
             headline: match sought {
                 Sought::Noise => format!("noise {} clip norms", brief_up(run.step.noise)),
-                Sought::Steps => format!("{} steps", run.steps),
+                Sought::Steps => number_of(run.steps, "step"),
                 Sought::Rate => format!("rate {}", brief_down(run.step.rate)),
             },
         }

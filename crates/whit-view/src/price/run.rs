@@ -1,6 +1,6 @@
 //! A run's parameters, and what it loses at each rung.
 
-use crate::number::{Exact, brief, brief_down, brief_up, percent};
+use crate::number::{Exact, brief, brief_down, brief_up, number_of, percent};
 use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -42,7 +42,7 @@ impl RunView {
 
     /// The parameters in words, a line each.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let steps = if self.steps == 1 { "1 step".into() } else { format!("{} steps", self.steps) };
+        let steps = number_of(self.steps, "step");
         let batch = match (self.rate == 1.0, self.sampling) {
             (true, _) => "on all units".into(),
             (false, Sampling::Poisson) => format!("on units drawn with probability {}", brief_down(self.rate)),
@@ -51,7 +51,7 @@ impl RunView {
             }
         };
         let drawn = match (self.draw, self.elements_per_user) {
-            ("user", Some(k)) => format!("whole users are drawn, each with at most {k} elements"),
+            ("user", Some(k)) => format!("whole users are drawn, each with at most {}", number_of(k, "element")),
             _ => "the unit itself is drawn".into(),
         };
         let change = match (self.change, self.difference) {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use whit::partition::{Clustered, ClusteringPlan, ClusteringStep};
 use whit::query::partition::{PartitionFile, PartitionKind, registrable_domain};
 use whit::query::source::Input;
+use whit_view::number::number_of;
 use whit_view::partition::PartitionView;
 
 /// Make a partition: which element a value falls into.
@@ -126,13 +127,14 @@ impl KmeansOptions {
         let progress = ProgressLine::new(self.saved.json);
         let clustered = clustering.run(&self.saved.name(), &mut |step| match step {
             ClusteringStep::Reading => progress.start("reading embeddings"),
-            ClusteringStep::Clustering { items } => progress.start(&format!("clustering {items} items")),
+            ClusteringStep::Clustering { items } => progress.start(&format!("clustering {}", number_of(items, "item"))),
             ClusteringStep::Done { part, of } => progress.set(part, of),
         });
         progress.finish();
         let Clustered { file, objective, repeated } = clustered?;
         if repeated > 0 {
-            writeln!(talk, "note: {repeated} items stand there twice; the first of each was taken")?;
+            let stand = if repeated == 1 { "stands" } else { "stand" };
+            writeln!(talk, "note: {} {stand} there twice; the first of each was taken", number_of(repeated, "item"))?;
         }
         self.saved.save(&file, Some(objective), out, talk)
     }

@@ -34,7 +34,7 @@ fn embeddings_become_a_file_that_can_be_shown() {
     let (source, target) = (source.to_str().unwrap(), target.to_str().unwrap());
     let (code, out, talk) = ask(&["kmeans", source, "--clusters", "2", "--output", target]);
     assert_eq!(code, ExitCode::SUCCESS, "{talk}");
-    assert!(talk.contains("1 items stand there twice") && talk.contains("wrote "), "{talk}");
+    assert!(talk.contains("1 item stands there twice") && talk.contains("wrote "), "{talk}");
     assert!(out.contains("items in an element, largest") && out.contains("blake3 "), "{out}");
     let (_, json, _) = ask(&["show", target, "--json"]);
     let view: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -6,6 +6,7 @@ use crate::output::{Readers, write_for, write_json};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use whit::train::{Prediction, Predictions};
+use whit_view::number::number_of;
 use whit_view::training::{predictions_csv, write_predictions};
 
 /// Let a trained model predict the target of rows.
@@ -52,7 +53,8 @@ impl Predict {
             writeln!(talk, "note: {note}")?;
         }
         if left_out > 0 {
-            writeln!(talk, "{left_out} rows do not fit and were left out")?;
+            let which = if left_out == 1 { "does not fit and was" } else { "do not fit and were" };
+            writeln!(talk, "{} {which} left out", number_of(left_out, "row"))?;
         }
         if self.json {
             return write_json(&rows, out);

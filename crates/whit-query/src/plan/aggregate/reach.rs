@@ -4,12 +4,18 @@ use super::Draft;
 use crate::error::QueryError;
 use crate::plan::{Grain, Kept, Presence, Statistic, What};
 use whit_core::bound::Weighted;
+use whit_core::digits::number_of;
 use whit_core::mechanism::keys::Moved;
 use whit_core::unit::{Change, Kind};
 use whit_core::{Bound, Rung, Sensitivity, Support};
 
 /// Hidden columns, and how many rows with the same values in them are kept.
 type RowCap = (Vec<&'static str>, u64);
+
+/// So many are, or one is.
+fn are(number: u64) -> String {
+    format!("{number} {}", if number == 1 { "is" } else { "are" })
+}
 
 impl Draft<'_> {
     pub(super) fn unit_word(&self) -> &'static str {
@@ -115,7 +121,7 @@ impl Draft<'_> {
         if self.may_scale()? {
             caps.push(format!("`rows = {rows}`"));
             let in_all = self.rows_in_all().filter(|&most| most < self.groups_per_unit.saturating_mul(rows));
-            caps.extend(in_all.map(|most| format!("{most} rows in all")));
+            caps.extend(in_all.map(|most| format!("{} in all", number_of(most, "row"))));
         }
         let caps = match caps.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -130,23 +136,30 @@ impl Draft<'_> {
         let unit = self.unit_word();
         let mut words = Vec::new();
         if let Some(most) = self.element_cap() {
-            words.push(format!("a user with more than {most} elements keeps {most} of them, chosen by chance"));
+            let more = number_of(most, "element");
+            words.push(format!("a user with more than {more} keeps {most} of them, chosen by chance"));
         }
         for (within, most) in row_caps {
             let of = if within.len() > 1 { "a user in one element" } else { "a user" };
-            words.push(format!("of more than {most} rows of {of}, {most} are kept, chosen by chance"));
+            words.push(format!(
+                "of more than {} of {of}, {} kept, chosen by chance",
+                number_of(most, "row"),
+                are(*most)
+            ));
         }
         if let Some(most) = self.limit {
             let all = self.number.filter(|&number| number > most).map_or_else(String::new, |number| {
                 format!(", so one in all {number} keeps {:.0} %", 100.0 * most as f64 / number as f64)
             });
-            words.push(format!("of more than {most} groups of one {unit}, {most} are kept, chosen by chance{all}"));
+            let more = number_of(most, "group");
+            words.push(format!("of more than {more} of one {unit}, {} kept, chosen by chance{all}", are(most)));
         }
         if let (Ok(true), Ok(rows)) = (self.may_scale(), self.rows()) {
             let in_all = self.rows_in_all().filter(|_| !self.keys.is_empty());
             let also =
                 in_all.map_or_else(String::new, |most| format!(", and more than {most} in all groups as {most}"));
-            words.push(format!("more than {rows} rows of one {unit} in a group count as {rows}, all alike{also}"));
+            let more = number_of(rows, "row");
+            words.push(format!("more than {more} of one {unit} in a group count as {rows}, all alike{also}"));
         }
         words.push("intervals are about what these caps leave, and do not include what they leave out".to_owned());
         words
