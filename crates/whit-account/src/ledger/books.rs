@@ -2,11 +2,11 @@
 
 use super::budget::{Budget, Fit};
 use super::chain::{EventKind, Fault, Head};
-use super::entry::{Decision, Entry};
+use super::entry::{Decision, Entry, write_progress};
 use super::error::LedgerError;
 use super::export::{self, ExportError};
 use super::format::{digest, hex};
-use super::question::{About, Question, Stored, everything, follows, reserved_values};
+use super::question::{About, Question, Stored, advances, everything, follows, reserved_values};
 use super::register::{Denied, Register, Terms};
 use super::report::Which;
 use super::sqlite::{Books, Step};
@@ -103,17 +103,8 @@ impl Register for Books {
         self.look(|books| books.judge(question, &budgets, charge))
     }
 
-    fn fits(
-        &mut self,
-        (dataset, analyst): (&str, &str),
-        budgets: &[Budget],
-        charge: &Charge,
-    ) -> Result<Vec<Fit>, LedgerError> {
-        let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
-        self.look(|books| {
-            let (watches, entries, voids) = (&mut books.watches, &books.seen.entries, books.seen.voids);
-            applying.map(|budget| watches.fit(budget, (entries, voids), charge)).collect()
-        })
+    fn fits(&mut self, asked: (&str, &str), budgets: &[Budget], charge: &Charge) -> Result<Vec<Fit>, LedgerError> {
+        self.look(|books| books.watches.fits(asked, budgets, (&books.seen.entries, books.seen.voids), charge))
     }
 
     /// Reserves a charge, if it fits and, unless it is to be charged again, the question is not answered yet: that is looked at where nobody else can write.
@@ -134,9 +125,13 @@ impl Register for Books {
         };
         // What can be read and priced beforehand is, so that others wait only for what came since. Its verdict does not count.
         let _ = self.look(judge);
-        self.begin()?;
-        let reserved = self.reserve_within(judge, &values);
-        self.end(reserved, Step::InReserve, Step::AfterReserve)
+        let write = |books: &mut Self| {
+            judge(books)?;
+            let entry = books.seen.entries.len() as i64 + 1;
+            books.append(EventKind::Reserve, entry, &values)?;
+            Ok(entry as u64)
+        };
+        self.write(write, Step::InReserve, Step::AfterReserve)
     }
 
     fn check_open(&mut self, number: u64, charge: &Charge, at: Option<&Progress>) -> Result<(), LedgerError> {
@@ -152,9 +147,11 @@ impl Register for Books {
     /// Notes how far the work of an open entry has come, durably and in the chain. `after` is what was noted before: where that is not the last, somebody else
     /// has gone on under this entry. Steps only grow. [`Ledger::progress`] says in which order checkpoints and notes are written.
     fn note_progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
-        self.begin()?;
-        let noted = self.progress_within(number, after, next);
-        self.end(noted, Step::InProgress, Step::AfterProgress)
+        let write = |books: &mut Self| {
+            advances(books.seen.open_entry(number)?, after, next)?;
+            books.append(EventKind::Progress, number as i64, &[Value::Text(write_progress(next))])
+        };
+        self.write(write, Step::InProgress, Step::AfterProgress)
     }
 
     fn progress_of(&mut self, number: u64) -> Result<Option<Progress>, LedgerError> {
@@ -162,14 +159,22 @@ impl Register for Books {
     }
 
     fn commit_entry(&mut self, number: u64, at: Option<&Progress>, value: &[u8]) -> Result<(), LedgerError> {
-        self.close(number, EventKind::Commit, Value::Blob(value.to_vec()), at)
+        let write = |books: &mut Self| {
+            follows(books.seen.open_entry(number)?, at)?;
+            books.append(EventKind::Commit, number as i64, &[Value::Blob(value.to_vec())])
+        };
+        self.write(write, Step::InCommit, Step::AfterCommit)
     }
 
     fn void(&mut self, number: u64, reason: &str) -> Result<(), LedgerError> {
         if reason.trim().is_empty() {
             return Err(LedgerError::NoReason);
         }
-        self.close(number, EventKind::Void, Value::Text(reason.trim().to_owned()), None)
+        let write = |books: &mut Self| {
+            books.seen.open_entry(number)?;
+            books.append(EventKind::Void, number as i64, &[Value::Text(reason.trim().to_owned())])
+        };
+        self.write(write, Step::InCommit, Step::AfterCommit)
     }
 
     fn entries(&self, which: &Which) -> Result<Vec<Entry>, LedgerError> {

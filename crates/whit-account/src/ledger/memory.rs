@@ -7,7 +7,7 @@ use super::chain::{Event, EventKind, Fault, Head, New};
 use super::entry::{Decision, EntriesSeen, Entry, write_progress};
 use super::error::LedgerError;
 use super::export::{ExportError, write_events};
-use super::question::{About, Question, Stored, everything, follows, reserved_values};
+use super::question::{About, Question, Stored, advances, everything, follows, reserved_values};
 use super::refusal;
 use super::register::{Denied, Register, Terms};
 use super::report::{Which, accounts, in_force};
@@ -192,15 +192,8 @@ impl Register for Memory {
         self.watches.judge(&question.dataset, &budgets, entries, charge)
     }
 
-    fn fits(
-        &mut self,
-        (dataset, analyst): (&str, &str),
-        budgets: &[Budget],
-        charge: &Charge,
-    ) -> Result<Vec<Fit>, LedgerError> {
-        let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
-        let entries = (&self.seen.entries[..], self.seen.voids);
-        applying.map(|budget| self.watches.fit(budget, entries, charge)).collect()
+    fn fits(&mut self, asked: (&str, &str), budgets: &[Budget], charge: &Charge) -> Result<Vec<Fit>, LedgerError> {
+        self.watches.fits(asked, budgets, (&self.seen.entries, self.seen.voids), charge)
     }
 
     fn reserve_for(&mut self, question: &Question, charge: &Charge, terms: Terms<'_>) -> Result<u64, Denied> {
@@ -221,11 +214,7 @@ impl Register for Memory {
     }
 
     fn note_progress(&mut self, number: u64, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
-        let entry = self.seen.open_entry(number)?;
-        follows(entry, after)?;
-        if let Some(last) = entry.progress.as_ref().filter(|last| last.step >= next.step) {
-            return Err(LedgerError::NoProgress { number, last: last.step, step: next.step });
-        }
+        advances(self.seen.open_entry(number)?, after, next)?;
         self.append(EventKind::Progress, number, vec![Value::Text(write_progress(next))])
     }
 

@@ -98,6 +98,17 @@ pub(super) fn follows(entry: &Entry, at: Option<&Progress>) -> Result<(), Ledger
     }
 }
 
+/// Whether this is the next checkpoint of work that knows of the one before: steps only grow.
+pub(super) fn advances(entry: &Entry, after: Option<&Progress>, next: &Progress) -> Result<(), LedgerError> {
+    follows(entry, after)?;
+    match &entry.progress {
+        Some(last) if last.step >= next.step => {
+            Err(LedgerError::NoProgress { number: entry.number, last: last.step, step: next.step })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The same charge with everything given up at every rung.
 pub(super) fn everything(charge: &Charge) -> Charge {
     charge.iter().map(|(rung, _)| (rung.clone(), Cost::Everything)).collect()

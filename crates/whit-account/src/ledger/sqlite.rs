@@ -3,10 +3,10 @@
 use super::booking::Booking;
 use super::budget::Budget;
 use super::chain::{EventKind, Fault, Head, New, Stop, append, read_head};
-use super::entry::{EntriesSeen, write_progress};
+use super::entry::EntriesSeen;
 use super::error::LedgerError;
 use super::format::genesis;
-use super::question::{Question, follows};
+use super::question::Question;
 use super::register::Denied;
 #[cfg(doc)]
 use super::register::Register;
@@ -20,9 +20,9 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use whit_core::Charge;
 #[cfg(doc)]
 use whit_core::Ledger;
-use whit_core::{Charge, Progress};
 
 /// The time in milliseconds since 1970. The clock is SQLite's: this crate reads none.
 /// One that is beyond what SQLite can write as text, which ends with the year 9999, is reported as the last that is not: no order, sum or limit hangs on it.
@@ -161,21 +161,6 @@ impl Books {
         Booking::new(self, question, budgets).under(entry)
     }
 
-    pub(super) fn progress_within(
-        &mut self,
-        number: u64,
-        after: Option<&Progress>,
-        next: &Progress,
-    ) -> Result<(), LedgerError> {
-        self.catch_up_to_write()?;
-        let entry = self.seen.open_entry(number)?;
-        follows(entry, after)?;
-        if let Some(last) = entry.progress.as_ref().filter(|last| last.step >= next.step) {
-            return Err(LedgerError::NoProgress { number, last: last.step, step: next.step });
-        }
-        self.append(EventKind::Progress, number as i64, &[Value::Text(write_progress(next))])
-    }
-
     /// How far the chain goes, as the file says.
     pub(super) fn chain_head(&self) -> Result<Head, LedgerError> {
         let head = read_head(&self.connection).map_err(|error| self.explain(&error))?;
@@ -218,44 +203,16 @@ impl Books {
         self.watches.judge(&question.dataset, budgets, (&self.seen.entries, self.seen.voids), charge)
     }
 
-    pub(super) fn reserve_within(
+    /// Writes one event, after all that others wrote was read and where nobody else can write.
+    pub(super) fn write<T, E: From<LedgerError>>(
         &mut self,
-        judge: impl Fn(&mut Self) -> Result<(), Denied>,
-        values: &[Value],
-    ) -> Result<u64, Denied> {
-        self.catch_up_to_write()?;
-        judge(self)?;
-        let entry = self.seen.entries.len() as i64 + 1;
-        self.append(EventKind::Reserve, entry, values)?;
-        Ok(entry as u64)
-    }
-
-    /// Commits or voids an open entry. What is committed follows from the progress that was noted last; `at` is what its own work has noted.
-    pub(super) fn close(
-        &mut self,
-        number: u64,
-        kind: EventKind,
-        value: Value,
-        at: Option<&Progress>,
-    ) -> Result<(), LedgerError> {
+        event: impl FnOnce(&mut Self) -> Result<T, E>,
+        within: Step,
+        after: Step,
+    ) -> Result<T, E> {
         self.begin()?;
-        let closed = self.close_within(number, kind, value, at);
-        self.end(closed, Step::InCommit, Step::AfterCommit)
-    }
-
-    fn close_within(
-        &mut self,
-        number: u64,
-        kind: EventKind,
-        value: Value,
-        at: Option<&Progress>,
-    ) -> Result<(), LedgerError> {
-        self.catch_up_to_write()?;
-        let entry = self.seen.open_entry(number)?;
-        if kind == EventKind::Commit {
-            follows(entry, at)?;
-        }
-        self.append(kind, number as i64, &[value])
+        let written = self.catch_up_to_write().map_err(E::from).and_then(|()| event(self));
+        self.end(written, within, after)
     }
 
     pub(super) fn append(&mut self, kind: EventKind, entry: i64, values: &[Value]) -> Result<(), LedgerError> {

@@ -59,17 +59,24 @@ impl Watches {
     }
 
     /// How a charge stands to one budget, after these entries, of which so many were voided.
-    pub(super) fn fit(
-        &mut self,
-        budget: &Budget,
-        (entries, voids): (&[Entry], u64),
-        charge: &Charge,
-    ) -> Result<Fit, LedgerError> {
+    fn fit(&mut self, budget: &Budget, (entries, voids): (&[Entry], u64), charge: &Charge) -> Result<Fit, LedgerError> {
         if costs_for(&budget.unit, charge).is_empty() {
             let (dataset, unit) = (budget.dataset.clone(), budget.unit.to_string());
             return Err(LedgerError::Silent { dataset, unit, units: units_of(charge) });
         }
         Ok(fit(budget, self.filter(budget, entries, voids)?, charge))
+    }
+
+    /// How a charge stands to each of these budgets that applies to what this analyst asks of this data set.
+    pub(super) fn fits(
+        &mut self,
+        (dataset, analyst): (&str, &str),
+        budgets: &[Budget],
+        entries: (&[Entry], u64),
+        charge: &Charge,
+    ) -> Result<Vec<Fit>, LedgerError> {
+        let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
+        applying.map(|budget| self.fit(budget, entries, charge)).collect()
     }
 
     /// Whether a charge fits all these budgets of a data set, and why not.
