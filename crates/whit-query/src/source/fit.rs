@@ -77,7 +77,7 @@ fn columns(source: &Source, sources: &BTreeMap<String, Source>) -> Check {
 }
 
 /// The type of a column that is there.
-fn column<'a>(source: &'a Source, name: &str, whose: &str) -> Result<&'a DataType, QueryError> {
+pub(super) fn column<'a>(source: &'a Source, name: &str, whose: &str) -> Result<&'a DataType, QueryError> {
     if let Ok(field) = source.schema.field_with_name(name) {
         return Ok(field.data_type());
     }

@@ -9,12 +9,12 @@
 //! would be a unit that comes or goes would be one that changes: up to twice as far for a single unit, and not what was paid for. Pairs that do not
 //! change are together in both data sets, and matter to nobody. So among n units that is a chance of n / 2⁶⁴, one in 10¹³ for a million: far below any δ that is asked for.
 
+mod columns;
 mod open;
 
 use crate::bound::hash::{PUBLIC, Role, hashes};
 use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
-use crate::source::schema::in_words;
 use crate::source::{Patience, Stamps, Tables};
 use crate::whose;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -23,11 +23,11 @@ use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use futures::StreamExt;
-use open::{Opened, Values, opens, soft, width_of};
+use open::{Opened, Values, soft};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use whit_account::ledger::Register;
-use whit_core::declare::{UserKey, nearest};
+use whit_core::declare::UserKey;
 
 /// What happens to a row of which something is missing, is no number, is too large, has another length than was declared, or is none of the classes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct Target<'a> {
     pub column: &'a str,
     /// The names of its classes; a column of numbers has their places, from 0.
     pub classes: Option<&'a [String]>,
+    /// Whether they were counted, and have no names but their places: a text is none of them then.
+    pub counted: bool,
     /// What it may be, where it is a number.
     pub fits: Fits,
 }
@@ -175,55 +177,8 @@ impl Tables {
     /// Whether all that is to be read is there and of a kind that can be, which columns of the filter are private, and how wide features are. Reads no row.
     pub fn check_learning(&self, reading: &Reading<'_>) -> Result<Checked, QueryError> {
         let source = self.warehouse().source(reading.dataset)?;
-        let kind_of = |name: &str| {
-            let field = source.schema.field_with_name(name);
-            field.map(datafusion::arrow::datatypes::Field::data_type).map_err(|_| {
-                let names = || source.schema.fields().iter().map(|field| field.name().as_str());
-                let hint = match nearest(name, names()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it has: {}", names().collect::<Vec<_>>().join(", ")),
-                };
-                QueryError::asked(format!("`{}` has no column `{name}`", reading.dataset), hint)
-            })
-        };
-        if reading.features.is_empty() {
-            return Err(QueryError::asked("no features are named", "write features = [\"age\", \"income\"]"));
-        }
-        if let Some(odd) = reading.widths.keys().find(|name| !reading.features.contains(name)) {
-            return Err(QueryError::asked(
-                format!("`widths` names `{odd}`, which is no feature"),
-                format!("features are: {}", reading.features.join(", ")),
-            ));
-        }
-        let mut widths = Vec::with_capacity(reading.features.len());
-        for name in reading.features {
-            let kind = kind_of(name)?;
-            if !opens(kind) {
-                return Err(QueryError::asked(
-                    format!("`{}.{name}` is to be a feature, but is {}", reading.dataset, in_words(kind)),
-                    "features are numbers, lists of numbers, or bytes: make it one where it is written",
-                ));
-            }
-            let width = width_of(kind, reading.bits, reading.widths.get(name).copied());
-            widths.push(width.map_err(|(what, hint)| {
-                QueryError::asked(format!("`{}.{name}` {what}", reading.dataset), hint.replace("{name}", name))
-            })?);
-        }
-        if let Some(Target { column, classes, .. }) = reading.target {
-            let kind = kind_of(column)?;
-            if kind.is_string() && classes.is_none() {
-                return Err(QueryError::asked(
-                    format!("`{}.{column}` is text, and nothing says which classes there are", reading.dataset),
-                    "name them: classes = [\"no\", \"yes\"]",
-                ));
-            }
-            if !kind.is_string() && !kind.is_numeric() && *kind != DataType::Boolean {
-                return Err(QueryError::asked(
-                    format!("`{}.{column}` is to be predicted, but is {}", reading.dataset, in_words(kind)),
-                    "a target is a number, true or false, or one of some texts",
-                ));
-            }
-        }
+        let widths = columns::widths(source, reading)?;
+        reading.target.map_or(Ok(()), |target| columns::check_target(source, target))?;
         let Some(filter) = self.filter_of(reading.dataset, reading.filter)? else {
             return Ok(Checked { private: Vec::new(), widths });
         };

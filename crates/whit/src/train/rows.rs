@@ -44,7 +44,7 @@ pub(crate) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, with_targ
         Loss::Poisson => Fits::NotNegative,
         Loss::Squared | Loss::Softmax | Loss::Huber { .. } => Fits::Any,
     };
-    let target = Target { column: &recipe.target, classes: recipe.classes.as_deref(), fits };
+    let target = Target { column: &recipe.target, classes: recipe.classes.as_deref(), counted: false, fits };
     Reading {
         dataset: &recipe.dataset,
         features: &recipe.features,
@@ -64,13 +64,16 @@ pub(crate) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, with_targ
 pub(crate) fn learning<'a>(recipe: &'a Recipe, spec: &'a Spec, unit: &UnitDeclaration) -> Reading<'a> {
     let kind = unit.protect;
     let in_view = in_view(kind);
+    let plain = reading(recipe, spec.learned.as_deref(), true);
+    let counted = matches!(spec.classes, Some(spec::Classes::Number(_)));
     Reading {
+        target: plain.target.map(|target| Target { counted, ..target }),
         users: true,
         // Of rows that are units of their own, where an element holds so many of them only.
         elements: kind == Kind::Element || kind == Kind::Event && unit.caps().rows_per_element.is_some(),
         contents: kind == Kind::Event || !in_view && rows_per_unit(unit).is_some(),
         misfits: if in_view { Misfits::Zero } else { Misfits::LeftOut },
-        ..reading(recipe, spec.learned.as_deref(), true)
+        ..plain
     }
 }
 

@@ -108,7 +108,7 @@ fn widths_follow_from_types_or_are_declared() {
 #[test]
 fn a_target_that_is_none_of_the_classes_is_the_first_and_marked() {
     let names = ["no".to_owned(), "yes".to_owned()];
-    let target = |classes| Target { column: "y", classes, fits: Fits::Any };
+    let target = |classes| Target { column: "y", classes, counted: false, fits: Fits::Any };
     let read = |column: ArrayRef, target| {
         let mut fits = vec![true; column.len()];
         (target_values(&column, target, &mut fits).unwrap(), fits)
@@ -127,7 +127,8 @@ fn a_target_that_is_none_of_the_classes_is_the_first_and_marked() {
     for (fits, good) in
         [(Fits::Any, [true; 3]), (Fits::NotNegative, [true, true, false]), (Fits::ZeroOrOne, [true, false, false])]
     {
-        let (_, found) = read(numbers(vec![1.0, 2.0, -1.0]), Target { column: "y", classes: None, fits });
+        let (_, found) =
+            read(numbers(vec![1.0, 2.0, -1.0]), Target { column: "y", classes: None, counted: false, fits });
         assert_eq!(found, good);
     }
 }
