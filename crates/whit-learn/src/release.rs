@@ -127,7 +127,7 @@ impl Card {
             accountant: if plan.has_noisy_labels() {
                 Name::Basic.to_string()
             } else {
-                format!("{}, and {} where that says more than {COARSE}", Name::Pld, Name::Rdp)
+                format!("{}, and {} for coarser units where that says more than {COARSE}", Name::Pld, Name::Rdp)
             },
             draw: match plan.draw() {
                 Draw::Unit => "units".to_owned(),

@@ -54,8 +54,8 @@ pub fn check_scale(scale: f32, offset: f32) -> Result<(), PlanError> {
     if fits { Ok(()) } else { Err(PlanError::Scale { scale, offset }) }
 }
 
-/// An ε beyond this promises nothing to speak of, and PLD would take minutes to say how little: hundreds of units that move at once have losses in the
-/// thousands.
+/// A coarser rung's ε beyond this promises nothing to speak of, and PLD would take minutes to say how little: hundreds of units that move at once have losses in
+/// the thousands. The protected rung is always PLD's, by whom the noise for a target is found: what was asked for is what is stated.
 pub(crate) const COARSE: f64 = 60.0;
 
 /// What one coin decides about.
@@ -538,7 +538,8 @@ impl Plan {
         Ok(())
     }
 
-    /// What all steps, and what is promised together with them, lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than 60.
+    /// What all steps, and what is promised together with them, lose at δ, rung by rung: by PLD, and by Rényi divergences where these say more than 60
+    /// of a rung above the protected one.
     pub fn loss(&self, delta: f64) -> Result<Vec<(Rung, Loss)>, Unsupported> {
         self.loss_after(self.steps, delta)
     }
@@ -554,14 +555,15 @@ impl Plan {
             let rungs = self.ladder.rungs().iter();
             return rungs.map(|rung| Ok((rung.clone(), epsilon(&cost(rung), delta, Name::Basic)?))).collect();
         }
-        let price = |cost: &Cost| match epsilon(cost, delta, Name::Rdp) {
-            Ok(loss) if loss.upper > COARSE => Ok(loss),
+        let protected = &self.ladder.protected().unit;
+        let price = |rung: &Rung, cost: &Cost| match epsilon(cost, delta, Name::Rdp) {
+            Ok(loss) if loss.upper > COARSE && rung.unit != *protected => Ok(loss),
             _ => epsilon(cost, delta, Name::Pld),
         };
         let rungs = self.ladder.rungs().iter().zip(self.ladder.held());
         let cost = |rung: &Rung, held| {
             Cost::Series(vec![self.accompanying_cost(rung), Cost::Sampled(self.sampled(rung, held)).repeat(steps)])
         };
-        rungs.map(|(rung, &held)| Ok((rung.clone(), price(&cost(rung, held))?))).collect()
+        rungs.map(|(rung, &held)| Ok((rung.clone(), price(rung, &cost(rung, held))?))).collect()
     }
 }

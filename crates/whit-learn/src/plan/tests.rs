@@ -82,6 +82,21 @@ fn a_calibrated_plan_keeps_its_promise_and_wastes_little() {
     }
 }
 
+/// What is stated is what was asked for, also where an ε promises little: the card has the very bound by which the noise was found.
+#[test]
+fn a_large_epsilon_is_stated_by_the_bound_that_its_noise_was_found_by() {
+    for epsilon in [55.0, 61.0, 70.0, 150.0] {
+        let target = Target { epsilon, delta: 1e-5 };
+        for draft in [draft(elements()), events(Change::AddRemove)] {
+            let plan = draft.for_target(target).unwrap();
+            let loss = plan.loss(target.delta).unwrap();
+            let stated = loss[0].1.upper;
+            assert!(stated <= epsilon && stated > 0.99 * epsilon, "asked {epsilon}, and {stated} is stated");
+            assert!(loss.windows(2).all(|pair| pair[0].1.upper <= pair[1].1.upper), "{loss:?}");
+        }
+    }
+}
+
 #[test]
 fn a_coarser_rung_never_costs_less() {
     for drawn in [Drawn::Units, Drawn::Users] {
