@@ -5,6 +5,7 @@
 
 use crate::accountant::{self, Name, Unsupported, pair};
 use crate::normal::gaussian_mu_down;
+use whit_core::digits::{brief, brief_up};
 use whit_core::{Cost, Loss, OutOfRange, Sampled};
 
 /// The promise to keep.
@@ -25,7 +26,15 @@ pub struct Calibrated {
     pub loss: Loss,
     /// Who proved the upper bound: see [`epsilon_by`](accountant::epsilon_by).
     pub by: Name,
+    /// Whether the search ended here, at [`MOST_STEPS`] or at a rate of 1, and not because more would cost too much.
+    pub is_end: bool,
 }
+
+/// The most steps that [`steps`] looks at.
+pub const MOST_STEPS: u64 = 1_000_000_000_000;
+
+/// The least rate that [`rate`] looks at.
+const LEAST_RATE: f64 = 1e-12;
 
 /// What an accountant says of a value that was tried.
 type Priced = (Loss, Name);
@@ -37,7 +46,7 @@ pub enum CalibrateError {
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
     /// Nothing in the range keeps the promise.
-    #[error("no {what} keeps ε at {epsilon} and δ at {delta}: even {least} costs {cost}")]
+    #[error("no {what} keeps ε at {} and δ at {}: even {least} costs {cost}", brief(*epsilon), brief(*delta))]
     Unreachable {
         /// What was looked for.
         what: &'static str,
@@ -51,7 +60,7 @@ pub enum CalibrateError {
         cost: String,
     },
     /// Everything keeps it.
-    #[error("any {what} keeps ε at {epsilon} and δ at {delta}: nothing private is read")]
+    #[error("any {what} keeps ε at {} and δ at {}: nothing private is read", brief(*epsilon), brief(*delta))]
     Unlimited {
         /// What was looked for.
         what: &'static str,
@@ -80,6 +89,8 @@ impl Target {
     }
 
     fn price(self, sampled: Sampled, steps: u64, accountant: Name) -> Result<Priced, Unsupported> {
+        #[cfg(test)]
+        tests::count(accountant);
         accountant::epsilon_by(&Cost::Sampled(sampled).repeat(steps), self.delta, accountant)
     }
 
@@ -159,13 +170,13 @@ pub fn noise(sampled: &Sampled, steps: u64, target: Target, accountant: Name) ->
         if target.met_by(&priced) != met {
             let (cheap, dear) = if met { (from, (to, priced)) } else { ((to, priced), from) };
             let (ln, (loss, by)) = narrow(target, cheap, dear, 2e-5, price)?;
-            return Ok(Calibrated { value: ln.exp(), loss, by });
+            return Ok(Calibrated { value: ln.exp(), loss, by, is_end: false });
         }
         from = (to, priced);
     }
     let (ln, (loss, by)) = from;
     if met {
-        return Ok(Calibrated { value: ln.exp(), loss, by });
+        return Ok(Calibrated { value: ln.exp(), loss, by, is_end: false });
     }
     Err(unreachable(target, "noise", format!("a noise of {:.3e}", ln.exp()), &loss))
 }
@@ -182,112 +193,157 @@ fn undrawn_noise(sampled: &Sampled, steps: u64, target: Target) -> Option<f64> {
 }
 
 fn unreachable(target: Target, what: &'static str, least: String, loss: &Loss) -> CalibrateError {
-    let cost = format!("ε = {:.4}", loss.upper);
+    let cost = format!("ε = {}", brief_up(loss.upper));
     CalibrateError::Unreachable { what, epsilon: target.epsilon, delta: target.delta, least, cost }
 }
 
-/// As many steps as keep the target, up to 10¹²: to the last one below 100,000, and beyond that all but a hundred-thousandth of them.
+/// A value that was tried, and what it costs.
+type Tried = (f64, Priced);
+
+/// The most that keeps the promise, to within `close`, between a value that does and one that does not; `tidy` makes a value of what may lie between them.
+///
+/// ε is nearly a straight line on a log-log scale. Where it crosses the target, a little towards the middle, is tried next, so that both ends come nearer (ITP: Oliveira and
+/// Takahashi 2021); and the middle itself where two tries did not halve what is left, or ε is 0 or infinite at an end. PLD may take a second for a try, so there are
+/// few: what is left between the ends after them is given up.
+fn most_between<E>(
+    target: Target,
+    (mut low, mut high): (Tried, Tried),
+    close: impl Fn(f64, f64) -> bool,
+    tidy: impl Fn(f64, f64, f64) -> f64,
+    price: impl Fn(f64) -> Result<Priced, E>,
+) -> Result<Tried, E> {
+    const TRIES: usize = 16;
+    let gap = |tried: &Tried| (tried.1.0.upper / target.epsilon).ln();
+    let whole = (high.0 / low.0).ln();
+    let mut widths = vec![whole];
+    for _ in 0..TRIES {
+        if close(low.0, high.0) {
+            break;
+        }
+        let (from, to) = (low.0.ln(), high.0.ln());
+        let (width, middle) = (to - from, f64::midpoint(from, to));
+        let (a, b) = (gap(&low), gap(&high));
+        let slow = widths.len() > 2 && width > 0.5 * widths[widths.len() - 3];
+        let at = if a.is_finite() && b.is_finite() && b > a && !slow {
+            let crossing = from + width * (-a / (b - a));
+            let inwards = 0.2 * width * width / whole;
+            crossing + (middle - crossing).clamp(-inwards, inwards)
+        } else {
+            middle
+        };
+        let at = tidy(low.0, at.exp(), high.0);
+        let tried = (at, price(at)?);
+        if target.met_by(&tried.1) {
+            low = tried;
+        } else {
+            high = tried;
+        }
+        widths.push((high.0 / low.0).ln());
+    }
+    Ok(low)
+}
+
+/// How much further may be gone before the promise turns, by how much of it is spent: ε grows at least like the root of a run's length, and hardly faster than twice its root.
+fn onwards(target: Target, spent: &Priced, least: f64, most: f64) -> f64 {
+    let share = target.epsilon / spent.0.upper;
+    if share.is_finite() { (1.1 * share).powi(2).clamp(least, most) } else { most.min(16.0) }
+}
+
+/// As many steps as keep the target, up to [`MOST_STEPS`]: to the last one below 100,000, and beyond that all but a hundred-thousandth of them, as far as few tries come.
 pub fn steps(sampled: &Sampled, target: Target, accountant: Name) -> Result<Calibrated, CalibrateError> {
-    const MOST: u64 = 1_000_000_000_000;
     target.check()?;
-    let price = |steps: u64| target.price(*sampled, steps, accountant);
+    let price = |steps: f64| target.price(*sampled, steps as u64, accountant);
+    if sampled.rate == 0.0 {
+        price(1.0)?;
+        let (epsilon, delta) = (target.epsilon, target.delta);
+        return Err(CalibrateError::Unlimited { what: "number of steps", epsilon, delta });
+    }
     // A cheaper accountant tells where to begin.
     let rough = match accountant {
-        Name::Pld => steps(sampled, target, Name::Rdp).map_or(1, |found| found.value as u64),
-        Name::Rdp | Name::Gdp | Name::Zcdp | Name::Advanced | Name::Basic => 1,
+        Name::Pld => steps(sampled, target, Name::Rdp).map_or(1.0, |found| found.value),
+        Name::Rdp | Name::Gdp | Name::Zcdp | Name::Advanced | Name::Basic => 1.0,
     };
-    let mut low = (rough, price(rough)?);
-    if !target.met_by(&low.1) && rough > 1 {
-        low = (1, price(1)?);
+    let (mut low, mut high) = ((rough, price(rough)?), None);
+    if !target.met_by(&low.1) && rough > 1.0 {
+        high = Some(low);
+        low = (1.0, price(1.0)?);
     }
     if !target.met_by(&low.1) {
         return Err(unreachable(target, "number of steps", "one step".to_owned(), &low.1.0));
     }
-    let mut high = loop {
-        if low.0 >= MOST {
-            if low.1.0.upper == 0.0 {
-                return Err(CalibrateError::Unlimited {
-                    what: "number of steps",
-                    epsilon: target.epsilon,
-                    delta: target.delta,
-                });
-            }
-            return Ok(Calibrated { value: low.0 as f64, loss: low.1.0, by: low.1.1 });
+    let high = loop {
+        if let Some(high) = high {
+            break high;
         }
-        // ε grows at least like the root of the number of steps and at most like it, once it is not 0.
-        let spent = low.1.0.upper;
-        let factor = if spent > 0.0 { (1.1 * target.epsilon / spent).powi(2).clamp(1.2, 1e4) } else { 16.0 };
-        let next = ((low.0 as f64 * factor) as u64).clamp(low.0 + 1, MOST);
-        let loss = price(next)?;
-        if !target.met_by(&loss) {
-            break (next, loss);
+        let most = MOST_STEPS as f64;
+        if low.0 >= most {
+            let (value, (loss, by)) = low;
+            return Ok(Calibrated { value, loss, by, is_end: true });
         }
-        low = (next, loss);
+        let next = (low.0 * onwards(target, &low.1, 1.2, 1e4)).floor().clamp(low.0 + 1.0, most);
+        let tried = (next, price(next)?);
+        if target.met_by(&tried.1) {
+            low = tried;
+        } else {
+            high = Some(tried);
+        }
     };
-    let mut turn = 0_u32;
-    // To the last step where they are few, to a hundred-thousandth where they are many.
-    while high.0 - low.0 > 1 + low.0 / 100_000 {
-        turn += 1;
-        let (a, b) = (low.1.0.upper, high.1.0.upper);
-        // On a log-log scale ε is nearly a straight line; every other step bisects, so that it ends.
-        let guess = if a > 0.0 && b.is_finite() && b > a && turn % 2 == 1 {
-            let share = (target.epsilon / a).ln() / (b / a).ln();
-            ((low.0 as f64).ln() + share * (high.0 as f64 / low.0 as f64).ln()).exp()
-        } else {
-            f64::midpoint(low.0 as f64, high.0 as f64)
-        };
-        let next = (guess as u64).clamp(low.0 + 1, high.0 - 1);
-        let priced = price(next)?;
-        if target.met_by(&priced) {
-            low = (next, priced);
-        } else {
-            high = (next, priced);
-        }
-    }
-    Ok(Calibrated { value: low.0 as f64, loss: low.1.0, by: low.1.1 })
+    let close = |low: f64, high: f64| high - low <= 1.0 + (low / 100_000.0).floor();
+    let tidy = |low: f64, at: f64, high: f64| at.floor().clamp(low + 1.0, high - 1.0);
+    let (value, (loss, by)) = most_between(target, (low, high), close, tidy, price)?;
+    Ok(Calibrated { value, loss, by, is_end: false })
 }
 
-/// The highest rate, between 10^-12 and 1.
+/// The highest rate, between 10^-12 and 1, and no more than a ten-thousandth of it below.
 pub fn rate(sampled: &Sampled, steps: u64, target: Target, accountant: Name) -> Result<Calibrated, CalibrateError> {
     target.check()?;
-    let price = |ln: f64| target.price(Sampled { rate: ln.exp().min(1.0), ..*sampled }, steps, accountant);
-    let all = price(0.0)?;
-    if target.met_by(&all) {
-        return Ok(Calibrated { value: 1.0, loss: all.0, by: all.1 });
+    let price = |rate: f64| target.price(Sampled { rate, ..*sampled }, steps, accountant);
+    let all = (1.0, price(1.0)?);
+    if target.met_by(&all.1) {
+        return Ok(Calibrated { value: 1.0, loss: all.1.0, by: all.1.1, is_end: true });
     }
+    // Who is drawn in any of the steps with a chance of δ at most loses nothing else.
+    let surely = (0.999 * target.delta / steps as f64).clamp(LEAST_RATE, 0.5);
     // A cheaper accountant tells where to begin.
     let rough = match accountant {
-        Name::Pld => rate(sampled, steps, target, Name::Rdp).map_or(-2.0, |found| found.value.ln()),
-        Name::Rdp | Name::Gdp | Name::Zcdp | Name::Advanced | Name::Basic => -2.0,
+        Name::Pld => rate(sampled, steps, target, Name::Rdp).map_or(surely, |found| found.value),
+        Name::Rdp | Name::Gdp | Name::Zcdp | Name::Advanced | Name::Basic => 0.1,
     };
-    let (mut dear, mut cheap) = ((0.0, all), (rough, price(rough)?));
-    // Up from there while it is cheap enough, or down until it is.
-    for stride in strides() {
-        let to = cheap.0 + stride;
-        if to >= 0.0 || !target.met_by(&cheap.1) {
+    let (mut low, mut high) = ((rough, price(rough)?), all);
+    // Down by ever larger factors until it is cheap enough, or up while it is.
+    let mut factor = 8.0;
+    while !target.met_by(&low.1) {
+        if low.0 <= LEAST_RATE {
+            return Err(unreachable(target, "rate", format!("a rate of {:.1e}", low.0), &low.1.0));
+        }
+        high = low;
+        // What surely does is not passed by.
+        let next = low.0 / factor;
+        let next = if low.0 > surely { next.max(surely) } else { next.max(LEAST_RATE) };
+        low = (next, price(next)?);
+        factor *= factor;
+    }
+    while high.0 >= 1.0 {
+        let next = low.0 * onwards(target, &low.1, 1.05, 8.0);
+        if next >= 1.0 {
             break;
         }
-        let priced = price(to)?;
-        if !target.met_by(&priced) {
-            dear = (to, priced);
-            break;
+        let tried = (next, price(next)?);
+        if target.met_by(&tried.1) {
+            low = tried;
+        } else {
+            high = tried;
         }
-        cheap = (to, priced);
     }
-    while !target.met_by(&cheap.1) {
-        if cheap.0 < 1e-12_f64.ln() {
-            return Err(unreachable(target, "rate", format!("a rate of {:.1e}", cheap.0.exp()), &cheap.1.0));
-        }
-        dear = cheap;
-        cheap = (dear.0 - 2.0, price(dear.0 - 2.0)?);
-    }
-    let (ln, (loss, by)) = narrow(target, cheap, dear, 2e-5, price)?;
-    Ok(Calibrated { value: ln.exp().min(1.0), loss, by })
+    let close = |low: f64, high: f64| high <= low * (1.0 + 1e-4);
+    let (value, (loss, by)) = most_between(target, (low, high), close, |_, at, _| at, price)?;
+    Ok(Calibrated { value, loss, by, is_end: false })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use whit_core::{Change, Draw, Sampling};
 
     fn step(noise: f64, rate: f64) -> Sampled {
@@ -309,6 +365,58 @@ mod tests {
             let rate = rate(&found, 500, target, accountant).unwrap();
             assert!((rate.value - 0.02).abs() < 2e-4, "{rate:?}");
         }
+    }
+
+    thread_local! {
+        /// How often PLD was asked.
+        static TRIES: Cell<u32> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count(accountant: Name) {
+        TRIES.set(TRIES.get() + u32::from(accountant == Name::Pld));
+    }
+
+    /// PLD may take a second for each try, so a search that tries less is one that people wait for.
+    #[test]
+    fn a_search_asks_pld_few_times() {
+        let tried = |search: &dyn Fn() -> Result<Calibrated, CalibrateError>| {
+            TRIES.set(0);
+            (search().map(|found| found.value), TRIES.get())
+        };
+        let (mut most, mut sum, mut cases) = (0, 0, 0);
+        for epsilon in [0.5, 8.0] {
+            for (noise, q, many) in [(0.7, 0.01, 300), (1.0, 0.001, 10_000), (4.0, 0.1, 2_000), (20.0, 0.5, 50)] {
+                let target = Target { epsilon, delta: 1e-6 };
+                let step = step(noise, q);
+                let searches: [&dyn Fn() -> Result<Calibrated, CalibrateError>; 2] =
+                    [&|| steps(&step, target, Name::Pld), &|| rate(&step, many, target, Name::Pld)];
+                for search in searches {
+                    let (found, tries) = tried(search);
+                    assert!(tries <= 20, "{tries} tries for {found:?} at {epsilon}, {noise}, {q}");
+                    (most, sum, cases) = (most.max(tries), sum + tries, cases + 1);
+                }
+            }
+        }
+        assert!(sum <= 11 * cases, "{sum} tries in {cases} searches, at most {most}");
+    }
+
+    /// The end of a search is no answer to what is the most, and is marked as what it is.
+    #[test]
+    fn where_a_search_ends_is_said() {
+        let target = Target { epsilon: 1.0, delta: 1e-5 };
+        for accountant in Name::ALL {
+            for rate in [1.0, 0.01] {
+                let Ok(found) = steps(&step(1e18, rate), target, accountant) else { continue };
+                assert!(found.is_end && found.value == MOST_STEPS as f64, "{accountant}: {found:?}");
+            }
+            let found = rate(&step(1e18, 0.5), 1000, target, accountant).unwrap();
+            assert!(found.is_end && found.value == 1.0, "{accountant}: {found:?}");
+        }
+        let found = steps(&step(2.0, 0.01), target, Name::Pld).unwrap();
+        assert!(!found.is_end && found.value < 1e6, "{found:?}");
+        assert!(!rate(&step(2.0, 0.5), 1000, target, Name::Pld).unwrap().is_end);
+        let message = steps(&step(1.0, 0.0), target, Name::Pld).unwrap_err().to_string();
+        assert_eq!(message, "any number of steps keeps ε at 1 and δ at 1e-5: nothing private is read");
     }
 
     #[test]

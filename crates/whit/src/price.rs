@@ -118,6 +118,8 @@ pub struct KeptPromise {
     pub run: SampledRun,
     /// What it loses.
     pub price: EpsilonPrice,
+    /// Whether the search ended there, and more would do as well: at a rate of 1, or at the most steps that are looked at.
+    pub is_end: bool,
 }
 
 /// What one accountant says of a run.
@@ -191,9 +193,9 @@ impl SampledRun {
 
     /// The same run with the most steps that keep a promise.
     pub fn with_most_steps(self, target: Target, accountant: Name) -> Result<KeptPromise, CalibrateError> {
-        let Calibrated { value, loss, by } = calibrate::steps(&self.step, target, accountant)?;
+        let Calibrated { value, loss, by, is_end } = calibrate::steps(&self.step, target, accountant)?;
         let run = Self { steps: value as u64, ..self };
-        Ok(KeptPromise { run, price: EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) } })
+        Ok(KeptPromise { run, price: EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) }, is_end })
     }
 
     /// The same run with the highest rate that keeps a promise.
@@ -259,7 +261,7 @@ impl SampledRun {
 }
 
 /// The value in the digits that people see, on its safe side, so that who prices it again finds the same ε. Two lattices may
-/// differ in the fourth digit of ε, so that it is priced anew, and moved on by `onwards` until the promise is kept.
+/// differ in the fourth digit of ε, so that it is priced anew, and moved on by `onwards`, and ever further, until the promise is kept.
 fn kept(
     found: Calibrated,
     target: Target,
@@ -271,13 +273,17 @@ fn kept(
     let mut value = found.value;
     let priced = |value: f64, loss: Loss, by: Name| {
         let run = with(value);
-        KeptPromise { run, price: EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) } }
+        let price = EpsilonPrice { loss, by, rungs: run.rungs((loss, by), accountant) };
+        KeptPromise { run, price, is_end: found.is_end }
     };
-    for _ in 0..20 {
+    if found.is_end {
+        return priced(found.value, found.loss, found.by);
+    }
+    for turn in 0..10 {
         let Ok(shown) = brief(value).parse::<f64>() else { break };
         match epsilon_by(&with(shown).cost(), target.delta, accountant) {
             Ok((loss, by)) if loss.upper <= target.epsilon => return priced(shown, loss, by),
-            Ok(_) => value = shown * onwards,
+            Ok(_) => value = shown * onwards.powi(1 << turn),
             Err(_) => break,
         }
     }

@@ -111,6 +111,20 @@ fn steps_and_rate_that_were_looked_for_keep_the_promise() {
     assert!((0.0..1.0).contains(&number(&view, "rate")) && number(&view, "epsilon_upper") <= 2.0);
 }
 
+#[test]
+fn where_a_search_ends_is_no_most() {
+    let question = "--epsilon 1 --delta 1e-5 --noise 1e18";
+    let words = stdout(&format!("account steps {question} --rate 0.01"));
+    assert!(words.starts_with("more than 1000000000000 steps, where the search ends, for ε = 1"), "{words}");
+    assert_eq!(json(&format!("account steps {question}"))["is_end"], true);
+    let words = stdout(&format!("account rate {question} --steps 1000"));
+    assert!(words.starts_with("rate 1, so that all may be drawn in every step, for ε = 1"), "{words}");
+    let view = json("account steps --epsilon 2 --delta 1e-5 --noise 2 --rate 0.01");
+    assert_eq!(view["is_end"], Value::Null, "{view}");
+    let (code, said) = complaint("account rate --epsilon 1 --delta 1e-300 --noise 1");
+    assert!(code == Some(2) && said.contains("no rate keeps ε at 1 and δ at 1e-300: even a rate of 1.0e-12"), "{said}");
+}
+
 /// Two lattices may differ in the fourth digit of ε; the noise that is printed is the one that was priced.
 #[test]
 fn what_was_looked_for_is_priced_as_it_is_printed() {

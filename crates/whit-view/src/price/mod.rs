@@ -125,21 +125,27 @@ pub struct KeptView {
     #[serde(flatten)]
     spent: EpsilonView,
     #[serde(skip)]
+    /// Whether more would do as well: the search ended at a rate of 1, or at the most steps that it looks at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_end: bool,
     headline: String,
 }
 
 impl KeptView {
     /// What was found for this promise.
     pub fn of(sought: Sought, kept: &KeptPromise, target: Target, accountant: Name) -> Self {
-        let KeptPromise { run, price } = kept;
+        let KeptPromise { run, price, is_end } = kept;
         Self {
             found: sought,
             epsilon_target: target.epsilon,
             spent: EpsilonView { delta: target.delta, ..EpsilonView::of(run, price, accountant) },
-            headline: match sought {
-                Sought::Noise => format!("noise {} clip norms", brief_up(run.step.noise)),
-                Sought::Steps => number_of(run.steps, "step"),
-                Sought::Rate => format!("rate {}", brief_down(run.step.rate)),
+            is_end: *is_end,
+            headline: match (sought, is_end) {
+                (Sought::Noise, _) => format!("noise {} clip norms", brief_up(run.step.noise)),
+                (Sought::Steps, false) => number_of(run.steps, "step"),
+                (Sought::Steps, true) => format!("more than {}, where the search ends,", number_of(run.steps, "step")),
+                (Sought::Rate, false) => format!("rate {}", brief_down(run.step.rate)),
+                (Sought::Rate, true) => "rate 1, so that all may be drawn in every step,".to_owned(),
             },
         }
     }

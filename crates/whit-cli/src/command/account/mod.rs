@@ -11,6 +11,7 @@ use crate::error::Error;
 use std::io::Write;
 use whit::account::calibrate::CalibrateError;
 use whit::{Name, Unsupported};
+use whit_view::number::brief;
 
 /// Price a run: ε, δ, noise, steps or rate, each from the others.
 #[derive(clap::Subcommand)]
@@ -63,7 +64,7 @@ fn not_found(why: &CalibrateError, accountant: Name) -> Error {
     match why {
         CalibrateError::Unsupported(why) => unsupported(why, accountant),
         CalibrateError::Unreachable { epsilon, .. } => Error::asked(
-            format!("--epsilon is {epsilon}, but {why}"),
+            format!("--epsilon is {}, but {why}", brief(*epsilon)),
             "allow a larger --epsilon or --delta, or ask for less: fewer steps, a lower rate, more noise",
         ),
         CalibrateError::Unlimited { .. } => Error::asked(
