@@ -2,13 +2,13 @@
 
 use crate::number::{Exact, brief, brief_up, percent, percent_down, percent_up};
 use crate::plot::{BLUE, CurveChart, CurveLine, GREEN, ORANGE};
-use crate::price::RunView;
+use crate::price::{RunView, RungPriceView, rungs};
 use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::{self, Write};
 use whit::account::Name;
 use whit::explain::{Belief, Promise, least_false_negatives};
-use whit::price::SampledRun;
+use whit::price::{EpsilonPrice, SampledRun};
 
 /// The slack with which beliefs are stated: odds move by at most 1.1·e^ε, except with probability 11·δ.
 const SLACK: f64 = 0.1;
@@ -32,6 +32,9 @@ pub struct ExplainView {
     trade_off: Vec<TradeOff>,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<Vec<ProfilePoint>>,
+    /// What the run loses at every rung; empty where there is no run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rungs: Vec<RungPriceView>,
     statement: Vec<String>,
 }
 
@@ -62,8 +65,13 @@ struct ProfilePoint {
 }
 
 impl ExplainView {
-    /// What a promise means to who believes this beforehand; with the run that keeps it, who priced that, and what else it promises.
-    pub fn of(promise: Promise, priors: &[f64], run: Option<(&SampledRun, Name)>, profile: Option<&[Promise]>) -> Self {
+    /// What a promise means to who believes this beforehand; with the run that keeps it, its price and who said so, and what else it promises.
+    pub fn of(
+        promise: Promise,
+        priors: &[f64],
+        run: Option<(&SampledRun, &EpsilonPrice, Name)>,
+        profile: Option<&[Promise]>,
+    ) -> Self {
         let beliefs = priors.iter().map(|&prior| {
             let Belief { low, high, except, .. } = promise.belief(prior, SLACK);
             let when_named = promise.belief_when_named(prior, NAMED_AT);
@@ -81,7 +89,8 @@ impl ExplainView {
             false_negatives_at_least: promise.false_negatives(alpha),
             false_negatives_of_the_run_at_least: profile.map(|promises| least_false_negatives(promises, alpha)),
         });
-        let (run, accountant) = run.map(|(run, accountant)| (RunView::of(run), accountant)).unzip();
+        let rungs = run.map_or(Vec::new(), |(_, price, accountant)| rungs(&price.rungs, accountant));
+        let (run, accountant) = run.map(|(run, _, accountant)| (RunView::of(run), accountant)).unzip();
         Self {
             epsilon: Exact(promise.epsilon()),
             epsilon_upper: Exact(promise.epsilon()),
@@ -95,6 +104,7 @@ impl ExplainView {
             profile: profile.map(|promises| {
                 promises.iter().map(|p| ProfilePoint { epsilon: p.epsilon(), delta_upper: p.delta() }).collect()
             }),
+            rungs,
             statement: statement(promise),
         }
     }
@@ -105,6 +115,7 @@ impl ExplainView {
         if let (Some(run), Some(accountant)) = (&self.run, self.accountant) {
             run.write(out)?;
             writeln!(out, "  accountant  {accountant}")?;
+            RungPriceView::write(&self.rungs, out)?;
         }
         for sentence in &self.statement {
             writeln!(out, "\n{}", wrapped(sentence))?;

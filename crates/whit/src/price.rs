@@ -220,10 +220,11 @@ impl SampledRun {
         Name::ALL.into_iter().map(opinion).collect()
     }
 
-    /// The run's ε at this δ, and the promises that it keeps, by their ε: that one, and others with a larger δ.
-    pub fn promises(&self, at: f64, accountant: Name) -> Result<(f64, Vec<Promise>), Unsupported> {
+    /// What the run costs at this δ, and the promises that it keeps, by their ε: that one, and others with a larger δ.
+    pub fn promises(&self, at: f64, accountant: Name) -> Result<(EpsilonPrice, Vec<Promise>), Unsupported> {
         let cost = self.cost();
-        let upper = epsilon(&cost, at, accountant)?.upper;
+        let price = self.epsilon(at, accountant)?;
+        let upper = price.loss.upper;
         let most = delta(&cost, 0.0, accountant)?.upper;
         let mut promises = vec![Promise::new(0.0, most), Promise::new(upper, at)];
         for i in 1..POINTS {
@@ -236,7 +237,7 @@ impl SampledRun {
         }
         let mut promises: Vec<Promise> = promises.into_iter().flatten().collect();
         promises.sort_by(|a, b| a.epsilon().total_cmp(&b.epsilon()));
-        Ok((upper, promises))
+        Ok((price, promises))
     }
 
     /// What the run loses at every rung, as far as the accountant can say; at the rung that is protected it is known.
@@ -369,8 +370,8 @@ mod tests {
 
     #[test]
     fn a_promise_with_a_larger_delta_has_a_smaller_epsilon() {
-        let (epsilon, promises) = run().promises(1e-5, Name::Pld).unwrap();
-        assert_eq!(promises.last().map(Promise::epsilon), Some(epsilon));
+        let (price, promises) = run().promises(1e-5, Name::Pld).unwrap();
+        assert_eq!(promises.last().map(Promise::epsilon), Some(price.loss.upper));
         assert!(promises.len() > 10 && promises.windows(2).all(|pair| pair[0].delta() >= pair[1].delta()));
     }
 }

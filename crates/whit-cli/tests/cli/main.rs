@@ -254,6 +254,36 @@ fn explain_draws_the_trade_off_of_a_promise_and_of_a_run() {
     }
 }
 
+/// What describes a run is used where there is one, and refused where there is none: nobody is to believe that a promise was explained for a rate.
+#[test]
+fn explain_ignores_no_option() {
+    let run = "account explain --noise 2 --delta 1e-6";
+    let all = number(&json(run), "epsilon_upper");
+    assert!(number(&json(&format!("{run} --rate 0.1")), "epsilon_upper") < all, "fewer are drawn");
+    assert!(number(&json(&format!("{run} --steps 4")), "epsilon_upper") > all, "more is said");
+    let view = json(&format!("{run} --elements-per-user 3"));
+    assert_eq!(number(&view, "epsilon_upper"), all, "what is explained is the unit");
+    let rungs = view["rungs"].as_array().expect("a list");
+    assert_eq!(rungs.iter().map(|rung| &rung["unit"]).collect::<Vec<_>>(), ["element", "user"]);
+    assert!(number(&rungs[1], "epsilon_upper") > all, "{view}");
+    let words = stdout(&format!("{run} --elements-per-user 3"));
+    assert!(words.contains("protects one") && words.lines().any(|line| line.starts_with("user ")), "{words}");
+    for option in [
+        "--rate 0.1",
+        "--steps 4",
+        "--elements-per-user 3",
+        "--change replace",
+        "--draw unit",
+        "--sampling poisson",
+        "--difference 1",
+        "--accountant rdp",
+    ] {
+        let (code, said) = complaint(&format!("account explain --epsilon 1 --delta 1e-6 {option}"));
+        let name = option.split(' ').next().unwrap_or_default();
+        assert!(code == Some(2) && said.contains("--epsilon") && said.contains(name), "{option}: {said}");
+    }
+}
+
 #[test]
 fn a_wrong_question_gets_a_sentence_with_option_value_and_range() {
     let run = "--rate 0.1 --steps 10";

@@ -4,17 +4,18 @@ mod compare;
 mod run;
 
 pub use compare::CompareView;
-pub(crate) use run::RunView;
+pub(crate) use run::{RunView, RungPriceView};
 
 use crate::number::{Exact, brief, brief_down, brief_up, number_of};
-use run::{RungPriceView, other};
+use run::other;
 use serde::Serialize;
 use std::io::{self, Write};
 use whit::account::Name;
 use whit::account::calibrate::Target;
 use whit::price::{DeltaPrice, EpsilonPrice, KeptPromise, RungPrice, SampledRun};
 
-fn rungs(prices: &[RungPrice], asked: Name) -> Vec<RungPriceView> {
+/// What is known of all rungs, where this accountant was asked.
+pub(crate) fn rungs(prices: &[RungPrice], asked: Name) -> Vec<RungPriceView> {
     prices.iter().map(|price| RungPriceView::of(price, asked)).collect()
 }
 
@@ -124,10 +125,10 @@ pub struct KeptView {
     /// What it spends, at the δ of the promise.
     #[serde(flatten)]
     spent: EpsilonView,
-    #[serde(skip)]
     /// Whether more would do as well: the search ended at a rate of 1, or at the most steps that it looks at.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_end: bool,
+    #[serde(skip)]
     headline: String,
 }
 

@@ -9,9 +9,13 @@ use crate::output::{Drawing, drawing, write_json};
 use std::io::Write;
 use whit::Name;
 use whit::explain::Promise;
-use whit::price::SampledRun;
+use whit::price::{EpsilonPrice, SampledRun};
 use whit_view::explain::{ExplainView, picture};
 use whit_view::page::Report;
+
+/// The options that describe a run. Of a promise alone they would change nothing, and whoever gave them would believe that they did.
+const OF_A_RUN: [&str; 9] =
+    ["noise", "rate", "steps", "change", "draw", "elements_per_user", "sampling", "difference", "accountant"];
 
 /// What an adversary gains from a release: odds, beliefs, and the errors that no test avoids.
 ///
@@ -19,8 +23,8 @@ use whit_view::page::Report;
 /// then computed and whose own trade-off curve is drawn next to that of its promise.
 #[derive(clap::Args)]
 pub(crate) struct Explain {
-    /// The ε that was promised.
-    #[arg(long, allow_negative_numbers = true, value_parser = number::epsilon, required_unless_present = "noise", conflicts_with = "noise")]
+    /// The ε that was promised. A promise has no run: what describes one goes with `--noise`.
+    #[arg(long, allow_negative_numbers = true, value_parser = number::epsilon, required_unless_present = "noise", conflicts_with_all = OF_A_RUN)]
     epsilon: Option<f64>,
     /// The δ that was promised; 0 for pure ε.
     #[arg(long, allow_negative_numbers = true, value_parser = number::delta_or_zero)]
@@ -50,8 +54,8 @@ pub(crate) struct Explain {
     json: bool,
 }
 
-/// A run with its ε, and the promises that it keeps.
-type PricedRun = (SampledRun, f64, Vec<Promise>);
+/// A run with its price, and the promises that it keeps.
+type PricedRun = (SampledRun, EpsilonPrice, Vec<Promise>);
 
 impl Explain {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
@@ -60,11 +64,11 @@ impl Explain {
             (None, Some(noise)) => Some(self.price(noise, accountant)?),
             _ => None,
         };
-        let epsilon = priced.as_ref().map(|(_, epsilon, _)| *epsilon).or(self.epsilon);
+        let epsilon = priced.as_ref().map(|(_, price, _)| price.loss.upper).or(self.epsilon);
         let epsilon = epsilon.expect("clap asks for --epsilon or --noise");
         let promise = Promise::new(epsilon, self.delta).expect("the options were checked when they were read");
         let profile = priced.as_ref().map(|(_, _, promises)| promises.as_slice());
-        let run = priced.as_ref().map(|(run, ..)| (run, accountant));
+        let run = priced.as_ref().map(|(run, price, _)| (run, price, accountant));
         let view = ExplainView::of(promise, &self.prior, run, profile);
         if let Some(drawing) = &self.plot {
             let svg = picture(promise, profile);
@@ -73,14 +77,15 @@ impl Explain {
         if self.json { write_json(&view, out) } else { Ok(view.write(out)?) }
     }
 
-    /// The run's ε at δ, and promises that it keeps besides that one.
+    /// What the run costs at δ, also a whole user where it is known how much one has, and promises that it keeps besides that one.
     fn price(&self, noise: f64, accountant: Name) -> Result<PricedRun, Error> {
         let run = self.relation.run(noise, self.rate, self.steps)?;
         if self.delta == 0.0 {
             let wrong = number::delta("0").expect_err("0 is not greater than 0");
             return Err(Error::asked(format!("--delta is 0, but it must be {}", wrong.range), wrong.hint));
         }
-        let (epsilon, promises) = run.promises(self.delta, accountant).map_err(|why| unsupported(&why, accountant))?;
-        Ok((run, epsilon, promises))
+        let priced = run.promises(self.delta, accountant);
+        let (price, promises) = priced.map_err(|why| unsupported(&why, accountant))?;
+        Ok((run, price, promises))
     }
 }
