@@ -40,9 +40,10 @@ impl Projection {
     pub(crate) fn of_numbers(sides: &[usize], directions: Vec<f32>) -> Result<Self, LearnError> {
         match *sides {
             [kept, columns] if kept * columns == directions.len() && kept > 0 => Ok(Self { columns, kept, directions }),
-            _ => {
-                Err(LearnError::file("the projection in this file is no matrix", "`whit train` writes the file again"))
-            }
+            _ => Err(LearnError::file(
+                "the projection in this file is no matrix",
+                "`Session::train` writes the file again",
+            )),
         }
     }
 

@@ -31,7 +31,7 @@ const VERSION: u32 = 2;
 /// The version of the file of a model. From 3 on it has a checksum.
 const FORMAT: u32 = 3;
 /// What to do about a file that is no model, or another.
-const AGAIN: &str = "`whit train` writes it again, from the ledger and at no cost";
+const AGAIN: &str = "`Session::train` writes it again, from the ledger and at no cost";
 
 /// What the whole run loses one rung.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -526,7 +526,7 @@ fn no_model_replaces_the_ledger_the_data_or_a_training_file() {
     for words in [["predict", "model.safetensors", "--owner"], ["evaluate", "train.toml", "--owner"]] {
         let (code, out, talk) = whit(&folder, &words);
         assert!(code == 2 && out.is_empty() && talk.contains("its checksum is another"), "{talk}");
-        assert!(talk.contains("writes it again"), "{talk}");
+        assert!(talk.contains("writes it again") && talk.contains("`whit train`"), "{talk}");
     }
     let end = 8 + usize::try_from(u64::from_le_bytes(model[..8].try_into().unwrap())).unwrap();
     let header = String::from_utf8(model[8..end].to_vec()).unwrap();

@@ -190,6 +190,11 @@ fn every_mistake_gets_its_own_sentence() {
     assert!(wrong(&event).to_string().starts_with("line 3: `dataset.t` has no ladder that stands: the caps below"));
     assert_eq!(wrong("").to_string(), "no data set is declared");
     assert_eq!(wrong("[dataset]").to_string(), "line 1: no data set is declared");
+    // A library names what the library has; the command says its own words for it.
+    let none = Declaration { datasets: BTreeMap::new(), ledger: None };
+    for hint in [wrong("").hint().to_owned(), none.dataset("visits").unwrap_err().hint().to_owned()] {
+        assert!(hint.contains("`DeclarationDraft::of` writes a draft") && !hint.contains("whit init"), "{hint}");
+    }
     assert!(wrong("dataset = 3").to_string().contains("must be a table"));
     assert!(wrong("[dataset]\nvisits = 3").to_string().contains("line 2: `dataset.visits` must be a table"));
 }

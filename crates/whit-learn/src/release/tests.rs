@@ -195,7 +195,9 @@ fn a_model_that_is_not_as_it_was_written_is_refused() {
     let header = String::from_utf8(bytes[8..end].to_vec()).unwrap();
     let header = header.replace("\"checksum\"", "\"checksam\"");
     let file = [&bytes[..8], header.as_bytes(), &bytes[end..]].concat();
-    assert!(Trained::of_file(&file).unwrap_err().to_string().contains("no checksum"));
+    let error = Trained::of_file(&file).unwrap_err();
+    assert!(error.to_string().contains("no checksum"));
+    assert_eq!(error.hint(), "`Session::train` writes it again, from the ledger and at no cost");
 }
 
 #[test]
