@@ -5,7 +5,7 @@
 //! share what the approximate runs leave of δ in equal parts.
 
 use super::pair::{dominating, step_epsilon_up};
-use super::{Name, Unsupported, check_delta, check_epsilon, invert, runs, word_for, zcdp};
+use super::{Name, Unsupported, check_delta, check_epsilon, invert, pure_epsilon_up, runs, word_for, zcdp};
 use crate::normal::gaussian_epsilon_up;
 use whit_core::{Cost, Delta, Epsilon};
 
@@ -85,11 +85,6 @@ impl Split {
         let fixed = self.fixed.iter().any(|run| run.delta > 0.0).then(|| word_for(&approximate));
         self.shared.first().map(|(leaf, _)| word_for(leaf)).or(fixed)
     }
-}
-
-/// ε of Laplace noise, continuous or discrete: distance over scale, rounded up.
-pub(crate) fn pure_epsilon_up(distance: f64, scale: f64) -> f64 {
-    if distance == 0.0 { 0.0 } else { (distance.next_up() / scale).next_up() }
 }
 
 /// The ε of one run of a kind that is not pure, at a δ of its own.

@@ -1,11 +1,10 @@
 //! Rényi divergences of every kind of run, as upper bounds: closed forms here, `quadrature` for mixtures.
 
-use super::Unsupported;
-use super::basic::pure_epsilon_up;
 use super::binomial::{BinomialParts, PartSide};
 use super::pair::{APART, Dominating, dominating, ln_add, ln_expm1};
 use super::quadrature::{BinomialMixture, INFLATION, from_ln_excess, ln_rest};
 pub use super::quadrature::{Direction, reflected, sided};
+use super::{Unsupported, pure_epsilon_up};
 use whit_core::Cost;
 
 /// Above so many units that change at once the coins of a binomial mixture are revealed, which is looser: the integral takes

@@ -3,9 +3,8 @@
 //! μ of Gaussian noise is exact, squares of μ add up, and the profile of what comes out is exact again. A central-limit
 //! theorem gives a μ for many small steps; it is an approximation that may understate, so [`Clt`] is a type of its own.
 
-use super::basic::pure_epsilon_up;
 use super::pair::{Dominating, dominating};
-use super::{Name, Unsupported, check_delta, check_epsilon, exp_up, runs, word_for};
+use super::{Name, Unsupported, check_delta, check_epsilon, exp_up, pure_epsilon_up, runs, word_for};
 use crate::normal::{
     cdf, gaussian_delta, gaussian_epsilon_up, ln_gaussian_delta, upper_quantile, upper_quantile_ln, upper_tail,
 };

@@ -260,6 +260,11 @@ pub(crate) fn check_epsilon(epsilon: f64) -> Result<(), Unsupported> {
     if epsilon >= 0.0 { Ok(()) } else { Err(OutOfRange { name: "ε", value: epsilon, range: "at least 0" }.into()) }
 }
 
+/// ε of Laplace noise, continuous or discrete: distance over scale, rounded up.
+pub(crate) fn pure_epsilon_up(distance: f64, scale: f64) -> f64 {
+    if distance == 0.0 { 0.0 } else { (distance.next_up() / scale).next_up() }
+}
+
 /// e^x as an upper bound: what is too small to be a number is still not 0.
 pub(crate) fn exp_up(x: f64) -> f64 {
     if x == f64::NEG_INFINITY { 0.0 } else { x.exp().max(f64::from_bits(1)) }

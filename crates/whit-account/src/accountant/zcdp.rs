@@ -3,10 +3,9 @@
 //! ρ adds up under composition, also when later runs depend on earlier outputs. An (ε, δ) run is δ-approximate
 //! ε²/2-concentrated (their Lemma 8.8): its δ is set aside, and what is left of δ pays for the conversion.
 
-use super::basic::pure_epsilon_up;
 use super::pair::dominating;
 use super::renyi::{cks_epsilon, cks_ln_delta, lowest};
-use super::{Name, Unsupported, check_delta, check_epsilon, exp_up, runs, word_for};
+use super::{Name, Unsupported, check_delta, check_epsilon, exp_up, pure_epsilon_up, runs, word_for};
 use whit_core::{Cost, Rho};
 
 /// ρ of a pure ε: ε²/2 (Bun and Steinke, Proposition 3.3), rounded up.

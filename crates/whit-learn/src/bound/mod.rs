@@ -3,6 +3,7 @@
 mod bags;
 mod clip;
 mod clipped;
+mod formed;
 mod norm;
 mod sum;
 mod total;
@@ -21,7 +22,7 @@ use crate::loss::{Loss, Share, Targets};
 use crate::params::Layout;
 use crate::plan::{Clip, Clipping};
 use crate::tensor;
-use norm::Lengths;
+use formed::Lengths;
 use whit_noise::Replay;
 
 /// Rows, in bags, with what they weigh.

@@ -6,28 +6,11 @@
 //! needs it again.
 
 use super::bags::Bags;
+use super::formed::{Formed, Lengths, dot, squared_up};
 use super::windows::Windows;
 use crate::layer::{LayerInput, OutputGradient};
 use rayon::prelude::*;
 use whit_core::matrix::{Destination, Matrix, product};
-
-/// The gradients of one layer's parameters, bag by bag.
-pub(crate) struct Lengths {
-    /// At least the squared norm of each bag's gradient, whatever finite numbers it is made of. Not finite where what was formed is not.
-    pub(crate) squared: Vec<f64>,
-    /// Σᵢ |aᵢ|·|gᵢ| of each bag: what rounding errors of a sum are proportional to. 0 for bags whose gradient is formed, and nothing where all are.
-    pub(crate) spread: Option<Vec<f64>>,
-    /// The gradients themselves, where they were formed and kept.
-    pub(crate) formed: Option<Formed>,
-}
-
-/// Gradients of some bags.
-pub(crate) struct Formed {
-    /// Which bags, in order.
-    pub(crate) bags: Vec<usize>,
-    /// Their gradients, weight and then bias, bag by bag.
-    pub(crate) values: Vec<f32>,
-}
 
 /// By how much of the squared spread a squared norm is raised, at least. Rows of a bag may cancel each other, so that little of the spread is left: this keeps a
 /// norm at 2⁻¹¹ of it or more, and so what clipped sums round away within what is allowed for it.
@@ -42,24 +25,6 @@ fn raise(products: usize, positions: usize) -> f64 {
     LEAST_RAISE + (products as f64 + (positions as f64).powi(2) + 64.0) * f64::EPSILON
 }
 
-/// a·b in f64. Nothing of f32 is too small or too large for it.
-pub(crate) fn dot(a: &[f32], b: &[f32]) -> f64 {
-    let mut lanes = [0_f64; 8];
-    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
-    for (a, b) in a.zip(b) {
-        for lane in 0..8 {
-            lanes[lane] += f64::from(a[lane]) * f64::from(b[lane]);
-        }
-    }
-    rest + lanes.iter().sum::<f64>()
-}
-
-/// At least the squared norm of numbers that are written out.
-pub(super) fn squared_up(values: &[f32]) -> f64 {
-    dot(values, values) * (1.0 + (values.len() as f64 + 64.0) * f64::EPSILON)
-}
-
 /// Whether a bag of so many positions has its gradient formed, rather than its Gram matrix.
 fn is_formed(positions: usize, input: usize, output: usize) -> bool {
     // Forming writes its result, too.
@@ -67,17 +32,6 @@ fn is_formed(positions: usize, input: usize, output: usize) -> bool {
 }
 
 impl Lengths {
-    /// Nothing is left of the marked bags.
-    pub(super) fn empty(&mut self, marks: &[bool]) {
-        let numbers = self.squared.iter_mut().zip(marks).chain(self.spread.iter_mut().flatten().zip(marks));
-        numbers.filter(|(_, mark)| **mark).for_each(|(number, _)| *number = 0.0);
-        if let Some(Formed { bags, values }) = &mut self.formed {
-            let size = values.len() / bags.len().max(1);
-            let formed = bags.iter().zip(values.chunks_exact_mut(size.max(1)));
-            formed.filter(|(bag, _)| marks[**bag]).for_each(|(_, values)| values.fill(0.0));
-        }
-    }
-
     /// Of one layer. `rows` is how many rows all bags have; a row has one or more positions.
     pub(crate) fn of(output: &OutputGradient, bags: &Bags) -> Self {
         let positions = output.gradient.len() / output.width.max(1);

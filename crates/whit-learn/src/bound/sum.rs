@@ -9,7 +9,7 @@
 //! N·√L at most 2³²; there are not more than 2³² units.
 
 use super::bags::Bags;
-use super::norm::Lengths;
+use super::formed::{Lengths, add_formed};
 use super::total::Part;
 use super::windows::Windows;
 use crate::layer::{LayerInput, OutputGradient};
@@ -27,18 +27,6 @@ fn gather<T: Copy + Into<f64> + Sync>(whole: &mut Part<'_>, part: &[T]) {
     whole.by_blocks(|start, mut whole| {
         let part = &part[start..start + whole.len()];
         whole.add(part.iter().map(|&value| value.into()));
-    });
-}
-
-/// Adds the gradients of bags that were formed, `size` numbers each, from a place in them on: block by block of the sum, and in each bag by bag.
-///
-/// Each factor·number is rounded once, which moves a unit's contribution by 2⁻⁵³ of itself, and depends on no other unit.
-pub(super) fn add_formed(formed: &[f32], size: usize, from: usize, factors: &[f64], sum: &mut Part<'_>) {
-    sum.by_blocks(|start, mut sum| {
-        let place = from + start..from + start + sum.len();
-        for (gradient, &factor) in formed.chunks_exact(size).zip(factors).filter(|(_, factor)| **factor != 0.0) {
-            sum.add(gradient[place.clone()].iter().map(|&value| factor * f64::from(value)));
-        }
     });
 }
 

@@ -6,8 +6,7 @@
 //! and then its rounding does no harm.
 
 use super::bags::Bags;
-use super::norm::{Formed, Lengths, squared_up};
-use super::sum::add_formed;
+use super::formed::{Formed, Lengths, add_formed, squared_up};
 use super::total::Part;
 use crate::kernel::{Patches, WindowGrid};
 use crate::layer::OutputGradient;

@@ -1,7 +1,10 @@
 //! Groups of bars with error bars, upright where their names fit and lying where they do not.
 
+mod columns;
+mod rows;
+
 use super::letters::width;
-use super::{EDGE, Picture, WIDTH, columns, rows, ticks};
+use super::{EDGE, Picture, WIDTH, ticks};
 use crate::measure::Measure;
 
 /// One bar a group, all in one colour.
@@ -58,7 +61,7 @@ impl BarChart {
     }
 
     /// The range that the axis has to cover: all ends of intervals, all marks, and zero.
-    pub(super) fn range(&self) -> (f64, f64) {
+    fn range(&self) -> (f64, f64) {
         let ends = self.series.iter().flat_map(|series| series.values.iter().flatten()).flat_map(Measure::reach);
         let marks = self.exact.iter().flat_map(|exact| exact.values.iter().copied());
         let finite = ends.chain(marks).filter(|value| value.is_finite());
@@ -67,7 +70,7 @@ impl BarChart {
     }
 
     /// What one bar stands for, in words.
-    pub(super) fn tip(&self, group: usize, series: &BarSeries, measure: &Measure) -> String {
+    fn tip(&self, group: usize, series: &BarSeries, measure: &Measure) -> String {
         let shown = measure.shown().line();
         let name = if self.series.len() > 1 { format!(", {}", series.name) } else { String::new() };
         match self.groups[group].as_str() {
@@ -78,7 +81,7 @@ impl BarChart {
 }
 
 /// Where an axis starts and ends, with a little air, and its ticks inside.
-pub(super) fn scale((low, high): (f64, f64), wanted: u32) -> (f64, f64, Vec<f64>) {
+fn scale((low, high): (f64, f64), wanted: u32) -> (f64, f64, Vec<f64>) {
     let air = 0.03 * (high - low);
     let (start, end) = (if low < 0.0 { low - air } else { 0.0 }, if high > 0.0 { high + air } else { 0.0 });
     let inside = |tick: &f64| *tick >= start && *tick <= end;

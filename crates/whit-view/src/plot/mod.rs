@@ -2,12 +2,10 @@
 //! No fonts, scripts or files from elsewhere; what a mark stands for is its tooltip.
 
 mod bars;
-mod columns;
 mod curve;
 mod frame;
 pub(crate) mod letters;
 mod lines;
-mod rows;
 pub(crate) mod time;
 
 pub use bars::{BarChart, BarSeries, ExactMarks};

@@ -1,10 +1,10 @@
 //! Upright bars.
 
-use super::bars::{BarChart, scale};
-use super::frame::{LegendEntry, Sign, heading, legend, note};
-use super::letters::width;
-use super::{Anchor, EDGE, Picture, Svg, WIDTH, tick_labels};
+use super::{BarChart, scale};
 use crate::measure::Measure;
+use crate::plot::frame::{LegendEntry, Sign, heading, legend, note};
+use crate::plot::letters::width;
+use crate::plot::{Anchor, EDGE, Picture, Svg, WIDTH, tick_labels};
 use std::fmt::Write as _;
 
 /// The share of a group's room that its bars take.

@@ -1,11 +1,11 @@
 //! Lying bars: names may be long, and there may be many.
 
-use super::bars::{BarChart, scale};
 use super::columns::entries;
-use super::frame::{Sign, heading, legend, note};
-use super::letters::{fit_middle, width};
-use super::{Anchor, EDGE, Picture, Svg, WIDTH, tick_labels};
+use super::{BarChart, scale};
 use crate::measure::Measure;
+use crate::plot::frame::{Sign, heading, legend, note};
+use crate::plot::letters::{fit_middle, width};
+use crate::plot::{Anchor, EDGE, Picture, Svg, WIDTH, tick_labels};
 use std::fmt::Write as _;
 
 /// The most room that names get.
