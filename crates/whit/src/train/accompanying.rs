@@ -44,6 +44,17 @@ pub(crate) fn unpaid(charge: Charge, question: &Question, books: &mut dyn Regist
     desk::unpaid(books, charge, question).map_err(of_ledger)
 }
 
+/// Refuses a run that goes on (`resumed`) without what it released before its first step.
+pub(crate) fn still_there(
+    resumed: bool,
+    question: &Question,
+    books: &mut dyn Register,
+    what: &str,
+) -> Result<(), Error> {
+    let missing = resumed && books.stored(question).map_err(of_ledger)?.is_none();
+    if missing { Err(gone(what)) } else { Ok(()) }
+}
+
 /// The budgets that watch over a training, unless its owner gives all privacy up.
 pub(crate) struct Budgets {
     pub(crate) list: Vec<Budget>,
@@ -173,7 +184,7 @@ pub(crate) fn voided(entry: u64, hint: &str) -> Error {
 }
 
 /// What an interrupted run was begun with, and the ledger does not have.
-pub(crate) fn gone(what: &str) -> Error {
+fn gone(what: &str) -> Error {
     asked(
         format!("the {what} that this run was begun with are not in the ledger any more"),
         "remove its checkpoint and void its entry, to begin anew",

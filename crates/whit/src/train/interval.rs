@@ -219,10 +219,10 @@ impl Intervals {
         training: &Question,
         (books, budgets): (&mut dyn Register, &Budgets),
     ) -> Result<Estimates, Error> {
-        let (question, plan) = (self.question(training), reader.planned.steps());
+        let (question, plan) = (self.question(training), reader.plan);
         let sums = || reader.with(|learner| learner.sandwich(&self.sandwich, trained.theta()));
         let decode = |bytes: &[u8]| Scatter::read(bytes).map_err(|error| error.to_string());
-        let (ladder, noise) = (plan.ladder(), reader.planned.noise);
+        let (ladder, noise) = (plan.ladder(), plan.source());
         let served =
             accompanying::release_of(&self.sandwich, (sums, decode), ladder, &question, noise, (books, budgets))?;
         let (again, reproducible) = (served.stored, served.reproducible);

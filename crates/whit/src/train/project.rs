@@ -8,7 +8,6 @@ use super::meaning;
 use super::reader::Reader;
 use super::spec::{Spec, asked};
 use crate::Error;
-use crate::error::of_ledger;
 use whit_account::ledger::{Question, Register};
 use whit_core::{Charge, Kind, Ladder};
 use whit_learn::model::Network;
@@ -93,10 +92,8 @@ impl Directions {
         (books, budgets): (&mut dyn Register, &Budgets),
     ) -> Result<Principal, Error> {
         let question = self.question(training);
-        if resumed && books.stored(&question).map_err(of_ledger)?.is_none() {
-            return Err(accompanying::gone("directions"));
-        }
-        let (ladder, noise) = (reader.planned.steps().ladder(), reader.planned.noise);
+        accompanying::still_there(resumed, &question, books, "directions")?;
+        let (ladder, noise) = (reader.plan.ladder(), reader.plan.source());
         let sum = || reader.with(|learner| learner.second_moments(&self.scatter));
         let decode = |bytes: &[u8]| Scatter::read(bytes).map_err(|error| error.to_string());
         let served =

@@ -1,22 +1,26 @@
 //! The rows of a run, read when something that is paid for needs them, and not before.
 
-use super::prepare::Planned;
-use super::rows;
+use super::rows::{self, Read};
 use super::spec::Spec;
 use crate::Error;
 use crate::error::Kind;
 use std::cell::RefCell;
 use whit_learn::model::Network;
 use whit_learn::train::Learner;
-use whit_learn::{Keep, LearnError};
+use whit_learn::{Keep, LearnError, Plan};
 use whit_query::Tables;
 use whit_query::source::Stamps;
 
+/// A learner that stands at its start, of rows that were read.
+pub(crate) type Starting<'a> = dyn Fn(Read) -> Result<Learner<Network>, Error> + 'a;
+
 /// Makes a learner of the rows the first time that somebody asks. All who ask are mechanisms, which run after their charge is reserved.
 pub(crate) struct Reader<'a> {
-    pub(crate) spec: &'a Spec,
-    pub(crate) tables: &'a Tables,
-    pub(crate) planned: &'a Planned,
+    spec: &'a Spec,
+    tables: &'a Tables,
+    /// What is promised for the steps, and where all noise comes from.
+    pub(crate) plan: &'a Plan,
+    start: &'a Starting<'a>,
     keep: Keep,
     /// What the files were when the question was fingerprinted.
     stamps: Stamps,
@@ -25,12 +29,12 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(
-        spec: &'a Spec,
-        tables: &'a Tables,
-        planned: &'a Planned,
+        (spec, tables): (&'a Spec, &'a Tables),
+        plan: &'a Plan,
+        start: &'a Starting<'a>,
         (keep, stamps): (Keep, Stamps),
     ) -> Self {
-        Self { spec, tables, planned, keep, stamps, learner: RefCell::new(None) }
+        Self { spec, tables, plan, start, keep, stamps, learner: RefCell::new(None) }
     }
 
     /// Takes the learner; reads the rows where none is there.
@@ -48,7 +52,7 @@ impl<'a> Reader<'a> {
         let read = rows::read(self.spec, self.tables, self.keep.clone())?;
         // Rows of other files than those of the fingerprint would be learned from in their name: no step is taken then.
         self.stamps.check()?;
-        self.planned.learner(read)
+        (self.start)(read)
     }
 
     /// Gives it back, for whoever asks next.
@@ -105,7 +109,8 @@ mod tests {
         let planned = prepare::plan(&spec, &tables, &keep).unwrap();
         let mut books = Books::open(&at("whit.ledger")).unwrap();
         let (_, stamps) = tables.fingerprint_for_learning("visits", &mut books).unwrap();
-        let reader = || Reader::new(&spec, &tables, &planned, (keep.clone(), stamps.clone()));
+        let start = |read| planned.learner(read);
+        let reader = || Reader::new((&spec, &tables), planned.steps(), &start, (keep.clone(), stamps.clone()));
         assert!(reader().take().is_ok());
         std::thread::sleep(std::time::Duration::from_millis(30)); // the system's clock goes in steps
         std::fs::write(at("visits.csv"), rows(2)).unwrap();

@@ -6,7 +6,6 @@ use super::meaning;
 use super::reader::Reader;
 use super::spec::{Classes, Spec, Way, asked};
 use crate::Error;
-use crate::error::of_ledger;
 use serde_json::Value;
 use std::cell::OnceCell;
 use whit_account::ledger::{Question, Register};
@@ -114,16 +113,14 @@ impl Answers {
         (books, budgets): (&mut dyn Register, &Budgets),
     ) -> Result<ReportedLabels, Error> {
         let question = self.question(training);
-        if resumed && books.stored(&question).map_err(of_ledger)?.is_none() {
-            return Err(accompanying::gone("labels"));
-        }
+        accompanying::still_there(resumed, &question, books, "labels")?;
         // Given back afterwards, so that rows are read once.
         let held = OnceCell::new();
         let read = |_: &Reservation| {
             let learner = reader.take()?;
             Ok(held.get_or_init(|| learner))
         };
-        let run = LabelRun::new(reader.planned.steps()).map_err(LearnError::from)?;
+        let run = LabelRun::new(reader.plan).map_err(LearnError::from)?;
         let served = run.release_once(read, &question, &mut budgets.desk(books));
         if let Some(learner) = held.into_inner() {
             reader.put(learner);

@@ -210,9 +210,20 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
     check_running(&question, &path, &mut books)?;
     let place = CheckpointFile::take(&with_ending(&path, "checkpoint"))?;
     let run = release::run_hash(&planned.meaning, question.partition.as_deref());
-    let reader = Reader::new(spec, tables, &planned, (keep, stamps));
+    let start = |read| planned.learner(read);
+    let reader = Reader::new((spec, tables), planned.steps(), &start, (keep, stamps));
     let budgets = budgets(request, tables)?;
-    let way = Way { request, reader: &reader, budgets: &budgets, question: &question, place: &place, run: &run };
+    let planned = &planned;
+    let way = Way {
+        request,
+        tables,
+        planned,
+        reader: &reader,
+        budgets: &budgets,
+        question: &question,
+        place: &place,
+        run: &run,
+    };
     let Done { trained, stored, resumed_from, points } = match way.learn(card, &mut books, watch)? {
         Stepped::Done(done) => *done,
         Stepped::Stopped { taken, steps } => return Ok(Outcome::Stopped { taken, steps }),
@@ -293,6 +304,8 @@ fn cost_at(
 /// One training, from its plan to its model.
 struct Way<'a> {
     request: &'a Request<'a>,
+    tables: &'a Tables,
+    planned: &'a Planned,
     reader: &'a Reader<'a>,
     budgets: &'a Budgets,
     question: &'a Question,
@@ -303,7 +316,7 @@ struct Way<'a> {
 impl Way<'_> {
     /// Finds the model in the ledger, or learns it: reserves, reads, takes all steps and commits.
     fn learn(&self, mut card: Card, books: &mut dyn Register, watch: &mut dyn Watch) -> Result<Stepped, Error> {
-        let Self { request, reader, budgets, question, place, run } = *self;
+        let Self { request, tables, planned, reader, budgets, question, place, run } = *self;
         if let Some(stored) = books.stored(question).map_err(of_ledger)? {
             let mut trained = Trained::of_file(&stored.value)?;
             trained.card.entry = Some(stored.number);
@@ -318,11 +331,11 @@ impl Way<'_> {
         }
         // What goes on is at work from here on, wherever it writes its model: nobody is to take it for one that died.
         let _turn = begin.entry.map(|_| books.turn(question)).transpose().map_err(of_ledger)?;
-        let (planned, spec) = (reader.planned, reader.spec);
+        let spec = &request.training.spec;
         let (resumed, taken) = (begin.entry.is_some(), begin.taken());
         if !resumed {
             let all = planned.unpaid(question, books)?;
-            let training = (spec, reader.tables, planned);
+            let training = (spec, tables, planned);
             let at = |epsilon: f64, books: &mut dyn Register| cost_at(training, epsilon, question, books);
             accompanying::check(&all, question, books, budgets, at)?;
         }
@@ -388,11 +401,11 @@ impl Way<'_> {
 
     /// A curve in the making, where one was asked for, of a run that goes on after so many steps.
     fn curve(&self, taken: u64) -> Result<Option<Curve>, Error> {
-        let Self { request, reader, place, .. } = *self;
+        let Self { request, tables, planned, place, .. } = *self;
         let Some(owner) = request.owner.filter(|_| request.curve) else { return Ok(None) };
-        let (planned, filter) = (reader.planned, reader.spec.evaluate_where.as_deref());
-        let keep = keep(reader.tables, request.memory);
-        let trial = Trial::read(owner, reader.tables, &planned.recipe, filter, &keep)?;
+        let keep = keep(tables, request.memory);
+        let filter = request.training.spec.evaluate_where.as_deref();
+        let trial = Trial::read(owner, tables, &planned.recipe, filter, &keep)?;
         let steps = planned.steps().steps();
         Ok(Some(Curve::new(trial, planned.recipe.clone(), steps, (&curve_of(place), taken))))
     }
