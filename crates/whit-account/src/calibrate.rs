@@ -26,12 +26,12 @@ pub struct Calibrated {
     pub loss: Loss,
     /// Who proved the upper bound: see [`epsilon_by`](accountant::epsilon_by).
     pub by: Name,
-    /// Whether the search ended here, at [`MOST_STEPS`] or at a rate of 1, and not because more would cost too much.
+    /// Whether the search ended here, at 10¹² steps or at a rate of 1, and not because more would cost too much.
     pub is_end: bool,
 }
 
 /// The most steps that [`steps`] looks at.
-pub const MOST_STEPS: u64 = 1_000_000_000_000;
+const MOST_STEPS: u64 = 1_000_000_000_000;
 
 /// The least rate that [`rate`] looks at.
 const LEAST_RATE: f64 = 1e-12;
@@ -249,7 +249,7 @@ fn onwards(target: Target, spent: &Priced, least: f64, most: f64) -> f64 {
     if share.is_finite() { (1.1 * share).powi(2).clamp(least, most) } else { most.min(16.0) }
 }
 
-/// As many steps as keep the target, up to [`MOST_STEPS`]: to the last one below 100,000, and beyond that all but a hundred-thousandth of them, as far as few tries come.
+/// As many steps as keep the target, up to 10¹²: to the last one below 100,000, and beyond that all but a hundred-thousandth of them, as far as few tries come.
 pub fn steps(sampled: &Sampled, target: Target, accountant: Name) -> Result<Calibrated, CalibrateError> {
     target.check()?;
     let price = |steps: f64| target.price(*sampled, steps as u64, accountant);
