@@ -4,6 +4,7 @@ use super::Touch;
 use crate::error::{QueryError, planning, running};
 use crate::partition::PartitionFile;
 pub use crate::plan::call::ItemList;
+use crate::source::spelling::Spelling;
 use crate::source::{Tables, line};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
@@ -150,7 +151,7 @@ fn evaluated(
     let source = tables.warehouse().source(dataset)?;
     let context = tables.warehouse().context();
     let schema = DFSchema::try_from(source.schema.as_ref().clone()).map_err(|error| planning(&error))?;
-    let expression = context.state().create_logical_expr(sql, &schema).map_err(|error| planning(&error))?;
+    let expression = Spelling::expression(&context.state(), sql, &schema).map_err(|error| planning(&error))?;
     if matches!(&expression, Expr::Column(column) if column.name == item) {
         return Ok(Some((0..items.len() as u32).collect())); // the item itself, whatever its type
     }

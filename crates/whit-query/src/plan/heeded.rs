@@ -1,17 +1,15 @@
 //! Clauses that the engine reads and does not heed: a question with one of them would be answered as another.
 
 use crate::error::QueryError;
-use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     GroupByExpr, GroupByWithModifier, Query, Select, Statement, TableFactor, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 
-/// Whether all that a question says is heeded. What cannot be read is refused elsewhere.
-pub(super) fn all(sql: &str, state: &SessionState) -> Result<(), QueryError> {
-    let dialect = state.config().options().sql_parser.dialect;
-    let Ok(Parsed::Statement(statement)) = state.sql_to_statement(sql, &dialect) else { return Ok(()) };
+/// Whether all that a question says is heeded. What is no statement of SQL is refused elsewhere.
+pub(super) fn all(statement: &Parsed) -> Result<(), QueryError> {
+    let Parsed::Statement(statement) = statement else { return Ok(()) };
     let statement: &Statement = &statement;
     match statement.visit(&mut Unheeded) {
         ControlFlow::Continue(()) => Ok(()),

@@ -58,10 +58,11 @@ pub(super) fn misread(error: &DataFusionError, sql: &str, warehouse: &Warehouse)
         let wanted = wanted.trim_end_matches('.').rsplit('.').next().unwrap_or_default().to_owned();
         let known: Vec<String> = warehouse
             .sources()
-            .filter(|source| sql.to_lowercase().contains(&source.dataset.name))
+            .filter(|source| sql.to_lowercase().contains(&source.dataset.name.to_lowercase()))
             .flat_map(|source| source.schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>())
             .collect();
-        let asked = || warehouse.sources().filter(|source| sql.to_lowercase().contains(&source.dataset.name));
+        let asked =
+            || warehouse.sources().filter(|source| sql.to_lowercase().contains(&source.dataset.name.to_lowercase()));
         let untyped = asked().find(|source| source.untyped.contains(&wanted)).and_then(|own| own.untyped_hint(&wanted));
         let hint = match (nearest(&wanted, known.iter().map(String::as_str)), untyped) {
             (_, Some(untyped)) => untyped,

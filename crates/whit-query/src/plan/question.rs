@@ -5,12 +5,14 @@ use super::misread::misread;
 use super::{Asking, Plan, aggregate, heeded, outline, track};
 use crate::error::{QueryError, planning};
 use crate::source::Tables;
+use crate::source::spelling::Spelling;
 use crate::whose;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result as Outcome;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Union};
+use datafusion::sql::parser::Statement;
 use std::sync::Arc;
 
 impl Tables {
@@ -45,11 +47,23 @@ impl Tables {
         let mut state = self.warehouse.context().state();
         call::register(&mut state, self.warehouse.folder());
         aggregate::register(&mut state).map_err(|error| planning(&error))?;
-        heeded::all(sql, &state)?;
-        let planned = self.runtime.block_on(state.create_logical_plan(sql));
+        let read = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect);
+        let mut statement = read.map_err(|error| misread(&error, sql, self.warehouse()))?;
+        heeded::all(&statement)?;
+        self.spelling(&mut statement).question(&mut statement);
+        let planned = self.runtime.block_on(state.statement_to_plan(statement));
         let logical = planned.map_err(|error| misread(&error, sql, self.warehouse()))?;
         only_asks(&logical)?;
         with_each_key_once(logical).and_then(with_one_type_a_column).map_err(|error| planning(&error))
+    }
+
+    /// How the names of a question are declared.
+    fn spelling(&self, statement: &mut Statement) -> Spelling {
+        let tables = self.warehouse.sources().map(|source| {
+            let columns = source.schema.fields().iter().map(|field| field.name().as_str());
+            (source.dataset.name.as_str(), columns.collect())
+        });
+        Spelling::over(statement, tables)
     }
 
     pub(super) fn surrounded<T>(&self, plan: impl FnOnce(&track::Surroundings<'_>) -> T) -> T {

@@ -2,6 +2,7 @@
 
 use super::Source;
 use super::schema::in_words;
+use super::spelling::Spelling;
 use crate::error::QueryError;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
@@ -136,7 +137,7 @@ fn expression(source: &Source, text: &str, context: &SessionContext) -> Check {
     let qualified = DFSchema::try_from_qualified_schema(name.as_str(), &source.schema);
     let schema = qualified.map_err(|error| QueryError::failed(error.strip_backtrace()))?;
     let hint = "a column, or SQL over one row: \"date_trunc('day', at)\", \"registrable_domain(url)\"";
-    let parsed = context.parse_sql_expr(text, &schema).map_err(|error| {
+    let parsed = Spelling::expression(&context.state(), text, &schema).map_err(|error| {
         // Planning SQL reads the schema only, so its words speak of no row.
         let message = error.strip_backtrace();
         let missing = source.schema.fields().iter().all(|field| field.name() != text);

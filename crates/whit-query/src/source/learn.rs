@@ -15,6 +15,7 @@ mod open;
 use crate::bound::hash::{PUBLIC, Role, hashes};
 use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
+use crate::source::spelling::Spelling;
 use crate::source::{Patience, Stamps, Tables};
 use crate::whose;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -216,7 +217,7 @@ impl Tables {
     fn row_wise(&self, dataset: &str, sql: &str) -> Result<Expr, QueryError> {
         let schema = self.warehouse().source(dataset)?.schema.as_ref().clone();
         let schema = DFSchema::try_from(schema).map_err(|error| planning(&error))?;
-        let made = self.warehouse().context().state().create_logical_expr(sql, &schema);
+        let made = Spelling::expression(&self.warehouse().context().state(), sql, &schema);
         let expr = made.map_err(|error| {
             QueryError::asked(
                 format!("`{sql}` cannot be read: {}", error.strip_backtrace()),

@@ -19,6 +19,7 @@ mod parquet;
 mod schema;
 #[cfg(test)]
 pub(crate) mod scratch;
+pub(crate) mod spelling;
 mod survey;
 mod tables;
 mod text;

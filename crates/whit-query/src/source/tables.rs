@@ -1,5 +1,6 @@
 //! Declared data sets, open: what is planned over, asked and learned from.
 
+use super::spelling::Spelling;
 use super::{FileHashes, Stamps, Threads, Tuning, Warehouse};
 use crate::error::{QueryError, of_ledger, planning, running};
 use crate::evaluate::attempt::quietly;
@@ -104,7 +105,7 @@ impl Tables {
         let (context, source) = (self.warehouse.context(), self.warehouse.source(name)?);
         let in_sql = |sql: &str| {
             let schema = DFSchema::try_from(source.schema.as_ref().clone()).map_err(|error| planning(&error))?;
-            let expr = context.state().create_logical_expr(sql, &schema).map_err(|error| planning(&error))?;
+            let expr = Spelling::expression(&context.state(), sql, &schema).map_err(|error| planning(&error))?;
             let mut never = |_: &LogicalPlan| Ok(false);
             allow::expression(expr, &mut never).map(Some)
         };

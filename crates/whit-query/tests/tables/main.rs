@@ -10,6 +10,7 @@ mod coverage;
 mod geomean;
 mod lines;
 mod memory;
+mod names;
 mod neighbours;
 mod public;
 mod refuse;
