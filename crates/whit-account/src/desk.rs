@@ -53,20 +53,20 @@ pub enum Instead<'a> {
         /// The ε that was refused.
         epsilon: f64,
         /// The charge at another ε.
-        price: &'a Price<'a>,
+        price: &'a PriceAt<'a>,
     },
     /// The same where one such price takes a while: a few shares of what is left are tried.
     Shares {
         /// The charge at another ε.
-        price: &'a Price<'a>,
+        price: &'a PriceAt<'a>,
     },
 }
 
 /// What the same would cost at another ε, as far as it is not paid yet; nothing where it cannot be had so.
-pub type Price<'a> = dyn Fn(f64, &mut dyn Register) -> Option<Charge> + 'a;
+pub type PriceAt<'a> = dyn Fn(f64, &mut dyn Register) -> Option<Charge> + 'a;
 
 /// What is asked for: a question, who pays, and how.
-pub struct Request<'a> {
+pub struct ReleaseRequest<'a> {
     /// The question.
     pub question: &'a Question,
     /// The units that pay, the protected one first.
@@ -174,12 +174,12 @@ impl<'a> Desk<'a> {
     /// ended because of what was drawn.
     pub fn once<M: Mechanism<Noisy: Persist>, E: Borrow<M::Exact>>(
         &mut self,
-        request: Request<'_>,
+        request: ReleaseRequest<'_>,
         mechanism: &M,
         read: impl FnOnce(&Reservation) -> Result<E, ReadError>,
         decode: impl Fn(&[u8]) -> Result<M::Noisy, String>,
     ) -> Result<Served<M::Noisy>, DeskError> {
-        let Request { question, rungs, coins, start, instead } = request;
+        let ReleaseRequest { question, rungs, coins, start, instead } = request;
         let reproducible = matches!(coins, Coins::Seeded(_));
         let served = |stored: Stored| served(stored, reproducible, &decode);
         // What is stored waits for nobody.
@@ -263,7 +263,7 @@ impl<'a> Desk<'a> {
 
     /// A "no" with the ε that would fit, which was tried.
     fn refused(&mut self, mut refusal: Refusal, question: &Question, instead: Instead<'_>) -> DeskError {
-        let mut fits = |price: &Price<'_>, epsilon: f64| {
+        let mut fits = |price: &PriceAt<'_>, epsilon: f64| {
             let Some(charge) = price(epsilon, &mut *self.ledger) else { return false };
             self.ledger.would_fit(question, self.budgets, &charge).is_ok()
         };

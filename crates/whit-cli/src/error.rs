@@ -7,7 +7,7 @@ use std::error::Error as _;
 use std::io::{self, Write};
 use std::path::Path;
 use whit::account::ledger::{ExportError, LedgerError};
-use whit::error::Kind;
+use whit::error::ErrorKind as Kind;
 use whit::query::QueryError;
 
 /// Why a command did not do what it was asked.

@@ -15,7 +15,7 @@ use whit_core::{Change, Kind, Ladder, Unit};
 use whit_learn::bound::{Bags, ClippedSum};
 use whit_learn::custom::Inputs;
 use whit_learn::custom::Linear;
-use whit_learn::loss::{Loss, Targets};
+use whit_learn::loss::{LossFunction, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
 use whit_learn::store::Builder;
@@ -156,7 +156,8 @@ fn parts(plan: &Plan, rows: &Store, labels: &Targets, model: &Linear, laps: usiz
         forward.push(start.elapsed().as_secs_f64());
         let (inputs, targets, bags) = (Inputs::of(features, WIDTH), labels.pick(&picked), Bags::of_sizes(sizes));
         let start = Instant::now();
-        let sum = ClippedSum::of_gradients(model, Loss::Softmax, inputs, &targets, &weights, &bags, plan.clip())?;
+        let sum =
+            ClippedSum::of_gradients(model, LossFunction::Softmax, inputs, &targets, &weights, &bags, plan.clip())?;
         bound.push(start.elapsed().as_secs_f64());
         let mut mean = vec![0.0; sum.coordinates()];
         let start = Instant::now();
@@ -191,7 +192,7 @@ fn main() -> Fallible<()> {
     let mut learner = Learner::new(Parts {
         model,
         plan,
-        loss: Loss::Softmax,
+        loss: LossFunction::Softmax,
         rows: data,
         optimiser,
         average: None,
@@ -210,7 +211,7 @@ fn main() -> Fallible<()> {
     let of_processors = processor().zip(of_processors).map(|(end, start)| 1e3 * (end - start) / taken);
     let outputs = predict(&learner.model()?, &trial.rows, None, Tuning::default())?;
     let of_trial = Targets::Classes { labels: trial.labels, classes: CLASSES as u32 };
-    let (_, accuracy) = evaluate(Loss::Softmax, &outputs, &of_trial, CLASSES);
+    let (_, accuracy) = evaluate(LossFunction::Softmax, &outputs, &of_trial, CLASSES);
     let shown = json!({
         "steps": laps.len(), "parameters": dimension, "rows": USERS * ROWS, "noise": sigma,
         "rows_a_step": seen as f64 / taken, "pairs_a_step": drawn as f64 / taken,

@@ -12,7 +12,7 @@ use std::time::Instant;
 use whit_core::unit::Caps;
 use whit_core::{Change, Kind, Ladder, Sampling, Unit};
 use whit_learn::custom::Model;
-use whit_learn::loss::{Loss, Targets};
+use whit_learn::loss::{LossFunction, Targets};
 use whit_learn::model::{Activation, Convolutional, Perceptron, Stage};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::params::Layout;
@@ -70,7 +70,7 @@ fn race<M: Model>(model: &M, width: usize, size: usize, mode: &str, laps: usize)
     let targets = Targets::Classes { labels, classes: CLASSES };
     let dimension = Layout::of(model).0.len();
     if mode == "plain" {
-        let mut plain = Plain::new(model.clone(), Loss::Softmax, optimiser(dimension)?);
+        let mut plain = Plain::new(model.clone(), LossFunction::Softmax, optimiser(dimension)?);
         return timed(laps, || Ok(plain.step(features.clone(), width, &targets).map(|_| ())?));
     }
     let users: Vec<u64> = (0..rows).map(|row| (row / size) as u64).collect();
@@ -84,7 +84,7 @@ fn race<M: Model>(model: &M, width: usize, size: usize, mode: &str, laps: usize)
     let parts = Parts {
         model: model.clone(),
         plan,
-        loss: Loss::Softmax,
+        loss: LossFunction::Softmax,
         rows: data,
         optimiser: optimiser(dimension)?,
         average: None,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What a model's output is measured by.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Loss {
+pub enum LossFunction {
     /// ½‖z − y‖².
     Squared,
     /// log(1 + e^z) − y·z, for y of 0 or 1.
@@ -105,7 +105,7 @@ fn sigmoid(z: f32) -> f32 {
 /// Above this, e^z and its gradient are as at this: a count's mean of 10¹³ is none.
 const MOST: f32 = 30.0;
 
-impl Loss {
+impl LossFunction {
     /// Whether targets are what this loss measures against.
     pub fn check(self, targets: &Targets, outputs: usize) -> Result<(), LearnError> {
         let wrong = |what: String| Err(LearnError::Data(what));
@@ -241,11 +241,11 @@ mod tests {
             z in proptest::collection::vec(-4.0..4.0_f32, 3), y in 0..3_u32, count in 0..5_u32, weight in -2.0..2.0_f32, kind in 0..5,
         ) {
             let (loss, targets, width) = match kind {
-                0 => (Loss::Softmax, Targets::Classes { labels: vec![y], classes: 3 }, 3),
-                1 => (Loss::Logistic, Targets::Numbers { values: vec![(count % 2) as f32], width: 1 }, 1),
-                2 => (Loss::Poisson, Targets::Numbers { values: vec![count as f32], width: 1 }, 1),
-                3 => (Loss::Squared, Targets::Numbers { values: vec![0.5, -1.0, count as f32], width: 3 }, 3),
-                _ => (Loss::Huber { at: 0.7 }, Targets::Numbers { values: vec![0.3, 0.1, count as f32], width: 3 }, 3),
+                0 => (LossFunction::Softmax, Targets::Classes { labels: vec![y], classes: 3 }, 3),
+                1 => (LossFunction::Logistic, Targets::Numbers { values: vec![(count % 2) as f32], width: 1 }, 1),
+                2 => (LossFunction::Poisson, Targets::Numbers { values: vec![count as f32], width: 1 }, 1),
+                3 => (LossFunction::Squared, Targets::Numbers { values: vec![0.5, -1.0, count as f32], width: 3 }, 3),
+                _ => (LossFunction::Huber { at: 0.7 }, Targets::Numbers { values: vec![0.3, 0.1, count as f32], width: 3 }, 3),
             };
             for share in [Share::Whole, Share::WithoutLabel, Share::OfLabel] {
                 let at = |z: &[f32]| f64::from(loss.loss_and_gradient(share, z, &targets, &[1.0], width).0[0]);
@@ -263,7 +263,7 @@ mod tests {
         #[test]
         fn the_parts_of_a_loss_add_up(z in proptest::collection::vec(-4.0..4.0_f32, 4), y in 0..4_u32) {
             let targets = Targets::Classes { labels: vec![y], classes: 4 };
-            let gradient = |share| Loss::Softmax.loss_and_gradient(share, &z, &targets, &[1.0], 4).1;
+            let gradient = |share| LossFunction::Softmax.loss_and_gradient(share, &z, &targets, &[1.0], 4).1;
             let (whole, free, tied) = (gradient(Share::Whole), gradient(Share::WithoutLabel), gradient(Share::OfLabel));
             for i in 0..4 {
                 prop_assert!((whole[i] - free[i] - tied[i]).abs() < 1e-6);
@@ -274,13 +274,13 @@ mod tests {
     #[test]
     fn a_label_out_of_range_is_refused() {
         let targets = Targets::Classes { labels: vec![0, 3], classes: 3 };
-        assert!(Loss::Softmax.check(&targets, 3).unwrap_err().to_string().contains("out of range"));
+        assert!(LossFunction::Softmax.check(&targets, 3).unwrap_err().to_string().contains("out of range"));
     }
     /// The gradient of rows of one feature each, summed over the rows, by class.
     fn gradient(share: Share, x: &[f32], z: &[f32], labels: &[u32]) -> Vec<f64> {
         let classes = z.len() / x.len();
         let targets = Targets::Classes { labels: labels.to_vec(), classes: classes as u32 };
-        let (_, gradient) = Loss::Softmax.loss_and_gradient(share, z, &targets, &vec![1.0; x.len()], classes);
+        let (_, gradient) = LossFunction::Softmax.loss_and_gradient(share, z, &targets, &vec![1.0; x.len()], classes);
         let mut sum = vec![0.0; classes];
         for (gradient, x) in gradient.chunks_exact(classes).zip(x) {
             sum.iter_mut().zip(gradient).for_each(|(sum, gradient)| *sum += f64::from(x * gradient));
@@ -333,7 +333,7 @@ mod tests {
     fn yes_and_no_are_one_length_apart() {
         let gradient = |share, y| {
             let targets = Targets::Numbers { values: vec![y], width: 1 };
-            Loss::Logistic.loss_and_gradient(share, &[0.0], &targets, &[1.0], 1).1[0]
+            LossFunction::Logistic.loss_and_gradient(share, &[0.0], &targets, &[1.0], 1).1[0]
         };
         for share in [Share::Whole, Share::OfLabel] {
             assert_eq!(gradient(share, 0.0) - gradient(share, 1.0), 1.0, "{share:?}");

@@ -7,11 +7,11 @@ mod labels;
 mod run;
 
 pub use labels::LabelRun;
-pub use run::{Begun, Keeping, Make, Task, TrainingRun, Watch, run_hash, train, train_once};
+pub use run::{AfterStep, Begun, Keeping, Make, Task, TrainingRun, run_hash, train, train_once};
 
 use crate::custom::Model;
 use crate::error::LearnError;
-use crate::loss::Loss;
+use crate::loss::LossFunction;
 use crate::model::Named;
 use crate::plan::{COARSE, Clipping, Plan};
 use crate::projection::{Projecting, Projection};
@@ -91,7 +91,7 @@ pub struct Card {
     /// The model.
     pub model: Named,
     /// What it was measured by.
-    pub loss: Loss,
+    pub loss: LossFunction,
     /// How many numbers it has.
     pub parameters: usize,
     /// The entry in the ledger.
@@ -269,7 +269,7 @@ pub struct Recipe {
     /// The model.
     pub model: Named,
     /// What it is measured by.
-    pub loss: Loss,
+    pub loss: LossFunction,
     /// What rows are projected on before the model reads them, where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projection: Option<Projecting>,

@@ -13,7 +13,7 @@ use crate::bound::{Bags, Batch, ClippedSum, Seen, Step, Total, add_plain};
 use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
 use crate::layer::Tape;
-use crate::loss::{Loss, Share, Targets};
+use crate::loss::{LossFunction, Share, Targets};
 use crate::optimise::{Average, Optimiser};
 use crate::params::Layout;
 use crate::plan::{NoiseSource, Plan};
@@ -86,7 +86,7 @@ pub struct Learner<M: Model> {
     layout: Layout,
     theta: Vec<f32>,
     plan: Plan,
-    loss: Loss,
+    loss: LossFunction,
     rows: Rows,
     projection: Option<Projection>,
     directions_of: Option<Scatter>,
@@ -110,7 +110,7 @@ pub struct Parts<M: Model> {
     /// What is promised, how a unit contributes, and where coins and noise come from.
     pub plan: Plan,
     /// What outputs are measured by.
-    pub loss: Loss,
+    pub loss: LossFunction,
     /// What is learned from.
     pub rows: Rows,
     /// How θ moves.
@@ -542,7 +542,7 @@ pub fn predict<M: Model>(
 }
 
 /// The mean loss of rows and, for classes, the accuracy.
-pub fn evaluate(loss: Loss, outputs: &[f32], targets: &Targets, width: usize) -> (f64, Option<f64>) {
+pub fn evaluate(loss: LossFunction, outputs: &[f32], targets: &Targets, width: usize) -> (f64, Option<f64>) {
     let rows = targets.len();
     let (losses, _) = loss.loss_and_gradient(Share::Whole, outputs, targets, &vec![1.0; rows], width);
     let mean = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / rows.max(1) as f64;
@@ -551,7 +551,7 @@ pub fn evaluate(loss: Loss, outputs: &[f32], targets: &Targets, width: usize) ->
         Targets::Classes { labels, .. } => {
             Some(outputs.chunks_exact(width).zip(labels).filter(|(z, label)| most(z) == **label as usize).count())
         }
-        Targets::Numbers { values, .. } if loss == Loss::Logistic => {
+        Targets::Numbers { values, .. } if loss == LossFunction::Logistic => {
             Some(outputs.iter().zip(values).filter(|(z, y)| (**z > 0.0) == (**y > 0.5)).count())
         }
         Targets::Numbers { .. } => None,

@@ -9,7 +9,7 @@ use whit_learn::custom::burn::tensor::Tensor;
 use whit_learn::custom::{
     Activation, Convolution, Embedding, GroupNorm, Inputs, LayerNorm, Linear, Model, Pooling, Tape, Window, burn,
 };
-use whit_learn::loss::{Loss, Targets};
+use whit_learn::loss::{LossFunction, Targets};
 use whit_learn::params::Layout;
 use whit_learn::{Clip, Clipping, LearnError};
 use whit_noise::{Entropy, Replay};
@@ -75,7 +75,7 @@ fn loss_at(
 ) -> f64 {
     let moved = layout.fill(model.clone(), theta).unwrap();
     let z = moved.forward(inputs, &mut Tape::open()).unwrap().into_data().try_to_vec::<f32>().unwrap();
-    let (losses, _) = Loss::Softmax.loss_and_gradient(whit_learn::loss::Share::Whole, &z, targets, weights, 3);
+    let (losses, _) = LossFunction::Softmax.loss_and_gradient(whit_learn::loss::Share::Whole, &z, targets, weights, 3);
     losses.iter().zip(weights).map(|(&loss, &weight)| f64::from(loss) * f64::from(weight)).sum()
 }
 
@@ -110,7 +110,7 @@ proptest! {
         for &size in sizes.iter().filter(|&&size| size > 0) {
             let (inputs, targets, weights) = part(start, start + size);
             let bag = Bags::of_sizes([size]);
-            let gradient = clipped_sum_for_tests(&model, &layout, Loss::Softmax, inputs, &targets, weights, &bag, None).unwrap();
+            let gradient = clipped_sum_for_tests(&model, &layout, LossFunction::Softmax, inputs, &targets, weights, &bag, None).unwrap();
             // Each layer has its weight and its bias next to each other.
             let squared: Vec<f64> = layer_ranges(&layout).iter().map(|range| gradient[range.clone()].iter().map(|v| v * v).sum()).collect();
             for (range, layer) in layer_ranges(&layout).into_iter().zip(&squared) {
@@ -128,7 +128,7 @@ proptest! {
         let (inputs, targets, weights) = part(0, rows);
         let bags = Bags::of_sizes(sizes.iter().copied());
         let found =
-            clipped_sum_for_tests(&model, &layout, Loss::Softmax, inputs, &targets, weights, &bags, Some(clip)).unwrap();
+            clipped_sum_for_tests(&model, &layout, LossFunction::Softmax, inputs, &targets, weights, &bags, Some(clip)).unwrap();
         let length = expected.iter().map(|value| value * value).sum::<f64>().sqrt();
         let error = found.iter().zip(&expected).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
         prop_assert!(error <= 1e-5 * (length + norm * sizes.len() as f64), "{error} of {length}");
@@ -146,7 +146,7 @@ proptest! {
         let targets = Targets::Classes { labels: (0..size as u32).map(|row| row % 3).collect(), classes: 3 };
         let weights = numbers(size, &mut entropy);
         let bags = Bags::of_sizes([size]);
-        let found = clipped_sum_for_tests(&model, &layout, Loss::Softmax, inputs.clone(), &targets, &weights, &bags, None).unwrap();
+        let found = clipped_sum_for_tests(&model, &layout, LossFunction::Softmax, inputs.clone(), &targets, &weights, &bags, None).unwrap();
         // Along a random direction, and along each parameter's own block.
         for slot in layout.slots() {
             let direction = numbers(slot.range.len(), &mut entropy);
@@ -210,8 +210,16 @@ fn a_parameter_without_a_tap_or_with_two_is_refused_by_name() {
         let targets = Targets::Classes { labels: vec![0], classes: 2 };
         let inputs = Inputs::of(vec![1.0, 2.0], 2);
         let clip = Some(Clip { norm: 1.0, how: Clipping::Flat });
-        let found =
-            clipped_sum_for_tests(&model, &layout, Loss::Softmax, inputs, &targets, &[1.0], &Bags::single(1), clip);
+        let found = clipped_sum_for_tests(
+            &model,
+            &layout,
+            LossFunction::Softmax,
+            inputs,
+            &targets,
+            &[1.0],
+            &Bags::single(1),
+            clip,
+        );
         assert!(found.unwrap_err().to_string().contains(said));
     }
 }
@@ -258,7 +266,7 @@ proptest! {
             let targets = Targets::Numbers { values: targets[from * q..to * q].to_vec(), width: q };
             let weights = vec![1.0; to - from];
             let bags = Bags::of_sizes(bags.iter().copied());
-            clipped_sum_for_tests(&model, &layout, Loss::Squared, inputs, &targets, &weights, &bags, Some(clip)).unwrap()
+            clipped_sum_for_tests(&model, &layout, LossFunction::Squared, inputs, &targets, &weights, &bags, Some(clip)).unwrap()
         };
         let (last, first) = (*sizes.last().unwrap(), rows - sizes.last().unwrap());
         let alone = sum(first, rows, &[last]);
@@ -301,7 +309,7 @@ proptest! {
         let (weights, bags) = (numbers(size, &mut entropy), Bags::of_sizes([size]));
         let how = [Clipping::Flat, Clipping::PerLayer { layers: 6 }, Clipping::Normalising][how];
         let clip = Clip { norm: 2_f64.powi(power), how };
-        let found = clipped_sum_for_tests(&model, &layout, Loss::Softmax, inputs, &targets, &weights, &bags, Some(clip)).unwrap();
+        let found = clipped_sum_for_tests(&model, &layout, LossFunction::Softmax, inputs, &targets, &weights, &bags, Some(clip)).unwrap();
         let found = length(found.iter().copied());
         prop_assert!(found <= clip.norm * (1.0 + SLACK), "{found} of {}", clip.norm);
     }
@@ -330,7 +338,7 @@ proptest! {
             inputs.tokens = kept.iter().flat_map(|row| tokens[row * TOKENS..(row + 1) * TOKENS].to_vec()).collect();
             let targets = Targets::Classes { labels: kept.iter().map(|&row| labels[row]).collect(), classes: 3 };
             let bags = Bags::of_sizes(sizes.iter().copied());
-            clipped_sum_for_tests(&model, &layout, Loss::Softmax, inputs, &targets, &pick(&weights, 1), &bags, Some(clip)).unwrap()
+            clipped_sum_for_tests(&model, &layout, LossFunction::Softmax, inputs, &targets, &pick(&weights, 1), &bags, Some(clip)).unwrap()
         };
         let others: Vec<usize> = sizes.iter().enumerate().filter(|(bag, _)| *bag != which).map(|(_, size)| *size).collect();
         let expected = sum(&features, &|row| !odd.contains(&row), &others);
@@ -352,7 +360,8 @@ fn a_gradient_that_overflows_adds_nothing() {
     let inputs = Inputs::of(vec![f32::MAX, f32::MAX, 0.25, 0.0], 2);
     let model = layout.fill(model, &[f32::MAX, f32::MAX, 0.0]).unwrap();
     let sum = |inputs, bags: &Bags, clip| {
-        clipped_sum_for_tests(&model, &layout, Loss::Squared, inputs, &targets, &[1.0, 1.0], bags, clip).unwrap()
+        clipped_sum_for_tests(&model, &layout, LossFunction::Squared, inputs, &targets, &[1.0, 1.0], bags, clip)
+            .unwrap()
     };
     let found = sum(inputs.clone(), &Bags::single(2), clip);
     assert!((length(found.iter().copied()) - 1.0).abs() < 1e-3, "the other row is clipped as ever: {found:?}");

@@ -7,7 +7,7 @@ use whit_core::release::{CommitError, Reservation, release_reproducibly_without_
 use whit_core::{Charge, Ledger, Refusal, Rung, Unit};
 use whit_learn::custom::Linear;
 use whit_learn::label::{NoisyLabels, PriorResponse, TwoStages, priors};
-use whit_learn::loss::{Loss, Targets};
+use whit_learn::loss::{LossFunction, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::train::{Plain, Tuning, evaluate, predict};
 use whit_learn::{LearnError, Store};
@@ -66,7 +66,7 @@ fn stored(features: &[f32]) -> Store {
 fn learn(features: &[f32], targets: &Targets) -> Result<Linear, LearnError> {
     let parameters = WIDTH * CLASSES as usize;
     let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1.0 }, None, parameters)?;
-    let mut plain = Plain::new(Linear::at_zero(WIDTH, CLASSES as usize, false), Loss::Softmax, optimiser);
+    let mut plain = Plain::new(Linear::at_zero(WIDTH, CLASSES as usize, false), LossFunction::Softmax, optimiser);
     for _ in 0..100 {
         plain.step(features.to_vec(), WIDTH, targets)?;
     }
@@ -76,7 +76,7 @@ fn learn(features: &[f32], targets: &Targets) -> Result<Linear, LearnError> {
 fn accuracy(model: &Linear, features: &[f32], labels: &[u32]) -> f64 {
     let outputs = predict(model, &stored(features), None, Tuning::default()).unwrap();
     let targets = Targets::Classes { labels: labels.to_vec(), classes: CLASSES };
-    evaluate(Loss::Softmax, &outputs, &targets, CLASSES as usize).1.unwrap()
+    evaluate(LossFunction::Softmax, &outputs, &targets, CLASSES as usize).1.unwrap()
 }
 
 /// ε = 1 among ten classes: less than one answer in four is true. A model of the first half narrows down what may be

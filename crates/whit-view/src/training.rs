@@ -9,7 +9,7 @@ use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::{self, Write};
 use whit::Error;
-use whit::error::Kind;
+use whit::error::ErrorKind;
 use whit::learn::Card;
 use whit::train::{Estimate, Estimates, Learned, Predicted, Prospect, Score, Training};
 use whit_query::explain::Denial;
@@ -138,9 +138,9 @@ struct ForeseenView {
 
 fn denial(error: &Error) -> Denial {
     let kind = match error.kind {
-        Kind::Asked => "asked",
-        Kind::Refused => "refused",
-        Kind::Failed => "failed",
+        ErrorKind::Asked => "asked",
+        ErrorKind::Refused => "refused",
+        ErrorKind::Failed => "failed",
     };
     Denial::new(kind, error.to_string(), error.hint.clone(), error.refusal())
 }
@@ -193,7 +193,7 @@ pub fn write_prospect(prospect: &Prospect, out: &mut dyn Write) -> io::Result<()
     writeln!(out)?;
     match denied {
         Some(error) => {
-            let would = if error.kind == Kind::Refused { "be refused" } else { "fail" };
+            let would = if error.kind == ErrorKind::Refused { "be refused" } else { "fail" };
             writeln!(out, "it would {would}: {error}")?;
             error.hint.iter().try_for_each(|hint| writeln!(out, "  hint: {hint}"))
         }

@@ -99,7 +99,7 @@ fn named(path: &Path, name: Option<&str>) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     #[test]
     fn a_data_set_is_called_like_its_file_unless_somebody_names_it() {
@@ -108,6 +108,6 @@ mod tests {
         }
         assert_eq!(named(Path::new("visits.csv"), Some("pages")).unwrap(), "pages");
         let error = named(Path::new("visits.csv"), Some("Two words")).unwrap_err();
-        assert_eq!((error.kind, error.hint.as_deref()), (Kind::Asked, Some("take `draft.name = two_words`")));
+        assert_eq!((error.kind, error.hint.as_deref()), (ErrorKind::Asked, Some("take `draft.name = two_words`")));
     }
 }

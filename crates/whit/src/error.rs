@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
-use whit_account::ledger::{Fault as LedgerFault, LedgerError};
+use whit_account::ledger::{ChainFault, LedgerError};
 use whit_core::Refusal;
 use whit_learn::LearnError;
 use whit_query::{Fault, QueryError};
 
 /// Whose move it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// What was asked cannot be meant, or cannot be answered: ask otherwise.
     Asked,
     /// A budget said no. Nothing was charged.
@@ -29,7 +29,7 @@ pub enum Reason {
     /// There is no ledger at this path.
     NoLedger(PathBuf),
     /// Something in the ledger is not as it was written, or could not be read: where, and what.
-    Ledger(Box<LedgerFault>),
+    Ledger(Box<ChainFault>),
     /// There is no interrupted run to go on with.
     NoRun,
     /// Another process is training with this checkpoint, or this very model.
@@ -47,7 +47,7 @@ pub enum Reason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
     /// Whose move it is.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// What is wrong.
     pub sentence: String,
     /// Where: the arm, the file or the line, from the outside in.
@@ -61,18 +61,18 @@ pub struct Error {
 impl Error {
     /// What cannot be meant, and how to ask instead.
     pub fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..Self::of(Kind::Asked, sentence) }
+        Self { hint: Some(hint.into()), ..Self::of(ErrorKind::Asked, sentence) }
     }
 
     /// A budget's "no".
     pub fn refused(refusal: Refusal, hint: impl Into<String>) -> Self {
-        let refused = Self::of(Kind::Refused, refusal.to_string()).because(Reason::Refused(Box::new(refusal)));
+        let refused = Self::of(ErrorKind::Refused, refusal.to_string()).because(Reason::Refused(Box::new(refusal)));
         refused.with_hint(hint)
     }
 
     /// Something outside went wrong.
     pub fn failed(sentence: impl Into<String>) -> Self {
-        Self::of(Kind::Failed, sentence)
+        Self::of(ErrorKind::Failed, sentence)
     }
 
     /// A file that cannot be written.
@@ -80,7 +80,7 @@ impl Error {
         Self::failed(format!("`{}` could not be written: {error}", path.display()))
     }
 
-    fn of(kind: Kind, sentence: impl Into<String>) -> Self {
+    fn of(kind: ErrorKind, sentence: impl Into<String>) -> Self {
         Self { kind, sentence: sentence.into(), place: None, hint: None, reason: None }
     }
 
@@ -138,9 +138,9 @@ impl std::error::Error for Error {}
 impl From<QueryError> for Error {
     fn from(error: QueryError) -> Self {
         let kind = match error.fault {
-            Fault::Asked => Kind::Asked,
-            Fault::Refused => Kind::Refused,
-            Fault::Failed => Kind::Failed,
+            Fault::Asked => ErrorKind::Asked,
+            Fault::Refused => ErrorKind::Refused,
+            Fault::Failed => ErrorKind::Failed,
         };
         let voided = error.voided.map(|entry| Reason::Voided { entry });
         let ledger = error.ledger.as_deref().and_then(reason_of);
@@ -164,9 +164,9 @@ impl From<LearnError> for Error {
             | LearnError::Stopped { .. }
             | LearnError::Ledger(_)
             | LearnError::Sanitise(_)
-            | LearnError::NotANumber(_) => Kind::Failed,
-            LearnError::Store(why) if why.is_of_the_disk() => Kind::Failed,
-            _ => Kind::Asked,
+            | LearnError::NotANumber(_) => ErrorKind::Failed,
+            LearnError::Store(why) if why.is_of_the_disk() => ErrorKind::Failed,
+            _ => ErrorKind::Asked,
         };
         Self { hint: Some(hint), reason, ..Self::of(kind, sentence) }
     }
@@ -183,8 +183,8 @@ impl From<LedgerError> for Error {
             | LedgerError::NoEntry { .. }
             | LedgerError::Unheard { .. }
             | LedgerError::Closed { .. }
-            | LedgerError::NoReason => Kind::Asked,
-            _ => Kind::Failed,
+            | LedgerError::NoReason => ErrorKind::Asked,
+            _ => ErrorKind::Failed,
         };
         Self { hint, reason, ..Self::of(kind, sentence) }
     }
@@ -205,7 +205,7 @@ pub(crate) fn of_ledger(error: LedgerError) -> Error {
 }
 
 /// What a ledger that was read as a whole has wrong with it.
-pub(crate) fn of_fault(fault: LedgerFault) -> Error {
+pub(crate) fn of_fault(fault: ChainFault) -> Error {
     Error::failed(fault.to_string()).because(Reason::Ledger(Box::new(fault)))
 }
 
@@ -225,12 +225,12 @@ mod tests {
     fn whose_move_it_is_survives_the_way_up() {
         let no = Refusal::new("ε = 2", "ε = 1", "user");
         let refused = Error::from(QueryError::refused(no.clone(), None));
-        assert_eq!((refused.kind, refused.refusal()), (Kind::Refused, Some(&no)));
+        assert_eq!((refused.kind, refused.refusal()), (ErrorKind::Refused, Some(&no)));
         assert_eq!(refused.to_string(), no.to_string());
-        assert_eq!(Error::from(QueryError::asked("what?", "so")).kind, Kind::Asked);
-        assert_eq!(Error::from(LedgerError::NoReason).kind, Kind::Asked);
+        assert_eq!(Error::from(QueryError::asked("what?", "so")).kind, ErrorKind::Asked);
+        assert_eq!(Error::from(LedgerError::NoReason).kind, ErrorKind::Asked);
         let fault =
-            LedgerFault { event: Some(3), entry: Some(2), field: "charge".to_owned(), what: "was changed".to_owned() };
+            ChainFault { event: Some(3), entry: Some(2), field: "charge".to_owned(), what: "was changed".to_owned() };
         for error in [of_fault(fault.clone()), of_ledger(LedgerError::Changed(fault.clone()))] {
             assert_eq!(
                 error.reason,
@@ -243,7 +243,7 @@ mod tests {
             ..QueryError::failed("the ledger was changed")
         };
         assert_eq!(Error::from(asked).reason, Some(Reason::Ledger(Box::new(fault))), "also where a question met it");
-        assert_eq!(Error::from(LearnError::file("gone", "look")).kind, Kind::Failed);
-        assert_eq!(Error::from(LearnError::Data("no rows".to_owned())).kind, Kind::Asked);
+        assert_eq!(Error::from(LearnError::file("gone", "look")).kind, ErrorKind::Failed);
+        assert_eq!(Error::from(LearnError::Data("no rows".to_owned())).kind, ErrorKind::Asked);
     }
 }

@@ -294,7 +294,7 @@ fn kept(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
 
     fn run() -> SampledRun {
         SampledRun::of(&RunDraft::new(2.0, 0.1, 10)).unwrap()
@@ -316,13 +316,13 @@ mod tests {
     fn a_run_without_what_its_price_hangs_on_is_refused() {
         let users = RunDraft { draw: DrawKind::User, ..RunDraft::new(2.0, 0.1, 10) };
         let error = SampledRun::of(&users).unwrap_err();
-        assert_eq!(error.kind, Kind::Asked);
+        assert_eq!(error.kind, ErrorKind::Asked);
         assert!(error.sentence.starts_with("`run.draw` is user, but `run.elements_per_user` is missing"), "{error}");
         let capped = SampledRun::of(&RunDraft { elements_per_user: Some(3), ..users }).unwrap();
         assert_eq!(capped.step.draw, Draw::User { elements: 3 });
         let added = RunDraft { change: Change::AddRemove, difference: Some(1.0), ..RunDraft::new(2.0, 0.1, 10) };
         let error = SampledRun::of(&added).unwrap_err();
-        assert_eq!(error.kind, Kind::Asked);
+        assert_eq!(error.kind, ErrorKind::Asked);
         assert!(error.sentence.starts_with("`run.difference` is 1, but it must be left out"), "{error}");
     }
 

@@ -5,7 +5,7 @@ mod awaited;
 pub use awaited::AsyncSession;
 
 use crate::Error;
-use crate::error::{Kind, of_fault, of_ledger};
+use crate::error::{ErrorKind, of_fault, of_ledger};
 use crate::state::{SessionState, ledger_of};
 use crate::train::experiment::{self, Found};
 use crate::train::{
@@ -107,7 +107,7 @@ impl Foreseen {
 /// assert_eq!(session.ask(question, &asking)?.rows, answer.rows); // the same again is free
 ///
 /// let other = session.ask("SELECT COUNT(*) FROM visits WHERE page = 1", &asking);
-/// assert_eq!(other.unwrap_err().kind, whit::error::Kind::Refused);
+/// assert_eq!(other.unwrap_err().kind, whit::error::ErrorKind::Refused);
 /// assert_eq!(session.history()?.len(), 1);
 /// session.verify()?;
 /// # std::fs::remove_dir_all(&folder)?;
@@ -240,7 +240,11 @@ impl Session {
     }
 
     /// Compares trainings over values and seeds, for the owner. Nothing is charged, no ledger is opened, and what is found is non-private.
-    pub fn experiment(&self, request: &experiment::Request<'_>, watch: &mut dyn Watch) -> Result<Found, Error> {
+    pub fn experiment(
+        &self,
+        request: &experiment::ExperimentRequest<'_>,
+        watch: &mut dyn Watch,
+    ) -> Result<Found, Error> {
         experiment::run(&self.state.tables, &self.inputs(), request, watch)
     }
 
@@ -301,7 +305,7 @@ impl Session {
     fn existing(&mut self) -> Result<&mut (dyn Register + 'static), Error> {
         let file = self.state.opener.file().map_or_else(|| ledger_of(&self.state.tables), Path::to_owned);
         let missing = LedgerError::Missing(file);
-        self.state.books_if_any()?.ok_or_else(|| Error { kind: Kind::Asked, ..of_ledger(missing) })
+        self.state.books_if_any()?.ok_or_else(|| Error { kind: ErrorKind::Asked, ..of_ledger(missing) })
     }
 }
 

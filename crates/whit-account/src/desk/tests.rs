@@ -75,7 +75,7 @@ impl Room<'_> {
         let (budgets, rungs, events) = (budgets(), [user()], self.events);
         let price = |epsilon: f64, _: &mut dyn Register| Some(vec![(user(), pure(epsilon))]);
         let question = question(&format!("{epsilon}"));
-        let request = Request {
+        let request = ReleaseRequest {
             question: &question,
             rungs: &rungs,
             coins: Coins::Secret(&mut Os),
@@ -159,8 +159,13 @@ fn who_gives_all_privacy_up_is_asked_for_no_budget_and_pays_with_everything() {
     let plus = Plus { epsilon: 7.0, fails: false, events: &events };
     let mut replay = Replay::new(1);
     let question = question("all");
-    let request =
-        |coins| Request { question: &question, rungs: &rungs, coins, start: Start::Anew, instead: Instead::Nothing };
+    let request = |coins| ReleaseRequest {
+        question: &question,
+        rungs: &rungs,
+        coins,
+        start: Start::Anew,
+        instead: Instead::Nothing,
+    };
     let read = |_: &Reservation| Ok(1_u64);
     let budgets = budgets();
     let refused = Desk::new(&mut ledger, &budgets).once(request(Coins::Seeded(&mut replay)), &plus, read, decode);
@@ -197,7 +202,7 @@ fn of_two_under_one_entry_both_get_what_was_committed_first() {
     let ask = |value: u64, start: Start, meanwhile: &dyn Fn()| {
         let mut books = Books::open(&path).unwrap();
         let (coins, instead) = (Coins::Secret(&mut Os), Instead::Nothing);
-        let request = Request { question: &question, rungs: &rungs, coins, start, instead };
+        let request = ReleaseRequest { question: &question, rungs: &rungs, coins, start, instead };
         let read = |_: &Reservation| {
             meanwhile();
             Ok(value)

@@ -1,7 +1,7 @@
 //! The durable ledger as a [`Register`]: what callers of any ledger find here too.
 
 use super::budget::{Budget, Fit};
-use super::chain::{EventKind, Fault, Head};
+use super::chain::{ChainFault, EventKind, Head};
 use super::entry::{Decision, Entry, write_progress};
 use super::error::LedgerError;
 use super::export::{self, ExportError};
@@ -78,7 +78,7 @@ impl Register for Books {
         let kept = value.as_deref().map_or(ValueRef::Null, ValueRef::Blob);
         if digests.get(96..128) != Some(digest("value", kept).as_bytes()) {
             let (field, what) = ("value".to_owned(), "was changed after it was written".to_owned());
-            return Err(LedgerError::Changed(Fault { event: None, entry: Some(entry.number), field, what }));
+            return Err(LedgerError::Changed(ChainFault { event: None, entry: Some(entry.number), field, what }));
         }
         Ok(Some(Stored {
             number: entry.number,
@@ -192,11 +192,11 @@ impl Register for Books {
 
     /// Besides the chain it checks that each charge fitted into the budgets that were in force when it was reserved, by
     /// today's accounting. What it cannot find is said in the [module's documentation](super).
-    fn verify(&self) -> Result<Verified, Fault> {
+    fn verify(&self) -> Result<Verified, ChainFault> {
         self.verify_from(None)
     }
 
-    fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
+    fn verify_after(&self, kept: &Head) -> Result<Verified, ChainFault> {
         self.verify_from(Some(kept))
     }
 

@@ -61,7 +61,7 @@ impl FromStr for Head {
 /// The first thing in a ledger that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}`{field}` {what}", entry.map(|number| format!("entry {number}, ")).unwrap_or_default(), event.map(|sequence| format!("event {sequence}: ")).unwrap_or_default())]
-pub struct Fault {
+pub struct ChainFault {
     /// The event at which it shows, where there is one.
     pub event: Option<u64>,
     /// The entry that the event is about.
@@ -75,7 +75,7 @@ pub struct Fault {
 /// How a fault begins of which the system is the cause.
 const UNREAD: &str = "cannot be looked at: ";
 
-impl Fault {
+impl ChainFault {
     pub(super) fn file(what: String) -> Self {
         Self { event: None, entry: None, field: "file".to_owned(), what }
     }
@@ -207,7 +207,7 @@ pub(super) struct Event {
 
 /// Why a walk ended before the end of the chain.
 pub(super) enum Stop {
-    Fault(Fault),
+    ChainFault(ChainFault),
     Sqlite(rusqlite::Error),
 }
 
@@ -217,9 +217,9 @@ impl From<rusqlite::Error> for Stop {
     }
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<ChainFault> for Stop {
+    fn from(fault: ChainFault) -> Self {
+        Self::ChainFault(fault)
     }
 }
 
@@ -258,7 +258,7 @@ fn read(row: &Row<'_>, before: Head, results: bool) -> Result<Event, Stop> {
         ValueRef::Integer(number) => u64::try_from(number).ok(),
         _ => None,
     };
-    let fault = |field: &str, what: &str| Fault {
+    let fault = |field: &str, what: &str| ChainFault {
         event: Some(sequence as u64),
         entry,
         field: field.to_owned(),
@@ -309,7 +309,7 @@ fn read(row: &Row<'_>, before: Head, results: bool) -> Result<Event, Stop> {
 }
 
 /// Whether the chain ends where the file says that it does.
-pub(super) fn check_head(walked: Head, says: Head) -> Result<(), Fault> {
+pub(super) fn check_head(walked: Head, says: Head) -> Result<(), ChainFault> {
     if walked == says {
         return Ok(());
     }
@@ -321,13 +321,13 @@ pub(super) fn check_head(walked: Head, says: Head) -> Result<(), Fault> {
         Ordering::Greater => (says.events + 1, format!("is at record {}, and more follow", says.events)),
         Ordering::Equal => (says.events, "has another hash than the last record".to_owned()),
     };
-    Err(Fault { event: Some(events), entry: None, field: "head".to_owned(), what })
+    Err(ChainFault { event: Some(events), entry: None, field: "head".to_owned(), what })
 }
 
 impl Stop {
     pub(super) fn into_error(self, explain: impl FnOnce(&rusqlite::Error) -> LedgerError) -> LedgerError {
         match self {
-            Self::Fault(fault) => LedgerError::Changed(fault),
+            Self::ChainFault(fault) => LedgerError::Changed(fault),
             Self::Sqlite(error) => explain(&error),
         }
     }

@@ -1,7 +1,7 @@
 //! The entries of a ledger, as the chain of events gives them.
 
 use super::budget::Budget;
-use super::chain::{Event, EventKind, Fault, Head, RESERVED, Stop, check_head, read_head, walk};
+use super::chain::{ChainFault, Event, EventKind, Head, RESERVED, Stop, check_head, read_head, walk};
 use super::error::LedgerError;
 use super::format::{hex, read_budgets, read_charge};
 use rusqlite::types::Value;
@@ -140,7 +140,7 @@ impl EntriesSeen {
 
     /// Reads what was appended since. The file must go on from what was seen: what was read once was shown, and is not forgotten.
     pub(super) fn catch_up(&mut self, connection: &Connection) -> Result<(), Stop> {
-        let says = read_head(connection)?.ok_or_else(|| Fault::file("has no head".to_owned()))?;
+        let says = read_head(connection)?.ok_or_else(|| ChainFault::file("has no head".to_owned()))?;
         self.goes_on(connection)?;
         let head = walk(connection, self.head, false, |event| Ok(self.take(event)?))?;
         check_head(head, says)?;
@@ -160,7 +160,7 @@ impl EntriesSeen {
         }
         let what = "is not the one that was read before: an older copy, or another ledger, was put in its place while it was open";
         let (event, field) = (Some(self.head.events), "hash".to_owned());
-        Err(Fault { event, entry: None, field, what: what.to_owned() }.into())
+        Err(ChainFault { event, entry: None, field, what: what.to_owned() }.into())
     }
 
     /// Whether the file ends where this does, so that there is nothing to read. Rows before the last are not looked at again.
@@ -184,9 +184,9 @@ impl EntriesSeen {
     }
 
     /// Takes in one event that was read and checked.
-    pub(super) fn take(&mut self, event: Event) -> Result<(), Fault> {
+    pub(super) fn take(&mut self, event: Event) -> Result<(), ChainFault> {
         let Event { head, kind, entry, time, values } = event;
-        let fault = |field: &str, what: String| Fault {
+        let fault = |field: &str, what: String| ChainFault {
             event: Some(head.events),
             entry: Some(entry),
             field: field.to_owned(),

@@ -1,6 +1,6 @@
 //! What goes wrong with a ledger that is a file, in sentences.
 
-use super::chain::Fault;
+use super::chain::ChainFault;
 use crate::accountant::Unsupported;
 use rusqlite::ErrorCode;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ pub enum LedgerError {
     },
     /// A record is not as it was written.
     #[error("the ledger was changed: {0}")]
-    Changed(#[from] Fault),
+    Changed(#[from] ChainFault),
     /// The ledger is not there, and something outside of it knows that it was.
     #[error("a ledger with {} stood at `{}`, and it is gone: `{}` says so", number_of(events, "event"), path.display(), witness.display())]
     Gone {
@@ -343,7 +343,7 @@ impl LedgerError {
     }
 }
 
-impl From<LedgerError> for Fault {
+impl From<LedgerError> for ChainFault {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::Changed(fault) => fault,

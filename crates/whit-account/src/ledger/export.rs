@@ -3,7 +3,7 @@
 //! An export may be shown. So it has no fingerprint of the data, no checkpoint's hash, none of the chain's hashes (they vouch for both), and no secret. What is built from it knows every
 //! charge and every result, and has a chain, a secret and heads of its own; since it knows no fingerprints, it answers nothing from what was released before.
 
-use super::chain::{Event, EventKind, Fault, Head, New, Stop, append, check_head, read_head, walk};
+use super::chain::{ChainFault, Event, EventKind, Head, New, Stop, append, check_head, read_head, walk};
 use super::entry::{EntriesSeen, read_progress, write_progress};
 use super::error::LedgerError;
 use super::format::{VERSION, genesis, hex, read_budgets, read_charge, time_text, unhex, write_budgets, write_charge};
@@ -102,7 +102,7 @@ pub(super) fn write_events(events: &[Event], out: &mut dyn Write) -> Result<(), 
     let mut lines = CheckedLines::begin(out, events.len() as u64)?;
     for event in events {
         let line = line(event.clone()).map_err(|stop| match stop {
-            Stop::Fault(fault) => LedgerError::Changed(fault),
+            Stop::ChainFault(fault) => LedgerError::Changed(fault),
             Stop::Sqlite(error) => LedgerError::Charge(error.to_string()),
         })?;
         lines.write(&line)?;
@@ -136,7 +136,7 @@ pub(super) fn write_chain(books: &Books, out: &mut dyn Write) -> Result<(), Expo
     let walked = walk(&transaction, Head::start(), true, |event| {
         lines.write(&line(event)?).map_err(|error| {
             failed = Some(error);
-            Fault::file("is fine; the output is not".to_owned()).into()
+            ChainFault::file("is fine; the output is not".to_owned()).into()
         })
     });
     if let Some(error) = failed {
@@ -243,7 +243,7 @@ fn line(event: Event) -> Result<EventLine, Stop> {
         let parsed = text.map(|text| serde_json::from_str(&text)).transpose();
         parsed.map_err(|error| {
             let what = format!("cannot be read: {error}");
-            Fault { event: Some(head.events), entry: Some(entry), field: field.to_owned(), what }
+            ChainFault { event: Some(head.events), entry: Some(entry), field: field.to_owned(), what }
         })
     };
     match kind {
@@ -260,7 +260,7 @@ fn line(event: Event) -> Result<EventLine, Stop> {
                 Ok(readable) => line.value = Some(readable),
                 Err(other) => line.value_hex = Some(hex(other.as_bytes())),
             },
-            _ => return Err(Fault::file("has a result that is none".to_owned()).into()),
+            _ => return Err(ChainFault::file("has a result that is none".to_owned()).into()),
         },
         EventKind::Void | EventKind::Note => line.reason = text(),
         EventKind::Progress => line.step = text().as_deref().and_then(read_progress).map(|progress| progress.step),

@@ -3,7 +3,7 @@
 //! It lasts as long as the process does, so it is for tests, demonstrations and programs that keep their own books.
 
 use super::budget::{Budget, Fit};
-use super::chain::{Event, EventKind, Fault, Head, New};
+use super::chain::{ChainFault, Event, EventKind, Head, New};
 use super::entry::{Decision, EntriesSeen, Entry, write_progress};
 use super::error::LedgerError;
 use super::export::{ExportError, write_events};
@@ -126,7 +126,7 @@ impl Memory {
     }
 
     /// All events again, from the start.
-    fn replay(&self) -> Result<EntriesSeen, Fault> {
+    fn replay(&self) -> Result<EntriesSeen, ChainFault> {
         let mut seen = EntriesSeen::default();
         for event in &self.events {
             seen.take(event.clone())?;
@@ -247,18 +247,18 @@ impl Register for Memory {
         Ok(self.seen.head)
     }
 
-    fn verify(&self) -> Result<Verified, Fault> {
+    fn verify(&self) -> Result<Verified, ChainFault> {
         self.verify_after(&Head::start())
     }
 
-    fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
+    fn verify_after(&self, kept: &Head) -> Result<Verified, ChainFault> {
         let seen = self.replay()?;
         let through = *kept == Head::start() || self.events.iter().any(|event| event.head == *kept);
         if !through {
-            return Err(Fault::file(format!("does not lead through the head that was kept, {kept}")));
+            return Err(ChainFault::file(format!("does not lead through the head that was kept, {kept}")));
         }
         let accounts = accounts(&seen.entries, &in_force(&seen.entries));
-        let accounts = accounts.map_err(|error| Fault::file(format!("cannot be added up: {error}")))?;
+        let accounts = accounts.map_err(|error| ChainFault::file(format!("cannot be added up: {error}")))?;
         Ok(Verified { events: seen.head.events, entries: seen.entries.len() as u64, head: seen.head, accounts })
     }
 

@@ -78,7 +78,7 @@ mod witness;
 
 pub use booking::Booking;
 pub use budget::{Budget, CurrencyName, Fit, NoSuchCurrency};
-pub use chain::{Fault, Head};
+pub use chain::{ChainFault, Head};
 pub use entry::{Decision, Entry, State};
 pub use error::LedgerError;
 pub use export::ExportError;
@@ -89,7 +89,7 @@ pub use open::Opening;
 pub use opener::{BooksFile, HandedOver, OpenRegister, Opener};
 pub use question::{Question, Stored};
 pub use register::{Denied, Register, Terms};
-pub use report::{Account, BudgetChange, Moment, Reaccounted, Statement, Which};
+pub use report::{Account, BudgetChange, Moment, Reaccounted, SpendingReport, Which};
 pub use sqlite::Books;
 #[doc(hidden)]
 pub use sqlite::Step;

@@ -3,12 +3,12 @@
 #[cfg(doc)]
 use super::booking::Booking;
 use super::budget::{Budget, Fit};
-use super::chain::{Fault, Head};
+use super::chain::{ChainFault, Head};
 use super::entry::{Decision, Entry};
 use super::error::LedgerError;
 use super::export::{ExportError, write_csv};
 use super::question::{Question, Stored};
-use super::report::{Account, Moment, Reaccounted, Statement, Which, in_force};
+use super::report::{Account, Moment, Reaccounted, SpendingReport, Which, in_force};
 #[cfg(doc)]
 use super::sqlite::Books;
 use super::turn::Turn;
@@ -124,11 +124,11 @@ pub trait Register {
     fn head(&self) -> Result<Head, LedgerError>;
 
     /// Recomputes every hash and every total. The fault names the entry and the field of the first thing that is not as it was written.
-    fn verify(&self) -> Result<Verified, Fault>;
+    fn verify(&self) -> Result<Verified, ChainFault>;
 
     /// The same, and that the chain leads through a head that was kept elsewhere: so nothing before it was changed,
     /// not even by somebody who wrote all hashes anew.
-    fn verify_after(&self, kept: &Head) -> Result<Verified, Fault>;
+    fn verify_after(&self, kept: &Head) -> Result<Verified, ChainFault>;
 
     /// Writes the ledger as lines of JSON, from which one can be [built again](Books::import).
     fn export(&self, out: &mut dyn Write) -> Result<(), ExportError>;
@@ -162,8 +162,8 @@ pub trait Register {
     }
 
     /// What was spent, and what is left of these budgets. Rungs without a budget are reported too.
-    fn statement(&self, budgets: &[Budget]) -> Result<Statement, LedgerError> {
-        Statement::of(&self.entries(&Which::default())?, budgets)
+    fn statement(&self, budgets: &[Budget]) -> Result<SpendingReport, LedgerError> {
+        SpendingReport::of(&self.entries(&Which::default())?, budgets)
     }
 
     /// What was spent of one budget, and what is left.

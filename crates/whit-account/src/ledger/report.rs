@@ -73,7 +73,7 @@ pub struct Account {
 
 /// What was spent, by rung and by analyst.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Statement {
+pub struct SpendingReport {
     /// By data set and rung, and by analyst where one has a budget.
     pub accounts: Vec<Account>,
     /// By data set, rung and analyst.
@@ -117,7 +117,7 @@ pub struct Reaccounted {
     pub loss: Result<Loss, String>,
 }
 
-impl Statement {
+impl SpendingReport {
     /// What these entries spent.
     pub(super) fn of(entries: &[Entry], budgets: &[Budget]) -> Result<Self, LedgerError> {
         let accounts = accounts(entries, budgets)?;

@@ -2,7 +2,7 @@
 
 use super::booking::Booking;
 use super::budget::Budget;
-use super::chain::{EventKind, Fault, Head, New, Stop, append, read_head};
+use super::chain::{ChainFault, EventKind, Head, New, Stop, append, read_head};
 use super::entry::EntriesSeen;
 use super::error::LedgerError;
 use super::format::genesis;
@@ -164,7 +164,7 @@ impl Books {
     /// How far the chain goes, as the file says.
     pub(super) fn chain_head(&self) -> Result<Head, LedgerError> {
         let head = read_head(&self.connection).map_err(|error| self.explain(&error))?;
-        head.ok_or_else(|| LedgerError::Changed(Fault::file("has no head".to_owned())))
+        head.ok_or_else(|| LedgerError::Changed(ChainFault::file("has no head".to_owned())))
     }
 
     /// Calls a test at every step of a release.

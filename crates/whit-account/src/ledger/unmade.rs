@@ -1,7 +1,7 @@
 //! A ledger that is not there yet. Looked at, it is empty; the first charge that fits makes it, so that whatever is asked wrongly or refused leaves none behind.
 
 use super::budget::{Budget, Fit};
-use super::chain::{Fault, Head};
+use super::chain::{ChainFault, Head};
 use super::entry::{Decision, Entry};
 use super::error::LedgerError;
 use super::export::ExportError;
@@ -25,7 +25,7 @@ use whit_core::{Charge, Progress};
 /// let ledger = Unmade::new(&mut opener, &mut none, &mut made);
 /// assert_eq!(ledger.verify()?.entries, 0);
 /// assert!(made.is_none(), "nothing was opened to look");
-/// # Ok::<(), whit_account::ledger::Fault>(())
+/// # Ok::<(), whit_account::ledger::ChainFault>(())
 /// ```
 pub struct Unmade<'a> {
     opener: &'a mut dyn Opener,
@@ -144,11 +144,11 @@ impl Register for Unmade<'_> {
         self.now().head()
     }
 
-    fn verify(&self) -> Result<Verified, Fault> {
+    fn verify(&self) -> Result<Verified, ChainFault> {
         self.now().verify()
     }
 
-    fn verify_after(&self, kept: &Head) -> Result<Verified, Fault> {
+    fn verify_after(&self, kept: &Head) -> Result<Verified, ChainFault> {
         self.now().verify_after(kept)
     }
 

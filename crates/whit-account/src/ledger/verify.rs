@@ -1,7 +1,7 @@
 //! Walking the whole chain again, and adding everything up anew.
 
 use super::budget::refused;
-use super::chain::{EventKind, Fault, Head, Stop, check_head, read_head, walk};
+use super::chain::{ChainFault, EventKind, Head, Stop, check_head, read_head, walk};
 use super::entry::{EntriesSeen, Entry};
 use super::report::{Account, accounts};
 use super::secret::LedgerSecret;
@@ -24,9 +24,9 @@ pub struct Verified {
 
 impl Books {
     /// The same for what is said to its owner, who decides what the heads outside of the file are worth. The caller holds a transaction, so that all is of one state.
-    pub(super) fn replay(&self, kept: Option<&Head>) -> Result<EntriesSeen, Fault> {
+    pub(super) fn replay(&self, kept: Option<&Head>) -> Result<EntriesSeen, ChainFault> {
         let seen = replay(&self.connection, kept, &self.secret).map_err(|stop| match stop {
-            Stop::Fault(fault) => fault,
+            Stop::ChainFault(fault) => fault,
             Stop::Sqlite(error) => self.unreadable(&error),
         })?;
         let strays = strays(&self.connection).map_err(|error| self.unreadable(&error))?;
@@ -38,23 +38,23 @@ impl Books {
             .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
             .map_err(|error| self.unreadable(&error))?;
         if sound != "ok" {
-            return Err(Fault::file(format!("is damaged: {sound}")));
+            return Err(ChainFault::file(format!("is damaged: {sound}")));
         }
         if let Some(table) = self.changed_rows().map_err(|error| self.unreadable(&error))? {
-            return Err(Fault::file(format!("has a row in `{table}` that was changed after it was written")));
+            return Err(ChainFault::file(format!("has a row in `{table}` that was changed after it was written")));
         }
         Ok(seen)
     }
 
-    fn unreadable(&self, error: &rusqlite::Error) -> Fault {
+    fn unreadable(&self, error: &rusqlite::Error) -> ChainFault {
         match self.explain(error) {
-            error if error.is_of_the_system() => Fault::unread(&error),
-            error => Fault::file(format!("cannot be read: {error}")),
+            error if error.is_of_the_system() => ChainFault::unread(&error),
+            error => ChainFault::file(format!("cannot be read: {error}")),
         }
     }
 
     /// Recomputes every hash and every total; where a head was kept elsewhere, the chain also leads through that.
-    pub(super) fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, Fault> {
+    pub(super) fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, ChainFault> {
         // Others may write meanwhile, and the heads with it: while this is open they cannot commit.
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.unreadable(&error))?;
         self.check_there()?;
@@ -64,7 +64,7 @@ impl Books {
         self.witness.check_others(self.secret.ledger)?;
         drop(transaction);
         let accounts = accounts(&seen.entries, &super::report::in_force(&seen.entries));
-        let accounts = accounts.map_err(|error| Fault::file(format!("cannot be added up: {error}")))?;
+        let accounts = accounts.map_err(|error| ChainFault::file(format!("cannot be added up: {error}")))?;
         Ok(Verified {
             events: seen.head.events,
             entries: seen.entries.len() as u64,
@@ -84,7 +84,7 @@ fn replay(connection: &Connection, kept: Option<&Head>, secret: &LedgerSecret) -
             if *kept != secret.shown(event.head) && *kept != event.head {
                 let what = format!("is not the one that was kept, {kept}: something up to here was written anew");
                 let (event, entry) = (Some(kept.events), Some(event.entry));
-                return Err(Fault { event, entry, field: "hash".to_owned(), what }.into());
+                return Err(ChainFault { event, entry, field: "hash".to_owned(), what }.into());
             }
             through = true;
         }
@@ -96,18 +96,18 @@ fn replay(connection: &Connection, kept: Option<&Head>, secret: &LedgerSecret) -
         }
         Ok(())
     })?;
-    let says = read_head(connection)?.ok_or_else(|| Fault::file("has no head".to_owned()))?;
+    let says = read_head(connection)?.ok_or_else(|| ChainFault::file("has no head".to_owned()))?;
     check_head(head, says)?;
     if let (Some(kept), false) = (kept, through) {
         let what = format!("ends at event {}, before the one that was kept, {}", head.events, kept.events);
-        return Err(Fault { event: Some(head.events), entry: None, field: "head".to_owned(), what }.into());
+        return Err(ChainFault { event: Some(head.events), entry: None, field: "head".to_owned(), what }.into());
     }
     Ok(seen)
 }
 
 /// Whether an entry fitted into what the entries before it had left.
-fn check_fit(watches: &mut Watches, entry: &Entry, before: &[Entry], seen: &EntriesSeen) -> Result<(), Fault> {
-    let fault = |field: &str, what: String| Fault {
+fn check_fit(watches: &mut Watches, entry: &Entry, before: &[Entry], seen: &EntriesSeen) -> Result<(), ChainFault> {
+    let fault = |field: &str, what: String| ChainFault {
         event: Some(seen.head.events),
         entry: Some(entry.number),
         field: field.to_owned(),
@@ -126,7 +126,7 @@ fn check_fit(watches: &mut Watches, entry: &Entry, before: &[Entry], seen: &Entr
 }
 
 /// Rows that no event speaks of.
-fn strays(connection: &Connection) -> rusqlite::Result<Option<Fault>> {
+fn strays(connection: &Connection) -> rusqlite::Result<Option<ChainFault>> {
     let questions = [
         (
             "number",
@@ -143,7 +143,7 @@ fn strays(connection: &Connection) -> rusqlite::Result<Option<Fault>> {
         let stray: Option<i64> = connection.query_row(sql, [], |row| row.get(0))?;
         if let Some(number) = stray {
             let what = format!("belongs to an {what} that no event speaks of").replace("an result", "a result");
-            return Ok(Some(Fault { event: None, entry: Some(number as u64), field: field.to_owned(), what }));
+            return Ok(Some(ChainFault { event: None, entry: Some(number as u64), field: field.to_owned(), what }));
         }
     }
     Ok(None)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use whit_account::desk::{Coins, Desk, Instead, Request, Served, Start};
+use whit_account::desk::{Coins, Desk, Instead, ReleaseRequest, Served, Start};
 use whit_account::ledger::{Books, Denied, LedgerError, Opening, Register, Terms, Which};
 use whit_core::mechanism::laplace::Laplace;
 use whit_core::{Bound, Change, Ledger, Rung, Support};
@@ -140,7 +140,7 @@ fn count(books: &mut Books, meaning: &str, reads: &AtomicU32) -> Served<i64> {
     let rungs = [Rung { unit: user(), holds: 1, disjoint: false }];
     let (question, budgets) = (question(meaning), budgets(1.0));
     let (coins, start, instead) = (Coins::Secret(&mut whit_noise::Os), Start::Anew, Instead::Nothing);
-    let request = Request { question: &question, rungs: &rungs, coins, start, instead };
+    let request = ReleaseRequest { question: &question, rungs: &rungs, coins, start, instead };
     let read = |_: &_| {
         reads.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(30));

@@ -2,7 +2,7 @@
 
 use crate::{budgets, charge, folder, question, reserve, user};
 use whit_account::Name;
-use whit_account::ledger::{Account, Books, Budget, CurrencyName, Question, Register, Statement, Which};
+use whit_account::ledger::{Account, Books, Budget, CurrencyName, Question, Register, SpendingReport, Which};
 use whit_core::{Change, Charge, Cost, Draw, Ledger, Rho, Rung, Sampled, Sampling, Unit};
 
 fn element() -> Unit {
@@ -62,7 +62,7 @@ fn a_statement_tells_what_was_spent_by_rung_and_by_analyst() {
     let books = sample("statement");
     let in_force = books.budgets().unwrap();
     assert_eq!(in_force, [budget(3.0), budget(2.0).of_analyst("bob")]);
-    let Statement { accounts, by_analyst, changes, open } = books.statement(&in_force).unwrap();
+    let SpendingReport { accounts, by_analyst, changes, open } = books.statement(&in_force).unwrap();
     assert_eq!((accounts.len(), open), (3, 1), "bob's second entry is void, his first is open");
     assert!(changes.is_empty());
     let all = find(&accounts, &element(), None);
@@ -203,7 +203,7 @@ fn what_nobody_limits_is_composed_as_tightly_as_what_has_a_budget() {
     for analyst in ["alice", "bob"] {
         let _open = books.booking(by(analyst), &budgets).reserve(&all).unwrap();
     }
-    let Statement { accounts, by_analyst, .. } = books.statement(&budgets).unwrap();
+    let SpendingReport { accounts, by_analyst, .. } = books.statement(&budgets).unwrap();
     let by = |name, holds, times| whit_account::epsilon(&training(holds).repeat(times), 1e-6, name).unwrap();
     for (accounts, analyst, times) in [(&accounts, None, 2), (&by_analyst, Some("alice"), 1)] {
         for (unit, holds) in [(element(), 1), (user(), 4)] {

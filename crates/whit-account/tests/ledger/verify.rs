@@ -3,7 +3,7 @@
 use crate::{budgets, charge, folder, question, reserve, user};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
-use whit_account::ledger::{Books, Budget, Fault, Head, LedgerError, Opening, Question, Register, State, Which};
+use whit_account::ledger::{Books, Budget, ChainFault, Head, LedgerError, Opening, Question, Register, State, Which};
 use whit_core::{Charge, Cost, Delta, Epsilon, Ledger, Progress, Rung, Unit};
 
 /// Four entries: two committed, one void, one open. The events are reserve 1, commit 1, reserve 2, void 2, reserve 3, commit 3, reserve 4.
@@ -48,8 +48,8 @@ fn copied(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// What a ledger says of itself when it is opened and verified.
-fn verified(path: &Path) -> Result<(), Fault> {
-    let fault = |what: String| Fault { event: None, entry: None, field: "file".to_owned(), what };
+fn verified(path: &Path) -> Result<(), ChainFault> {
+    let fault = |what: String| ChainFault { event: None, entry: None, field: "file".to_owned(), what };
     match Books::open(path) {
         Ok(books) => books.verify().map(|_| ()),
         Err(LedgerError::Changed(fault)) => Err(fault),
@@ -58,7 +58,7 @@ fn verified(path: &Path) -> Result<(), Fault> {
 }
 
 /// Writes into the tables as somebody would who owns the file: past the triggers.
-fn tamper(path: &Path, sql: &str) -> Result<(), Fault> {
+fn tamper(path: &Path, sql: &str) -> Result<(), ChainFault> {
     let copy = copied(path, "tampered");
     let connection = Connection::open(&copy).unwrap();
     let triggers: Vec<String> = connection

@@ -155,7 +155,7 @@ impl DemoFigures {
         let again = main.session.ask(AGAIN, &Asking::default())?;
         let beyond = Asking { epsilon: Some(3.0 * epsilon), ..Asking::default() };
         let refusal = match main.session.ask(TOO_MUCH, &beyond) {
-            Err(error) if error.kind == whit::error::Kind::Refused => error.sentence,
+            Err(error) if error.kind == whit::error::ErrorKind::Refused => error.sentence,
             Err(error) => return Err(error.into()),
             Ok(_) => return Err(Error::failed("a question beyond the budget was answered".to_owned())),
         };

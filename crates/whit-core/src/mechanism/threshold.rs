@@ -12,7 +12,7 @@ use whit_noise::{Entropy, Ratio, Secret};
 
 /// Answers "below" to a stream of queries until one is above a threshold, says so, and halts.
 ///
-/// What a release sanitises is the threshold, a whole number of lattice steps. That costs ε once and gives a [`Watch`], which then takes queries,
+/// What a release sanitises is the threshold, a whole number of lattice steps. That costs ε once and gives a [`NoisyThreshold`], which then takes queries,
 /// each chosen with the answers so far in view, and draws the noise of each.
 ///
 /// # Neighbours
@@ -28,7 +28,7 @@ use whit_noise::{Entropy, Ratio, Secret};
 /// by the move of `g`, and `ν` by both. That maps the event onto itself at a price of `Δ/(2Δ/ε) + 2Δ/(4Δ/ε) = ε`. An
 /// output without an "above" needs the first half alone. (Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Dwork, Roth 2014, Theorem
 /// 3.23.) All moves are whole numbers, because queries and threshold are, so the shift is a bijection of the integers and
-/// the argument holds for discrete Laplace noise to the letter. It is about one run from one noisy threshold to one "above": a `Watch` is made by a release alone, is not
+/// the argument holds for discrete Laplace noise to the letter. It is about one run from one noisy threshold to one "above": a `NoisyThreshold` is made by a release alone, is not
 /// copied, has no way back from its halt, and is not read back from what a ledger keeps, which is nothing.
 ///
 /// # Tried by
@@ -92,7 +92,7 @@ impl AboveThreshold {
 impl Mechanism for AboveThreshold {
     /// The threshold, in lattice steps; it is public. Queries come later, one by one.
     type Exact = i64;
-    type Noisy = Watch;
+    type Noisy = NoisyThreshold;
 
     fn cost(&self, rung: &Rung) -> Cost {
         let epsilon =
@@ -100,9 +100,9 @@ impl Mechanism for AboveThreshold {
         epsilon.map_or(Cost::Everything, |epsilon| Cost::Pure { epsilon })
     }
 
-    fn sanitise(&self, threshold: &i64, entropy: &mut dyn Entropy) -> Result<Sealed<Watch>, SanitiseError> {
+    fn sanitise(&self, threshold: &i64, entropy: &mut dyn Entropy) -> Result<Sealed<NoisyThreshold>, SanitiseError> {
         let threshold = self.on_threshold.add_wide(*threshold, entropy)?;
-        Ok(Sealed::new(Watch { threshold, noise: self.on_query.clone(), halted: false }))
+        Ok(Sealed::new(NoisyThreshold { threshold, noise: self.on_query.clone(), halted: false }))
     }
 
     /// With this confidence, over all of the stated number of queries: whatever is called above is at least the threshold less this
@@ -119,7 +119,7 @@ impl Mechanism for AboveThreshold {
 /// It is neither `Clone` nor `Debug`: a copy could go on after the halt, and the noisy threshold is nobody's to see.
 ///
 /// ```compile_fail,E0599
-/// fn twice(watch: whit_core::mechanism::threshold::Watch) {
+/// fn twice(watch: whit_core::mechanism::threshold::NoisyThreshold) {
 ///     let _ = watch.clone();
 /// }
 /// ```
@@ -127,25 +127,25 @@ impl Mechanism for AboveThreshold {
 /// Nor does it start again, or against another threshold:
 ///
 /// ```compile_fail,E0451
-/// use whit_core::mechanism::threshold::Watch;
-/// fn again(watch: Watch) -> Watch {
-///     Watch { halted: false, ..watch }
+/// use whit_core::mechanism::threshold::NoisyThreshold;
+/// fn again(watch: NoisyThreshold) -> NoisyThreshold {
+///     NoisyThreshold { halted: false, ..watch }
 /// }
 /// ```
-pub struct Watch {
+pub struct NoisyThreshold {
     threshold: i128,
     noise: Additive,
     halted: bool,
 }
 
-impl crate::Persist for Watch {
+impl crate::Persist for NoisyThreshold {
     /// Nothing: the noisy threshold is nobody's to see, and a run cannot be taken up again.
     fn to_bytes(&self) -> Vec<u8> {
         Vec::new()
     }
 }
 
-impl Watch {
+impl NoisyThreshold {
     /// Whether the next query, whose exact answer this is, is above the threshold; nothing once one has been.
     pub fn answer(&mut self, exact: i64, entropy: &mut dyn Secret) -> Result<Option<bool>, SanitiseError> {
         self.step(exact, entropy)
@@ -154,9 +154,9 @@ impl Watch {
     /// Whether this run is over.
     ///
     /// ```
-    /// use whit_core::mechanism::{SanitiseError, threshold::Watch};
+    /// use whit_core::mechanism::{SanitiseError, threshold::NoisyThreshold};
     /// /// The first of the answers that is above, by its place among them.
-    /// fn first_above(mut watch: Watch, answers: &[i64]) -> Result<Option<usize>, SanitiseError> {
+    /// fn first_above(mut watch: NoisyThreshold, answers: &[i64]) -> Result<Option<usize>, SanitiseError> {
     ///     for (place, &exact) in answers.iter().enumerate() {
     ///         watch.answer(exact, &mut whit_noise::Os)?;
     ///         if watch.has_halted() {

@@ -4,7 +4,7 @@
 use super::ladder::ladder;
 use super::{DELTA, FAR, both_ways};
 use crate::custom::Linear;
-use crate::loss::{Loss, Targets};
+use crate::loss::{LossFunction, Targets};
 use crate::optimise::{Optimiser, Rule, Schedule};
 use crate::{Count, Draft, Learner, NoiseSource, Owners, Parts, Plan, Rows, Store, Tuning, Way};
 use std::f64::consts::SQRT_2;
@@ -29,7 +29,7 @@ fn claimed(noise: f64, difference: f64) -> f64 {
 
 /// What is learned from one row with feature (x, 0) among others with (0, x).
 struct Attack {
-    loss: Loss,
+    loss: LossFunction,
     x: f32,
     /// The two labels that the row may have; the others have the first.
     labels: [f32; 2],
@@ -41,7 +41,7 @@ impl Attack {
     fn targets(&self, label: usize) -> Targets {
         let labels = std::iter::repeat_n(self.labels[0], OTHERS).chain([self.labels[label]]);
         match self.loss {
-            Loss::Softmax => {
+            LossFunction::Softmax => {
                 Targets::Classes { labels: labels.map(|label| label as u32).collect(), classes: self.outputs as u32 }
             }
             _ => Targets::Numbers { values: labels.collect(), width: 1 },
@@ -87,16 +87,16 @@ impl Attack {
 }
 
 /// Numbers whose labels' parts are opposite.
-const NUMBERS: Attack = Attack { loss: Loss::Squared, x: 1.0, labels: [FAR, -FAR], outputs: 1 };
+const NUMBERS: Attack = Attack { loss: LossFunction::Squared, x: 1.0, labels: [FAR, -FAR], outputs: 1 };
 
 /// Parts of two labels are 2 clip norms apart where labels are numbers; √2 for classes and 1 for yes or no, where a
 /// unit is one row and the model is linear (erratum F4).
 #[test]
 fn no_label_shows_more_than_its_claim() {
-    let classes = Attack { loss: Loss::Softmax, x: 4.0, labels: [0.0, 1.0], outputs: 3 };
+    let classes = Attack { loss: LossFunction::Softmax, x: 4.0, labels: [0.0, 1.0], outputs: 3 };
     // No longer than the clip norm: what is public of the row would hide the rest from an attack that does not subtract
     // it.
-    let yes_or_no = Attack { loss: Loss::Logistic, x: 1.0, labels: [1.0, 0.0], outputs: 1 };
+    let yes_or_no = Attack { loss: LossFunction::Logistic, x: 1.0, labels: [1.0, 0.0], outputs: 1 };
     for (name, attack, difference, noise) in
         [("number", NUMBERS, 2.0, 1.4), ("class", classes, SQRT_2.next_up(), 1.0), ("yes or no", yes_or_no, 1.0, 0.7)]
     {

@@ -15,7 +15,7 @@ mod one_run;
 use crate::bound::{Bags, ClippedSum, clipped_sum_for_tests};
 use crate::custom::Inputs;
 use crate::custom::Linear;
-use crate::loss::{Loss, Targets};
+use crate::loss::{LossFunction, Targets};
 use crate::optimise::{Optimiser, Rule, Schedule};
 use crate::params::Layout;
 use crate::{
@@ -104,7 +104,7 @@ impl Case {
         let parts = Parts {
             model: Linear::at_zero(2, 1, false),
             plan: self.plan(STEPS as u64).stepping(self.way.clone()).unwrap().drawing(NoiseSource::Replay { seed }),
-            loss: Loss::Squared,
+            loss: LossFunction::Squared,
             rows,
             optimiser: Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1e-3 }, None, 2).unwrap(),
             average: None,
@@ -198,7 +198,8 @@ fn by_hand(
         let sum = |clip| {
             let inputs = Inputs::of(vec![0.5; drawn.len()], 1);
             let (weights, bags) = (vec![1.0; drawn.len()], Bags::single(drawn.len()));
-            clipped_sum_for_tests(&model, &layout, Loss::Squared, inputs, &targets, &weights, &bags, clip).unwrap()
+            clipped_sum_for_tests(&model, &layout, LossFunction::Squared, inputs, &targets, &weights, &bags, clip)
+                .unwrap()
         };
         let mut clipped = sum(Some(Clip { norm: 1.0, how: Clipping::Flat }));
         let plain = sum(None);

@@ -11,7 +11,7 @@ use super::{Case, FAR};
 use crate::bound::{Bags, ClippedSum, clipped_sum_for_tests};
 use crate::custom::Inputs;
 use crate::custom::Linear;
-use crate::loss::{Loss, Targets};
+use crate::loss::{LossFunction, Targets};
 use crate::optimise::{Optimiser, Rule, Schedule};
 use crate::params::Layout;
 use crate::{Learner, NoiseSource, Owners, Padding, Parts, Plan, Pool, Rows, Sampler, Sanitiser, Store, Tuning, Way};
@@ -80,7 +80,7 @@ fn shown(plan: Plan, way: Way, rows: Rows, seed: u64) -> Vec<f64> {
     let parts = Parts {
         model: Linear::at_zero(UNITS, 1, false),
         plan: plan.stepping(way).unwrap().drawing(NoiseSource::Replay { seed }),
-        loss: Loss::Squared,
+        loss: LossFunction::Squared,
         rows,
         optimiser: Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 1e-3 }, None, UNITS).unwrap(),
         average: None,
@@ -183,7 +183,8 @@ fn by_hand(plan: &Plan, coins: &[bool], clips: bool, seed: u64) -> Vec<f64> {
         let (weights, bags) = (vec![1.0; drawn.len()], Bags::single(drawn.len()));
         let (inputs, clip) = (Inputs::of(features, UNITS), clips.then_some(plan.clip()));
         let sum =
-            clipped_sum_for_tests(&model, &layout, Loss::Squared, inputs, &targets, &weights, &bags, clip).unwrap();
+            clipped_sum_for_tests(&model, &layout, LossFunction::Squared, inputs, &targets, &weights, &bags, clip)
+                .unwrap();
         sanitiser.sanitise(&ClippedSum::forged(sum, plan.clip()), &mut mean).unwrap();
         scores.iter_mut().zip(&mean).for_each(|(score, mean)| *score -= mean);
     }

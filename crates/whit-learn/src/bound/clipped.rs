@@ -3,7 +3,7 @@
 use super::{Bags, Batch, Limit, Seen, Total, add_clipped};
 use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
-use crate::loss::{Loss, Share, Targets};
+use crate::loss::{LossFunction, Share, Targets};
 use crate::params::Layout;
 use crate::plan::{Clip, SUMMATION};
 use whit_noise::round::norm_up;
@@ -61,18 +61,18 @@ impl ClippedSum {
     /// ```
     /// use whit_learn::bound::{Bags, ClippedSum};
     /// use whit_learn::custom::{Inputs, Linear};
-    /// use whit_learn::loss::{Loss, Targets};
+    /// use whit_learn::loss::{LossFunction, Targets};
     /// use whit_learn::{Clip, Clipping};
     /// let (model, clip) = (Linear::at_zero(1, 1, false), Clip { norm: 1.0, how: Clipping::Flat });
     /// let targets = Targets::Numbers { values: vec![1e4, 1e4, -1e4], width: 1 };
     /// let rows = Inputs::of(vec![0.5; 3], 1);
-    /// let sum = ClippedSum::of_gradients(&model, Loss::Squared, rows, &targets, &[1.0; 3], &Bags::single(3), clip)?;
+    /// let sum = ClippedSum::of_gradients(&model, LossFunction::Squared, rows, &targets, &[1.0; 3], &Bags::single(3), clip)?;
     /// assert_eq!(sum.coordinates(), 1); // two pull one way and one the other, each by 1
     /// # Ok::<(), whit_learn::LearnError>(())
     /// ```
     pub fn of_gradients<M: Model>(
         model: &M,
-        loss: Loss,
+        loss: LossFunction,
         inputs: Inputs,
         targets: &Targets,
         weights: &[f32],
@@ -116,7 +116,7 @@ impl ClippedSum {
         &mut self,
         model: &M,
         layout: &Layout,
-        loss: Loss,
+        loss: LossFunction,
         batch: Batch<'_>,
         step: Step,
     ) -> Result<Seen, LearnError> {
@@ -168,8 +168,9 @@ mod tests {
         let targets = Targets::Numbers { values: (0..12).map(|i| (i * i % 5) as f32).collect(), width: 1 };
         let (weights, bags) = (vec![1.0 / 3.0; 12], Bags::of_sizes(vec![3; 4]));
         let inputs = || Inputs::of(features.clone(), 2);
-        let sum = ClippedSum::of_gradients(&model, Loss::Squared, inputs(), &targets, &weights, &bags, clip).unwrap();
-        let (layout, squared) = (Layout::of(&model).0, Loss::Squared);
+        let sum =
+            ClippedSum::of_gradients(&model, LossFunction::Squared, inputs(), &targets, &weights, &bags, clip).unwrap();
+        let (layout, squared) = (Layout::of(&model).0, LossFunction::Squared);
         let door = super::super::clipped_sum_for_tests;
         let values = door(&model, &layout, squared, inputs(), &targets, &weights, &bags, Some(clip)).unwrap();
         assert_eq!((sum.values(), sum.clip()), (&values[..], clip));

@@ -18,7 +18,7 @@ pub(crate) use total::Total;
 use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
 use crate::layer::{OutputGradient, Tape};
-use crate::loss::{Loss, Share, Targets};
+use crate::loss::{LossFunction, Share, Targets};
 use crate::params::Layout;
 use crate::plan::{Clip, Clipping};
 use crate::tensor;
@@ -76,7 +76,7 @@ impl Seen {
 /// One backward pass: the inputs and output gradients of all layers.
 fn output_gradients<M: Model>(
     model: &M,
-    loss: Loss,
+    loss: LossFunction,
     batch: Batch<'_>,
 ) -> Result<(Vec<OutputGradient>, Vec<f32>), LearnError> {
     let mut tape = Tape::tapped(batch.coins);
@@ -111,7 +111,7 @@ fn check(layout: &Layout, outputs: &[OutputGradient]) -> Result<(), LearnError> 
 fn add_clipped<M: Model>(
     model: &M,
     layout: &Layout,
-    loss: Loss,
+    loss: LossFunction,
     batch: Batch<'_>,
     limit: Limit,
     sums: &mut Total,
@@ -193,7 +193,7 @@ fn add_clipped<M: Model>(
 pub(crate) fn add_plain<M: Model>(
     model: &M,
     layout: &Layout,
-    loss: Loss,
+    loss: LossFunction,
     batch: Batch<'_>,
     sums: &mut Total,
 ) -> Result<Seen, LearnError> {
@@ -202,7 +202,7 @@ pub(crate) fn add_plain<M: Model>(
 }
 
 /// At least how long the gradient of each bag is.
-pub(crate) fn lengths_of<M: Model>(model: &M, loss: Loss, batch: Batch<'_>) -> Result<Vec<f64>, LearnError> {
+pub(crate) fn lengths_of<M: Model>(model: &M, loss: LossFunction, batch: Batch<'_>) -> Result<Vec<f64>, LearnError> {
     let bags = batch.bags;
     if bags.rows() == 0 {
         return Ok(vec![0.0; bags.len()]);
@@ -233,7 +233,7 @@ fn truncations(squared: &[&[f64]], bags: &Bags, losses: &[f32], weights: &[f32],
 pub fn clipped_sum_for_tests<M: Model>(
     model: &M,
     layout: &Layout,
-    loss: Loss,
+    loss: LossFunction,
     inputs: Inputs,
     targets: &Targets,
     weights: &[f32],

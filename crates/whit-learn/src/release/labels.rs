@@ -8,7 +8,7 @@ use crate::reporting::PlannedLabels;
 use crate::train::Learner;
 use std::borrow::Borrow;
 use std::marker::PhantomData;
-use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Served, Start};
+use whit_account::desk::{Coins, Desk, DeskError, Instead, ReleaseRequest, Served, Start};
 use whit_account::ledger::Question;
 use whit_core::mechanism::{Mechanism, SanitiseError};
 use whit_core::release::{ReadError, ReleaseError, Reservation, release_reproducibly_without_privacy};
@@ -59,7 +59,7 @@ impl<'a> LabelRun<'a> {
         let (mut seeded, mut secret) = (self.seeded(), Os);
         let coins = seeded.as_mut().map_or(Coins::Secret(&mut secret), Coins::Seeded);
         let rungs = self.plan.ladder().rungs();
-        let request = Request { question, rungs, coins, start: Start::Open, instead: Instead::Nothing };
+        let request = ReleaseRequest { question, rungs, coins, start: Start::Open, instead: Instead::Nothing };
         desk.once(request, &self.mechanism::<M>(), read, |bytes| self.decode(bytes))
     }
 

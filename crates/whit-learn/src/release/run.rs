@@ -9,7 +9,7 @@ use crate::plan::{NoiseSource, Plan, PlanError};
 use crate::scatter::Scatter;
 use crate::train::Learner;
 use std::cell::{OnceCell, RefCell};
-use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Served, Start};
+use whit_account::desk::{Coins, Desk, DeskError, Instead, ReleaseRequest, Served, Start};
 use whit_account::ledger::Question;
 use whit_core::mechanism::{Mechanism, SanitiseError};
 use whit_core::release::{Note, ReadError, ReleaseError, Reservation, release_reproducibly_without_privacy};
@@ -17,7 +17,7 @@ use whit_core::{Accuracy, Cost, Kind, Ledger, Progress, Rung, Sealed};
 use whit_noise::{Entropy, Os, Replay};
 
 /// Whoever watches a run: what it sees is as private as the rows. [`LearnError::Stopped`] ends it after a checkpoint, from which it can go on.
-pub type Watch<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> + 'a;
+pub type AfterStep<'a, M> = dyn FnMut(&Learner<M>, &Seen) -> Result<(), LearnError> + 'a;
 
 /// One training, from where it stands to the last step: a mechanism whose noise is drawn step by step.
 ///
@@ -42,7 +42,7 @@ pub struct TrainingRun<'a, M: Model> {
     task: Task<'a, M>,
     keeping: Keeping<'a>,
     begun: OnceCell<Begun<M>>,
-    watch: RefCell<&'a mut Watch<'a, M>>,
+    watch: RefCell<&'a mut AfterStep<'a, M>>,
 }
 
 /// A learner that has read its rows, and the entry under which it learns: what a run makes after its reservation. Steps read rows again and again, with noise in between.
@@ -82,7 +82,7 @@ pub struct Keeping<'a> {
 
 impl<'a, M: Model> TrainingRun<'a, M> {
     /// A run that has not begun. What is learned without noise is not released, and a card of another plan is none.
-    pub fn new(task: Task<'a, M>, keeping: Keeping<'a>, watch: &'a mut Watch<'a, M>) -> Result<Self, PlanError> {
+    pub fn new(task: Task<'a, M>, keeping: Keeping<'a>, watch: &'a mut AfterStep<'a, M>) -> Result<Self, PlanError> {
         if task.plan.source() == NoiseSource::Off {
             return Err(PlanError::NoNoise);
         }
@@ -237,7 +237,7 @@ pub fn train_once<M: Model>(
 ) -> Result<Served<Trained>, DeskError> {
     let (mut seeded, mut secret) = (run.seeded(), Os);
     let coins = seeded.as_mut().map_or(Coins::Secret(&mut secret), Coins::Seeded);
-    let request = Request { question, rungs: run.rungs(), coins, start, instead: Instead::Nothing };
+    let request = ReleaseRequest { question, rungs: run.rungs(), coins, start, instead: Instead::Nothing };
     let decode = |bytes: &[u8]| Trained::of_file(bytes).map_err(|error| error.to_string());
     let mut served = desk.once(request, run, |reservation| run.read(reservation), decode)?;
     served.value.card.entry = Some(served.entry);

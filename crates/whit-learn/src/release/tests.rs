@@ -19,7 +19,7 @@ fn recipe(outputs: usize) -> Recipe {
         target: "y".to_owned(),
         classes: None,
         model: Named::Linear { bias: true },
-        loss: Loss::Logistic,
+        loss: LossFunction::Logistic,
         projection: None,
         inputs: 2,
         outputs,
@@ -280,7 +280,8 @@ mod order {
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.1 }, None, 3).unwrap();
         let tuning = Tuning::default();
         let rows = rows.unwrap();
-        let parts = Parts { model, plan: plan.clone(), loss: Loss::Logistic, rows, optimiser, average: None, tuning };
+        let parts =
+            Parts { model, plan: plan.clone(), loss: LossFunction::Logistic, rows, optimiser, average: None, tuning };
         Learner::new(parts).unwrap()
     }
 

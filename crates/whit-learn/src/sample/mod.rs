@@ -69,7 +69,7 @@ impl PoolError {
 }
 
 #[derive(Debug, Clone)]
-enum Law {
+enum DrawLaw {
     Everything,
     Poisson(Skip),
     Fixed {
@@ -98,7 +98,7 @@ enum Law {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Sampler {
-    law: Law,
+    law: DrawLaw,
     /// How many coins there are.
     coins: u64,
     /// Where each user's units end, where whole users are drawn.
@@ -125,7 +125,7 @@ impl Sampler {
         let coins = u64::from(u32::try_from(coins).map_err(|_| PoolError::TooMany)?);
         // A plan has places if and only if its batches have a fixed size.
         let law = match plan.places() {
-            None => Skip::new(plan.rate()).map_or(Law::Everything, Law::Poisson),
+            None => Skip::new(plan.rate()).map_or(DrawLaw::Everything, DrawLaw::Poisson),
             Some(places) => {
                 if coins > places {
                     return Err(PoolError::Places { places });
@@ -133,7 +133,7 @@ impl Sampler {
                 u32::try_from(places).map_err(|_| PoolError::TooMany)?;
                 // The plan has checked that this is a whole number, at most `places`.
                 let batch = plan.rate().times(&Ratio::from(places)).map_or(0, |batch| batch.numerator() as u64);
-                Law::Fixed { batch, places, taken: vec![0; places.div_ceil(64) as usize] }
+                DrawLaw::Fixed { batch, places, taken: vec![0; places.div_ceil(64) as usize] }
             }
         };
         Ok(Self { law, coins, ends })
@@ -159,8 +159,8 @@ impl Sampler {
             }
         };
         match &mut self.law {
-            Law::Everything => (0..coins).for_each(take),
-            Law::Poisson(skip) => {
+            DrawLaw::Everything => (0..coins).for_each(take),
+            DrawLaw::Poisson(skip) => {
                 let mut next = 0;
                 while next < coins {
                     next += skip.draw(coins - next, entropy);
@@ -170,7 +170,7 @@ impl Sampler {
                     }
                 }
             }
-            Law::Fixed { batch, places, taken } => {
+            DrawLaw::Fixed { batch, places, taken } => {
                 let mut drawn = floyd(*batch, *places, taken, entropy);
                 drawn.sort_unstable();
                 // Places without a unit hold no rows: drawing them adds nothing.

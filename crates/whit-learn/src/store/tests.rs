@@ -1,6 +1,6 @@
 use super::*;
 use crate::layer::Linear;
-use crate::loss::{Loss, Targets};
+use crate::loss::{LossFunction, Targets};
 use crate::optimise::{Optimiser, Rule, Schedule};
 use crate::train::{Learner, Parts, Tuning};
 use crate::{Count, Draft, LearnError, NoiseSource, Owners, Rows};
@@ -135,7 +135,7 @@ fn a_file_that_was_cut_refuses_the_step() {
     let mut learner = Learner::new(Parts {
         model: Linear::at_zero(1, 1, false),
         plan: draft.with_noise(1.0).unwrap().drawing(NoiseSource::Replay { seed: 1 }),
-        loss: Loss::Squared,
+        loss: LossFunction::Squared,
         rows: Rows::new(store.clone(), targets, Kind::Event, Owners::default()).unwrap(),
         optimiser: Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.1 }, None, 1).unwrap(),
         average: None,

@@ -3,7 +3,7 @@
 use crate::bound::{Bags, Batch, lengths_of};
 use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
-use crate::loss::{Loss, Share, Targets};
+use crate::loss::{LossFunction, Share, Targets};
 use crate::source::Rows;
 
 /// How long the label's part of a unit's gradient may be, whatever the labels are: all that a clip norm has to leave room for.
@@ -36,16 +36,16 @@ impl Rows {
 /// which nothing public says how large they are. It reads no label.
 pub fn label_gradients<M: Model>(
     model: &M,
-    loss: Loss,
+    loss: LossFunction,
     rows: &Rows,
     clip: f64,
     most: usize,
 ) -> Result<Option<LabelGradients>, LearnError> {
     let outputs = model.outputs() as u32;
     let labels = match loss {
-        Loss::Softmax => 0..outputs,
-        Loss::Logistic => 1..2, // a label of 0 has no part of its own
-        Loss::Squared | Loss::Poisson | Loss::Huber { .. } => return Ok(None),
+        LossFunction::Softmax => 0..outputs,
+        LossFunction::Logistic => 1..2, // a label of 0 has no part of its own
+        LossFunction::Squared | LossFunction::Poisson | LossFunction::Huber { .. } => return Ok(None),
     };
     let apart = rows.units().div_ceil(most.max(1)).max(1);
     let units: Vec<u32> = (0..rows.units() as u32).step_by(apart).collect();
@@ -56,7 +56,7 @@ pub fn label_gradients<M: Model>(
         let mut lengths = vec![0.0_f64; picked.len()];
         for label in labels.clone() {
             let targets = match loss {
-                Loss::Softmax => Targets::Classes { labels: vec![label; picked.len()], classes: outputs },
+                LossFunction::Softmax => Targets::Classes { labels: vec![label; picked.len()], classes: outputs },
                 _ => Targets::Numbers { values: vec![label as f32; picked.len()], width: 1 },
             };
             let batch = Batch {

@@ -7,7 +7,7 @@ use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
 use crate::label::{self, NoisyLabels, ReportedLabels, TwoStages};
 use crate::layer::Tape;
-use crate::loss::{Loss, Targets};
+use crate::loss::{LossFunction, Targets};
 use crate::plan::PlanError;
 use crate::reporting::PlannedLabels;
 use crate::source::Rows;
@@ -40,9 +40,9 @@ fn shuffled(rows: usize) -> Vec<u32> {
 }
 
 /// What labels are measured against, under this loss.
-fn targets(loss: Loss, labels: Vec<u32>, classes: u32) -> Targets {
+fn targets(loss: LossFunction, labels: Vec<u32>, classes: u32) -> Targets {
     match loss {
-        Loss::Softmax => Targets::Classes { labels, classes },
+        LossFunction::Softmax => Targets::Classes { labels, classes },
         _ => Targets::Numbers { values: labels.iter().map(|&label| label as f32).collect(), width: 1 },
     }
 }
@@ -74,10 +74,10 @@ impl<M: Model> Learner<M> {
     pub(crate) fn labels(&self) -> Result<Vec<u32>, LearnError> {
         let order = shuffled(self.rows.len());
         match (self.rows.targets(), self.loss) {
-            (Targets::Classes { labels, .. }, Loss::Softmax) => {
+            (Targets::Classes { labels, .. }, LossFunction::Softmax) => {
                 Ok(order.iter().map(|&row| labels[row as usize]).collect())
             }
-            (Targets::Numbers { values, .. }, Loss::Logistic) => {
+            (Targets::Numbers { values, .. }, LossFunction::Logistic) => {
                 Ok(order.iter().map(|&row| values[row as usize] as u32).collect())
             }
             _ => Err(LearnError::Data("noisy labels are of classes, and the loss is about numbers".to_owned())),
@@ -133,7 +133,7 @@ impl<M: Model> Learner<M> {
         for rows in others.chunks(self.tuning.rows_at_once.max(1)) {
             let inputs = Inputs::of(self.rows.pick(rows)?, width);
             let mut outputs = tensor::floats(plain.model().forward(&inputs, &mut Tape::open())?);
-            if self.loss == Loss::Logistic {
+            if self.loss == LossFunction::Logistic {
                 outputs = outputs.iter().flat_map(|&z| [0.0, z]).collect(); // of two classes, one stays at 0
             }
             priors.extend(label::priors(&outputs, classes));

@@ -3,7 +3,7 @@
 use crate::bound::{Bags, Batch, Seen, Total, add_plain};
 use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
-use crate::loss::{Loss, Share, Targets};
+use crate::loss::{LossFunction, Share, Targets};
 use crate::optimise::Optimiser;
 use crate::params::Layout;
 
@@ -12,14 +12,14 @@ pub struct Plain<M: Model> {
     model: M,
     layout: Layout,
     theta: Vec<f32>,
-    loss: Loss,
+    loss: LossFunction,
     optimiser: Optimiser,
     sums: Total,
 }
 
 impl<M: Model> Plain<M> {
     /// A model, where it starts.
-    pub fn new(model: M, loss: Loss, optimiser: Optimiser) -> Self {
+    pub fn new(model: M, loss: LossFunction, optimiser: Optimiser) -> Self {
         let (layout, theta) = Layout::of(&model);
         let sums = Total::new(layout.len());
         Self { model, layout, theta, loss, optimiser, sums }

@@ -11,7 +11,7 @@ use whit_core::release::{CommitError, Reservation, release_reproducibly_without_
 use whit_core::unit::Caps;
 use whit_core::{Change, Charge, Kind, Ladder, Ledger, Refusal, Unit};
 use whit_learn::custom::Linear;
-use whit_learn::loss::{Loss, Targets};
+use whit_learn::loss::{LossFunction, Targets};
 use whit_learn::optimise::{Optimiser, Rule, Schedule};
 use whit_learn::statistics::Sandwich;
 use whit_learn::store::Builder;
@@ -52,7 +52,7 @@ fn learner(
     kind: Kind,
     plan: Plan,
     way: Way,
-    loss: Loss,
+    loss: LossFunction,
     size: f64,
     noise: NoiseSource,
 ) -> Learner<Linear> {
@@ -67,7 +67,7 @@ fn learner_of(
     kind: Kind,
     plan: Plan,
     way: Way,
-    loss: Loss,
+    loss: LossFunction,
     size: f64,
     noise: NoiseSource,
 ) -> Learner<Linear> {
@@ -130,7 +130,7 @@ fn everything_without_noise_is_plain_descent() {
     for kind in [Kind::Event, Kind::Element, Kind::User] {
         let units = (0..40).map(|row| bag(kind, row)).collect::<std::collections::BTreeSet<_>>().len() as u64;
         let plan = plan(kind, "1", units, norm, steps);
-        let mut learner = learner(&data, kind, plan, Way::Mean, Loss::Logistic, size, NoiseSource::Off);
+        let mut learner = learner(&data, kind, plan, Way::Mean, LossFunction::Logistic, size, NoiseSource::Off);
         for _ in 0..steps {
             learner.step().unwrap();
         }
@@ -146,7 +146,7 @@ fn bags_are_clipped_as_a_whole() {
     let bag = |row: usize| data.users[row] * 2 + data.topics[row];
     let units = (0..40).map(bag).collect::<std::collections::BTreeSet<_>>().len() as u64;
     let plan = plan(Kind::Element, "1", units, norm, steps);
-    let mut learner = learner(&data, Kind::Element, plan, Way::Mean, Loss::Logistic, size, NoiseSource::Off);
+    let mut learner = learner(&data, Kind::Element, plan, Way::Mean, LossFunction::Logistic, size, NoiseSource::Off);
     let mut clipped = 0;
     for _ in 0..steps {
         clipped += learner.step().unwrap().clipped;
@@ -173,7 +173,7 @@ fn what_a_row_adds_does_not_depend_on_who_else_is_drawn() {
         let rows = Rows::new(Store::of(features, width).unwrap(), targets, Kind::Event, Owners::default()).unwrap();
         let plan = plan(Kind::Event, "1", 60, 1.0, 1);
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size }, None, width + 1).unwrap();
-        let (loss, tuning) = (Loss::Squared, Tuning::default());
+        let (loss, tuning) = (LossFunction::Squared, Tuning::default());
         let plan = plan.drawing(NoiseSource::Off);
         let model = model.clone();
         let parts = Parts { model, plan, loss, rows, optimiser, average: None, tuning };
@@ -212,12 +212,13 @@ fn no_row_makes_a_step_fail() {
         (Kind::Feature, feature),
         (Kind::Label, Way::Label),
     ];
-    for loss in [Loss::Logistic, Loss::Squared, Loss::Poisson, Loss::Huber { at: 1.0 }] {
+    for loss in [LossFunction::Logistic, LossFunction::Squared, LossFunction::Poisson, LossFunction::Huber { at: 1.0 }]
+    {
         for (kind, way) in &ways {
             for far in [false, true] {
                 let mut data =
                     Data { features: data.features.clone(), labels: data.labels.clone(), ..self::data(40, 13) };
-                if far && loss != Loss::Logistic {
+                if far && loss != LossFunction::Logistic {
                     data.labels[7] = f32::MAX;
                 }
                 let plan = plan(*kind, "1/2", 40, 1.0, 40);
@@ -232,7 +233,7 @@ fn no_row_makes_a_step_fail() {
                     assert!(learner.theta().iter().all(|value| value.is_finite()), "{loss:?}, {kind}, {way:?}");
                 }
                 assert!(
-                    emptied > 0 || loss != Loss::Squared || *kind == Kind::Label,
+                    emptied > 0 || loss != LossFunction::Squared || *kind == Kind::Label,
                     "{loss:?}, {kind}, {way:?}: something was out of bounds"
                 );
             }
@@ -246,7 +247,7 @@ fn an_update_goes_down() {
     let data = Data { features: vec![1.0], labels: vec![1.0], users: vec![0], topics: vec![0] };
     for way in [Way::Mean, Way::Sum, Way::Local { steps: 1, size: 0.1 }] {
         let plan = plan(Kind::Event, "1", 1, 8.0, 1);
-        let mut learner = learner(&data, Kind::Event, plan, way, Loss::Squared, 0.1, NoiseSource::Off);
+        let mut learner = learner(&data, Kind::Event, plan, way, LossFunction::Squared, 0.1, NoiseSource::Off);
         learner.step().unwrap();
         assert!((learner.theta()[0] - 0.1).abs() < 1e-5, "{:?}", learner.theta());
     }
@@ -257,7 +258,7 @@ fn an_update_goes_down() {
 fn a_truncated_step_stops_where_its_model_ends() {
     let data = Data { features: vec![1.0], labels: vec![1.0], users: vec![0], topics: vec![0] };
     let plan = plan(Kind::Event, "1", 1, 8.0, 1);
-    let mut learner = learner(&data, Kind::Event, plan, Way::Truncated, Loss::Squared, 10.0, NoiseSource::Off);
+    let mut learner = learner(&data, Kind::Event, plan, Way::Truncated, LossFunction::Squared, 10.0, NoiseSource::Off);
     learner.step().unwrap();
     assert!((learner.theta()[0] - 0.5).abs() < 1e-4, "{:?}", learner.theta());
 }
@@ -270,7 +271,7 @@ fn local_steps_are_descent_on_the_units_own_rows() {
     let (size, local) = (0.2, 5);
     let plan = plan(Kind::User, "1", 1, 64.0, 1);
     let way = Way::Local { steps: local, size };
-    let mut learner = learner(&one, Kind::User, plan, way, Loss::Logistic, size, NoiseSource::Off);
+    let mut learner = learner(&one, Kind::User, plan, way, LossFunction::Logistic, size, NoiseSource::Off);
     learner.step().unwrap();
     is_near(learner.theta(), &by_hand(&one, |_| 0, f64::INFINITY, size, u64::from(local)), 2e-5);
 }
@@ -286,7 +287,7 @@ fn the_divisor_is_the_expected_number_of_bags() {
         topics: vec![0; rows],
     };
     let plan = plan(Kind::Event, "1/4", rows as u64, 1.0, 20);
-    let mut learner = learner(&data, Kind::Event, plan, Way::Mean, Loss::Squared, 1e-3, NoiseSource::Off);
+    let mut learner = learner(&data, Kind::Event, plan, Way::Mean, LossFunction::Squared, 1e-3, NoiseSource::Off);
     let mut before = 0.0;
     let mut sizes = std::collections::BTreeSet::new();
     for _ in 0..20 {
@@ -305,7 +306,7 @@ fn an_empty_draw_is_noise_alone() {
     let data = data(3, 7);
     let plan = plan(Kind::Event, "1/1000000", 1_000_000, 1.0, 10);
     let noise = NoiseSource::Replay { seed: 1 };
-    let mut learner = learner(&data, Kind::Event, plan, Way::Mean, Loss::Logistic, 1.0, noise);
+    let mut learner = learner(&data, Kind::Event, plan, Way::Mean, LossFunction::Logistic, 1.0, noise);
     for _ in 0..10 {
         let before = learner.theta().to_vec();
         assert_eq!(learner.step().unwrap().bags, 0);
@@ -326,7 +327,7 @@ fn micro_batches_change_nothing_but_the_last_bits() {
         let tuning = Tuning { rows_at_once };
         let model = Linear::at_zero(WIDTH, 1, true);
         let plan = plan.drawing(NoiseSource::Replay { seed: 5 });
-        let parts = Parts { model, plan, loss: Loss::Logistic, rows, optimiser, average: None, tuning };
+        let parts = Parts { model, plan, loss: LossFunction::Logistic, rows, optimiser, average: None, tuning };
         let mut learner = Learner::new(parts).unwrap();
         for _ in 0..10 {
             learner.step().unwrap();
@@ -352,7 +353,7 @@ fn what_would_make_a_price_wrong_is_refused() {
         let model = Linear::at_zero(WIDTH, 1, false);
         let tuning = Tuning::default();
         let plan = plan.drawing(NoiseSource::Off).stepping(way).map_err(|error| error.to_string())?;
-        let parts = Parts { model, plan, loss: Loss::Logistic, rows, optimiser, average: None, tuning };
+        let parts = Parts { model, plan, loss: LossFunction::Logistic, rows, optimiser, average: None, tuning };
         Learner::new(parts).and_then(|mut learner| learner.step()).map_err(|error| error.to_string())
     };
     let flat = Clipping::Flat;
@@ -401,7 +402,7 @@ fn rows_in_a_file_are_learned_from_as_rows_in_memory_are() {
             for (data, store) in [(&data, floats.finish()), (&of_bytes, scaled.finish())] {
                 assert!(store.memory() <= memory && store.memory() < (200 * WIDTH) as u64, "some of it lies in a file");
                 let noise = NoiseSource::Replay { seed: 5 };
-                let (loss, plan) = (Loss::Logistic, || plan.clone());
+                let (loss, plan) = (LossFunction::Logistic, || plan.clone());
                 let mut here = learner(data, kind, plan(), way.clone(), loss, 0.5, noise);
                 let mut there = learner_of(store, data, kind, plan(), way.clone(), loss, 0.5, noise);
                 for step in 0..steps {
@@ -427,7 +428,7 @@ fn projected_rows_are_learned_from_as_if_they_had_come_so() {
         let targets = Targets::Numbers { values: data.labels.clone(), width: 1 };
         let rows = Rows::new(features, targets, Kind::Element, owners).unwrap();
         let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.3 }, None, 2).unwrap();
-        let (model, loss, tuning) = (Linear::at_zero(2, 1, false), Loss::Logistic, Tuning::default());
+        let (model, loss, tuning) = (Linear::at_zero(2, 1, false), LossFunction::Logistic, Tuning::default());
         let plan = plan().drawing(NoiseSource::Replay { seed: 3 });
         Learner::new(Parts { model, plan, loss, rows, optimiser, average: None, tuning }).unwrap()
     };
@@ -465,8 +466,15 @@ fn projected_rows_are_learned_from_as_if_they_had_come_so() {
 fn what_intervals_are_made_of_is_summed_unit_by_unit() {
     let (data, theta) = (data(60, 11), [0.3_f32, -0.7, 0.2]);
     for (way, mean) in [(Way::Mean, true), (Way::Sum, false)] {
-        let learner =
-            learner(&data, Kind::User, plan(Kind::User, "1", 4, 1.0, 1), way, Loss::Logistic, 0.1, NoiseSource::Off);
+        let learner = learner(
+            &data,
+            Kind::User,
+            plan(Kind::User, "1", 4, 1.0, 1),
+            way,
+            LossFunction::Logistic,
+            0.1,
+            NoiseSource::Off,
+        );
         let sandwich = Sandwich::new(WIDTH, 9.0, 30.0, "0.000001".parse().unwrap()).unwrap();
         let sums = learner.sandwich(&sandwich, &theta).unwrap();
         let rungs = ladder(Kind::User).rungs().to_vec();

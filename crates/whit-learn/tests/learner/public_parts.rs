@@ -5,7 +5,7 @@ use super::{Data, Endless, WIDTH, by_hand, data, is_near, learner, numbers, plan
 use whit_core::unit::Caps;
 use whit_core::{Change, Cost, Kind, Ladder, Rung, Unit};
 use whit_learn::custom::Linear;
-use whit_learn::loss::{Loss, Targets};
+use whit_learn::loss::{LossFunction, Targets};
 use whit_learn::model::{Activation, Perceptron};
 use whit_learn::release::LabelRun;
 use whit_learn::train::{LabelReporting, label_gradients};
@@ -22,7 +22,7 @@ fn private_and_public_parts_make_up_the_gradient() {
     let feature = Way::Feature { private: vec![0, 2], padding, public: 1.0 };
     for (kind, way) in [(Kind::Feature, feature), (Kind::Label, Way::Label)] {
         let plan = plan(kind, "1", 40, 4.0, steps);
-        let mut learner = learner(&data, kind, plan, way, Loss::Logistic, size, NoiseSource::Off);
+        let mut learner = learner(&data, kind, plan, way, LossFunction::Logistic, size, NoiseSource::Off);
         for _ in 0..steps {
             learner.step().unwrap();
         }
@@ -31,7 +31,15 @@ fn private_and_public_parts_make_up_the_gradient() {
 }
 
 /// Rows brought together by user, under a label or feature unit of whole users.
-fn of_users(data: &Data, unit: Unit, declared: u64, way: Way, loss: Loss, size: f64, steps: u64) -> Learner<Linear> {
+fn of_users(
+    data: &Data,
+    unit: Unit,
+    declared: u64,
+    way: Way,
+    loss: LossFunction,
+    size: f64,
+    steps: u64,
+) -> Learner<Linear> {
     let kind = unit.kind();
     let ladder = Ladder::new(vec![unit], Caps::default(), kind).unwrap();
     let plan =
@@ -54,7 +62,7 @@ fn a_user_counts_once_in_the_private_part_and_in_the_public_one() {
         for (unit, way) in
             [(Unit::feature(&["user"], &["b", "y"]), feature.clone()), (Unit::label(&["user"], "y"), Way::Label)]
         {
-            let mut learner = of_users(&data, unit, declared, way, Loss::Logistic, size, steps);
+            let mut learner = of_users(&data, unit, declared, way, LossFunction::Logistic, size, steps);
             for _ in 0..steps {
                 learner.step().unwrap();
             }
@@ -86,7 +94,7 @@ fn the_truth_is_found_with_users_who_are_unequal() {
     let padding = Padding::Mean(vec![0.0, 0.0]);
     let feature = Way::Feature { private: vec![0, 2], padding, public: 1.0 };
     for (unit, way) in [(Unit::label(&["user"], "y"), Way::Label), (Unit::feature(&["user"], &["b", "y"]), feature)] {
-        let mut learner = of_users(&data, unit, 400, way, Loss::Logistic, 2.0, steps);
+        let mut learner = of_users(&data, unit, 400, way, LossFunction::Logistic, 2.0, steps);
         for _ in 0..steps {
             learner.step().unwrap();
         }
@@ -110,7 +118,7 @@ fn labels_at_the_longest_gradient_are_not_lost() {
     }
     let label = |clip: f64| {
         let plan = plan(Kind::Label, "1", 400, clip, 200);
-        learner(&data, Kind::Label, plan, Way::Label, Loss::Logistic, 0.5, NoiseSource::Off)
+        learner(&data, Kind::Label, plan, Way::Label, LossFunction::Logistic, 0.5, NoiseSource::Off)
     };
     let rows = {
         let (features, targets) = (
@@ -135,7 +143,7 @@ fn labels_at_the_longest_gradient_are_not_lost() {
     assert_eq!(yeses(label(longest)), 40);
     let model = Linear::at_zero(WIDTH, 1, false);
     let gradients =
-        |clip: f64, most: usize| label_gradients(&model, Loss::Logistic, &rows, clip, most).unwrap().unwrap();
+        |clip: f64, most: usize| label_gradients(&model, LossFunction::Logistic, &rows, clip, most).unwrap().unwrap();
     assert!((gradients(0.5, 1000).longest - longest).abs() < 1e-5 && gradients(0.5, 10).longest <= longest);
     assert_eq!(
         (gradients(0.5, 1000).beyond, gradients(longest, 1000).beyond, gradients(0.5, 7).beyond),
@@ -144,10 +152,10 @@ fn labels_at_the_longest_gradient_are_not_lost() {
     // Of many classes, and of several layers, it is the longest of any label.
     let mut entropy = Replay::new(3);
     let deep = Perceptron::new(&[WIDTH, 4, 3], Activation::Tanh, 0.0, &mut entropy);
-    let all = label_gradients(&deep, Loss::Softmax, &rows, 1.0, 400).unwrap().unwrap();
+    let all = label_gradients(&deep, LossFunction::Softmax, &rows, 1.0, 400).unwrap().unwrap();
     assert!(all.longest > longest.min(1.0) && all.beyond > 0.0, "{all:?}");
     assert_eq!(
-        label_gradients(&model, Loss::Squared, &rows, 1.0, 400).unwrap(),
+        label_gradients(&model, LossFunction::Squared, &rows, 1.0, 400).unwrap(),
         None,
         "numbers may be as large as they like"
     );
@@ -160,7 +168,7 @@ fn padding_is_drawn_anew_for_each_use() {
     let padding = Padding::Gaussian { mean: vec![0.0; 2], deviation: vec![3.0; 2] };
     let way = Way::Feature { private: vec![0, 2], padding, public: 1.0 };
     let plan = plan(Kind::Feature, "1", 40, 64.0, 1);
-    let mut learner = learner(&data, Kind::Feature, plan, way, Loss::Logistic, 0.5, NoiseSource::Off);
+    let mut learner = learner(&data, Kind::Feature, plan, way, LossFunction::Logistic, 0.5, NoiseSource::Off);
     learner.step().unwrap();
     // With shared draws the padded parts would cancel, and this would be plain descent.
     let plain = by_hand(&data, |row| row as u64, f64::INFINITY, 0.5, 1);
@@ -175,7 +183,7 @@ fn steps_that_cost_nothing_wait_for_noisy_labels() {
     let draft = || Draft::new(label(), "1".parse().unwrap(), Count::Counted(60), 1e4, 3);
     let reporting = LabelReporting { epsilon: "1".parse().unwrap(), classes: 2, first: 0.5 };
     let data = data(60, 12);
-    let learner = |plan: Plan, noise| learner(&data, Kind::Label, plan, Way::Mean, Loss::Logistic, 0.5, noise);
+    let learner = |plan: Plan, noise| learner(&data, Kind::Label, plan, Way::Mean, LossFunction::Logistic, 0.5, noise);
     let plan = || draft().after_labels(reporting.clone(), 60, None).unwrap();
     let rung = label().protected().clone();
     assert_eq!(plan().cost(&rung), Cost::Nothing);

@@ -25,7 +25,7 @@ use crate::source::line;
 use charged::check_payer;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use whit_account::desk::{Coins, Desk, Instead, Request, Start};
+use whit_account::desk::{Coins, Desk, Instead, ReleaseRequest, Start};
 use whit_account::ledger::{Question, Register};
 use whit_core::declare::{Bounds, Dataset, UnitDeclaration};
 use whit_core::digits::number_of;
@@ -152,7 +152,7 @@ where
         |epsilon: f64, _: &mut dyn Register| Some(charge_of(&instead(Calibration { epsilon, delta }).ok()?, rungs));
     let instead = Instead::Search { epsilon, price: &price };
     let coins = Coins::Secret(&mut Os);
-    let request = Request { question, rungs, coins, start: Start::Anew, instead };
+    let request = ReleaseRequest { question, rungs, coins, start: Start::Anew, instead };
     let decode = |bytes: &[u8]| decode(bytes).ok_or_else(|| "it is of another form".to_owned());
     let budgets = tables.budgets(&question.dataset)?;
     let served = Desk::new(books, &budgets).once(request, mechanism, read, decode).map_err(unserved)?;

@@ -22,7 +22,7 @@ use datafusion::logical_expr::LogicalPlan;
 use mechanism::{QueryMechanism, Rows};
 use stored::Released;
 pub(crate) use stored::ReleasedPart;
-use whit_account::desk::{Coins, Desk, DeskError, Instead, Request, Start};
+use whit_account::desk::{Coins, Desk, DeskError, Instead, ReleaseRequest, Start};
 use whit_account::ledger::Register;
 use whit_core::mechanism::SanitiseError;
 use whit_core::mechanism::additive::Additive;
@@ -86,7 +86,7 @@ impl Tables {
         let mut replay = Replay::new(seed.unwrap_or_default());
         let coins = if seed.is_some() { Coins::Seeded(&mut replay) } else { Coins::Secret(&mut Os) };
         let instead = Instead::Search { epsilon, price: &price };
-        let request = Request { question: &question, rungs: &plan.rungs, coins, start: Start::Anew, instead };
+        let request = ReleaseRequest { question: &question, rungs: &plan.rungs, coins, start: Start::Anew, instead };
         let read = |reservation: &Reservation| {
             let choice = seed.map_or_else(|| Os.bits(64), |seed| Replay::new(!seed).bits(64));
             Ok(Rows::of(self, choice, Some(&stamps), reservation))

@@ -95,8 +95,8 @@ fn what_was_stored_without_its_noise_is_still_read_and_what_comes_later_is_not()
 #[test]
 fn what_the_ledger_said_goes_along_with_the_words() {
     use whit_account::desk::DeskError;
-    use whit_account::ledger::{Fault as LedgerFault, LedgerError};
-    let fault = LedgerFault { event: Some(3), entry: Some(2), field: "charge".into(), what: "was changed".into() };
+    use whit_account::ledger::{ChainFault, LedgerError};
+    let fault = ChainFault { event: Some(3), entry: Some(2), field: "charge".into(), what: "was changed".into() };
     let said = LedgerError::Changed(fault);
     for error in [super::unserved(DeskError::Ledger(said.clone())), crate::error::of_ledger(said.clone())] {
         assert_eq!((error.ledger.as_deref(), error.hint.clone()), (Some(&said), said.hint()));

@@ -79,7 +79,7 @@ pub(crate) struct Calibrated {
 
 /// How the price of a plan is divided.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Law {
+enum PriceLaw {
     /// μ², and δ for keys.
     Gaussian {
         /// μ of everything together.
@@ -141,13 +141,14 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
         return shared_out(
             plan,
             (epsilon, delta),
-            Law::Laplace { epsilon: epsilon * (1.0 - 1e-12) },
+            PriceLaw::Laplace { epsilon: epsilon * (1.0 - 1e-12) },
             weights,
             KeyRule::None,
         );
     }
     // A hair less than allowed, for the rounding on the way.
-    let gaussian = |epsilon: f64, delta: f64| Law::Gaussian { mu: gaussian_mu_down(epsilon, delta) * (1.0 - 1e-9) };
+    let gaussian =
+        |epsilon: f64, delta: f64| PriceLaw::Gaussian { mu: gaussian_mu_down(epsilon, delta) * (1.0 - 1e-9) };
     if selected == 0 {
         return shared_out(plan, (epsilon, delta), gaussian(epsilon, delta), weights, KeyRule::None);
     }
@@ -163,7 +164,7 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
     if left <= 0.0 && !without_measures {
         return Ok(together);
     }
-    let law = if without_measures { Law::Gaussian { mu: 1.0 } } else { gaussian(left, rest) };
+    let law = if without_measures { PriceLaw::Gaussian { mu: 1.0 } } else { gaussian(left, rest) };
     Ok(match shared_out(plan, (epsilon, delta), law, (weights - KEYS_SHARE * selected as f64).max(1.0), optimal) {
         Ok(apart) if apart.hardship() < together.hardship() => apart,
         _ => together,
@@ -189,7 +190,13 @@ impl Calibrated {
     }
 }
 
-fn shared_out(plan: &Plan, asked: (f64, f64), law: Law, weights: f64, rule: KeyRule) -> Result<Calibrated, QueryError> {
+fn shared_out(
+    plan: &Plan,
+    asked: (f64, f64),
+    law: PriceLaw,
+    weights: f64,
+    rule: KeyRule,
+) -> Result<Calibrated, QueryError> {
     let mut parts = Vec::new();
     for part in &plan.parts {
         parts.push(part_noise(part, &plan.rungs, law, weights, rule)?);
@@ -212,7 +219,13 @@ pub(crate) fn is_private(part: &Part) -> bool {
     !part.measures.is_empty() || part.groups == Groups::Selected
 }
 
-fn part_noise(part: &Part, rungs: &[Rung], law: Law, weights: f64, rule: KeyRule) -> Result<PartNoise, QueryError> {
+fn part_noise(
+    part: &Part,
+    rungs: &[Rung],
+    law: PriceLaw,
+    weights: f64,
+    rule: KeyRule,
+) -> Result<PartNoise, QueryError> {
     let noise = |moved: &[Sensitivity], share: f64| noise(law, rungs, moved, share / weights);
     let measures = part.measures.iter().map(|measure| noise(&measure.moved, 1.0)).collect::<Result<_, _>>()?;
     let ranges = part.autos.iter().map(|auto| noise(&auto.moved, RANGE_SHARE)).collect::<Result<_, _>>()?;
@@ -233,10 +246,10 @@ fn part_noise(part: &Part, rungs: &[Rung], law: Law, weights: f64, rule: KeyRule
     Ok(PartNoise { measures, ranges, keys, kept })
 }
 
-fn keys(law: Law, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Result<Option<Keys>, QueryError> {
+fn keys(law: PriceLaw, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Result<Option<Keys>, QueryError> {
     let wrong = |error: &dyn std::fmt::Display| QueryError::failed(format!("no rule for private keys fits: {error}"));
     match (rule, law) {
-        (KeyRule::Gaussian { delta }, Law::Gaussian { mu }) => {
+        (KeyRule::Gaussian { delta }, PriceLaw::Gaussian { mu }) => {
             let length = moved.first().map_or(1.0, |(_, moved)| moved.by as f64 * (moved.keys as f64).sqrt());
             let sigma = Ratio::from_f64_up((length / (mu * share.sqrt())).next_up()).map_err(|error| wrong(&error))?;
             let delta = Delta::new(delta).map_err(|error| wrong(&error))?;
@@ -250,7 +263,7 @@ fn keys(law: Law, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> Resul
 }
 
 /// Noise for a share of the price, by how far a unit of the protected rung, which is the first, moves what it is added to.
-fn noise(law: Law, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Result<Additive, QueryError> {
+fn noise(law: PriceLaw, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Result<Additive, QueryError> {
     let wrong = |error: &dyn std::fmt::Display| {
         QueryError::asked(
             format!("the noise would leave all numbers: {error}"),
@@ -258,13 +271,13 @@ fn noise(law: Law, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Result<
         )
     };
     let width = match law {
-        Law::Gaussian { mu } => moved[0].l2 / (mu * share.sqrt()),
-        Law::Laplace { epsilon } => moved[0].l1 / (epsilon * share),
+        PriceLaw::Gaussian { mu } => moved[0].l2 / (mu * share.sqrt()),
+        PriceLaw::Laplace { epsilon } => moved[0].l1 / (epsilon * share),
     };
     let width = Ratio::from_f64_up(width).map_err(|error| wrong(&error))?;
     let law = match law {
-        Law::Gaussian { .. } => additive::Law::rounded(width),
-        Law::Laplace { .. } => additive::Law::laplace(width),
+        PriceLaw::Gaussian { .. } => additive::Law::rounded(width),
+        PriceLaw::Laplace { .. } => additive::Law::laplace(width),
     };
     let known = rungs.iter().cloned().zip(moved.iter().copied()).collect();
     Ok(Additive::new(law.map_err(|error| wrong(&error))?, Reach::known(known), Coordinates::Any))

@@ -11,7 +11,7 @@ use crate::plot::Picture;
 use serde::Serialize;
 use whit::account::Name;
 use whit::account::ledger::{
-    Account, CurrencyName, Fault, LedgerError, Reaccounted, Register, State, Verified, Which, time_text,
+    Account, ChainFault, CurrencyName, LedgerError, Reaccounted, Register, State, Verified, Which, time_text,
 };
 use whit::{Cost, Rung};
 
@@ -282,8 +282,8 @@ pub struct FaultView {
 
 impl FaultView {
     /// The fault, field by field.
-    pub fn of(fault: &Fault) -> Self {
-        let Fault { event, entry, field, what } = fault.clone();
+    pub fn of(fault: &ChainFault) -> Self {
+        let ChainFault { event, entry, field, what } = fault.clone();
         Self { sound: false, event, entry, field, what }
     }
 }

@@ -221,13 +221,13 @@ impl AsyncSession {
     /// Compares trainings over values and seeds, for the owner: see [`Session::experiment`].
     pub async fn experiment(
         &self,
-        request: &experiment::Request<'_>,
+        request: &experiment::ExperimentRequest<'_>,
         watch: impl Watch + Send + 'static,
     ) -> Result<Found, Error> {
-        let experiment::Request { file, seeds, only, memory, outputs } = request.clone();
+        let experiment::ExperimentRequest { file, seeds, only, memory, outputs } = request.clone();
         let file = file.to_owned();
         self.run(move |session, gone| {
-            let request = experiment::Request { file: &file, seeds, only, memory, outputs };
+            let request = experiment::ExperimentRequest { file: &file, seeds, only, memory, outputs };
             session.experiment(&request, &mut Awaited { watch, gone })
         })
         .await

@@ -4,7 +4,7 @@ use super::spec::asked;
 use crate::Error;
 use crate::error::{Reason, of_ledger};
 use std::borrow::Borrow;
-use whit_account::desk::{self, Coins, Desk, DeskError, Instead, Request, Served, Start};
+use whit_account::desk::{self, Coins, Desk, DeskError, Instead, ReleaseRequest, Served, Start};
 use whit_account::ledger::{Budget, CurrencyName, Question, Register};
 use whit_core::mechanism::SanitiseError;
 use whit_core::release::{
@@ -166,7 +166,7 @@ pub(crate) fn release<X, E: Borrow<X>, N: Persist>(
     let mechanism = AtPrice { charge: exposed(charge, noise), work };
     let mut replay = seeded(noise);
     let coins = if noise.protects() { Coins::Secret(&mut Os) } else { Coins::Seeded(&mut replay) };
-    let request = Request { question, rungs: &rungs, coins, start: Start::Open, instead: Instead::Nothing };
+    let request = ReleaseRequest { question, rungs: &rungs, coins, start: Start::Open, instead: Instead::Nothing };
     let served = budgets.desk(books).once(request, &mechanism, read, decode);
     served.map_err(|error| budgets.unserved(error, GOES_ON))
 }

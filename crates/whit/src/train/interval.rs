@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use whit_account::ledger::{Question, Register};
 use whit_core::{Charge, Kind, Ladder};
-use whit_learn::loss::Loss;
+use whit_learn::loss::LossFunction;
 use whit_learn::model::Named;
 use whit_learn::optimise::{Rule, Schedule, Weights};
 use whit_learn::scatter::Scatter;
@@ -100,7 +100,7 @@ fn check(spec: &Spec, kind: Kind) -> Result<(Schedule, u64), Error> {
             );
         }
     }
-    let one = matches!(spec.model, Named::Linear { .. }) && spec.loss != Some(Loss::Softmax);
+    let one = matches!(spec.model, Named::Linear { .. }) && spec.loss != Some(LossFunction::Softmax);
     if !one || spec.classes.as_ref().is_some_and(|classes| classes.names().len() > 2) {
         return refuse(
             "they are for linear models of one output",
@@ -110,7 +110,7 @@ fn check(spec: &Spec, kind: Kind) -> Result<(Schedule, u64), Error> {
     if spec.projection.is_some() {
         return refuse("parameters of projected rows are about no column", "leave `projection` or `intervals` out");
     }
-    if !matches!(spec.privacy.way, None | Some(spec::Way::Mean | spec::Way::Sum)) {
+    if !matches!(spec.privacy.way, None | Some(spec::WaySpec::Mean | spec::WaySpec::Sum)) {
         return refuse("steps are gradients there, neither truncated nor local", "leave privacy.way out");
     }
     if spec.privacy.clipping != spec::Clipped::Flat {

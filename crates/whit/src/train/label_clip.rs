@@ -8,7 +8,7 @@ use crate::Error;
 use std::borrow::Cow;
 use whit_core::Kind;
 use whit_core::digits::{brief, percent};
-use whit_learn::loss::{Loss, Targets};
+use whit_learn::loss::{LossFunction, Targets};
 use whit_learn::model::Named;
 use whit_learn::train::label_gradients;
 use whit_learn::{Keep, Owners, Recipe, Rows};
@@ -30,8 +30,8 @@ pub(crate) fn clipped<'a>(
     let dataset = tables.warehouse().declaration().dataset(&spec.dataset).map_err(QueryError::from)?;
     let recipe = recipe(spec)?;
     let split = dataset.unit.as_ref().filter(|unit| unit.protect == Kind::Label);
-    let noisy_labels = spec.privacy.way.is_some_and(spec::Way::tells);
-    let classes = matches!(recipe.loss, Loss::Softmax | Loss::Logistic);
+    let noisy_labels = spec.privacy.way.is_some_and(spec::WaySpec::tells);
+    let classes = matches!(recipe.loss, LossFunction::Softmax | LossFunction::Logistic);
     let (Some(unit), false, true, None) = (split, noisy_labels, classes, &spec.projection) else {
         return Ok(Cow::Borrowed(spec));
     };

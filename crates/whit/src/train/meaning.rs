@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value, json};
 use whit_account::meaning;
 use whit_account::meaning::number;
 use whit_core::{Draw, Ladder, Sampling};
-use whit_learn::loss::Loss;
+use whit_learn::loss::LossFunction;
 use whit_learn::model::{Activation, Named, Stage};
 use whit_learn::optimise::{Rule, Schedule, Weights};
 use whit_learn::plan::{Padding, Plan, Way};
@@ -117,13 +117,13 @@ fn model(model: &Named) -> Value {
 }
 
 /// What a model is measured by.
-fn loss(loss: Loss) -> Value {
+fn loss(loss: LossFunction) -> Value {
     match loss {
-        Loss::Squared => json!("squared"),
-        Loss::Logistic => json!("logistic"),
-        Loss::Softmax => json!("softmax"),
-        Loss::Poisson => json!("poisson"),
-        Loss::Huber { at } => json!({ "huber": { "at": plain(f64::from(at)) } }),
+        LossFunction::Squared => json!("squared"),
+        LossFunction::Logistic => json!("logistic"),
+        LossFunction::Softmax => json!("softmax"),
+        LossFunction::Poisson => json!("poisson"),
+        LossFunction::Huber { at } => json!({ "huber": { "at": plain(f64::from(at)) } }),
     }
 }
 

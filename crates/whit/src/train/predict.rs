@@ -8,7 +8,7 @@ use super::trial::{fits, network};
 use crate::Error;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use whit_learn::loss::Loss;
+use whit_learn::loss::LossFunction;
 use whit_learn::train::{Tuning, predict as outputs_of};
 use whit_query::source::{Input, Inputs};
 use whit_query::{QueryError, Tables};
@@ -59,21 +59,23 @@ fn sigmoid(z: f64) -> f64 {
     1.0 / (1.0 + (-z).exp())
 }
 
-fn predicted(row: usize, z: &[f32], loss: Loss, classes: Option<&[String]>) -> Predicted {
+fn predicted(row: usize, z: &[f32], loss: LossFunction, classes: Option<&[String]>) -> Predicted {
     let name = |class: usize| classes.and_then(|names| names.get(class)).cloned().unwrap_or_else(|| class.to_string());
     match loss {
-        Loss::Softmax => {
+        LossFunction::Softmax => {
             let best = (0..z.len()).fold(0, |best, class| if z[class] > z[best] { class } else { best });
             let total: f64 = z.iter().map(|&other| f64::from(other - z[best]).exp()).sum();
             Predicted { row, predicted: name(best), probability: Some(1.0 / total) }
         }
-        Loss::Logistic => {
+        LossFunction::Logistic => {
             let yes = sigmoid(f64::from(z[0]));
             let class = usize::from(z[0] > 0.0);
             Predicted { row, predicted: name(class), probability: Some(if class == 1 { yes } else { 1.0 - yes }) }
         }
-        Loss::Poisson => Predicted { row, predicted: f64::from(z[0]).exp().to_string(), probability: None },
-        Loss::Squared | Loss::Huber { .. } => Predicted { row, predicted: z[0].to_string(), probability: None },
+        LossFunction::Poisson => Predicted { row, predicted: f64::from(z[0]).exp().to_string(), probability: None },
+        LossFunction::Squared | LossFunction::Huber { .. } => {
+            Predicted { row, predicted: z[0].to_string(), probability: None }
+        }
     }
 }
 

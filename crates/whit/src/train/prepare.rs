@@ -140,7 +140,7 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
     if !matches!(kind, Kind::Feature) && privacy.padding.is_some() {
         return Err(asked("privacy.padding is for feature units", "leave it out, or protect `feature` in whit.toml"));
     }
-    let noisy_labels = kind == Kind::Label && privacy.way.is_some_and(spec::Way::tells);
+    let noisy_labels = kind == Kind::Label && privacy.way.is_some_and(spec::WaySpec::tells);
     if matches!(kind, Kind::Feature | Kind::Label) && privacy.way.is_some() && !noisy_labels {
         return Err(asked(
             format!("privacy.way does not apply where the unit is a {kind}: what is public goes a way of its own"),
@@ -149,13 +149,13 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
     }
     match kind {
         Kind::Event | Kind::Element | Kind::User => Ok(match privacy.way {
-            None | Some(spec::Way::Mean | spec::Way::Response | spec::Way::TwoStages { .. }) => Way::Mean,
-            Some(spec::Way::Truncated) => Way::Truncated,
-            Some(spec::Way::Sum) => Way::Sum,
-            Some(spec::Way::Local { steps, size }) if steps > 0 && size > 0.0 && size.is_finite() => {
+            None | Some(spec::WaySpec::Mean | spec::WaySpec::Response | spec::WaySpec::TwoStages { .. }) => Way::Mean,
+            Some(spec::WaySpec::Truncated) => Way::Truncated,
+            Some(spec::WaySpec::Sum) => Way::Sum,
+            Some(spec::WaySpec::Local { steps, size }) if steps > 0 && size > 0.0 && size.is_finite() => {
                 Way::Local { steps, size }
             }
-            Some(spec::Way::Local { .. }) => {
+            Some(spec::WaySpec::Local { .. }) => {
                 return Err(asked(
                     "local steps need a number and a size greater than 0",
                     "write way = { local = { steps = 5, size = 0.1 } }",
@@ -302,7 +302,7 @@ fn promised(
 fn delta_of(spec: &Spec, dataset: &Dataset) -> Result<f64, Error> {
     let budgets = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0);
     let delta = spec.privacy.delta.or_else(|| budgets.reduce(f64::min));
-    if spec.privacy.way.is_some_and(spec::Way::tells) && delta.unwrap_or(0.0) == 0.0 {
+    if spec.privacy.way.is_some_and(spec::WaySpec::tells) && delta.unwrap_or(0.0) == 0.0 {
         return Ok(0.0); // randomised response has no δ
     }
     let delta =
@@ -371,7 +371,7 @@ pub(crate) fn check(spec: &Spec, tables: &Tables) -> Result<Vec<String>, Error> 
 /// How many rows there are and whose, where that is public and somebody has to know: it reads public columns alone, and none where `privacy.units` says enough.
 pub(crate) fn shown(spec: &Spec, tables: &Tables) -> Result<Option<InView>, Error> {
     let (_, unit) = declared(spec, tables)?;
-    let noisy_labels = spec.privacy.way.is_some_and(spec::Way::tells);
+    let noisy_labels = spec.privacy.way.is_some_and(spec::WaySpec::tells);
     if !in_view(unit.protect) || spec.privacy.units.is_some() && !noisy_labels {
         return Ok(None);
     }

@@ -3,7 +3,7 @@
 use super::rows::{self, Read};
 use super::spec::Spec;
 use crate::Error;
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use std::cell::RefCell;
 use whit_learn::model::Network;
 use whit_learn::train::Learner;
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
             return Ok(learner);
         }
         self.read().map_err(|error| match (error.kind, &error.hint) {
-            (Kind::Asked, Some(hint)) => LearnError::file(error.to_string(), hint),
+            (ErrorKind::Asked, Some(hint)) => LearnError::file(error.to_string(), hint),
             _ => LearnError::file(error.words(), "nothing of the rows was released"),
         })
     }

@@ -4,7 +4,7 @@ use super::accompanying;
 use super::accompanying::{Budgets, Unbooked};
 use super::meaning;
 use super::reader::Reader;
-use super::spec::{Classes, Spec, Way, asked};
+use super::spec::{Classes, Spec, WaySpec, asked};
 use crate::Error;
 use serde_json::Value;
 use std::cell::OnceCell;
@@ -33,7 +33,7 @@ pub(crate) struct Answers {
 impl Answers {
     /// Of the labels of rows whose number and owners are public, where a training file asks for it.
     pub(crate) fn new(spec: &Spec, ladder: &Ladder, shown: Option<&InView>) -> Result<Option<Self>, Error> {
-        let Some(first) = spec.privacy.way.and_then(Way::first) else { return Ok(None) };
+        let Some(first) = spec.privacy.way.and_then(WaySpec::first) else { return Ok(None) };
         let kind = ladder.protected().unit.kind();
         if kind != Kind::Label {
             return Err(asked(

@@ -6,7 +6,7 @@ use super::spec::{self, Spec, asked};
 use crate::Error;
 use whit_core::Kind;
 use whit_core::declare::{Dataset, UnitDeclaration};
-use whit_learn::loss::{Loss, Targets};
+use whit_learn::loss::{LossFunction, Targets};
 use whit_learn::model::Named;
 use whit_learn::plan::check_scale;
 use whit_learn::store::Builder;
@@ -40,9 +40,9 @@ impl Read {
 /// What is read of a data set for a recipe, to try a model on or to tell its target. Rows that do not fit are left out.
 pub(crate) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, with_target: bool) -> Reading<'a> {
     let fits = match recipe.loss {
-        Loss::Logistic => Fits::ZeroOrOne,
-        Loss::Poisson => Fits::NotNegative,
-        Loss::Squared | Loss::Softmax | Loss::Huber { .. } => Fits::Any,
+        LossFunction::Logistic => Fits::ZeroOrOne,
+        LossFunction::Poisson => Fits::NotNegative,
+        LossFunction::Squared | LossFunction::Softmax | LossFunction::Huber { .. } => Fits::Any,
     };
     let target = Target { column: &recipe.target, classes: recipe.classes.as_deref(), counted: false, fits };
     Reading {
@@ -121,7 +121,7 @@ pub(crate) fn gather(
 /// What rows are measured against. Those that do not fit were left out, or are the first class.
 pub(crate) fn targets(recipe: &Recipe, values: Vec<f32>) -> Targets {
     match recipe.loss {
-        Loss::Softmax => Targets::Classes {
+        LossFunction::Softmax => Targets::Classes {
             labels: values.iter().map(|&value| value as u32).collect(),
             classes: recipe.classes.as_ref().map_or(0, Vec::len) as u32,
         },
@@ -137,16 +137,16 @@ pub(crate) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
         return Err(asked("there are fewer than 2 classes", "leave `classes` out to tell a number"));
     }
     let loss = spec.loss.unwrap_or(match many {
-        None => Loss::Squared,
-        Some(2) => Loss::Logistic,
-        Some(_) => Loss::Softmax,
+        None => LossFunction::Squared,
+        Some(2) => LossFunction::Logistic,
+        Some(_) => LossFunction::Softmax,
     });
     let outputs = match (loss, many) {
-        (Loss::Softmax, None) => {
+        (LossFunction::Softmax, None) => {
             return Err(asked("softmax tells classes apart, and none are named", "write classes = 10"));
         }
-        (Loss::Softmax, Some(many)) => many,
-        (Loss::Logistic, Some(many)) if many > 2 => {
+        (LossFunction::Softmax, Some(many)) => many,
+        (LossFunction::Logistic, Some(many)) if many > 2 => {
             return Err(asked(
                 format!("logistic tells 2 classes apart, and there are {many}"),
                 "write loss = \"softmax\"",

@@ -214,7 +214,7 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
     let reader = Reader::new((spec, tables), planned.steps(), &start, (keep, stamps));
     let budgets = budgets(request, tables)?;
     let planned = &planned;
-    let way = Way {
+    let way = Course {
         request,
         tables,
         planned,
@@ -302,7 +302,7 @@ fn cost_at(
 }
 
 /// One training, from its plan to its model.
-struct Way<'a> {
+struct Course<'a> {
     request: &'a Request<'a>,
     tables: &'a Tables,
     planned: &'a Planned,
@@ -313,7 +313,7 @@ struct Way<'a> {
     run: &'a str,
 }
 
-impl Way<'_> {
+impl Course<'_> {
     /// Finds the model in the ledger, or learns it: reserves, reads, takes all steps and commits.
     fn learn(&self, mut card: Card, books: &mut dyn Register, watch: &mut dyn Watch) -> Result<Stepped, Error> {
         let Self { request, tables, planned, reader, budgets, question, place, run } = *self;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whit_core::declare::nearest;
 use whit_learn::Projecting;
-use whit_learn::loss::Loss;
+use whit_learn::loss::LossFunction;
 use whit_learn::model::Named;
 use whit_learn::optimise::{Rule, Schedule, Weights};
 
@@ -43,7 +43,7 @@ pub(crate) struct Spec {
     pub(crate) projection: Option<Projecting>,
     #[serde(default = "linear")]
     pub(crate) model: Named,
-    pub(crate) loss: Option<Loss>,
+    pub(crate) loss: Option<LossFunction>,
     pub(crate) privacy: Privacy,
     /// Intervals are released around the parameters.
     pub(crate) intervals: Option<Around>,
@@ -104,7 +104,7 @@ pub(crate) struct Privacy {
     pub(crate) draw: Drawn,
     #[serde(default)]
     pub(crate) sampling: Sampled,
-    pub(crate) way: Option<Way>,
+    pub(crate) way: Option<WaySpec>,
     /// What stands in the place of private features.
     pub(crate) padding: Option<Padding>,
     /// How much the public part counts, beside 1 for the private one.
@@ -148,7 +148,7 @@ pub(crate) enum Sampled {
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Way {
+pub(crate) enum WaySpec {
     Mean,
     Truncated,
     Sum,
@@ -164,7 +164,7 @@ pub(crate) enum Way {
     },
 }
 
-impl Way {
+impl WaySpec {
     /// The share of rows whose noisy labels are made without a prior, where labels are noisy.
     pub(crate) fn first(self) -> Option<f64> {
         match self {
@@ -387,18 +387,18 @@ mod tests {
     fn everything_can_be_said() {
         let text = WHOLE.replace("[output]", "way = { local = { steps = 5, size = 0.1 } }\npadding = { gaussian = { mean = [0], deviation = [1] } }\nsampling = 'fixed'\n[model]\nname = 'perceptron'\nhidden = [4]\n[optimiser]\nrule = 'adam'\nschedule = { power = { first = 0.5, decay = 0.6 } }\naverage = { uniform = { from = 5 } }\n[output]\nseed = 3");
         let spec = Spec::parse(&text).unwrap();
-        assert_eq!(spec.privacy.way, Some(Way::Local { steps: 5, size: 0.1 }));
+        assert_eq!(spec.privacy.way, Some(WaySpec::Local { steps: 5, size: 0.1 }));
         assert_eq!(spec.optimiser.average, Some(Weights::Uniform { from: 5 }));
     }
 
     #[test]
     fn a_way_is_a_word_or_a_table() {
         for (text, way) in [
-            ("'response'", Way::Response),
-            ("{ two-stages = { first = 0.5 } }", Way::TwoStages { first: 0.5 }),
-            ("'truncated'", Way::Truncated),
-            ("'sum'", Way::Sum),
-            ("'mean'", Way::Mean),
+            ("'response'", WaySpec::Response),
+            ("{ two-stages = { first = 0.5 } }", WaySpec::TwoStages { first: 0.5 }),
+            ("'truncated'", WaySpec::Truncated),
+            ("'sum'", WaySpec::Sum),
+            ("'mean'", WaySpec::Mean),
         ] {
             let spec = Spec::parse(&WHOLE.replace("[output]", &format!("way = {text}\n[output]"))).unwrap();
             assert_eq!(spec.privacy.way, Some(way));

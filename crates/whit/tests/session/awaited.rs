@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use whit::account::ledger::State;
-use whit::error::{Kind, Reason};
+use whit::error::{ErrorKind, Reason};
 use whit::query::explain::Within;
 use whit::train::{Evaluation, Outcome, Owner, Prediction, Request, Step, Training, Watch};
 use whit::{AsyncSession, Session};
@@ -57,7 +57,7 @@ fn everything_can_be_awaited_in_somebodys_runtime() {
             let clone = session.clone();
             assert_eq!(clone.ask(sql, &asking(0.3)).await.unwrap().rows, answer.rows);
             let refused = session.ask("SELECT SUM(x) FROM visits", &asking(50.0)).await.unwrap_err();
-            assert_eq!((refused.kind, refused.refusal().is_some()), (Kind::Refused, true));
+            assert_eq!((refused.kind, refused.refusal().is_some()), (ErrorKind::Refused, true));
             let training = Training::open(&folder.join("train.toml")).unwrap();
             let (request, owner) = (Request::new(&training), Some(Owner::who_may_see_every_row()));
             assert!(!session.preview_training(&request, ()).await.unwrap().stored);
@@ -71,7 +71,7 @@ fn everything_can_be_awaited_in_somebodys_runtime() {
             assert_eq!(session.survey(Owner::who_may_see_every_row()).await.unwrap()[0].rows, 100);
             assert_eq!((session.history().await.unwrap().len(), session.verify().await.unwrap().entries), (2, 2));
             assert!(session.accounts().await.unwrap()[0].left.unwrap() < 3.0);
-            assert_eq!(session.void(1, "it was released").await.unwrap_err().kind, Kind::Asked);
+            assert_eq!(session.void(1, "it was released").await.unwrap_err().kind, ErrorKind::Asked);
             assert!(AsyncSession::open(&folder.join("gone.toml"), options()).await.is_err());
         });
         std::fs::remove_dir_all(folder).unwrap();
@@ -245,7 +245,7 @@ fn a_session_that_was_closed_has_let_go_of_its_ledger() {
             let held = held.filter(|file| std::fs::read_link(file.path()).is_ok_and(|path| path == ledger)).count();
             assert_eq!(held, 0, "{}", ledger.display());
             let error = clone.history().await.unwrap_err();
-            assert_eq!((error.kind, error.reason), (Kind::Failed, Some(Reason::Closed)));
+            assert_eq!((error.kind, error.reason), (ErrorKind::Failed, Some(Reason::Closed)));
             clone.close().await; // what is closed is closed
             let history = open(&folder).await.history().await.unwrap();
             assert!(history.len() == 1 && matches!(history[0].state, State::Committed { .. }));
@@ -270,7 +270,7 @@ fn a_session_that_panicked_is_closed_in_words() {
         let session = open(&folder).await;
         let training = Training::open(&folder.join("train.toml")).unwrap();
         let error = session.train(&Request::new(&training), Broken).await.unwrap_err();
-        assert_eq!((error.kind, error.reason), (Kind::Failed, Some(Reason::Closed)));
+        assert_eq!((error.kind, error.reason), (ErrorKind::Failed, Some(Reason::Closed)));
         assert_eq!(session.history().await.unwrap_err().reason, Some(Reason::Closed));
         assert!(open(&folder).await.ask("SELECT COUNT(*) FROM visits", &asking(1.0)).await.is_ok());
     });

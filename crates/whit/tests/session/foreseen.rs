@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use whit::account::ledger::{Books, HandedOver, Register, Step};
 use whit::core::release::ShortOf;
-use whit::error::{Kind, Reason};
+use whit::error::{ErrorKind, Reason};
 use whit::query::plan::Asking;
 use whit::session::Session;
 use whit::train::{Outcome, Request, Training};
@@ -22,12 +22,12 @@ fn fails(folder: &Path, asking: &Asking, sentence: &str) {
     let foreseen = session.preview(SQL, asking).unwrap();
     assert!(!foreseen.preview.prices.is_empty(), "its price is known all the same");
     let denied = foreseen.denied().unwrap();
-    assert_eq!((denied.kind, denied.refusal()), (Kind::Failed, None), "no budget said no");
+    assert_eq!((denied.kind, denied.refusal()), (ErrorKind::Failed, None), "no budget said no");
     assert!(denied.sentence.contains(sentence), "{denied}");
     assert_eq!(session.ask(SQL, asking).unwrap_err(), denied);
     let prospect = session.preview_training(&Request::new(&training), &mut ()).unwrap();
     let denied = prospect.denied.unwrap();
-    assert_eq!((denied.kind, denied.refusal(), prospect.free), (Kind::Failed, None, false));
+    assert_eq!((denied.kind, denied.refusal(), prospect.free), (ErrorKind::Failed, None, false));
     assert!(denied.sentence.contains(sentence), "{denied}");
     assert_eq!(session.train(&Request::new(&training), &mut ()).unwrap_err(), denied);
 }
@@ -73,7 +73,7 @@ fn a_refusal_is_foreseen_with_its_numbers_and_with_what_would_fit() {
     session.ask("SELECT SUM(x) FROM visits", &asking(2.0)).unwrap();
     let foreseen = session.preview(SQL, &asking(2.0)).unwrap();
     let error = session.ask(SQL, &asking(2.0)).unwrap_err();
-    assert_eq!((error.kind, foreseen.denied().as_ref()), (Kind::Refused, Some(&error)));
+    assert_eq!((error.kind, foreseen.denied().as_ref()), (ErrorKind::Refused, Some(&error)));
     let refusal = foreseen.fits.budgets[0].refusal.as_ref().unwrap();
     assert_eq!(Some(refusal), error.refusal());
     let shortfall = refusal.shortfall.as_ref().unwrap();
@@ -133,7 +133,7 @@ fn an_estimator_is_foreseen_as_it_is_asked() {
     assert_eq!(session.preview(&sql(1), &asking).unwrap().fits.stored, Some(1));
     let foreseen = session.preview(&sql(2), &asking).unwrap();
     let error = session.ask(&sql(2), &asking).unwrap_err();
-    assert_eq!((error.kind, foreseen.denied().as_ref()), (Kind::Refused, Some(&error)));
+    assert_eq!((error.kind, foreseen.denied().as_ref()), (ErrorKind::Refused, Some(&error)));
     let fits: f64 = foreseen.fits.epsilon_that_fits.unwrap().parse().unwrap();
     session.ask(&sql(2), &Asking { epsilon: Some(fits), ..asking }).unwrap();
     std::fs::remove_dir_all(folder).unwrap();
@@ -147,7 +147,7 @@ fn a_training_that_gives_privacy_up_is_foreseen_as_it_comes() {
     let careful = Request::new(&training);
     let denied = session.preview_training(&careful, &mut ()).unwrap().denied.unwrap();
     assert_eq!(session.train(&careful, &mut ()).unwrap_err(), denied);
-    assert_eq!(denied.kind, Kind::Refused);
+    assert_eq!(denied.kind, ErrorKind::Refused);
     let careless = Request { seed_destroys_privacy: true, ..careful };
     let prospect = session.preview_training(&careless, &mut ()).unwrap();
     assert!(prospect.gives_up && !prospect.free && prospect.denied.is_none(), "{prospect:?}");
@@ -170,7 +170,7 @@ fn a_training_that_was_begun_is_foreseen_as_paid_for() {
     let mut first = Counting { stop_after: Some(4), ..Counting::default() };
     assert!(matches!(session.train(&request, &mut first).unwrap(), Outcome::Stopped { .. }));
     let other = Request { training: &second, ..request.clone() };
-    assert_eq!(session.preview_training(&other, &mut ()).unwrap().denied.unwrap().kind, Kind::Refused);
+    assert_eq!(session.preview_training(&other, &mut ()).unwrap().denied.unwrap().kind, ErrorKind::Refused);
     let prospect = session.preview_training(&request, &mut ()).unwrap();
     assert!(prospect.free && !prospect.stored && prospect.denied.is_none(), "{prospect:?}");
     assert!(matches!(session.train(&request, &mut ()).unwrap(), Outcome::Done(_)));
@@ -188,7 +188,7 @@ fn a_look_makes_no_ledger() {
     assert!((2.9..=3.0).contains(&left), "{left} is left of all of it");
     std::fs::write(folder.join("train.toml"), TRAINING.replace("['x']", "['z']")).unwrap();
     let wrong = Training::open(&folder.join("train.toml")).unwrap();
-    assert_eq!(session.preview_training(&Request::new(&wrong), &mut ()).unwrap_err().kind, Kind::Asked);
+    assert_eq!(session.preview_training(&Request::new(&wrong), &mut ()).unwrap_err().kind, ErrorKind::Asked);
     let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["train.toml", "visits.csv", "whit.toml"]);
@@ -208,6 +208,6 @@ fn a_question_whose_entry_is_made_void_meanwhile_says_so() {
     let ledger = Box::new(HandedOver::new(books));
     let mut session = Session::open_on(&folder.join("whit.toml"), options(), ledger).unwrap();
     let error = session.ask(SQL, &asking(1.0)).unwrap_err();
-    assert_eq!((error.kind, &error.reason), (Kind::Failed, &Some(Reason::Voided { entry: 1 })), "{error:?}");
+    assert_eq!((error.kind, &error.reason), (ErrorKind::Failed, &Some(Reason::Voided { entry: 1 })), "{error:?}");
     std::fs::remove_dir_all(folder).unwrap();
 }

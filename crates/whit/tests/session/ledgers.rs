@@ -2,7 +2,7 @@
 
 use super::{Counting, asking, options, room, room_of_sums, session};
 use whit::account::ledger::{HandedOver, LedgerError, Memory, Opening, Which};
-use whit::error::{Kind, Reason};
+use whit::error::{ErrorKind, Reason};
 use whit::session::{Options, Session};
 use whit::train::{Outcome, Request, Step, Training, Watch};
 
@@ -32,7 +32,7 @@ fn questions_are_asked_refused_and_answered_again_on_a_ledger_in_memory() {
     assert!(again.statement.stored && !first.statement.stored && again.rows == first.rows);
     let foreseen = session.preview(OTHER, &asking(2.0)).unwrap().denied().unwrap();
     let refused = session.ask(OTHER, &asking(2.0)).unwrap_err();
-    assert_eq!((refused.kind, &refused), (Kind::Refused, &foreseen));
+    assert_eq!((refused.kind, &refused), (ErrorKind::Refused, &foreseen));
     assert_eq!(refused.refusal().unwrap().left, "ε = 1");
     let left = session.accounts().unwrap()[0].left.unwrap();
     assert!((left - 1.0).abs() < 1e-9, "{left}");
@@ -87,7 +87,7 @@ fn the_owner_decides_about_a_ledger_that_is_unlike_its_heads() {
     // An older copy is put back.
     std::fs::copy(&kept, &ledger).unwrap();
     let mut session = open();
-    assert_eq!(session.history().unwrap_err().kind, Kind::Failed);
+    assert_eq!(session.history().unwrap_err().kind, ErrorKind::Failed);
     assert_eq!(session.accept("it is a backup").unwrap().entries, 1);
     assert_eq!(session.history().unwrap().len(), 1);
     drop(session);
@@ -96,8 +96,8 @@ fn the_owner_decides_about_a_ledger_that_is_unlike_its_heads() {
         std::fs::remove_file(folder.join(name)).unwrap();
     }
     let mut session = open();
-    assert_eq!(session.ask(SQL, &asking(1.0)).unwrap_err().kind, Kind::Failed);
-    assert_eq!(session.reset(" ").unwrap_err().kind, Kind::Asked);
+    assert_eq!(session.ask(SQL, &asking(1.0)).unwrap_err().kind, ErrorKind::Failed);
+    assert_eq!(session.reset(" ").unwrap_err().kind, ErrorKind::Asked);
     session.reset("the data is new").unwrap();
     assert!(session.history().unwrap().is_empty());
     session.ask(SQL, &asking(1.0)).unwrap();
@@ -108,7 +108,7 @@ fn the_owner_decides_about_a_ledger_that_is_unlike_its_heads() {
 fn a_ledger_that_is_not_there_is_named() {
     let folder = room("no-ledger");
     let error = session(&folder).verify().unwrap_err();
-    assert_eq!((error.kind, error.reason), (Kind::Asked, Some(Reason::NoLedger(folder.join("whit.ledger")))));
+    assert_eq!((error.kind, error.reason), (ErrorKind::Asked, Some(Reason::NoLedger(folder.join("whit.ledger")))));
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -122,7 +122,7 @@ fn what_is_refused_or_asked_wrongly_leaves_no_ledger_behind() {
     let mut session = Session::open(&folder.join("whit.toml"), Options { ledger: opening, ..options() }).unwrap();
     let refused = session.ask(SQL, &asking(4.0)).unwrap_err();
     assert!(refused.refusal().is_some_and(|no| no.shortfall.as_ref().unwrap().fits.is_some()), "{refused:?}");
-    assert_eq!(session.ask("SELECT nothing", &asking(1.0)).unwrap_err().kind, Kind::Asked);
+    assert_eq!(session.ask("SELECT nothing", &asking(1.0)).unwrap_err().kind, ErrorKind::Asked);
     assert!(session.ask("SELECT 1", &asking(1.0)).is_ok(), "what reads nothing private needs no ledger");
     assert_eq!(files(&folder), before);
 
@@ -130,7 +130,7 @@ fn what_is_refused_or_asked_wrongly_leaves_no_ledger_behind() {
     let text = std::fs::read_to_string(folder.join("train.toml")).unwrap();
     std::fs::write(folder.join("train.toml"), text.replace("noise = 20.0", "noise = 0.3")).unwrap();
     let greedy = Training::open(&folder.join("train.toml")).unwrap();
-    assert_eq!(session.train(&Request::new(&greedy), &mut ()).unwrap_err().kind, Kind::Refused);
+    assert_eq!(session.train(&Request::new(&greedy), &mut ()).unwrap_err().kind, ErrorKind::Refused);
     assert!(!files(&folder).iter().any(|name| name.starts_with("whit.ledger")) && !heads.exists());
 
     // What fits makes one, and it knows of the files what was found before.
@@ -183,7 +183,7 @@ fn a_training_that_runs_is_said_to_run_wherever_its_model_goes() {
         assert_eq!(watch.found.len(), 2);
         for error in watch.found {
             let words = error.words();
-            assert!(error.kind == Kind::Failed && matches!(error.reason, Some(Reason::Busy(_))), "{words}");
+            assert!(error.kind == ErrorKind::Failed && matches!(error.reason, Some(Reason::Busy(_))), "{words}");
             assert!(
                 words.contains("is training this very model since 2") && words.contains("under entry 1"),
                 "{words}"

@@ -12,7 +12,7 @@ mod refusals;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use whit::account::ledger::Opening;
-use whit::error::Kind;
+use whit::error::ErrorKind;
 use whit::query::explain::Within;
 use whit::query::plan::Asking;
 use whit::session::{Options, Session};
@@ -94,20 +94,20 @@ fn who_only_looks_makes_no_ledger_and_what_is_refused_costs_nothing() {
     assert!(session.within(sql, &asking(1.0), Within::Absolute(50.0)).unwrap().preview.prices[0].epsilon < 1.0);
     // An ε that is asked for is the most that one would pay, and what is suggested in its place does it.
     let more = session.within(sql, &asking(0.01), Within::Absolute(50.0)).map(|_| ()).unwrap_err();
-    assert!(more.kind == Kind::Asked && more.sentence.contains("`asking.epsilon` says 0.01 at most"), "{more:?}");
+    assert!(more.kind == ErrorKind::Asked && more.sentence.contains("`asking.epsilon` says 0.01 at most"), "{more:?}");
     let needed = more.hint.unwrap().split(['`', '=']).nth(2).unwrap().trim().parse().unwrap();
     assert!(session.within(sql, &asking(needed), Within::Absolute(50.0)).is_ok());
     assert!(session.history().unwrap().is_empty());
-    assert_eq!(session.verify().unwrap_err().kind, Kind::Asked);
+    assert_eq!(session.verify().unwrap_err().kind, ErrorKind::Asked);
     assert!(!folder.join("whit.ledger").exists());
     let answer = session.ask(sql, &asking(2.0)).unwrap();
     assert_eq!(session.ask(sql, &asking(2.0)).unwrap().rows, answer.rows);
     let refused = session.ask("SELECT SUM(x) FROM visits", &asking(2.0)).unwrap_err();
-    assert_eq!(refused.kind, Kind::Refused);
-    assert_eq!(session.ask("SELECT nothing", &asking(1.0)).unwrap_err().kind, Kind::Asked);
+    assert_eq!(refused.kind, ErrorKind::Refused);
+    assert_eq!(session.ask("SELECT nothing", &asking(1.0)).unwrap_err().kind, ErrorKind::Asked);
     assert_eq!((session.history().unwrap().len(), session.verify().unwrap().entries), (1, 1));
     assert!(session.accounts().unwrap()[0].left.unwrap() <= 1.0);
-    assert_eq!(session.void(1, "nothing came of it").unwrap_err().kind, Kind::Asked, "it was released");
+    assert_eq!(session.void(1, "nothing came of it").unwrap_err().kind, ErrorKind::Asked, "it was released");
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -141,7 +141,7 @@ fn what_is_not_sanitised_is_for_the_owner() {
     let mut session = session(&folder);
     let training = Training::open(&folder.join("train.toml")).unwrap();
     let curve = Request { curve: true, ..Request::new(&training) };
-    assert_eq!(session.train(&curve, &mut ()).unwrap_err().kind, Kind::Asked);
+    assert_eq!(session.train(&curve, &mut ()).unwrap_err().kind, ErrorKind::Asked);
     assert!(!folder.join("whit.ledger").exists(), "it was refused before");
     let owner = Some(Owner::who_may_see_every_row());
     let mut watch = Counting::default();
@@ -149,12 +149,12 @@ fn what_is_not_sanitised_is_for_the_owner() {
     let Outcome::Done(learned) = learned else { panic!("nobody stopped it") };
     assert!(learned.curve.len() == 9 && learned.score.is_some() && watch.losses > 0);
     let evaluation = Evaluation { training: &training, model: None, owner: None, memory: None };
-    assert_eq!(session.evaluate(&evaluation).unwrap_err().kind, Kind::Asked);
+    assert_eq!(session.evaluate(&evaluation).unwrap_err().kind, ErrorKind::Asked);
     assert_eq!(session.evaluate(&Evaluation { owner, ..evaluation }).unwrap().score.rows, 50);
     let model = training.model();
     let mut prediction =
         Prediction { model: &model, dataset: None, chosen: None, owner: None, memory: None, outputs: Vec::new() };
-    assert_eq!(session.predict(&prediction).unwrap_err().kind, Kind::Asked);
+    assert_eq!(session.predict(&prediction).unwrap_err().kind, ErrorKind::Asked);
     prediction.owner = owner;
     assert_eq!(session.predict(&prediction).unwrap().rows.len(), 100);
     prediction.outputs = vec![folder.join("visits.csv")];

@@ -3,7 +3,7 @@
 use super::{Counting, asking, options, room, session};
 use std::fmt::Write as _;
 use whit::account::ledger::State;
-use whit::error::Kind;
+use whit::error::ErrorKind;
 use whit::query::Value;
 use whit::query::estimate::histogram::Radius;
 use whit::query::estimate::{HistogramQuestion, HittersQuestion, ItemList};
@@ -63,7 +63,7 @@ fn hitters_and_histograms_are_asked_for_paid_for_and_answered_again_for_nothing(
     assert_eq!((session.history().unwrap().len(), session.verify().unwrap().entries), (2, 2));
     let dear = Asking { epsilon: Some(80.0), ..asking };
     let refused = session.hitters(&HittersQuestion { items_per_user: Some(1), ..hitters }, &dear).unwrap_err();
-    assert_eq!((refused.kind, refused.refusal().is_some()), (Kind::Refused, true));
+    assert_eq!((refused.kind, refused.refusal().is_some()), (ErrorKind::Refused, true));
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -74,10 +74,11 @@ fn an_experiment_compares_trainings_and_opens_no_ledger() {
         [[arm]]\nname = 'noisy'\nfile = 'train.toml'\n[[arm]]\nname = 'plain'\nfile = 'train.toml'\nprivate = false\n";
     let file = folder.join("experiment.toml");
     std::fs::write(&file, design).unwrap();
-    let request = experiment::Request { file: &file, seeds: None, only: Vec::new(), memory: None, outputs: Vec::new() };
+    let request =
+        experiment::ExperimentRequest { file: &file, seeds: None, only: Vec::new(), memory: None, outputs: Vec::new() };
     let found = session(&folder).experiment(&request, &mut ()).unwrap();
     assert_eq!((found.seeds, found.arms.len(), found.outcomes.len()), (2, 2, 4));
-    let one = experiment::Request { seeds: Some(1), only: vec!["plain".into()], ..request };
+    let one = experiment::ExperimentRequest { seeds: Some(1), only: vec!["plain".into()], ..request };
     assert_eq!(session(&folder).experiment(&one, &mut ()).unwrap().outcomes.len(), 1);
     assert!(!folder.join("whit.ledger").exists() && !folder.join("model.safetensors").exists());
     std::fs::remove_dir_all(folder).unwrap();
@@ -93,7 +94,7 @@ fn a_reservation_of_which_nothing_came_can_be_made_void() {
     assert!(matches!(stopped, Outcome::Stopped { taken: 2, .. }), "{stopped:?}");
     let left = |session: &mut Session| session.accounts().unwrap()[0].left.unwrap();
     let before = left(&mut session);
-    assert_eq!(session.void(1, "").unwrap_err().kind, Kind::Asked, "a reason is kept with it");
+    assert_eq!(session.void(1, "").unwrap_err().kind, ErrorKind::Asked, "a reason is kept with it");
     session.void(1, "it was a test").unwrap();
     assert!(matches!(session.history().unwrap()[0].state, State::Void { .. }));
     assert!(left(&mut session) > before, "it is spent no more");
@@ -110,14 +111,14 @@ fn a_declaration_is_drafted_and_checked_before_anything_is_asked() {
     let text = drafted.text("visits.csv");
     assert!(text.contains("[dataset.visits]") && text.contains("source = "), "{text}");
     let named = DeclarationDraft::of(&folder.join("visits.csv"), Some("Two words")).unwrap_err();
-    assert!(named.kind == Kind::Asked && named.hint.as_ref().unwrap().contains("two_words"), "{named:?}");
+    assert!(named.kind == ErrorKind::Asked && named.hint.as_ref().unwrap().contains("two_words"), "{named:?}");
     let views = Declared::open(&folder.join("whit.toml")).unwrap().check(options().tuning).unwrap();
     assert_eq!((views.len(), views[0].name.as_str()), (1, "visits"));
     std::fs::write(folder.join("wrong.toml"), "[dataset.visits]\nsource = 'gone.csv'\nunit.protect = 'event'\n")
         .unwrap();
     assert_eq!(
         Declared::open(&folder.join("wrong.toml")).unwrap().check(options().tuning).unwrap_err().kind,
-        Kind::Asked
+        ErrorKind::Asked
     );
     assert!(!folder.join("whit.ledger").exists());
     std::fs::remove_dir_all(folder).unwrap();

@@ -4,7 +4,7 @@ use super::{TRAINING, asking, room, room_of_sums, session};
 use whit::Refusal;
 use whit::core::Kind as UnitKind;
 use whit::core::release::ShortOf;
-use whit::error::{Kind, Reason};
+use whit::error::{ErrorKind, Reason};
 use whit::train::{Evaluation, Request, Training};
 
 /// What a refusal by the budget of events says: what was asked, and what is left.
@@ -24,7 +24,7 @@ fn a_question_that_is_refused_says_in_numbers_what_is_left_and_what_would_fit() 
     let sql = "SELECT SUM(x) FROM visits";
     let error = session.ask(sql, &asking(2.0)).unwrap_err();
     let refusal = error.refusal().unwrap();
-    assert_eq!((error.kind, error.to_string()), (Kind::Refused, refusal.to_string()));
+    assert_eq!((error.kind, error.to_string()), (ErrorKind::Refused, refusal.to_string()));
     let (asked, left) = short(refusal);
     assert!((1.99..=2.01).contains(&asked) && (0.99..=1.01).contains(&left), "{asked} of {left}");
     let fits = refusal.shortfall.as_ref().unwrap().fits.unwrap();
@@ -43,7 +43,7 @@ fn a_training_that_is_refused_says_the_same() {
     let foreseen = session.preview_training(&Request::new(&training), &mut ()).unwrap().denied.unwrap();
     let error = session.train(&Request::new(&training), &mut ()).unwrap_err();
     let refusal = error.refusal().unwrap();
-    assert_eq!((error.kind, error.to_string()), (Kind::Refused, refusal.to_string()));
+    assert_eq!((error.kind, error.to_string()), (ErrorKind::Refused, refusal.to_string()));
     assert_eq!(error, foreseen);
     assert!((2.9..=3.0).contains(&short(refusal).1), "{refusal:?}");
     assert!(session.history().unwrap().is_empty());

@@ -6,7 +6,7 @@ use crate::number::Wrong;
 use crate::output::write_json;
 use std::io::Write;
 use std::path::Path;
-use whit::account::ledger::{Fault, Head, LedgerError, Opener as _};
+use whit::account::ledger::{ChainFault, Head, LedgerError, Opener as _};
 use whit_view::ledger::{FaultView, VerifyView, write_verified};
 
 /// Recompute every hash and every total, and name the first thing that was changed.
@@ -43,7 +43,7 @@ fn is_elsewhere(error: &LedgerError) -> bool {
 }
 
 /// A fault as an error, with what to do about it.
-fn fault_error(path: &Path, fault: &Fault, hint: &str) -> Error {
+fn fault_error(path: &Path, fault: &ChainFault, hint: &str) -> Error {
     whit::Error::failed(fault.to_string()).at(path.display().to_string()).with_hint(hint).into()
 }
 
@@ -55,7 +55,7 @@ impl Verify {
             Err(error) if is_elsewhere(&error) => return Err(error.into()),
             opened => opened,
         };
-        let verified = opened.map_err(Fault::from).and_then(|books| match &self.head {
+        let verified = opened.map_err(ChainFault::from).and_then(|books| match &self.head {
             None => books.verify(),
             Some(head) => books.verify_after(head),
         });

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use whit::learn::train::keep_memory;
 use whit::query::source::Tuning;
 use whit::session::{Options, Session};
-use whit::train::experiment::Request;
+use whit::train::experiment::ExperimentRequest;
 use whit_view::experiment::Figures;
 
 /// Compare training files over values and seeds, on data whose owner wants to know what works.
@@ -52,7 +52,7 @@ pub(crate) struct Experiment {
 impl Experiment {
     pub(crate) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         keep_memory();
-        let request = Request {
+        let request = ExperimentRequest {
             file: &self.file,
             seeds: self.seeds,
             only: self.only.clone(),

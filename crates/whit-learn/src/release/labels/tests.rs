@@ -1,6 +1,6 @@
 use super::*;
 use crate::custom::Linear;
-use crate::loss::{Loss, Targets};
+use crate::loss::{LossFunction, Targets};
 use crate::optimise::{Optimiser, Rule, Schedule};
 use crate::reporting;
 use crate::source::{Owners, Rows};
@@ -55,7 +55,7 @@ fn learner(plan: &Plan) -> Learner<Linear> {
     let kind = if of_users { Kind::User } else { Kind::Label };
     let rows = Rows::new(Store::of(features, 2).unwrap(), targets, kind, owners).unwrap();
     let optimiser = Optimiser::new(Rule::PLAIN, Schedule::Constant { size: 0.5 }, None, 2).unwrap();
-    let (model, loss, tuning) = (Linear::at_zero(2, 1, false), Loss::Logistic, Tuning::default());
+    let (model, loss, tuning) = (Linear::at_zero(2, 1, false), LossFunction::Logistic, Tuning::default());
     Learner::new(Parts { model, plan: plan.clone(), loss, rows, optimiser, average: None, tuning }).unwrap()
 }
 
@@ -156,7 +156,7 @@ fn labels_that_a_ledger_kept_before_are_served() {
     let mut desk = Desk::new(&mut ledger, &budgets);
     let (mechanism, exact) = (learner.label_mechanism().unwrap(), learner.labels().unwrap());
     let (coins, start, instead) = (Coins::Secret(&mut Os), Start::Open, Instead::Nothing);
-    let request = Request { question: &question, rungs, coins, start, instead };
+    let request = ReleaseRequest { question: &question, rungs, coins, start, instead };
     let decode = |bytes: &[u8]| NoisyLabels::read(bytes).ok_or_else(|| text("no labels"));
     let before = desk.once(request, &mechanism, |_| Ok(&exact[..]), decode).unwrap();
     let run = LabelRun::new(&planned).unwrap();

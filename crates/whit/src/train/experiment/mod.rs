@@ -8,7 +8,7 @@ use super::label_clip;
 use super::prepare::{self, Planned, Promise};
 use super::respond::Answers;
 use super::rows::{self, Read};
-use super::spec::{Spec, Way, asked};
+use super::spec::{Spec, WaySpec, asked};
 use super::trial::Trial;
 use super::{Owner, Watch, keep};
 use crate::Error;
@@ -27,7 +27,7 @@ use whit_query::{QueryError, Tables};
 /// An experiment that is asked for, by the owner of the data: whoever runs one looks at rows. Noise comes from seeds and scores are not sanitised, so it is non-private.
 /// Nothing is charged, and no ledger is opened.
 #[derive(Debug, Clone)]
-pub struct Request<'a> {
+pub struct ExperimentRequest<'a> {
     /// The experiment file.
     pub file: &'a Path,
     /// How often each training is repeated; as the file has it without.
@@ -145,7 +145,7 @@ struct Bench<'a> {
 pub(crate) fn run(
     tables: &Tables,
     inputs: &Inputs,
-    request: &Request<'_>,
+    request: &ExperimentRequest<'_>,
     watch: &mut dyn Watch,
 ) -> Result<Found, Error> {
     // Whoever compares trainings by what they score looks at rows: there is nothing in it for anybody else.
@@ -323,7 +323,7 @@ impl Bench<'_> {
         let (rows, widths) = (shown.as_ref().map(InView::units), prepare::widths_of(spec, self.tables)?.0);
         let of = format!("{same:?} {:?} {:?} {rows:?} {widths:?}", declared.unit, declared.budgets);
         // What it costs to tell labels depends on how many rows a user has, so that each has a promise of its own.
-        let own = spec.privacy.way.is_some_and(Way::tells);
+        let own = spec.privacy.way.is_some_and(WaySpec::tells);
         if let Some(place) = self.promised.iter().position(|promised| promised.of == of && !own) {
             return Ok(place);
         }

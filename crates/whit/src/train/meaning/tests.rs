@@ -47,7 +47,15 @@ fn models_losses_and_moves_mean_what_they_meant() {
             .map(model)
             .collect();
     said.extend(
-        [Loss::Squared, Loss::Logistic, Loss::Softmax, Loss::Poisson, Loss::Huber { at: 0.1 }].into_iter().map(loss),
+        [
+            LossFunction::Squared,
+            LossFunction::Logistic,
+            LossFunction::Softmax,
+            LossFunction::Poisson,
+            LossFunction::Huber { at: 0.1 },
+        ]
+        .into_iter()
+        .map(loss),
     );
     let (descent, adam) = (Rule::Descent { momentum: 0.9, decay: 1e-4 }, Rule::ADAM);
     let constant = Schedule::Constant { size: 0.5 };
@@ -71,7 +79,7 @@ fn models_losses_and_moves_mean_what_they_meant() {
         target: "y".to_owned(),
         classes: None,
         model: Named::Linear { bias: false },
-        loss: Loss::Squared,
+        loss: LossFunction::Squared,
         projection: None,
         inputs: 2,
         outputs: 1,

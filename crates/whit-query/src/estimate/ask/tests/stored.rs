@@ -12,7 +12,7 @@ fn store<M: Mechanism<Noisy: Persist>>(
     exact: &M::Exact,
     rungs: &[whit_core::Rung],
 ) -> Charge {
-    let request = Request {
+    let request = ReleaseRequest {
         question: asked,
         rungs,
         coins: Coins::Secret(&mut Os),
