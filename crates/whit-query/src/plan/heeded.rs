@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 /// Whether all that a question says is heeded. What is no statement of SQL is refused elsewhere.
 pub(super) fn all(statement: &Parsed) -> Result<(), QueryError> {
     let Parsed::Statement(statement) = statement else { return Ok(()) };
-    let statement: &Statement = &statement;
+    let statement: &Statement = statement;
     match statement.visit(&mut Unheeded) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(clause) => Err(QueryError::asked(

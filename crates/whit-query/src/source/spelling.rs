@@ -20,6 +20,12 @@ impl Names {
         self.0.entry(name.to_lowercase()).or_default().insert(name.to_owned());
     }
 
+    fn add_all(&mut self, names: &[&str]) {
+        for name in names {
+            self.add(name);
+        }
+    }
+
     /// How a name is declared; nothing where it is not, and where several differ by case alone and none is spelled as here.
     fn declared(&self, name: &str) -> Option<&str> {
         let lower = name.to_lowercase();
@@ -43,7 +49,7 @@ pub(crate) struct Spelling {
 impl Spelling {
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut spelling = Self::default();
-        names.into_iter().for_each(|name| spelling.all.add(name));
+        spelling.all.add_all(&names.into_iter().collect::<Vec<_>>());
         spelling
     }
 
@@ -54,11 +60,10 @@ impl Spelling {
             spelling.all.add(table);
             let calls = named.0.iter().filter(|(_, tables)| tables.contains(&table.to_lowercase()));
             for (call, tables) in calls {
-                columns.iter().for_each(|column| spelling.all.add(column));
+                spelling.all.add_all(&columns);
                 // One name for two tables, in different sub-queries, says of neither what its columns are.
                 if tables.len() == 1 {
-                    let own = spelling.called.entry(call.clone()).or_default();
-                    columns.iter().for_each(|column| own.add(column));
+                    spelling.called.entry(call.clone()).or_default().add_all(&columns);
                 }
             }
         }
@@ -78,7 +83,9 @@ impl Spelling {
         if let (Some(own), Some(column)) = (own, path.last_mut()) {
             spell(column, own);
         }
-        path.iter_mut().for_each(|name| self.name(name));
+        for name in path {
+            self.name(name);
+        }
     }
 
     fn path(&self, path: &mut ObjectName) {

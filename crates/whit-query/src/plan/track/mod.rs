@@ -537,29 +537,25 @@ fn unite(union: &Union, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
 /// Refuses branches of a union whose columns are of different types. (Numbers have one by now.)
 fn of_one_type(branches: &[LogicalPlan]) -> Result<(), Lost> {
     let Some((first, others)) = branches.split_first() else { return Ok(()) };
-    for other in others {
-        let pairs = first.schema().fields().iter().zip(other.schema().fields());
-        for (field, other) in pairs.filter(|(field, other)| field.data_type() != other.data_type()) {
-            let (name, types) = (field.name().as_str(), [field, other].map(|field| field.data_type().to_string()));
-            let (what, hint) = match name {
-                USER => ("the user".to_owned(), "declare the columns that hold users with one type".to_owned()),
-                ELEMENT => {
-                    ("the element".to_owned(), "declare the columns that hold elements with one type".to_owned())
-                }
-                name => (
-                    format!("`{name}`"),
-                    format!(
-                        "bring both to one type in the branches, such as CAST({name} AS VARCHAR) or CAST({name} AS DOUBLE)"
-                    ),
-                ),
-            };
-            return never(
-                format!("in this UNION ALL {what} is {} in one branch and {} in another", types[0], types[1]),
-                hint,
-            );
-        }
-    }
-    Ok(())
+    let fields = || first.schema().fields().iter();
+    let pairs = others.iter().flat_map(|other| fields().zip(other.schema().fields()));
+    let Some((field, other)) = pairs.into_iter().find(|(field, other)| field.data_type() != other.data_type()) else {
+        return Ok(());
+    };
+    let (what, hint) = match field.name().as_str() {
+        USER => ("the user".to_owned(), "declare the columns that hold users with one type".to_owned()),
+        ELEMENT => ("the element".to_owned(), "declare the columns that hold elements with one type".to_owned()),
+        name => (
+            format!("`{name}`"),
+            format!(
+                "bring both to one type in the branches, such as CAST({name} AS VARCHAR) or CAST({name} AS DOUBLE)"
+            ),
+        ),
+    };
+    never(
+        format!("in this UNION ALL {what} is {} in one branch and {} in another", field.data_type(), other.data_type()),
+        hint,
+    )
 }
 
 /// The relation without some of its hidden columns. Its rows belong to whole users from here on.
