@@ -69,7 +69,8 @@ mod tests {
     fn lines_stay_lines_and_command_no_terminal() {
         let mut written = Vec::new();
         let mut out = PlainText::onto(&mut written);
-        writeln!(out, "{}: ε\t{}", "a\u{1b}]0;owned\u{7}", "b\r\u{9b}2J").unwrap();
+        let (typed, other) = ("a\u{1b}]0;owned\u{7}", "b\r\u{9b}2J");
+        writeln!(out, "{typed}: ε\t{other}").unwrap();
         out.flush().unwrap();
         assert_eq!(String::from_utf8(written).unwrap(), "a\\u{1b}]0;owned\\u{7}: ε\tb\\u{d}\\u{9b}2J\n");
     }

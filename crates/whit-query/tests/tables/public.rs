@@ -136,7 +136,8 @@ budget.label = { epsilon = 10000, delta = 1e-3 }
         "unit.protect = \"feature\"\nunit.public = [\"town\", \"big\"]",
     );
     let feature = feature.replace("budget.label", "budget.feature");
-    let row = |i: usize| format!("{},{},{}", ["a", "b", "c"][i % 3], i.is_multiple_of(3), if i % 3 == 2 { 90 } else { 10 });
+    let row =
+        |i: usize| format!("{},{},{}", ["a", "b", "c"][i % 3], i.is_multiple_of(3), if i % 3 == 2 { 90 } else { 10 });
     let rows = (0..300).map(row).collect::<Vec<_>>().join("\n");
     for (unit, declared) in [("label", LABEL), ("feature", &feature)] {
         let room = Room::new(&format!("occurring_{unit}"));
