@@ -7,8 +7,7 @@ use crate::error::QueryError;
 use crate::estimate;
 use crate::plan::Asking;
 use crate::plan::call::Call;
-use crate::release::ReleasedPart;
-use crate::release::finish;
+use crate::release::{ReleasedPart, after, finish};
 use crate::source::Tables;
 use datafusion::logical_expr::LogicalPlan;
 use whit_account::ledger::Register;
@@ -65,6 +64,6 @@ fn estimated(
     let (exact, caps) = (vec![false], [columns[keys].after_caps]);
     let (after_caps, all_at_once) = (&caps, call.holds_all_at_once());
     let table =
-        finish::Table { keys, output: &output, exact, after_caps, made_of: None, all_at_once, released: &released };
+        after::Table { keys, output: &output, exact, after_caps, made_of: None, all_at_once, released: &released };
     finish::answer(tables, after, &[table], statement)
 }

@@ -2,14 +2,12 @@
 
 use super::figures::{Compared, ComparedTable, DemoFigures, LevelView};
 use super::folder::declaration;
-use super::story;
+use super::story::{self, DRAWN, smallest};
 use whit::core::unit::Kind;
 use whit_view::number::{brief, grouped};
 use whit_view::page::Report;
 use whit_view::plot::{BLUE, BarChart, BarSeries, ExactMarks, GREEN, ORANGE, Picture};
 
-/// So many bars stand in one picture.
-const DRAWN: usize = 12;
 /// The colours of the levels, from fine to coarse.
 const COLOURS: [&str; 3] = [BLUE, ORANGE, GREEN];
 
@@ -62,11 +60,6 @@ struct ChartWords {
 /// The first rows, which are the largest.
 pub(super) fn largest(rows: &[Compared]) -> &[Compared] {
     &rows[..rows.len().min(DRAWN)]
-}
-
-/// The last rows.
-pub(super) fn smallest(rows: &[Compared]) -> &[Compared] {
-    &rows[rows.len().saturating_sub(DRAWN)..]
 }
 
 fn chart(

@@ -2,7 +2,6 @@
 
 use super::figures::{AGAIN as ASKED_AGAIN, COUNTS, Compared, DemoFigures, LevelView, Scene};
 use super::folder::{DemoFolder, declaration};
-use super::page::smallest;
 use std::io::{self, Write};
 use whit::core::unit::Kind;
 use whit_view::measure::{Shown, column};
@@ -14,6 +13,14 @@ pub(super) const DECLARE: &str = "A row is a visit. An element is all that one u
 pub(super) const PREVIEW: &str = "Nothing is read and nothing is charged: price and error follow from the declaration.";
 pub(super) const AGAIN: &str = "The same question in other words was answered from the ledger, and cost nothing. This one would cost more than is left:";
 pub(super) const LEDGER: &str = "Every charge was booked before its noise was drawn.";
+
+/// So many bars stand in one picture, and rows in one table.
+pub(super) const DRAWN: usize = 12;
+
+/// The last rows.
+pub(super) fn smallest(rows: &[Compared]) -> &[Compared] {
+    &rows[rows.len().saturating_sub(DRAWN)..]
+}
 
 /// What the demo is about.
 pub(super) fn about(figures: &DemoFigures) -> String {

@@ -51,8 +51,8 @@ pub struct Begun<M: Model> {
     entry: u64,
 }
 
-/// Reads the rows, and makes a learner that stands at its start.
-pub type Make<'a, M> = dyn Fn() -> Result<Learner<M>, LearnError> + 'a;
+/// Reads the rows, for what was reserved, and makes a learner that stands at its start.
+pub type Make<'a, M> = dyn Fn(&Reservation) -> Result<Learner<M>, LearnError> + 'a;
 
 /// What is to be learned: all that is known before a row is read, and how rows become a learner.
 pub struct Task<'a, M: Model> {
@@ -99,7 +99,7 @@ impl<'a, M: Model> TrainingRun<'a, M> {
 
     /// Reads the rows, for what was reserved: what a [`release`](whit_core::release()) of this run calls.
     pub fn read(&self, reservation: &Reservation) -> Result<&Begun<M>, ReadError> {
-        let mut learner = (self.task.make)()?;
+        let mut learner = (self.task.make)(reservation)?;
         // What was reserved and what the card says is this plan's, of noise and coins and all.
         if *learner.plan() != self.task.plan {
             return Err(LearnError::from(PlanError::OtherPlan).into());

@@ -308,7 +308,7 @@ mod order {
         let folder = folder(name);
         let file = CheckpointFile::take(&folder.join("m.checkpoint")).unwrap();
         let events = RefCell::new(Vec::new());
-        let make = || {
+        let make = |_: &Reservation| {
             events.borrow_mut().push("read".to_owned());
             Ok(learner(learned))
         };
@@ -353,7 +353,7 @@ mod order {
         }
         let file = CheckpointFile::take(&folder("card").join("m.checkpoint")).unwrap();
         let new = |plan: &Plan, card: Card| {
-            let make = || Err(LearnError::Data("no rows are read here".to_owned()));
+            let make = |_: &Reservation| Err(LearnError::Data("no rows are read here".to_owned()));
             let task = Task::<Network> { plan: plan.clone(), card, recipe: recipe(1), make: Box::new(make) };
             let keeping = Keeping { run: "run".to_owned(), file: &file, every: 2, from: None, unnoted: false };
             TrainingRun::new(task, keeping, &mut |_: &Learner<Network>, _: &Seen| Ok(())).err()
@@ -390,7 +390,7 @@ mod order {
             let plan = draft(accompanying);
             let (folder, events) = (folder("projected"), RefCell::new(Vec::new()));
             let file = CheckpointFile::take(&folder.join("m.checkpoint")).unwrap();
-            let make = || {
+            let make = |_: &Reservation| {
                 let mut learner = learner(&plan);
                 learner.project(&Principal::of(&scatter("5"), &[9, 1, 4], 2).unwrap())?;
                 Ok(learner)

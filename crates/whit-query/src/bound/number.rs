@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::hash::{Role, hashes};
 use super::sums::interner;
-use super::text::Texts;
+use super::text::{NONE, Texts};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array, new_empty_array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{
@@ -109,9 +109,6 @@ impl Numbering {
         }
     }
 }
-
-/// No number yet.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// Whole numbers that lie close together, looked up by where they lie: many times faster than hashing each. The table has the last word
 /// on who has which number; this only remembers what it said.

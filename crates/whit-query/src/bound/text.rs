@@ -1,12 +1,13 @@
 //! Text that was met before, known by where it stands.
 
 use super::Outcome;
-use super::number::NONE;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::take;
 use datafusion::physical_plan::aggregates::group_values::GroupValues;
 
+/// No number yet.
+pub(super) const NONE: u32 = u32::MAX;
 /// How many texts are remembered, two to this power; one whose place is taken takes it over.
 const SLOTS: u32 = 14;
 /// Up to so many buffers, and bytes in them, are kept from being freed.

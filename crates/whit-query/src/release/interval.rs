@@ -1,7 +1,7 @@
 //! Intervals of what is made of released values: an expression is computed again with the noisy measures moved as far as their noise may have
 //! moved them ([`Design`]).
 
-use super::finish::{Table, evaluated, is_noisy, is_placeholder, table};
+use super::after::{Table, evaluated, is_noisy, is_placeholder, table};
 use super::{ReleasedPart, Tables};
 use crate::answer::{Cell, Value};
 use crate::error::QueryError;

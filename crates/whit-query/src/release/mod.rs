@@ -2,6 +2,7 @@
 //!
 //! [`ask()`](crate::ask()) is the front door of this crate. What it releases goes through [`whit_core::release()`], like every value in whit.
 
+pub(crate) mod after;
 pub(crate) mod finish;
 mod frame;
 mod interval;
@@ -111,7 +112,7 @@ impl Tables {
         let noise_of = |(number, part): (usize, &ReleasedPart)| part.drawn().unwrap_or_else(|| today(number));
         let noises: Vec<Vec<Additive>> = released.parts.iter().enumerate().map(noise_of).collect();
         let tables = plan.parts.iter().zip(&noises).zip(&released.parts);
-        let parts: Vec<_> = tables.map(|((part, noise), released)| finish::Table::of(part, noise, released)).collect();
+        let parts: Vec<_> = tables.map(|((part, noise), released)| after::Table::of(part, noise, released)).collect();
         finish::answer(self, &plan.after, &parts, statement)
     }
 

@@ -142,14 +142,17 @@ impl<E, N> Mechanism for AtPrice<'_, E, N> {
 /// What a mechanism releases of rows that `exact` reads, at the mechanism's own price; `decode` reads what is stored.
 pub(crate) fn release_of<M: Mechanism<Exact: Sized, Noisy: Persist>>(
     mechanism: &M,
-    (exact, decode): (impl Fn() -> Result<M::Exact, LearnError>, impl Fn(&[u8]) -> Result<M::Noisy, String>),
+    (exact, decode): (
+        impl Fn(&Reservation) -> Result<M::Exact, LearnError>,
+        impl Fn(&[u8]) -> Result<M::Noisy, String>,
+    ),
     ladder: &Ladder,
     question: &Question,
     noise: NoiseSource,
     books: (&mut dyn Register, &Budgets),
 ) -> Result<Served<M::Noisy>, Error> {
     let work = |exact: &M::Exact, entropy: &mut dyn Entropy| mechanism.sanitise(exact, entropy);
-    let read = |_: &Reservation| Ok(exact()?);
+    let read = |reservation: &Reservation| Ok(exact(reservation)?);
     release((charge(mechanism, ladder), Box::new(work)), (read, decode), question, noise, books)
 }
 

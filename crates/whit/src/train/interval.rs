@@ -10,6 +10,7 @@ use crate::Error;
 use serde::Serialize;
 use serde_json::Value;
 use whit_account::ledger::{Question, Register};
+use whit_core::release::Reservation;
 use whit_core::{Charge, Kind, Ladder};
 use whit_learn::loss::LossFunction;
 use whit_learn::model::Named;
@@ -220,7 +221,9 @@ impl Intervals {
         (books, budgets): (&mut dyn Register, &Budgets),
     ) -> Result<Estimates, Error> {
         let (question, plan) = (self.question(training), reader.plan);
-        let sums = || reader.with(|learner| learner.sandwich(&self.sandwich, trained.theta()));
+        let sums = |reservation: &Reservation| {
+            reader.with(reservation, |learner| learner.sandwich(&self.sandwich, trained.theta()))
+        };
         let decode = |bytes: &[u8]| Scatter::read(bytes).map_err(|error| error.to_string());
         let (ladder, noise) = (plan.ladder(), plan.source());
         let served =

@@ -9,6 +9,7 @@ use super::reader::Reader;
 use super::spec::{Spec, asked};
 use crate::Error;
 use whit_account::ledger::{Question, Register};
+use whit_core::release::Reservation;
 use whit_core::{Charge, Kind, Ladder};
 use whit_learn::model::Network;
 use whit_learn::pca::Principal;
@@ -94,7 +95,7 @@ impl Directions {
         let question = self.question(training);
         accompanying::still_there(resumed, &question, books, "directions")?;
         let (ladder, noise) = (reader.plan.ladder(), reader.plan.source());
-        let sum = || reader.with(|learner| learner.second_moments(&self.scatter));
+        let sum = |reservation: &Reservation| reader.with(reservation, |learner| learner.second_moments(&self.scatter));
         let decode = |bytes: &[u8]| Scatter::read(bytes).map_err(|error| error.to_string());
         let served =
             accompanying::release_of(&self.scatter, (sum, decode), ladder, &question, noise, (books, budgets))?;

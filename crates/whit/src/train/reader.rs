@@ -5,6 +5,7 @@ use super::spec::Spec;
 use crate::Error;
 use crate::error::ErrorKind;
 use std::cell::RefCell;
+use whit_core::release::Reservation;
 use whit_learn::model::Network;
 use whit_learn::train::Learner;
 use whit_learn::{Keep, LearnError, Plan};
@@ -37,8 +38,8 @@ impl<'a> Reader<'a> {
         Self { spec, tables, plan, start, keep, stamps, learner: RefCell::new(None) }
     }
 
-    /// Takes the learner; reads the rows where none is there.
-    pub(crate) fn take(&self) -> Result<Learner<Network>, LearnError> {
+    /// Takes the learner; reads the rows where none is there, for what was reserved.
+    pub(crate) fn take(&self, _: &Reservation) -> Result<Learner<Network>, LearnError> {
         if let Some(learner) = self.learner.take() {
             return Ok(learner);
         }
@@ -63,9 +64,10 @@ impl<'a> Reader<'a> {
     /// Looks at the learner.
     pub(crate) fn with<T>(
         &self,
+        reservation: &Reservation,
         look: impl FnOnce(&Learner<Network>) -> Result<T, LearnError>,
     ) -> Result<T, LearnError> {
-        let learner = self.take()?;
+        let learner = self.take(reservation)?;
         let seen = look(&learner);
         self.put(learner);
         seen
@@ -111,10 +113,10 @@ mod tests {
         let (_, stamps) = tables.fingerprint_for_learning("visits", &mut books).unwrap();
         let start = |read| planned.learner(read);
         let reader = || Reader::new((&spec, &tables), planned.steps(), &start, (keep.clone(), stamps.clone()));
-        assert!(reader().take().is_ok());
+        assert!(reader().take(&Reservation::new(0)).is_ok());
         std::thread::sleep(std::time::Duration::from_millis(30)); // the system's clock goes in steps
         std::fs::write(at("visits.csv"), rows(2)).unwrap();
-        let error = reader().take().err().unwrap();
+        let error = reader().take(&Reservation::new(0)).err().unwrap();
         assert!(error.to_string().contains("visits.csv` changed while it was read"), "{error}");
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -116,8 +116,8 @@ impl Answers {
         accompanying::still_there(resumed, &question, books, "labels")?;
         // Given back afterwards, so that rows are read once.
         let held = OnceCell::new();
-        let read = |_: &Reservation| {
-            let learner = reader.take()?;
+        let read = |reservation: &Reservation| {
+            let learner = reader.take(reservation)?;
             Ok(held.get_or_init(|| learner))
         };
         let run = LabelRun::new(reader.plan).map_err(LearnError::from)?;

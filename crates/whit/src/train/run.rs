@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use whit_account::desk::{DeskError, Start};
 use whit_account::ledger::{Entry, Question, Register, time_text};
 use whit_core::Charge;
-use whit_core::release::ReleaseError;
+use whit_core::release::{ReleaseError, Reservation};
 use whit_learn::bound::Seen;
 use whit_learn::checkpoint::{CheckpointFile, with_ending, write_at_once};
 use whit_learn::model::Network;
@@ -352,8 +352,8 @@ impl Course<'_> {
         let answers = answers.map(|answers| answers.release(reader, question, resumed, (&mut *books, budgets)));
         let labels = answers.transpose()?;
         let mut curve = self.curve(taken)?;
-        let make = || {
-            let mut learner = reader.take()?;
+        let make = |reservation: &Reservation| {
+            let mut learner = reader.take(reservation)?;
             principal.as_ref().map_or(Ok(()), |principal| learner.project(principal))?;
             labels.as_ref().map_or(Ok(()), |labels| learner.take_noisy_labels(labels))?;
             Ok(learner)

@@ -3,7 +3,7 @@
 use super::numbers::{Numbers, Over};
 use super::value;
 use crate::error::QueryError;
-use datafusion::logical_expr::expr::{Sort, WindowFunction};
+use datafusion::logical_expr::expr::{NullTreatment, Sort, WindowFunction};
 use datafusion::logical_expr::{Expr, Operator, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 use datafusion::scalar::ScalarValue;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers) -> Result<
                 "different": call.params.distinct,
                 "where": filter,
                 "order": order,
-                "nulls": call.params.null_treatment.map(|treatment| treatment.to_string()),
+                "nulls": call.params.null_treatment.map(nulls),
             })
         }
         Expr::WindowFunction(call) => window(call, over, numbers)?,
@@ -147,7 +147,63 @@ pub(super) fn step(op: Operator, left: Value, right: Value) -> Value {
         }
         op => (op, left, right),
     };
-    json!({ "step": op.to_string(), "of": [left, right] })
+    json!({ "step": word(op), "of": [left, right] })
+}
+
+/// An operator in words that are ours: one that the engine adds stops the build until it has its own, and what it prints is not asked.
+fn word(op: Operator) -> &'static str {
+    match op {
+        Operator::Eq => "=",
+        Operator::NotEq => "!=",
+        Operator::Lt => "<",
+        Operator::LtEq => "<=",
+        Operator::Gt => ">",
+        Operator::GtEq => ">=",
+        Operator::Plus => "+",
+        Operator::Minus => "-",
+        Operator::Multiply => "*",
+        Operator::Divide => "/",
+        Operator::Modulo => "%",
+        Operator::And => "AND",
+        Operator::Or => "OR",
+        Operator::RegexMatch => "~",
+        Operator::RegexIMatch => "~*",
+        Operator::RegexNotMatch => "!~",
+        Operator::RegexNotIMatch => "!~*",
+        Operator::LikeMatch => "~~",
+        Operator::ILikeMatch => "~~*",
+        Operator::NotLikeMatch => "!~~",
+        Operator::NotILikeMatch => "!~~*",
+        Operator::IsDistinctFrom => "IS DISTINCT FROM",
+        Operator::IsNotDistinctFrom => "IS NOT DISTINCT FROM",
+        Operator::BitwiseAnd => "&",
+        Operator::BitwiseOr => "|",
+        Operator::BitwiseXor => "BIT_XOR",
+        Operator::BitwiseShiftRight => ">>",
+        Operator::BitwiseShiftLeft => "<<",
+        Operator::StringConcat => "||",
+        Operator::AtArrow => "@>",
+        Operator::ArrowAt => "<@",
+        Operator::Arrow => "->",
+        Operator::LongArrow => "->>",
+        Operator::HashArrow => "#>",
+        Operator::HashLongArrow => "#>>",
+        Operator::AtAt => "@@",
+        Operator::IntegerDivide => "DIV",
+        Operator::HashMinus => "#-",
+        Operator::AtQuestion => "@?",
+        Operator::Question => "?",
+        Operator::QuestionAnd => "?&",
+        Operator::QuestionPipe => "?|",
+        Operator::Colon => ":",
+    }
+}
+
+fn nulls(treatment: NullTreatment) -> &'static str {
+    match treatment {
+        NullTreatment::IgnoreNulls => "IGNORE NULLS",
+        NullTreatment::RespectNulls => "RESPECT NULLS",
+    }
 }
 
 pub(super) fn order_of(order: &[Sort], over: &Over<'_>, numbers: &mut Numbers) -> Result<Vec<Value>, QueryError> {
@@ -190,7 +246,7 @@ fn window(call: &WindowFunction, over: &Over<'_>, numbers: &mut Numbers) -> Resu
         "order": order_of(&params.order_by, over, numbers)?,
         "frame": [units, bound(&frame.start_bound), bound(&frame.end_bound)],
         "different": params.distinct,
-        "nulls": params.null_treatment.map(|treatment| treatment.to_string()),
+        "nulls": params.null_treatment.map(nulls),
     }))
 }
 
