@@ -266,7 +266,9 @@ impl Pen<'_> {
                 "SELECT m, COUNT(*) FROM (SELECT {user} AS v, {over}({value}) AS m FROM {table}{filter} GROUP BY {keys}) GROUP BY m"
             ),
             5 | 6 => format!(
-                "SELECT {outer} FROM (SELECT {user}, {over}({value}) AS m FROM {table}{filter} GROUP BY {keys}) WHERE m > 5"
+                "SELECT {outer} FROM (SELECT {user}, {over}({value}) AS m FROM {table}{filter} GROUP BY {keys}){}",
+                // Which rows a noisy number leaves is noise, and so is whether their interval is known.
+                if self.ground.moving.user.is_some() { " WHERE m > 5" } else { "" }
             ),
             7 => format!(
                 "SELECT k, {outer} FROM (SELECT DISTINCT {key} AS k, {user}, {value} AS m, {user} AS v, {value} AS w, {key} AS l FROM {table}{filter}) GROUP BY k, l, k"

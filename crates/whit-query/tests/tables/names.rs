@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use whit_query::Tables;
 
 const DECLARED: &str = r#"
-[dataset.PageViews]
+[dataset.pageviews]
 source = "views.csv"
 unit.user = "UserID"
 unit.element = "lower(Topic)"
@@ -22,7 +22,7 @@ budget.user = { epsilon = 10000.0, delta = 1e-5 }
 
 [dataset.users]
 source = "users.csv"
-unit.user = "users.userid -> PageViews.UserID"
+unit.user = "users.userid -> pageviews.UserID"
 unit.protect = "user"
 unit.caps = { rows_per_user = 1 }
 columns.userid = "int"
@@ -54,7 +54,7 @@ fn case_makes_no_other_column_and_no_other_question() {
         r#"select "Shop Name", count(*), sum(SECONDS) from pageviews where seconds >= 10 group by "Shop Name""#,
         r#"SELECT v."Shop Name", COUNT(*), SUM(V.seconds) FROM PAGEVIEWS v WHERE v.SECONDS >= 10 GROUP BY v."Shop Name""#,
         r#"WITH Seconds AS (SELECT "Shop Name", seconds FROM pageviews WHERE seconds >= 10) SELECT "Shop Name", COUNT(*), SUM(SECONDS.seconds) FROM seconds GROUP BY 1"#,
-        r#"SELECT "Shop Name", COUNT(*), SUM("Seconds") FROM "PageViews" WHERE "Seconds" >= 10 GROUP BY "Shop Name""#,
+        r#"SELECT "Shop Name", COUNT(*), SUM("Seconds") FROM "pageviews" WHERE "Seconds" >= 10 GROUP BY "Shop Name""#,
     ];
     for sql in spelled {
         let again = ask(&tables, &room, sql, &asking(500.0)).unwrap();

@@ -110,7 +110,11 @@ pub(crate) fn plan(
     };
     let mut row_caps = Vec::new();
     if truncated && grain == Grain::Row {
+        // A row of the source may have become several, of which one event moves as many: so whoever is within a cap there is not cut here, and what is priced is
+        // `held` events with all their copies.
+        let copies = private.copies.unwrap_or(1);
         for (rung, &held) in draft.ladder.rungs().iter().zip(draft.ladder.held()).skip(1) {
+            let held = held.saturating_mul(copies);
             match rung.unit.kind() {
                 Kind::Element => row_caps.push((vec![USER, ELEMENT], held)),
                 Kind::User => row_caps.push((vec![USER], held)),
