@@ -17,6 +17,7 @@ mod misread;
 pub(crate) mod outline;
 mod question;
 pub mod range;
+mod sensible;
 pub(crate) mod track;
 
 pub use crate::bound::quantise::Shape;

@@ -2,7 +2,7 @@
 
 use super::call::{self, Call};
 use super::misread::misread;
-use super::{Asking, Plan, aggregate, heeded, outline, track};
+use super::{Asking, Plan, aggregate, heeded, outline, sensible, track};
 use crate::error::{QueryError, planning};
 use crate::source::Tables;
 use crate::source::spelling::Spelling;
@@ -54,6 +54,7 @@ impl Tables {
         let planned = self.runtime.block_on(state.statement_to_plan(statement));
         let logical = planned.map_err(|error| misread(&error, sql, self.warehouse()))?;
         only_asks(&logical)?;
+        sensible::comparisons(&logical, sql)?;
         with_each_key_once(logical).and_then(with_one_type_a_column).map_err(|error| planning(&error))
     }
 

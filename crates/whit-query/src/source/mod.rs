@@ -31,6 +31,7 @@ pub use hash::{FileHashes, Stamps};
 pub use inputs::{Input, Inputs};
 pub use inspect::{Inspection, inspect};
 pub(crate) use parquet::bytes::Patience;
+pub(crate) use schema::in_words;
 pub(crate) use survey::payer;
 pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
 pub use tables::Tables;
