@@ -118,8 +118,8 @@ impl Statement {
     }
 }
 
-/// ε of a cost at δ: by PLD, or by the sum where δ is 0. For Gaussian noise GDP is exact, also where ε is so large that PLD has no answer of its own and
-/// tells a bound that is a good deal higher.
+/// ε of a cost at δ: by PLD, or by the sum where δ is 0. Where GDP with δ set aside for keys proves less, that is told: noise was
+/// found by it, so no more is stated than was asked for, and it has an answer also where ε is so large that PLD has none of its own.
 fn price(unit: String, cost: &Cost, delta: f64) -> Price {
     use whit_account::accountant::gdp::epsilon_with_deltas_aside;
     use whit_account::{Name, epsilon_by};
@@ -128,7 +128,7 @@ fn price(unit: String, cost: &Cost, delta: f64) -> Price {
     let found =
         names.into_iter().find_map(|name| epsilon_by(cost, delta, name).ok().map(|(loss, by)| (loss.upper, by)));
     let (mut epsilon, mut name) = found.unwrap_or((f64::INFINITY, Name::Basic));
-    if let Some(exact) = epsilon_with_deltas_aside(cost, delta).ok().filter(|&exact| exact < 0.999 * epsilon) {
+    if let Some(exact) = epsilon_with_deltas_aside(cost, delta).ok().filter(|&exact| exact < epsilon) {
         (epsilon, name) = (exact, Name::Gdp);
     }
     Price { unit, cost: cost.clone(), epsilon, delta, accountant: name.to_string() }

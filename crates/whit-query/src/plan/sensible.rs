@@ -93,6 +93,13 @@ fn no_such(text: &str, kind: &DataType, beside: Option<&Expr>) -> Option<QueryEr
 }
 
 fn pair(a: &Expr, b: &Expr, schema: &DFSchema) -> Option<QueryError> {
+    if let (Some(one), Some(other)) = (text(a), text(b)) {
+        let sentence = format!("'{one}' and '{other}' are both text, so this is the same for every row");
+        return Some(QueryError::asked(
+            sentence,
+            format!("a column stands without quotes, or in double ones: \"{one}\""),
+        ));
+    }
     let (left, right) = (a.get_type(schema).ok()?, b.get_type(schema).ok()?);
     beside(a, &left, b, &right).or_else(|| beside(b, &right, a, &left))
 }
@@ -110,7 +117,8 @@ fn beside(a: &Expr, left: &DataType, b: &Expr, right: &DataType) -> Option<Query
         // 2024-01-31 is a difference of numbers, 1992.
         return not_one("a date stands in quotes: DATE '2024-01-31'".to_owned());
     }
-    if is_text(left) && text(a).is_none() && right.is_numeric() {
+    // Two columns are what a join goes by, which says itself what it can compare.
+    if is_text(left) && text(a).is_none() && right.is_numeric() && b.column_refs().is_empty() {
         return not_one(format!("compare it with text in quotes, or with a number by CAST({} AS DOUBLE)", said(a)));
     }
     None
@@ -142,8 +150,8 @@ mod tests {
             ("n IN (1, 'two')", "'two' is not a number, and `n` is a whole number", "without quotes"),
             ("name = 5", "`name` is text and `5` is a whole number", "CAST(name AS DOUBLE)"),
             ("5.5 < name", "`name` is text and `5.5` is a number", "in quotes"),
-            ("name > n", "`name` is text and `n` is a whole number", "CAST(name AS DOUBLE)"),
-            ("yes = 'maybe'", "'maybe' is not true or false", "TRUE"),
+            ("yes = CAST('maybe' AS BOOLEAN)", "'maybe' is not true or false", "TRUE"),
+            ("'Ship Country' = 'Austria'", "'Ship Country' and 'Austria' are both text", "\"Ship Country\""),
             ("day > 20240101", "`day` is a date and `20240101` is a whole number", "DATE '"),
         ];
         for (condition, sentence, hint) in wrong {
@@ -171,6 +179,7 @@ mod tests {
             "n IS NULL OR n = NULL OR name = NULL",
             "day - DATE '2024-01-01' > INTERVAL '3 days'",
             "CAST(name AS DOUBLE) > 5",
+            "name > n",
         ] {
             asked(&format!("SELECT COUNT(*) FROM t WHERE {condition}"))
                 .unwrap_or_else(|fault| panic!("{condition}: {fault}"));

@@ -522,3 +522,36 @@ fn a_cap_on_users_rows_holds_for_their_elements() {
     let (plan, parts) = exact(&room.tables(declared), "SELECT COUNT(*) FROM t");
     assert_eq!((plan.parts[0].rows_per_group, &parts[0].measures[0][..]), (Some(10), &[3000][..]));
 }
+
+/// 1,000 users with three rows each, which is their cap: a join or a union that makes two rows of one leaves all of them, and an event moves as many as it has become.
+#[test]
+fn a_cap_on_the_rows_of_a_user_goes_by_rows_of_the_source_where_each_stands_for_itself() {
+    for change in ["replace", "add-remove"] {
+        let room = Room::new(&format!("caps_copies_{change}"));
+        let mut rows = String::from("user_id,site,x\n");
+        for i in 0..3000 {
+            let _ = writeln!(rows, "{},a,1", i / 3);
+        }
+        room.write("v.csv", &rows);
+        room.write("p.csv", "site,word\na,one\na,two\n");
+        let tables = room.tables(&format!(
+            "[dataset.v]\nsource = \"v.csv\"\nunit.user = \"user_id\"\nunit.protect = \"event\"\nunit.change = \"{change}\"\n\
+             unit.caps = {{ rows_per_user = 3 }}\ncolumns.user_id = \"int\"\ncolumns.site = \"text\"\n\
+             columns.x = {{ type = \"int\", bounds = [0, 1] }}\nbudget.event = {{ epsilon = 10000.0, delta = 1e-5 }}\n\
+             [dataset.p]\nsource = \"p.csv\"\npublic = true\n"
+        ));
+        for (sql, copies) in [
+            ("SELECT COUNT(*) FROM v", 1.0),
+            ("SELECT COUNT(*) FROM v JOIN p ON v.site = p.site", 2.0),
+            ("SELECT COUNT(*) FROM (SELECT x FROM v UNION ALL SELECT x FROM v) t", 2.0),
+        ] {
+            let answer = ask(&tables, &room, sql, &asking(500.0)).unwrap();
+            assert!((number(&answer.rows[0][0].value) - 3000.0 * copies).abs() < 3.0, "{sql}: {:?}", answer.rows);
+            // What a user moves is what three events move, with all that each became.
+            let plan = tables.plan(sql, &Asking::default()).unwrap();
+            let measure = &plan.parts[0].measures[0];
+            let user = measure.moved.last().unwrap().l1 / parts_of(measure);
+            assert!(user >= 3.0 * copies, "{sql}: {user}");
+        }
+    }
+}
