@@ -205,7 +205,13 @@ impl Card {
             say("labels", labels);
         } else {
             say("clip", &format!("{} ({})", self.clip, self.clipping));
-            say("noise", &format!("{:.6} clip norms; ε includes a slack of {:.6}", self.noise, self.slack));
+            say(
+                "noise",
+                &format!(
+                    "{:.6} clip norms; ε is for sums {:.6} clip norms further apart than exact ones",
+                    self.noise, self.slack
+                ),
+            );
         }
         say("steps", &format!("{}, each divided by {}", self.steps, self.divisor));
         if let Some(projection) = &self.projection {

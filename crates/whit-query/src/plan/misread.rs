@@ -53,9 +53,7 @@ pub(super) fn misread(error: &DataFusionError, sql: &str, warehouse: &Warehouse)
     let names = |what: &str| -> Option<String> {
         text.split(what).nth(1).map(|rest| rest.trim_start_matches([' ', '\'', '"', '`', ':']).to_owned())
     };
-    if let Some(rest) = names("No field named") {
-        let wanted: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '.').collect();
-        let wanted = wanted.trim_end_matches('.').rsplit('.').next().unwrap_or_default().to_owned();
+    if let Some(wanted) = text.split("No field named").nth(1).map(last_name) {
         let known: Vec<String> = warehouse
             .sources()
             .filter(|source| sql.to_lowercase().contains(&source.dataset.name.to_lowercase()))
@@ -113,6 +111,29 @@ pub(super) fn misread(error: &DataFusionError, sql: &str, warehouse: &Warehouse)
     QueryError::asked(text, hint)
 }
 
+/// The last part of a name that the engine wrote, without its quotes: of `orders."Unit Price"` the column.
+fn last_name(written: &str) -> String {
+    let (mut last, mut rest) = ("", written.trim_start_matches([' ', ':', '\'', '`']));
+    loop {
+        let after = if let Some(quoted) = rest.strip_prefix('"') {
+            let (name, after) = quoted.split_once('"').unwrap_or((quoted, ""));
+            last = name;
+            after
+        } else {
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            if end == 0 {
+                return last.to_owned();
+            }
+            last = &rest[..end];
+            &rest[end..]
+        };
+        match after.strip_prefix('.') {
+            Some(more) => rest = more,
+            None => return last.to_owned(),
+        }
+    }
+}
+
 /// What stands in double quotes and begins so.
 fn in_double_quotes<'a>(sql: &'a str, begins: &str) -> Option<&'a str> {
     let mut quoted = sql.split('"').skip(1).step_by(2);
@@ -142,6 +163,19 @@ mod tests {
         assert_eq!(place_of("`visits.day` is private", "SELECT\n  daytime, \"Day\" FROM t"), Some((2, 13)));
         assert_eq!(place_of("`sum(x)` is wrong", "SELECT 'İ', SUM(x) FROM t"), Some((1, 13)));
         assert_eq!(place_of("there is no column `day`", "SELECT today FROM t"), None);
+    }
+
+    #[test]
+    fn a_name_is_read_with_its_spaces() {
+        for (written, name) in [
+            (" \"Ship Countri\". Did you mean 'x'?", "Ship Countri"),
+            (" orders.\"Unit Prise\".", "Unit Prise"),
+            (" visits.shop. Valid fields are visits.site", "shop"),
+            (" shop. Did you mean", "shop"),
+            (" \"Paid?\"", "Paid?"),
+        ] {
+            assert_eq!(last_name(written), name, "{written}");
+        }
     }
 
     #[test]

@@ -123,6 +123,10 @@ impl Spelling {
 
     /// Reads an expression over declared columns.
     pub(crate) fn expression(state: &SessionState, sql: &str, schema: &DFSchema) -> Result<Expr, DataFusionError> {
+        // A column as it is called, spaces and all, needs no quotes where it stands alone.
+        if let Some(column) = schema.iter().find(|(_, field)| field.name() == sql) {
+            return Ok(Expr::from(column));
+        }
         let mut written = state.sql_to_expr_with_alias(sql, &state.config().options().sql_parser.dialect)?;
         let _ = written.expr.visit(&mut Self::of(schema.fields().iter().map(|field| field.name().as_str())));
         state.create_logical_expr_from_sql_expr(written, schema)

@@ -283,6 +283,12 @@ fn promised(
         clip: Clip { norm, how },
         ..Draft::new(ladder, rate, units, norm, privacy.steps)
     };
+    if let Some(epsilon) = privacy.epsilon.filter(|epsilon| !(*epsilon > 0.0 && epsilon.is_finite())) {
+        return Err(asked(
+            format!("privacy.epsilon is {epsilon}, and it must be a finite number above 0"),
+            "write epsilon = 1.0",
+        ));
+    }
     let planned = match (&answers, privacy.epsilon, privacy.noise) {
         (Some(answers), ..) => answers.plan(draft, shown),
         (None, Some(epsilon), None) => draft.for_target(whit_account::calibrate::Target { epsilon, delta }),

@@ -6,7 +6,7 @@ use crate::bound::WEIGHT;
 use crate::error::QueryError;
 use crate::plan::range::Range;
 use crate::plan::track::{self, Private, Surroundings, Tag, Tracked, type_of};
-use crate::plan::{Asking, Auto, ELEMENT, Grain, Groups, Key, Measure, Part, USER};
+use crate::plan::{Asking, Auto, Grain, Groups, Key, Measure, Part};
 use crate::source::line;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -108,20 +108,7 @@ pub(crate) fn plan(
         Grain::Row => (None, None),
         Grain::Element | Grain::User => (draft.rows().ok(), draft.rows_in_all()),
     };
-    let mut row_caps = Vec::new();
-    if truncated && grain == Grain::Row {
-        // A row of the source may have become several, of which one event moves as many: so whoever is within a cap there is not cut here, and what is priced is
-        // `held` events with all their copies.
-        let copies = private.copies.unwrap_or(1);
-        for (rung, &held) in draft.ladder.rungs().iter().zip(draft.ladder.held()).skip(1) {
-            let held = held.saturating_mul(copies);
-            match rung.unit.kind() {
-                Kind::Element => row_caps.push((vec![USER, ELEMENT], held)),
-                Kind::User => row_caps.push((vec![USER], held)),
-                Kind::Event | Kind::Feature | Kind::Label => {}
-            }
-        }
-    }
+    let row_caps = draft.row_caps();
     let after_caps = draft.after_caps(&statistics, &row_caps);
     let mut kept = None;
     if after_caps.contains(&true) {

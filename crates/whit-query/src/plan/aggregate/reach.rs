@@ -2,7 +2,7 @@
 
 use super::Draft;
 use crate::error::QueryError;
-use crate::plan::{Grain, Kept, Presence, Statistic, What};
+use crate::plan::{ELEMENT, Grain, Kept, Presence, Statistic, USER, What};
 use whit_core::bound::Weighted;
 use whit_core::digits::number_of;
 use whit_core::mechanism::keys::Moved;
@@ -84,6 +84,24 @@ impl Draft<'_> {
                 "say it with `asking.rows = N`, or declare unit.caps = { rows_per_group = N }",
             )
         })
+    }
+
+    /// Where each row stands for itself and coarser rungs rest on caps: how many rows of a user, and of a user in one element, are kept.
+    ///
+    /// A row of the source may have become several, of which one event moves as many: so whoever is within a cap there is not cut here, and what is priced is as many
+    /// events as a coarser unit holds, with all their copies.
+    pub(super) fn row_caps(&self) -> Vec<RowCap> {
+        if !self.truncated || self.grain != Grain::Row {
+            return Vec::new();
+        }
+        let copies = self.private.copies.unwrap_or(1);
+        let coarser = self.ladder.rungs().iter().zip(self.ladder.held()).skip(1);
+        let kept = |(rung, &held): (&Rung, &u64)| match rung.unit.kind() {
+            Kind::Element => Some((vec![USER, ELEMENT], held.saturating_mul(copies))),
+            Kind::User => Some((vec![USER], held.saturating_mul(copies))),
+            Kind::Event | Kind::Feature | Kind::Label => None,
+        };
+        coarser.filter_map(kept).collect()
     }
 
     /// For each statistic, whether caps may leave something out of it.
