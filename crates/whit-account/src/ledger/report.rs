@@ -290,7 +290,7 @@ fn kept(entries: &[Entry], watches: &mut Watches, budget: &Budget) -> Result<Acc
 
 /// What adds up the loss of a unit: one filter in the currency of its budget, or several where nobody limits it.
 ///
-/// Each of several bounds the whole, so the least of them counts. What a filter says was spent depends on how large a budget is by its Rényi orders alone, and where
+/// Each of several bounds the whole at its share of δ, so the least of them counts. What a filter says was spent depends on how large a budget is by its Rényi orders alone, and where
 /// there is none these are spread over all that may be best.
 struct Meter {
     /// What is added up: this data set's, and of this analyst where one is named.
@@ -317,10 +317,14 @@ impl Meter {
     fn unlimited(account: &Account) -> Result<Self, LedgerError> {
         let of = Budget::new(&account.dataset, account.unit.clone(), UNLIMITED, account.delta);
         let of = Budget { analyst: account.analyst.clone(), ..of };
-        let aside = 0.5 * of.delta;
-        // ρ has a price for every kind of run; Rényi orders reward sampling.
-        let currencies = [Currency::Gaussian, Currency::Concentrated, Currency::renyi_of_any_loss()];
-        let filters = currencies.into_iter().map(|currency| Filter::with_aside(UNLIMITED, of.delta, aside, currency));
+        // ρ has a price for every kind of run; Rényi orders reward sampling. Where one of several filters is believed, δ is divided among them, as among the orders of one
+        // (the module of filters says why). Nearly all of it is for what most releases are, so that one of them alone is reported as what it cost.
+        let currencies =
+            [(Currency::Gaussian, 0.98), (Currency::Concentrated, 0.01), (Currency::renyi_of_any_loss(), 0.01)];
+        let filters = currencies.into_iter().map(|(currency, share)| {
+            let delta = share * of.delta;
+            Filter::with_aside(UNLIMITED, delta, 0.5 * delta, currency)
+        });
         let filters = filters.collect::<Result<_, _>>().map_err(|why| currency_error(&of, why))?;
         Ok(Self { of, filters })
     }
