@@ -33,8 +33,9 @@ fn is_theirs(name: &str) -> bool {
     })
 }
 
-/// The text of a small file, if it is one.
+/// The text of a declaration or a training file. No other is looked into: what a refusal says must not follow from rows, whichever file somebody names.
 fn text_of(file: &Path) -> Option<String> {
+    file.extension().filter(|kind| *kind == "toml")?;
     let about = std::fs::metadata(file).ok()?;
     if about.is_file() && about.len() <= LARGEST { std::fs::read_to_string(file).ok() } else { None }
 }
@@ -230,6 +231,13 @@ mod tests {
         typed([file.to_str().unwrap()]);
         assert!(for_command(columns).ends_with("`asking.epsilon = 1` would fit"));
         std::fs::remove_file(file).unwrap();
+        TYPED.take();
+        // Rows may hold anything, and change no word.
+        let rows = std::env::temp_dir().join(format!("whit-typed-{}.csv", std::process::id()));
+        std::fs::write(&rows, "x\nasking.epsilon\n").unwrap();
+        typed([rows.to_str().unwrap()]);
+        assert!(for_command(columns).ends_with("--epsilon 1 would fit"));
+        std::fs::remove_file(rows).unwrap();
         TYPED.take();
     }
 

@@ -92,7 +92,12 @@ fn slips_are_answered_with_what_was_probably_meant() {
     let about = Asking { about: Some(-5.0), ..asking(1.0) };
     for (sql, asking, sentence, hint) in [
         (" \n", asking(1.0), "is empty", "SELECT"),
-        ("SELECT COUNT(*) FROM visits WHERE shop = \"zz zz\"", asking(1.0), "no column `zz`", "single quotes: 'zz zz'"),
+        (
+            "SELECT COUNT(*) FROM visits WHERE shop = \"zz zz\"",
+            asking(1.0),
+            "no column `zz zz`",
+            "single quotes: 'zz zz'",
+        ),
         ("SELECT COUNT(*) FORM visits", asking(1.0), "", "FROM where FORM stands"),
         ("SELECT QUANTILE(seconds, 0.9) FROM visits", asking(1.0), "`quantile`", "APPROX_PERCENTILE_CONT"),
         ("SELECT MODE(shop) FROM visits", asking(1.0), "`mode`", "GROUP BY"),
