@@ -167,6 +167,21 @@ pub(crate) fn keeps_apart(from: &DataType, to: &DataType) -> bool {
     from == to || is_wider(from, to) || is_text(from) && is_text(to)
 }
 
+/// Whether an operator says how two values stand to one another.
+pub(crate) fn compares(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom
+    )
+}
+
 /// Functions that compare or choose, and fail on nothing. The first four are written out as CASE by the optimiser.
 const CHOICES: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
 
@@ -183,14 +198,7 @@ fn harmless(expr: &Expr, schema: &DFSchema) -> Outcome<bool> {
             let (a, b) = (kind(left)?, kind(right)?);
             match op {
                 Operator::And | Operator::Or => true,
-                Operator::Eq
-                | Operator::NotEq
-                | Operator::Lt
-                | Operator::LtEq
-                | Operator::Gt
-                | Operator::GtEq
-                | Operator::IsDistinctFrom
-                | Operator::IsNotDistinctFrom => a == b && is_plain(&a),
+                op if compares(*op) => a == b && is_plain(&a),
                 Operator::Plus | Operator::Minus | Operator::Multiply => a == b && is_number(&a),
                 Operator::Divide | Operator::Modulo => {
                     a == b && (a.is_floating() || a.is_integer() && allow::is_plain_divisor(right))

@@ -3,13 +3,14 @@
 
 use super::misread::placed;
 use crate::error::{QueryError, planning};
+use crate::evaluate::compares;
 use crate::evaluate::words::said;
-use crate::source::in_words;
+use crate::source::{in_words, is_text};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 /// Refuses a question in which something is compared with what it can never be.
 pub(super) fn comparisons(plan: &LogicalPlan, sql: &str) -> Result<(), QueryError> {
@@ -40,34 +41,12 @@ fn wrong(expr: &Expr, schema: &DFSchema) -> Option<QueryError> {
     }
 }
 
-fn compares(operator: Operator) -> bool {
-    matches!(
-        operator,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-    )
-}
-
 /// The text of a constant.
 fn text(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => Some(text),
         Expr::Alias(alias) => text(&alias.expr),
         _ => None,
-    }
-}
-
-fn is_text(kind: &DataType) -> bool {
-    match kind {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, inner) => is_text(inner),
-        _ => false,
     }
 }
 

@@ -121,7 +121,8 @@ fn plain(name: &str) -> String {
     plain
 }
 
-pub(super) fn is_text(kind: &DataType) -> bool {
+/// Whether a column holds text, however it is encoded.
+pub(crate) fn is_text(kind: &DataType) -> bool {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
         DataType::Dictionary(_, values) => is_text(values),

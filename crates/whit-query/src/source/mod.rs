@@ -29,6 +29,7 @@ mod threads;
 pub(crate) use hash::NoHashes;
 pub use hash::{FileHashes, Stamps};
 pub use inputs::{Input, Inputs};
+pub(crate) use inspect::is_text;
 pub use inspect::{Inspection, inspect};
 pub(crate) use parquet::bytes::Patience;
 pub(crate) use schema::in_words;
