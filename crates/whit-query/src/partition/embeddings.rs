@@ -7,8 +7,8 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float32Type};
 use datafusion::common::{Column, HashSet};
-use datafusion::execution::context::SessionContext;
-use datafusion::prelude::{CsvReadOptions, ParquetReadOptions};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::prelude::{CsvReadOptions, ParquetReadOptions, SessionConfig};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -102,7 +102,7 @@ impl Embeddings {
         let failed = |why: datafusion::error::DataFusionError| {
             QueryError::failed(format!("`{}` could not be read: {}", path.display(), why.strip_backtrace()))
         };
-        let context = SessionContext::new();
+        let context = crate::functions::engine(SessionConfig::new(), Arc::new(RuntimeEnv::default()));
         let name = path.to_string_lossy();
         let extension = path.extension().map_or_else(String::new, |e| e.to_string_lossy().into_owned());
         let is_parquet = extension.eq_ignore_ascii_case("parquet");

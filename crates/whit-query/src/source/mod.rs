@@ -239,7 +239,7 @@ fn session(tuning: Tuning) -> Result<SessionContext, QueryError> {
     let runtime = runtime.build_arc().map_err(|error| {
         QueryError::failed(format!("the engine has no place for its temporary files: {}", error.strip_backtrace()))
     })?;
-    Ok(SessionContext::new_with_config_rt(config, runtime))
+    Ok(crate::functions::engine(config, runtime))
 }
 
 fn register(context: &SessionContext, name: &str, table: Arc<dyn TableProvider>) -> Result<(), QueryError> {
