@@ -1,9 +1,9 @@
 //! A ledger, open at one question: what a release writes to.
 
 use super::budget::Budget;
-use super::error::LedgerError;
+use super::error::{Denied, LedgerError};
 use super::question::{Question, everything};
-use super::register::{Denied, Register, Terms};
+use super::register::{Register, Terms};
 use std::fmt;
 use whit_core::release::{CommitError, LedgerFailure, Reservation};
 use whit_core::{Charge, Ledger, Progress, Refusal};

@@ -1,17 +1,18 @@
 //! The durable ledger as a [`Register`]: what callers of any ledger find here too.
 
 use super::budget::{Budget, Fit};
-use super::chain::{ChainFault, EventKind, Head};
-use super::entry::{Decision, Entry, write_progress};
-use super::error::LedgerError;
-use super::export::{self, ExportError};
+use super::chain::{ChainFault, EventKind, Head, Stop};
+use super::entry::{Decision, EntriesSeen, Entry, write_progress};
+use super::error::{Denied, LedgerError};
+use super::export::ExportError;
 use super::format::{digest, hex};
 use super::question::{About, Question, Stored, advances, everything, follows, reserved_values};
-use super::register::{Denied, Register, Terms};
-use super::report::Which;
+use super::rebuild::write_chain;
+use super::register::{Register, Terms};
+use super::report::{Which, accounts, in_force};
 use super::sqlite::{Books, Step};
 use super::turn::{KEY, Turn};
-use super::verify::Verified;
+use super::verify::{Verified, replay, strays};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{OptionalExtension, params};
 use std::io::Write;
@@ -28,6 +29,56 @@ impl Books {
         let [dataset, meaning, fingerprint] = fields;
         let key = || self.secret.hash("turn", &[dataset, meaning, fingerprint, partition.as_bytes()]);
         question.names_data().then(|| hex(&key().as_bytes()[..KEY / 2]))
+    }
+
+    /// Walks the whole chain again, for what is said to its owner, who decides what the heads outside of the file are worth. The caller holds a transaction, so that all is of one state.
+    pub(super) fn replay(&self, kept: Option<&Head>) -> Result<EntriesSeen, ChainFault> {
+        let seen = replay(&self.connection, kept, &self.secret).map_err(|stop| match stop {
+            Stop::ChainFault(fault) => fault,
+            Stop::Sqlite(error) => self.unreadable(&error),
+        })?;
+        let strays = strays(&self.connection).map_err(|error| self.unreadable(&error))?;
+        if let Some(fault) = strays {
+            return Err(fault);
+        }
+        let sound: String = self
+            .connection
+            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+            .map_err(|error| self.unreadable(&error))?;
+        if sound != "ok" {
+            return Err(ChainFault::file(format!("is damaged: {sound}")));
+        }
+        if let Some(table) = self.changed_rows().map_err(|error| self.unreadable(&error))? {
+            return Err(ChainFault::file(format!("has a row in `{table}` that was changed after it was written")));
+        }
+        Ok(seen)
+    }
+
+    fn unreadable(&self, error: &rusqlite::Error) -> ChainFault {
+        match self.explain(error) {
+            error if error.is_of_the_system() => ChainFault::unread(&error),
+            error => ChainFault::file(format!("cannot be read: {error}")),
+        }
+    }
+
+    /// Recomputes every hash and every total; where a head was kept elsewhere, the chain also leads through that.
+    pub(super) fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, ChainFault> {
+        // Others may write meanwhile, and the heads with it: while this is open they cannot commit.
+        let transaction = self.connection.unchecked_transaction().map_err(|error| self.unreadable(&error))?;
+        self.check_there()?;
+        let seen = self.replay(kept)?;
+        self.check_goes_on()?;
+        self.check_heads(&seen)?;
+        self.witness.check_others(self.secret.ledger)?;
+        drop(transaction);
+        let accounts = accounts(&seen.entries, &in_force(&seen.entries));
+        let accounts = accounts.map_err(|error| ChainFault::file(format!("cannot be added up: {error}")))?;
+        Ok(Verified {
+            events: seen.head.events,
+            entries: seen.entries.len() as u64,
+            head: self.secret.shown(seen.head),
+            accounts,
+        })
     }
 }
 
@@ -201,7 +252,7 @@ impl Register for Books {
     }
 
     fn export(&self, out: &mut dyn Write) -> Result<(), ExportError> {
-        export::write_chain(self, out)
+        write_chain(self, out)
     }
 
     fn note_source(&mut self, dataset: &str, fingerprint: &str) -> Result<bool, LedgerError> {

@@ -1,6 +1,5 @@
 //! The chain of events: what is appended to it, and how it is walked.
 
-use super::error::LedgerError;
 use super::format::{digest, genesis, hex, link, unhex};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
@@ -81,7 +80,7 @@ impl ChainFault {
     }
 
     /// The system does not let us look, so nothing is known to be wrong.
-    pub(super) fn unread(why: &LedgerError) -> Self {
+    pub(super) fn unread(why: &dyn fmt::Display) -> Self {
         Self::file(format!("{UNREAD}{why}"))
     }
 
@@ -322,13 +321,4 @@ pub(super) fn check_head(walked: Head, says: Head) -> Result<(), ChainFault> {
         Ordering::Equal => (says.events, "has another hash than the last record".to_owned()),
     };
     Err(ChainFault { event: Some(events), entry: None, field: "head".to_owned(), what })
-}
-
-impl Stop {
-    pub(super) fn into_error(self, explain: impl FnOnce(&rusqlite::Error) -> LedgerError) -> LedgerError {
-        match self {
-            Self::ChainFault(fault) => LedgerError::Changed(fault),
-            Self::Sqlite(error) => explain(&error),
-        }
-    }
 }

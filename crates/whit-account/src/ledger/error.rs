@@ -1,14 +1,14 @@
 //! What goes wrong with a ledger that is a file, in sentences.
 
-use super::chain::ChainFault;
+use super::chain::{ChainFault, Stop};
 use crate::accountant::Unsupported;
 use rusqlite::ErrorCode;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use whit_core::Kind;
 use whit_core::declare::nearest;
 use whit_core::digits::number_of;
 use whit_core::release::LedgerFailure;
+use whit_core::{Kind, Refusal};
 
 /// Why a ledger did not do what it was asked. [`LedgerError::hint`] offers the next step.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -339,6 +339,32 @@ impl LedgerError {
             Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => Self::Disk { path, why },
             // A constraint or a wrong type cannot come from our own statements, so a hand was at the tables.
             Some(_) | None => Self::Damaged { path, what: why },
+        }
+    }
+}
+
+/// Why there is no reservation.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Denied {
+    /// A budget said no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The question is answered already, so there is nothing to pay for.
+    #[error("entry {entry} answers this question already")]
+    Answered {
+        /// By this entry.
+        entry: u64,
+    },
+    /// The ledger could not be asked.
+    #[error(transparent)]
+    Failed(#[from] LedgerError),
+}
+
+impl Stop {
+    pub(super) fn into_error(self, explain: impl FnOnce(&rusqlite::Error) -> LedgerError) -> LedgerError {
+        match self {
+            Self::ChainFault(fault) => LedgerError::Changed(fault),
+            Self::Sqlite(error) => explain(&error),
         }
     }
 }

@@ -5,11 +5,11 @@
 use super::budget::{Budget, Fit};
 use super::chain::{ChainFault, Event, EventKind, Head, New};
 use super::entry::{Decision, EntriesSeen, Entry, write_progress};
-use super::error::LedgerError;
+use super::error::{Denied, LedgerError};
 use super::export::{ExportError, write_events};
 use super::question::{About, Question, Stored, advances, everything, follows, reserved_values};
 use super::refusal;
-use super::register::{Denied, Register, Terms};
+use super::register::{Register, Terms};
 use super::report::{Which, accounts, in_force};
 use super::verify::Verified;
 use super::watch::Watches;

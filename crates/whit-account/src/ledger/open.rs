@@ -4,6 +4,7 @@ use super::chain::{EventKind, Head, New, append};
 use super::entry::{EntriesSeen, UPGRADED};
 use super::error::LedgerError;
 use super::format::{APPLICATION, SCHEMA, SINCE_2, UNTIL_1, VERSION, genesis};
+use super::opening::Opening;
 use super::secret::LedgerSecret;
 use super::sqlite::{Books, NOW, Step};
 use super::watch::Watches;
@@ -11,30 +12,8 @@ use super::witness::{HeadStanding, Witness, file_at, private_file};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// How a ledger is opened.
-///
-/// ```
-/// use whit_account::ledger::Opening;
-/// let opening = Opening { witness: Some("/var/lib/whit".into()), ..Opening::default() };
-/// assert_eq!(opening.patience.as_secs(), 30);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opening {
-    /// How long to wait whenever another process holds it.
-    pub patience: Duration,
-    /// A folder, away from the ledger and named by its absolute path, in which its head is kept too: so that a ledger that goes together with the head next to it is missed, and an
-    /// older copy of both is known.
-    pub witness: Option<PathBuf>,
-}
-
-impl Default for Opening {
-    fn default() -> Self {
-        Self { patience: Duration::from_secs(30), witness: None }
-    }
-}
 
 /// How the first event of a ledger begins that was begun anew.
 const BEGUN: &str = "begun anew: ";

@@ -3,7 +3,7 @@
 use super::error::LedgerError;
 #[cfg(doc)]
 use super::memory::Memory;
-use super::open::Opening;
+use super::opening::Opening;
 use super::register::Register;
 use super::sqlite::Books;
 use std::fmt;

@@ -1,39 +1,18 @@
 //! What every ledger can do: keep the charges of releases, find what was released, and tell of both.
 
-#[cfg(doc)]
-use super::booking::Booking;
 use super::budget::{Budget, Fit};
 use super::chain::{ChainFault, Head};
 use super::entry::{Decision, Entry};
-use super::error::LedgerError;
+use super::error::{Denied, LedgerError};
 use super::export::{ExportError, write_csv};
 use super::question::{Question, Stored};
 use super::report::{Account, Moment, Reaccounted, SpendingReport, Which, in_force};
-#[cfg(doc)]
-use super::sqlite::Books;
 use super::turn::Turn;
 use super::verify::Verified;
 use crate::accountant::Name;
 use std::io::Write;
 use std::path::Path;
-use whit_core::{Charge, Progress, Refusal};
-
-/// Why there is no reservation.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Denied {
-    /// A budget said no.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The question is answered already, so there is nothing to pay for.
-    #[error("entry {entry} answers this question already")]
-    Answered {
-        /// By this entry.
-        entry: u64,
-    },
-    /// The ledger could not be asked.
-    #[error(transparent)]
-    Failed(#[from] LedgerError),
-}
+use whit_core::{Charge, Progress};
 
 /// On which terms a charge is reserved.
 #[derive(Debug, Clone, Copy)]
@@ -46,9 +25,9 @@ pub struct Terms<'a> {
     pub again: bool,
 }
 
-/// A ledger as a whole: [`Books`] are one in SQLite, [`Memory`](super::Memory) is one that ends with the process.
+/// A ledger as a whole: [`Books`](super::Books) are one in SQLite, [`Memory`](super::Memory) is one that ends with the process.
 ///
-/// A release writes to a [`Ledger`](whit_core::Ledger), which knows of one question only: a [`Booking`] is that, of any register. What it promises, all keep: what is
+/// A release writes to a [`Ledger`](whit_core::Ledger), which knows of one question only: a [`Booking`](super::Booking) is that, of any register. What it promises, all keep: what is
 /// reserved is durable, as far as the ledger is, before anything is drawn; no two reservations spend the same ε; one entry is committed once.
 pub trait Register {
     /// The file that it is, where it is one: [`OperatorLog`](super::OperatorLog) stands next to it.
@@ -130,7 +109,7 @@ pub trait Register {
     /// not even by somebody who wrote all hashes anew.
     fn verify_after(&self, kept: &Head) -> Result<Verified, ChainFault>;
 
-    /// Writes the ledger as lines of JSON, from which one can be [built again](Books::import).
+    /// Writes the ledger as lines of JSON, from which one can be [built again](super::Books::import).
     fn export(&self, out: &mut dyn Write) -> Result<(), ExportError>;
 
     /// Notes the fingerprint of one data set, and tells whether it was another when it was last noted. For the owner of the data only.

@@ -4,10 +4,9 @@ use super::booking::Booking;
 use super::budget::Budget;
 use super::chain::{ChainFault, EventKind, Head, New, Stop, append, read_head};
 use super::entry::EntriesSeen;
-use super::error::LedgerError;
+use super::error::{Denied, LedgerError};
 use super::format::genesis;
 use super::question::Question;
-use super::register::Denied;
 #[cfg(doc)]
 use super::register::Register;
 use super::secret::LedgerSecret;

@@ -3,12 +3,12 @@
 use super::budget::{Budget, Fit};
 use super::chain::{ChainFault, Head};
 use super::entry::{Decision, Entry};
-use super::error::LedgerError;
+use super::error::{Denied, LedgerError};
 use super::export::ExportError;
 use super::memory::Memory;
 use super::opener::{OpenRegister, Opener};
 use super::question::{Question, Stored};
-use super::register::{Denied, Register, Terms};
+use super::register::{Register, Terms};
 use super::report::Which;
 use super::turn::Turn;
 use super::verify::Verified;

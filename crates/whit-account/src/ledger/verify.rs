@@ -3,9 +3,8 @@
 use super::budget::refused;
 use super::chain::{ChainFault, EventKind, Head, Stop, check_head, read_head, walk};
 use super::entry::{EntriesSeen, Entry};
-use super::report::{Account, accounts};
+use super::report::Account;
 use super::secret::LedgerSecret;
-use super::sqlite::Books;
 use super::watch::Watches;
 use rusqlite::Connection;
 
@@ -22,59 +21,8 @@ pub struct Verified {
     pub accounts: Vec<Account>,
 }
 
-impl Books {
-    /// The same for what is said to its owner, who decides what the heads outside of the file are worth. The caller holds a transaction, so that all is of one state.
-    pub(super) fn replay(&self, kept: Option<&Head>) -> Result<EntriesSeen, ChainFault> {
-        let seen = replay(&self.connection, kept, &self.secret).map_err(|stop| match stop {
-            Stop::ChainFault(fault) => fault,
-            Stop::Sqlite(error) => self.unreadable(&error),
-        })?;
-        let strays = strays(&self.connection).map_err(|error| self.unreadable(&error))?;
-        if let Some(fault) = strays {
-            return Err(fault);
-        }
-        let sound: String = self
-            .connection
-            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-            .map_err(|error| self.unreadable(&error))?;
-        if sound != "ok" {
-            return Err(ChainFault::file(format!("is damaged: {sound}")));
-        }
-        if let Some(table) = self.changed_rows().map_err(|error| self.unreadable(&error))? {
-            return Err(ChainFault::file(format!("has a row in `{table}` that was changed after it was written")));
-        }
-        Ok(seen)
-    }
-
-    fn unreadable(&self, error: &rusqlite::Error) -> ChainFault {
-        match self.explain(error) {
-            error if error.is_of_the_system() => ChainFault::unread(&error),
-            error => ChainFault::file(format!("cannot be read: {error}")),
-        }
-    }
-
-    /// Recomputes every hash and every total; where a head was kept elsewhere, the chain also leads through that.
-    pub(super) fn verify_from(&self, kept: Option<&Head>) -> Result<Verified, ChainFault> {
-        // Others may write meanwhile, and the heads with it: while this is open they cannot commit.
-        let transaction = self.connection.unchecked_transaction().map_err(|error| self.unreadable(&error))?;
-        self.check_there()?;
-        let seen = self.replay(kept)?;
-        self.check_goes_on()?;
-        self.check_heads(&seen)?;
-        self.witness.check_others(self.secret.ledger)?;
-        drop(transaction);
-        let accounts = accounts(&seen.entries, &super::report::in_force(&seen.entries));
-        let accounts = accounts.map_err(|error| ChainFault::file(format!("cannot be added up: {error}")))?;
-        Ok(Verified {
-            events: seen.head.events,
-            entries: seen.entries.len() as u64,
-            head: self.secret.shown(seen.head),
-            accounts,
-        })
-    }
-}
-
-fn replay(connection: &Connection, kept: Option<&Head>, secret: &LedgerSecret) -> Result<EntriesSeen, Stop> {
+/// Walks the chain of a file from its start, and looks at each entry whether it fitted.
+pub(super) fn replay(connection: &Connection, kept: Option<&Head>, secret: &LedgerSecret) -> Result<EntriesSeen, Stop> {
     let (mut seen, mut watches) = (EntriesSeen::default(), Watches::default());
     let mut through =
         kept.is_none_or(|kept| kept.events == 0 && (*kept == Head::start() || *kept == secret.shown(Head::start())));
@@ -126,7 +74,7 @@ fn check_fit(watches: &mut Watches, entry: &Entry, before: &[Entry], seen: &Entr
 }
 
 /// Rows that no event speaks of.
-fn strays(connection: &Connection) -> rusqlite::Result<Option<ChainFault>> {
+pub(super) fn strays(connection: &Connection) -> rusqlite::Result<Option<ChainFault>> {
     let questions = [
         (
             "number",

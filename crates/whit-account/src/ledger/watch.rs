@@ -2,8 +2,7 @@
 
 use super::budget::{Budget, Fit, costs_for, fit};
 use super::entry::Entry;
-use super::error::LedgerError;
-use super::register::Denied;
+use super::error::{Denied, LedgerError};
 use crate::accountant::Unsupported;
 use crate::filter::Filter;
 use whit_core::{Charge, Unit};

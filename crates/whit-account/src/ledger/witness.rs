@@ -19,7 +19,7 @@ use super::chain::Head;
 use super::entry::EntriesSeen;
 use super::error::LedgerError;
 use super::format::{hex, unhex};
-use super::open::Opening;
+use super::opening::Opening;
 use std::cmp::Ordering;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
