@@ -86,7 +86,7 @@ impl Error {
 
     /// The same with what to do about it.
     #[must_use]
-    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 

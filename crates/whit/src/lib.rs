@@ -93,6 +93,7 @@
 pub mod declared;
 pub mod error;
 pub mod explain;
+pub mod ledger;
 pub mod partition;
 pub mod price;
 pub mod session;

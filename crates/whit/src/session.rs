@@ -5,16 +5,15 @@ mod awaited;
 pub use awaited::AsyncSession;
 
 use crate::Error;
-use crate::error::{ErrorKind, of_fault, of_ledger};
+use crate::error::of_ledger;
+use crate::ledger::{Bookkeeper, heads};
 use crate::state::{SessionState, ledger_of};
 use crate::train::experiment::{self, Found};
 use crate::train::{
     self, Evaluated, Evaluation, Outcome, Prediction, Predictions, Prospect, Request as TrainRequest, Watch,
 };
-use std::path::{Path, PathBuf};
-use whit_account::ledger::{
-    Account, BooksFile, Entry, LedgerError, Memory, Opener, Opening, Register, Verified, Which,
-};
+use std::path::Path;
+use whit_account::ledger::{Account, BooksFile, Entry, Memory, Opener, Opening, Register, Verified, Which};
 use whit_query::estimate::{HistogramQuestion, HittersQuestion, ask};
 use whit_query::explain::{Fits, Preview, Within};
 use whit_query::plan::Asking;
@@ -37,20 +36,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { analyst: "anyone".to_owned(), tuning: Tuning::default(), ledger: heads() }
     }
-}
-
-/// How a ledger is opened where nothing else is said: its head is also kept in the folder that `WHIT_STATE` names, or else where programs of this user keep their state. An empty
-/// `WHIT_STATE` says that it is not; one that is no absolute path is refused when the ledger is opened.
-pub fn heads() -> Opening {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let state = if let Some(named) = folder("WHIT_STATE") {
-        Some(named).filter(|named| !named.as_os_str().is_empty())
-    } else {
-        let state = folder("XDG_STATE_HOME").filter(|state| state.is_absolute());
-        let home = || folder("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state"));
-        state.or_else(home).map(|state| state.join("whit"))
-    };
-    Opening { witness: state, ..Opening::default() }
 }
 
 /// What a question would cost, how wrong it would be, and whether it fits.
@@ -146,7 +131,7 @@ impl Session {
     }
 
     fn on(tables: Tables, opener: Box<dyn Opener>, analyst: String) -> Self {
-        Self { state: SessionState { tables, opener, books: None, none: Memory::new(), analyst } }
+        Self { state: SessionState { tables, keeper: Bookkeeper::on(opener), none: Memory::new(), analyst } }
     }
 
     /// The data sets.
@@ -166,7 +151,12 @@ impl Session {
 
     /// The file that the ledger is, or will be; nothing where it is kept elsewhere.
     pub fn ledger_file(&self) -> Option<&Path> {
-        self.state.opener.file()
+        self.state.keeper.file()
+    }
+
+    /// Who has the ledger, and looks into it or decides about it: what [`Bookkeeper`] does beyond the methods here.
+    pub fn keeper(&mut self) -> &mut Bookkeeper {
+        &mut self.state.keeper
     }
 
     /// The ledger, opened where it is not yet, and made where there is none.
@@ -251,7 +241,7 @@ impl Session {
     /// What was charged, in its order; nothing where there is no ledger yet.
     pub fn history(&mut self) -> Result<Vec<Entry>, Error> {
         match self.state.books_if_any()? {
-            Some(books) => Ok(books.entries(&Which::default())?),
+            Some(_) => self.state.keeper.history(&Which::default()),
             None => Ok(Vec::new()),
         }
     }
@@ -271,7 +261,7 @@ impl Session {
     /// What the owner of the data may see of it: every number is exact, and nothing is charged. No ledger is made; one that is known and gone is an error.
     pub fn survey(&mut self, owner: Owner) -> Result<Vec<OwnerView>, Error> {
         self.state.books_if_any()?;
-        let (tables, books) = (&self.state.tables, &mut self.state.books);
+        let (tables, books) = (&self.state.tables, &mut self.state.keeper.books);
         Ok(tables.survey_for(&owner, |name| match books {
             Some(books) => tables.changed_since(&owner, name, &mut **books).map(Some),
             None => Ok(None),
@@ -280,32 +270,23 @@ impl Session {
 
     /// Recomputes every hash and every total of the ledger, or says what was changed.
     pub fn verify(&mut self) -> Result<Verified, Error> {
-        self.existing()?.verify().map_err(of_fault)
+        self.state.keeper.verify(None)
     }
 
     /// Takes back a reservation of which nothing came. The reason is kept.
     pub fn void(&mut self, entry: u64, reason: &str) -> Result<(), Error> {
-        Ok(self.existing()?.void(entry, reason)?)
+        self.state.keeper.void(entry, reason)
     }
 
     /// Takes the ledger as it stands, whatever its heads say: for an owner who knows why they differ, such as a backup that was put back. What the heads knew and
     /// the ledger does not is forgotten; that, and the reason, are kept.
     pub fn accept(&mut self, reason: &str) -> Result<Verified, Error> {
-        let accepted = self.state.opener.accept(reason)?;
-        let books = self.state.books.insert(accepted); // what was open before would go on from what it had read
-        books.verify().map_err(of_fault)
+        self.state.keeper.accept(reason)
     }
 
     /// Begins anew where a ledger was and is gone: for an owner who knows why. The reason is the first thing in it.
     pub fn reset(&mut self, reason: &str) -> Result<(), Error> {
-        self.state.books = Some(self.state.opener.reset(reason)?);
-        Ok(())
-    }
-
-    fn existing(&mut self) -> Result<&mut (dyn Register + 'static), Error> {
-        let file = self.state.opener.file().map_or_else(|| ledger_of(&self.state.tables), Path::to_owned);
-        let missing = LedgerError::Missing(file);
-        self.state.books_if_any()?.ok_or_else(|| Error { kind: ErrorKind::Asked, ..of_ledger(missing) })
+        self.state.keeper.reset(reason)
     }
 }
 

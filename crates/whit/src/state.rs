@@ -1,24 +1,23 @@
 //! What is open while somebody asks: data sets, the ledger, and who it is.
 
 use crate::Error;
-use crate::error::of_ledger;
+use crate::ledger::{Bookkeeper, ledger_in};
 use std::path::PathBuf;
-use whit_account::ledger::{LedgerError, Memory, OpenRegister, Opener, OperatorLog, Register, Unmade};
+use whit_account::ledger::{Memory, OperatorLog, Register, Unmade};
 use whit_query::Tables;
 use whit_query::source::{Input, Inputs};
 
 /// Where the ledger of data sets is.
 pub(crate) fn ledger_of(tables: &Tables) -> PathBuf {
     let warehouse = tables.warehouse();
-    warehouse.folder().join(warehouse.declaration().ledger.as_deref().unwrap_or("whit.ledger"))
+    ledger_in(warehouse.folder(), Some(warehouse.declaration()))
 }
 
 /// What a session holds, and a training works with.
 pub(crate) struct SessionState {
     pub(crate) tables: Tables,
-    /// What opens the ledger, when something is paid for or somebody looks.
-    pub(crate) opener: Box<dyn Opener>,
-    pub(crate) books: Option<OpenRegister>,
+    /// Who has the ledger, and opens it when something is paid for or somebody looks.
+    pub(crate) keeper: Bookkeeper,
     /// What is known of files while there is no ledger.
     pub(crate) none: Memory,
     pub(crate) analyst: String,
@@ -28,10 +27,10 @@ impl SessionState {
     /// What no output may replace: what the data sets were declared with, the ledger, and heads that are kept elsewhere.
     pub(crate) fn inputs(&self) -> Inputs {
         let mut inputs = Inputs::of(&self.tables);
-        if let Some(ledger) = self.opener.file() {
+        if let Some(ledger) = self.keeper.file() {
             inputs = inputs.and(Input::Ledger, ledger);
         }
-        match self.opener.heads() {
+        match self.keeper.opener.heads() {
             Some(folder) => inputs.and_heads_in(folder),
             None => inputs,
         }
@@ -39,39 +38,25 @@ impl SessionState {
 
     /// The ledger, made where there is none.
     pub(crate) fn made(&mut self) -> Result<&mut dyn Register, Error> {
-        let books = match self.books.take() {
-            Some(books) => books,
-            None => self.opener.open().map_err(of_ledger)?,
-        };
-        Ok(&mut **self.books.insert(books))
+        self.keeper.made()
     }
 
     /// Data sets, and the ledger for whatever is paid for: where there is none, the first charge that fits makes it.
     pub(crate) fn charging(&mut self) -> Result<(&Tables, Unmade<'_>), Error> {
         self.books_if_any()?;
-        Ok((&self.tables, Unmade::new(&mut *self.opener, &mut self.none, &mut self.books)))
+        let Bookkeeper { opener, books } = &mut self.keeper;
+        Ok((&self.tables, Unmade::new(&mut **opener, &mut self.none, books)))
     }
 
     /// The ledger where there is one: to look makes none.
     pub(crate) fn books_if_any(&mut self) -> Result<Option<&mut (dyn Register + 'static)>, Error> {
-        if self.books.is_none() {
-            self.books = match self.opener.open_existing() {
-                Ok(books) => Some(books),
-                Err(LedgerError::Missing(_)) => None,
-                Err(error) => return Err(of_ledger(error)),
-            };
-        }
-        Ok(match &mut self.books {
-            Some(books) => Some(&mut **books),
-            None => None,
-        })
+        self.keeper.if_any()
     }
 
     /// Data sets and the ledger to look into: an empty one that ends with the session, where there is none yet.
     pub(crate) fn looking(&mut self) -> Result<(&Tables, &mut dyn Register), Error> {
-        self.books_if_any()?;
-        Ok(match &mut self.books {
-            Some(books) => (&self.tables, &mut **books),
+        Ok(match self.keeper.if_any()? {
+            Some(books) => (&self.tables, books),
             None => (&self.tables, &mut self.none),
         })
     }
@@ -79,7 +64,7 @@ impl SessionState {
     /// Tells the owner, in the operator's log, that data is not what it was. Nobody who asks learns of it, nor whether the log could be written. Where it could
     /// not, the ledger notes nothing either, and the next question tries again.
     pub(crate) fn log_change(&mut self) {
-        let Some(books) = &mut self.books else { return };
+        let Some(books) = &mut self.keeper.books else { return };
         let log = books.file().map(OperatorLog::next_to);
         for (dataset, fingerprint) in self.tables.take_changed() {
             let line = format!("{dataset}: the data changed; earlier answers are about other rows");

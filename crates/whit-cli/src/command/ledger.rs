@@ -8,11 +8,9 @@ use crate::error::Error;
 use reaccount::Reaccount;
 use show::ShowCommand;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use verify::Verify;
-use whit::account::ledger::{BooksFile, LedgerError, OpenRegister, Opener as _};
-use whit::core::declare::Declaration;
-use whit::session::heads;
+use whit::ledger::{Bookkeeper, heads};
 use whit_view::number::number_of;
 
 /// Show what was spent and what is left, by rung, by analyst and over time.
@@ -84,22 +82,19 @@ struct Void {
 }
 
 impl LedgerFile {
-    /// What opens it. A ledger can be looked at, and decided about, without a declaration, and so without a session.
-    fn file(&self) -> Result<BooksFile, Error> {
+    /// Who has it. A ledger can be looked at, and decided about, without the data that it is of.
+    fn keeper(&self) -> Result<Bookkeeper, Error> {
         crate::hint::about_ledger(self.ledger.as_deref());
-        if let Some(path) = &self.ledger {
-            return Ok(BooksFile::new(path.clone(), heads()));
-        }
-        // There need be none to look at a ledger.
-        let declared = std::fs::read_to_string("whit.toml").ok().map(|text| Declaration::parse(&text)).transpose();
-        let declared = declared.map_err(|error| Error::asked(format!("whit.toml: {error}"), error.hint()))?;
-        let ledger = declared.and_then(|declared| declared.ledger).unwrap_or_else(|| "whit.ledger".to_owned());
-        Ok(BooksFile::new(ledger.into(), heads()))
+        Ok(match &self.ledger {
+            Some(path) => Bookkeeper::at(path.clone(), heads()),
+            None => Bookkeeper::declared(Path::new("whit.toml"), heads())?,
+        })
     }
+}
 
-    fn open(&self) -> Result<OpenRegister, Error> {
-        Ok(self.file()?.open_existing()?)
-    }
+/// The file that a ledger is, in words.
+fn name_of(keeper: &Bookkeeper) -> String {
+    keeper.file().map_or_else(|| "the ledger".to_owned(), |file| file.display().to_string())
 }
 
 impl LedgerCommand {
@@ -119,29 +114,28 @@ impl LedgerCommand {
 
 impl Export {
     fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let books = self.ledger.open()?;
-        Ok(if self.csv { books.export_csv(out) } else { books.export(out) }?)
+        let mut keeper = self.ledger.keeper()?;
+        Ok(if self.csv { keeper.export_csv(out) } else { keeper.export(out) }?)
     }
 }
 
 impl Decide {
     fn accept(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let mut file = self.ledger.file()?;
-        let events = file.accept(&self.reason)?.verify().map_err(LedgerError::Changed)?.events;
-        Ok(writeln!(talk, "{}: taken as it stands, with {}", file.path().display(), number_of(events, "event"))?)
+        let mut keeper = self.ledger.keeper()?;
+        let events = keeper.accept(&self.reason)?.events;
+        Ok(writeln!(talk, "{}: taken as it stands, with {}", name_of(&keeper), number_of(events, "event"))?)
     }
 
     fn reset(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let mut file = self.ledger.file()?;
-        file.reset(&self.reason)?;
-        Ok(writeln!(talk, "{}: begun anew; nothing is spent", file.path().display())?)
+        let mut keeper = self.ledger.keeper()?;
+        keeper.reset(&self.reason)?;
+        Ok(writeln!(talk, "{}: begun anew; nothing is spent", name_of(&keeper))?)
     }
 }
 
 impl Void {
     fn run(&self, talk: &mut dyn Write) -> Result<(), Error> {
-        let mut books = self.ledger.open()?;
-        books.void(self.entry, &self.reason)?;
+        self.ledger.keeper()?.void(self.entry, &self.reason)?;
         Ok(writeln!(talk, "entry {} is void; what it had reserved is there again", self.entry)?)
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn write_json(view: &impl Serialize, out: &mut dyn Write) -> Result<(
 
 /// What no output may replace wherever it goes: the heads of ledgers that are kept elsewhere. Whatever is charged for asks its session first, which knows of data sets too.
 pub(crate) fn inputs() -> Inputs {
-    match whit::session::heads().witness {
+    match whit::ledger::heads().witness {
         Some(folder) => Inputs::default().and_heads_in(&folder),
         None => Inputs::default(),
     }

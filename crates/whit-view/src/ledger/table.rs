@@ -5,7 +5,6 @@ use crate::number::{brief, brief_down, brief_up, number_of};
 use crate::plain::{PlainText, visible};
 use crate::table::{Side, Table, fit};
 use std::io::{self, Write};
-use std::path::Path;
 use whit::account::Name;
 use whit::account::ledger::Account;
 
@@ -112,10 +111,10 @@ fn write_left(accounts: &[AccountView], talk: &mut dyn Write) -> io::Result<()> 
 }
 
 /// That the books are as they were written, and what they add up to.
-pub fn write_verified(view: &VerifyView, path: &Path, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_verified(view: &VerifyView, ledger: &str, out: &mut dyn Write) -> io::Result<()> {
     let out = &mut PlainText::onto(out);
     let (releases, events) = (number_of(view.entries, "release"), number_of(view.events, "event"));
-    writeln!(out, "{}: as it was written; {releases}, {events}", path.display())?;
+    writeln!(out, "{ledger}: as it was written; {releases}, {events}")?;
     if !view.accounts.is_empty() {
         writeln!(out, "\nadded up anew from the stored costs")?;
         accounts(&view.accounts).write(out)?;

@@ -1,8 +1,10 @@
 //! A session stands on any ledger: on the one in the declared file, and on one that nobody finds on a disk.
 
 use super::{Counting, asking, options, room, room_of_sums, session};
+use whit::Name;
 use whit::account::ledger::{HandedOver, LedgerError, Memory, Opening, Which};
 use whit::error::{ErrorKind, Reason};
+use whit::ledger::Bookkeeper;
 use whit::session::{Options, Session};
 use whit::train::{Outcome, Request, Step, Training, Watch};
 
@@ -109,6 +111,81 @@ fn a_ledger_that_is_not_there_is_named() {
     let folder = room("no-ledger");
     let error = session(&folder).verify().unwrap_err();
     assert_eq!((error.kind, error.reason), (ErrorKind::Asked, Some(Reason::NoLedger(folder.join("whit.ledger")))));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The data may be gone, and what was spent of it is not: who has the ledger finds all that a session finds, and needs no declaration.
+#[test]
+fn a_ledger_is_looked_at_and_decided_about_without_its_data() {
+    let folder = room_of_sums("keeper");
+    let config = folder.join("whit.toml");
+    let mut session = session(&folder);
+    session.ask(SQL, &asking(1.0)).unwrap();
+    let history = session.history().unwrap();
+    let written = |keeper: &mut Bookkeeper| {
+        let (mut lines, mut table) = (Vec::new(), Vec::new());
+        keeper.export(&mut lines).unwrap();
+        keeper.export_csv(&mut table).unwrap();
+        (lines, table)
+    };
+    let (verified, exported) = (session.verify().unwrap(), written(session.keeper()));
+    let reaccounted = session.keeper().reaccount(Name::Pld).unwrap();
+    drop(session);
+    std::fs::remove_file(folder.join("visits.csv")).unwrap();
+    let keepers = || {
+        let declared = Bookkeeper::declared(&config, Opening::default()).unwrap();
+        [declared, Bookkeeper::at(folder.join("whit.ledger"), Opening::default())]
+    };
+    for mut keeper in keepers() {
+        assert_eq!(keeper.history(&Which::default()).unwrap(), history);
+        assert_eq!(keeper.verify(None).unwrap(), verified);
+        assert_eq!(keeper.verify(Some(&verified.head)).unwrap(), verified);
+        assert_eq!(
+            (written(&mut keeper), keeper.reaccount(Name::Pld).unwrap()),
+            (exported.clone(), reaccounted.clone())
+        );
+        assert_eq!(keeper.look().unwrap().budgets().unwrap().len(), 1);
+        assert_eq!(keeper.void(1, "a whim").unwrap_err().kind, ErrorKind::Asked, "it was released");
+    }
+    // What was changed is said with its place, and a program learns which it is.
+    std::fs::remove_file(folder.join("whit.ledger.head")).unwrap();
+    for mut keeper in keepers() {
+        let error = keeper.verify(None).unwrap_err();
+        let Some(Reason::Ledger(fault)) = &error.reason else { panic!("{error:?}") };
+        assert!(fault.is_damage() && error.kind == ErrorKind::Failed, "{error:?}");
+        assert_eq!(error.place, Some(folder.join("whit.ledger").display().to_string()));
+    }
+    assert_eq!(keepers()[0].accept("the head was lost").unwrap().entries, 1);
+    // A declaration that is there is read: it may name another ledger.
+    std::fs::write(&config, "ledger = 'other.ledger'\n[dataset.a]\nsource = 'a.csv'\npublic = true\n").unwrap();
+    assert_eq!(keepers()[0].file(), Some(&*folder.join("other.ledger")));
+    std::fs::write(&config, "nonsense").unwrap();
+    assert_eq!(Bookkeeper::declared(&config, Opening::default()).unwrap_err().kind, ErrorKind::Asked);
+    std::fs::remove_file(&config).unwrap();
+    assert_eq!(keepers()[0].file(), Some(&*folder.join("whit.ledger")));
+    std::fs::create_dir(&config).unwrap();
+    assert_eq!(Bookkeeper::declared(&config, Opening::default()).unwrap_err().kind, ErrorKind::Failed);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Whoever asks of data and whoever looks into the ledger name the same file, and hear the same of it.
+#[test]
+fn what_is_no_ledger_is_the_same_error_wherever_it_is_met() {
+    let folder = room_of_sums("no-ledger-of-whit");
+    std::fs::write(folder.join("whit.ledger"), "some notes of mine, and no ledger at all").unwrap();
+    let errors = [
+        session(&folder).ask(SQL, &asking(1.0)).unwrap_err(),
+        session(&folder).preview(SQL, &asking(1.0)).unwrap_err(),
+        session(&folder).verify().unwrap_err(),
+        session(&folder).history().unwrap_err(),
+        session(&folder).books().map(|_| ()).unwrap_err(),
+        session(&folder).accept("it is mine").unwrap_err(),
+        Bookkeeper::at(folder.join("whit.ledger"), Opening::default()).look().map(|_| ()).unwrap_err(),
+    ];
+    for error in &errors {
+        assert_eq!((error.kind, error), (ErrorKind::Asked, &errors[0]));
+        assert!(error.sentence.contains("is no ledger of whit"), "{error}");
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }
 

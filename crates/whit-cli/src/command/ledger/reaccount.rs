@@ -22,8 +22,7 @@ pub(super) struct Reaccount {
 
 impl Reaccount {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = self.ledger.open()?;
-        let lines = books.reaccount(self.accountant, &books.budgets()?)?;
+        let lines = self.ledger.keeper()?.reaccount(self.accountant)?;
         let view: Vec<ReaccountView> = lines.iter().map(ReaccountView::of).collect();
         if self.json {
             return write_json(&view, out);

@@ -27,8 +27,8 @@ pub(super) struct ShowCommand {
 
 impl ShowCommand {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let books = self.ledger.open()?;
-        let view = ShowView::of(&*books, self.dataset.as_deref())?;
+        let mut keeper = self.ledger.keeper()?;
+        let view = ShowView::of(keeper.look()?, self.dataset.as_deref())?;
         if self.json {
             write_json(&view, out)?;
         } else {
