@@ -2,7 +2,8 @@
 //!
 //! `problem` reads a cost as laws, `law` holds the loss of one step exactly, `plan` chooses a tilt and a window,
 //! `lattice` puts laws on a lattice so that they dominate or are dominated, `compose` convolves many steps with a bound
-//! on every numerical error, and this file refines the lattice until both sides are close. Choices affect only how
+//! on every numerical error, and this file refines the lattice until both sides are close; `removal` takes a replacement for two
+//! changes where that proves less. Choices affect only how
 //! close the two sides come, never that they are bounds.
 //!
 //! The upper ε is a bound for every mechanism that the cost describes. The lower ε is attained by an explicit pair of
@@ -14,6 +15,7 @@ mod lattice;
 mod law;
 mod plan;
 mod problem;
+mod removal;
 
 use super::{DeltaLoss, Name, Unsupported, advanced, basic, gdp, renyi, zcdp};
 use crate::normal::{gaussian_delta, gaussian_epsilon_up};
@@ -21,8 +23,9 @@ use compose::{LatticeSteps, Sketch, TiltedWindow, Workspace, sketch_cumulant};
 use lattice::{LARGEST_LOSS, LossLattice};
 use plan::{TiltPlan, sketch};
 use problem::{LARGEST_STEP, Leg, Problem, StepLaw, StepLaws};
+use removal::through_removal;
 use std::cell::{Cell, RefCell};
-use whit_core::{Change, Cost, Draw, Epsilon, Loss, Sampled, Sampling};
+use whit_core::{Cost, Epsilon, Loss};
 
 /// How close the two sides should come, relative to ε (or to δ).
 const CLOSE: f64 = 6e-4;
@@ -467,28 +470,6 @@ fn least<const N: usize>(ours: (f64, Name), others: [(Result<f64, Unsupported>, 
     })
 }
 
-/// ε for a unit that is replaced when what it holds is drawn piece by piece: it leaves, and another one comes.
-///
-/// With (ε₁, δ₁) for leaving and (ε₂, δ₂) for coming, P(S) ≤ e^ε₁·(e^ε₂·Q(S) + δ₂) + δ₁, so (ε₁ + ε₂, δ₁ + e^ε₁·δ₂) for both.
-/// Where many pieces change at once this is far below what revealing the coins gives. Who proves it is who proves the two, or the one of them that is not PLD.
-fn through_removal(cost: &Cost, delta: f64) -> Option<(f64, Name)> {
-    let removal = |(leaf, times): (Cost, u64)| {
-        let Cost::Sampled(s) = leaf else { return None };
-        let piece_by_piece = (s.change, s.draw, s.sampling) == (Change::Replace, Draw::Unit, Sampling::Poisson);
-        let removed = Sampled { change: Change::AddRemove, difference: 2.0, ..s };
-        piece_by_piece.then(|| Cost::Sampled(removed).repeat(times))
-    };
-    let several = |(leaf, _): &(Cost, u64)| matches!(leaf, Cost::Sampled(s) if s.holds > 1);
-    if !cost.leaves().iter().any(several) {
-        return None; // one piece alone has its own pair, which is no worse
-    }
-    let removal = Cost::Series(cost.leaves().into_iter().map(removal).collect::<Option<_>>()?);
-    let (leaving, by) = epsilon_by(&removal, 0.9 * delta).ok()?;
-    let (coming, by_too) = epsilon_by(&removal, 0.1 * delta * (-leaving.upper).exp()).ok()?;
-    let by = if by == Name::Pld { by_too } else { by };
-    Some(((leaving.upper + coming.upper) * (1.0 + 4.0 * f64::EPSILON), by))
-}
-
 /// Where nothing but zCDP is known of some leaves: Rényi accounting of all, or their (ε, δ/2) added to the others' PLD.
 fn concentrated(cost: &Cost, problem: &Problem, delta: f64) -> Result<(Loss, Name), Unsupported> {
     let others = |replace: bool| {
@@ -568,7 +549,7 @@ pub(super) fn delta_by(cost: &Cost, epsilon: f64) -> Result<(DeltaLoss, Name), U
         // The smallest δ at which leaving and coming cost no more than ε: down from what is known by ever larger factors, then by
         // bisection of its logarithm. Each try prices two runs, the longer the more pieces there are.
         let keeps = |ln_delta: f64| through_removal(cost, ln_delta.exp()).filter(|both| both.0 <= epsilon);
-        let few = cost.leaves().iter().all(|(leaf, _)| matches!(leaf, Cost::Sampled(s) if s.holds <= 100));
+        let few = !cost.leaves().iter().any(|(leaf, _)| matches!(leaf, Cost::Sampled(s) if s.holds > 100));
         let (mut low, mut high, mut stride) = (f64::NEG_INFINITY, upper.ln(), 0.5);
         if keeps(high).is_some() {
             for _ in 0..if few { 12 } else { 4 } {
