@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use whit::account::ledger::{Books, Budget, Question, Register as _};
+use whit::account::ledger::{Books, Budget, CurrencyName, Question, Register as _};
 use whit::{Change, Charge, Cost, Ledger, Rung, Unit};
 
 /// Two committed releases, one that never finished, and a fourth that was voided.
@@ -61,6 +61,43 @@ fn the_ledger_tells_what_was_spent_and_what_never_finished() {
     assert_eq!((&view["accounts"][0]["releases"], &view["releases"][3]["state"]), (&3.into(), &"void".into()));
     assert_eq!(view["histories"][0]["moments"].as_array().unwrap().len(), 5);
     assert_eq!(view["by_analyst"].as_array().unwrap().len(), 4);
+}
+
+/// What changed is said, and what did not is not; and a user's ε that is below an element's is explained.
+#[test]
+fn notes_say_what_changed_and_why_a_user_may_seem_to_lose_less_than_an_element() {
+    let folder = sample("cli-notes");
+    let (_, _, talk) = ask(&folder, &[]);
+    assert!(!talk.contains("where it was") && !talk.contains("below ε per"), "{talk}");
+    let mut books = Books::open(&folder.join("whit.ledger")).unwrap();
+    let (element, user) = (Unit::element("id", "day"), Unit::user("id", Change::Replace));
+    let rung = |unit: &Unit| Rung { unit: unit.clone(), holds: 1, disjoint: false };
+    let (near, far) = (Cost::Gaussian { noise: 10.0 }, Cost::Gaussian { noise: 9.9 });
+    let first = Budget::new("days", element.clone(), 3.0, 1e-6);
+    let second = Budget { currency: CurrencyName::Concentrated, ..first.clone() };
+    let third = Budget { epsilon: 4.0, delta: 1e-7, ..second.clone() };
+    for (k, budget) in [first, second, third].into_iter().enumerate() {
+        let question = Question { dataset: "days".into(), meaning: format!("{k}"), ..Question::default() };
+        let charge: Charge = vec![(rung(&element), near.clone()), (rung(&user), far.clone())];
+        let _open = books.booking(question, &[budget]).reserve(&charge).unwrap();
+    }
+    drop(books);
+    let (_, _, talk) = ask(&folder, &["--dataset", "days"]);
+    let unit = "`days` per element (id, day), replace is";
+    for note in [
+        format!("note: from entry 6 on the budget of {unit} kept in concentrated, where it was in gaussian\n"),
+        format!("note: from entry 7 on the budget of {unit} ε = 4, where it was 3; and δ = 1e-7, where it was 1e-6\n"),
+        "of `days` ε per user is below ε per element, though".to_owned(),
+        "per user in whichever currency says least, for want of a budget, at δ = 1e-7".to_owned(),
+        "per element in concentrated, its budget's currency, at δ = 1e-7\n".to_owned(),
+    ] {
+        assert!(talk.contains(&note), "{note}: {talk}");
+    }
+    let (_, json, _) = ask(&folder, &["--dataset", "days", "--json"]);
+    let view: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(view["changes"][0]["currency_before"], "gaussian");
+    let spent = |at: usize| view["accounts"][at]["epsilon_spent"].as_f64().unwrap();
+    assert!(spent(1) < spent(0), "it is the case that is explained: {json}");
 }
 
 #[test]
@@ -212,6 +249,54 @@ fn a_ledger_that_is_not_there_is_not_made() {
     assert!(code == 2 && talk.contains("is no ledger of whit"), "{talk}");
 }
 
+/// Whichever subcommand meets it, and whoever named it: the same sentence, exit code and next step, which works.
+#[test]
+fn what_is_no_ledger_is_said_alike_by_all_and_with_a_step_that_helps() {
+    let folder = sample("cli-no-ledger");
+    std::fs::write(folder.join("notes.txt"), "these are my notes").unwrap();
+    std::fs::create_dir(folder.join("books")).unwrap();
+    std::fs::write(folder.join("visits.csv"), "id,x\n1,2\n").unwrap();
+    let declare = |ledger: &str| {
+        let declared = format!(
+            "ledger = '{ledger}'\n[dataset.visits]\nsource = 'visits.csv'\nunit.user = 'id'\nunit.protect = 'user'\n\
+             unit.caps.rows_per_user = 1\ncolumns.id = 'int'\ncolumns.x = 'int'\nbudget.user = {{ epsilon = 1.0, delta = 1e-6 }}\n"
+        );
+        std::fs::write(folder.join("whit.toml"), declared).unwrap();
+    };
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+        let output = command.args(words).current_dir(&folder).env("WHIT_STATE", "").output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let count = "SELECT COUNT(*) FROM visits";
+    let asked: [&[&str]; 9] = [
+        &["query", count, "--epsilon", "0.1"],
+        &["preview", count, "--epsilon", "0.1"],
+        &["check", "--owner"],
+        &["ledger"],
+        &["ledger", "verify"],
+        &["ledger", "export"],
+        &["ledger", "reaccount"],
+        &["ledger", "void", "1", "--reason", "a try"],
+        &["ledger", "accept", "--reason", "a try"],
+    ];
+    for (ledger, hint) in [("notes.txt", "name another file"), ("books", "books/whit.ledger`")] {
+        declare(ledger);
+        for words in asked {
+            let (code, talk) = run(words);
+            assert!(
+                code == 2 && talk.contains("is no ledger of whit") && talk.contains(hint),
+                "{words:?}: {code} {talk}"
+            );
+        }
+    }
+    let (code, talk) = run(&["ledger", "--ledger", "books"]);
+    assert!(code == 2 && talk.contains("in that folder it would be `books/whit.ledger`"), "{talk}");
+    declare("books/whit.ledger");
+    assert_eq!(run(asked[0]).0, 0, "the step that was named works");
+    assert_eq!(run(&["ledger", "--ledger", "books/whit.ledger"]).0, 0);
+}
+
 /// A head that is gone, a ledger that is, and one that was put back as it once stood: each is said, in words that say what to do, and the owner decides.
 #[test]
 fn a_ledger_that_went_is_missed_until_its_owner_says_why() {
@@ -303,6 +388,10 @@ fn a_state_folder_that_cannot_be_used_is_said_and_is_no_damage() {
     }
     let (code, talk) = at(&folder.join("file/state"), &["void", "3", "--reason", "a try"]);
     assert!(code == 1 && talk.contains("file/state"), "{talk}");
+    assert!(talk.contains("file` is a file: name a folder with `WHIT_STATE`, by its whole path"), "{talk}");
+    let named = folder.join("named");
+    let (code, talk) = at(&named, &["void", "3", "--reason", "a try"]);
+    assert!(code == 0 && named.is_dir(), "the step that was named works: {talk}");
     let (code, talk) = at(Path::new("state"), &["verify"]);
     assert!(code == 2 && talk.contains("no absolute path") && !talk.contains("trusted"), "{talk}");
     assert!(!folder.join("state").exists());

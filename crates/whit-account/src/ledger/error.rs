@@ -263,15 +263,16 @@ impl LedgerError {
             Self::Working { .. } => {
                 "nothing was charged: ask again when it is done, and the answer costs nothing more; or end that process, if it hangs".to_owned()
             }
+            Self::NotALedger { path, .. } if path.is_dir() => {
+                format!("name a file: in that folder it would be `{}`", path.join("whit.ledger").display())
+            }
             Self::NotALedger { .. } => "name another file: nothing in this one was changed".to_owned(),
             Self::Newer { .. } => "use the whit that wrote it, or a later one; nothing was changed".to_owned(),
             Self::Damaged { .. } => "`Register::verify` says how far it can be read; take the file from a backup".to_owned(),
             Self::Changed(_) => {
                 "nothing more is released by it: take the file from a backup, or find out who changed what with `Register::verify`".to_owned()
             }
-            Self::Head { .. } => {
-                "see to it that it can be read and written, or name another folder for heads with `WHIT_STATE`; what was reserved stays spent".to_owned()
-            }
+            Self::Head { path, .. } => format!("{}; what was reserved stays spent", head_hint(path)),
             Self::Disk { .. } => "make room and ask again; what was reserved stays spent".to_owned(),
             Self::NoEntry { .. } => "`Register::entries` lists them".to_owned(),
             Self::Closed { state: "committed", .. } => "what was released cannot be taken back; only a reservation without a result can be voided".to_owned(),
@@ -366,6 +367,25 @@ impl Stop {
             Self::ChainFault(fault) => LedgerError::Changed(fault),
             Self::Sqlite(error) => explain(&error),
         }
+    }
+}
+
+/// What to do about a head, or a folder of heads, that cannot be read or written. One that stands next to its ledger goes nowhere else.
+fn head_hint(path: &Path) -> String {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_away = name.len() == 32 && name.chars().all(|c| c.is_ascii_hexdigit());
+    if path.extension().is_some_and(|ending| ending == "head") && !is_away {
+        return "see to it that it can be read and written, and its folder too".to_owned();
+    }
+    let folder = if is_away { path.parent().unwrap_or(path) } else { path };
+    match folder.ancestors().find(|folder| folder.exists()) {
+        Some(file) if !file.is_dir() => {
+            format!("`{}` is a file: name a folder with `WHIT_STATE`, by its whole path", file.display())
+        }
+        Some(other) if other != folder => {
+            format!("make the folder `{}`, or name another with `WHIT_STATE`, by its whole path", folder.display())
+        }
+        _ => "see to it that it can be read and written, or name another folder for heads with `WHIT_STATE`".to_owned(),
     }
 }
 

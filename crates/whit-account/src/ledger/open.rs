@@ -221,7 +221,8 @@ impl Books {
     fn attach(path: &Path, opening: &Opening, witness: Witness) -> Result<(Self, LedgerFile), LedgerError> {
         let explain = |error: &rusqlite::Error| LedgerError::from_sqlite(error, path, opening.patience);
         if path.is_dir() {
-            return Err(LedgerError::Unwritable { path: path.to_owned(), why: "it is a folder".to_owned() });
+            let folder = LedgerError::NotALedger { path: path.to_owned(), what: "it is a folder" };
+            return Err(known_as(folder, &witness));
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(|error| explain(&error))?;
@@ -239,20 +240,8 @@ impl Books {
             watches: Watches::default(),
             hook: None,
         };
-        let found = books.look_at_file().map_err(|error| books.known_as(error))?;
+        let found = books.look_at_file().map_err(|error| known_as(error, &books.witness))?;
         Ok((books, found))
-    }
-
-    /// A file that is no ledger was one, where a head knows of it.
-    fn known_as(&self, error: LedgerError) -> LedgerError {
-        match (error, self.witness.knows()) {
-            (LedgerError::NotALedger { path, what }, Some(witness)) => {
-                let what =
-                    format!("{what}, and `{}` knows of a ledger in this file: it was changed", witness.display());
-                LedgerError::Damaged { path, what }
-            }
-            (error, _) => error,
-        }
     }
 
     /// Makes the tables, or brings them up to date, and reads the secret.
@@ -414,6 +403,17 @@ impl Books {
         };
         let found = self.connection.query_row("SELECT ledger, key, sound FROM secret", [], read).optional();
         found.map(Option::flatten).map_err(|error| self.explain(&error))
+    }
+}
+
+/// A file that is no ledger was one, where a head knows of it.
+fn known_as(error: LedgerError, witness: &Witness) -> LedgerError {
+    match (error, witness.knows()) {
+        (LedgerError::NotALedger { path, what }, Some(witness)) => {
+            let what = format!("{what}, and `{}` knows of a ledger in this file: it was changed", witness.display());
+            LedgerError::Damaged { path, what }
+        }
+        (error, _) => error,
     }
 }
 

@@ -348,8 +348,9 @@ fn a_folder_that_is_not_there_or_cannot_be_written_is_named() {
     let (error, _, hint) = error_at(&folder.join("missing/whit.ledger"));
     assert!(matches!(error, LedgerError::Unwritable { .. }), "{error}");
     assert_eq!(hint, format!("make the folder `{}` first", folder.join("missing").display()));
-    let (_, sentence, _) = error_at(&folder);
-    assert!(sentence.ends_with("it is a folder"), "{sentence}");
+    let (error, sentence, hint) = error_at(&folder);
+    assert!(sentence.ends_with("it is a folder") && matches!(error, LedgerError::NotALedger { .. }), "{sentence}");
+    assert!(hint.contains(&format!("`{}`", folder.join("whit.ledger").display())), "{hint}");
     let file = folder.join("file");
     std::fs::write(&file, "").unwrap();
     assert!(matches!(error_at(&file.join("whit.ledger")).0, LedgerError::Unwritable { .. }));

@@ -265,7 +265,11 @@ fn a_sound_ledger_can_be_looked_at_where_nothing_can_be_written() {
     assert!(books.stored(&question("0")).is_err(), "the head far away does not know of it");
     assert!(books.void(1, "a try").unwrap_err().to_string().contains("file/away"));
     assert!(reserve(&mut books, "more", PAID).is_err());
-    assert!(matches!(Books::open_as(&room.path(), &opening).unwrap_err(), LedgerError::Head { .. }));
+    let error = Books::open_as(&room.path(), &opening).unwrap_err();
+    assert!(matches!(error, LedgerError::Head { .. }));
+    let hint = error.hint().unwrap();
+    let file = room.folder.join("file");
+    assert!(hint.starts_with(&format!("`{}` is a file: name a folder with `WHIT_STATE`", file.display())), "{hint}");
     assert_eq!(room.open().unwrap().verify().unwrap().events, 4);
 }
 
@@ -279,6 +283,9 @@ fn a_head_that_cannot_be_read_is_no_damage() {
     std::fs::create_dir(room.head()).unwrap(); // a folder is no file that could be read
     let fault = books.verify().unwrap_err();
     assert!(!fault.is_damage() && fault.to_string().contains("cannot be looked at"), "{fault}");
+    // It stands next to its ledger, and to name another folder for heads would not help.
+    let hint = room.open().unwrap_err().hint().unwrap();
+    assert!(hint.starts_with("see to it that it can be read and written, and its folder too"), "{hint}");
     std::fs::remove_dir(room.head()).unwrap();
     let fault = books.verify().unwrap_err();
     assert!(fault.is_damage(), "{fault}");

@@ -13,6 +13,7 @@ use whit::account::Name;
 use whit::account::ledger::{
     Account, ChainFault, CurrencyName, LedgerError, Reaccounted, Register, State, Verified, Which, time_text,
 };
+use whit::core::Kind;
 use whit::{Cost, Rung};
 
 /// What one unit has lost.
@@ -20,6 +21,8 @@ use whit::{Cost, Rung};
 pub(crate) struct AccountView {
     pub(crate) dataset: String,
     pub(crate) unit: String,
+    #[serde(skip)]
+    pub(crate) kind: Kind,
     pub(crate) analyst: Option<String>,
     pub(crate) releases: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -50,6 +53,7 @@ impl AccountView {
         Self {
             dataset: account.dataset.clone(),
             unit: account.unit.to_string(),
+            kind: account.unit.kind(),
             analyst: account.analyst.clone(),
             releases: account.releases,
             unknown: account.unknown,
@@ -83,8 +87,10 @@ pub(crate) struct ChangeView {
     pub(crate) unit: String,
     pub(crate) epsilon_before: f64,
     pub(crate) epsilon: f64,
-    delta_before: f64,
-    delta: f64,
+    pub(crate) delta_before: f64,
+    pub(crate) delta: f64,
+    pub(crate) currency_before: CurrencyName,
+    pub(crate) currency: CurrencyName,
 }
 
 /// What the owner decided about the ledger as a whole.
@@ -194,6 +200,8 @@ impl ShowView {
                     epsilon: change.after.epsilon,
                     delta_before: change.before.delta,
                     delta: change.after.delta,
+                    currency_before: change.before.currency,
+                    currency: change.after.currency,
                 })
                 .collect(),
             decisions: books

@@ -1,12 +1,13 @@
 //! What a ledger says, as tables for people.
 
-use super::{AccountView, ReaccountView, ShowView, VerifyView};
+use super::{AccountView, ChangeView, ReaccountView, ShowView, VerifyView};
 use crate::number::{brief, brief_down, brief_up, number_of};
 use crate::plain::{PlainText, visible};
 use crate::table::{Side, Table, fit};
 use std::io::{self, Write};
 use whit::account::Name;
 use whit::account::ledger::Account;
+use whit::core::Kind;
 
 /// So many releases are listed, unless all are asked for.
 const LISTED: usize = 20;
@@ -73,12 +74,10 @@ pub fn write_notes(view: &ShowView, talk: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     write_left(&view.accounts, talk)?;
+    write_coarser(&view.accounts, talk)?;
     for change in &view.changes {
-        writeln!(
-            talk,
-            "note: from entry {} on the budget of `{}` per {} is ε = {}, where it was {}",
-            change.entry, change.dataset, change.unit, change.epsilon, change.epsilon_before
-        )?;
+        let ChangeView { entry, dataset, unit, .. } = change;
+        writeln!(talk, "note: from entry {entry} on the budget of `{dataset}` per {unit} is {}", changed(change))?;
     }
     for decision in &view.decisions {
         // On one line: what looks like a note of ours is one.
@@ -106,6 +105,49 @@ fn write_left(accounts: &[AccountView], talk: &mut dyn Write) -> io::Result<()> 
             talk,
             "note: ε left is that of the largest release with Gaussian noise that would still fit, at the budget's δ; ε of several releases does not add up, and half of δ is kept for private keys, so that spent and left need not make up the budget"
         )?;
+    }
+    Ok(())
+}
+
+/// What a budget is now and what it was, as far as that is another.
+fn changed(change: &ChangeView) -> String {
+    let mut words = Vec::new();
+    if change.epsilon != change.epsilon_before {
+        words.push(format!("ε = {}, where it was {}", change.epsilon, change.epsilon_before));
+    }
+    if change.delta != change.delta_before {
+        words.push(format!("δ = {}, where it was {}", brief(change.delta), brief(change.delta_before)));
+    }
+    if change.currency != change.currency_before {
+        words.push(format!("kept in {}, where it was in {}", change.currency, change.currency_before));
+    }
+    words.join("; and ")
+}
+
+/// Says why a user's ε may be below that of what is only a part of a user, where it is: each is a bound, and how close it comes depends on how it is added up.
+fn write_coarser(accounts: &[AccountView], talk: &mut dyn Write) -> io::Result<()> {
+    let way = |account: &AccountView| {
+        let delta = brief(account.delta);
+        match account.budget {
+            Some(budget) => format!("in {}, its budget's currency, at δ = {delta}", budget.currency),
+            None => format!("in whichever currency says least, for want of a budget, at δ = {delta}"),
+        }
+    };
+    for user in accounts.iter().filter(|account| account.kind == Kind::User) {
+        let within = |part: &&AccountView| {
+            part.kind != Kind::User
+                && (&part.dataset, &part.analyst) == (&user.dataset, &user.analyst)
+                && user.spent.0 < part.spent.0 * (1.0 - 1e-9)
+        };
+        for part in accounts.iter().filter(within) {
+            let (dataset, finer) = (&user.dataset, part.kind);
+            writeln!(
+                talk,
+                "note: of `{dataset}` ε per user is below ε per {finer}, though that is a part of a user: both are upper bounds, and each is added up in its own way; per user {}, per {finer} {}",
+                way(user),
+                way(part)
+            )?;
+        }
     }
     Ok(())
 }
