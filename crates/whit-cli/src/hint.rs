@@ -112,10 +112,14 @@ const COMMANDS: &[(&str, &str)] = &[
     ("Session::train", "whit train"),
 ];
 
+/// How the library says that something is to be called again as it was, and how one says it who types.
+const AGAIN: (&str, &str) = ("the same `Session::train`", "the same command");
+
 /// A text of the library, with the options and commands that do what it speaks of.
 pub(crate) fn for_command(text: &str) -> String {
+    let again = if is_theirs("Session::train") { text.to_owned() } else { text.replace(AGAIN.0, AGAIN.1) };
     let mut words = String::with_capacity(text.len());
-    let mut rest = text;
+    let mut rest = again.as_str();
     while let Some((before, quoted)) = rest.split_once('`') {
         words.push_str(before);
         rest = if let Some((option, after)) = option(quoted) {
@@ -177,6 +181,7 @@ mod tests {
             ("`Session::preview` shows how", "`whit preview` shows how"),
             ("`PartitionFile::save` writes one", "`whit partition` writes one"),
             ("`Session::trainer` stays", "`Session::trainer` stays"),
+            ("the same `Session::train` goes on; see `Session::train`", "the same command goes on; see `whit train`"),
             ("nothing", "nothing"),
         ] {
             assert_eq!(for_command(library), command);

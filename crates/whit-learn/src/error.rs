@@ -146,7 +146,7 @@ impl LearnError {
             Self::Layer(_) => "group norm and layer norm look at one row at a time and are offered instead".to_owned(),
             Self::File { hint, .. } => hint.clone(),
             Self::Damaged { .. } => {
-                "put it back from a backup; or remove it, and void the entry of its run if nothing of that has left: then the same command begins anew"
+                "put it back from a backup; or remove it, and void the entry of its run if nothing of that has left: then the same training begins anew"
                     .to_owned()
             }
             Self::OtherRun(_) => {

@@ -265,7 +265,7 @@ impl<M: Model> Learner<M> {
         if theta.len() != self.layout.len() || taken > self.plan.steps() || optimiser.taken() != taken {
             return Err(LearnError::file(
                 "the checkpoint is of another model or plan",
-                "remove it, and void its entry if nothing of it has left: then the same command begins anew",
+                "remove it, and void its entry if nothing of it has left: then the same training begins anew",
             ));
         }
         self.optimiser = optimiser.validated(theta.len())?;

@@ -176,10 +176,10 @@ pub(crate) fn release<X, E: Borrow<X>, N: Persist>(
 
 /// What to do about a release that was interrupted.
 pub(crate) const GOES_ON: &str =
-    "while the data is as it was, the same command goes on with it, and pays no second time";
+    "while the data is as it was, the same `Session::train` goes on with it, and pays no second time";
 
 /// What to do about an entry that was made void.
-pub(crate) const AGAIN: &str = "the same command begins anew, with a charge of its own";
+pub(crate) const AGAIN: &str = "the same `Session::train` begins anew, with a charge of its own";
 
 /// What is said of work whose entry was made void.
 pub(crate) fn voided(entry: u64, hint: &str) -> Error {

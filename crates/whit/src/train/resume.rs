@@ -95,13 +95,15 @@ fn unfit(error: LearnError, open: Option<&Entry>) -> Error {
     let path = path.display();
     let hint = match open {
         None => format!(
-            "remove `{path}`: no entry is open for this training, and the same command begins anew, with a charge of its own"
+            "remove `{path}`: no entry is open for this training, and the same `Session::train` begins anew, with a charge of its own"
         ),
         Some(Entry { number, progress: None, .. }) => {
-            format!("remove `{path}`: no step of entry {number} was noted, and the same command goes on under it")
+            format!(
+                "remove `{path}`: no step of entry {number} was noted, and the same `Session::train` goes on under it"
+            )
         }
         Some(Entry { number, progress: Some(at), .. }) => format!(
-            "put the checkpoint of step {} back to go on; or remove `{path}` and say `Session::void({number})`, if nothing of it has left: the same command then begins anew",
+            "put the checkpoint of step {} back to go on; or remove `{path}` and say `Session::void({number})`, if nothing of it has left: the same `Session::train` then begins anew",
             at.step
         ),
     };

@@ -205,7 +205,7 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
     state.log_change();
     let (tables, mut books) = state.charging()?;
     let file = request.training.path().file_name().unwrap_or_default().to_string_lossy();
-    question.text = format!("whit train {file}: {} from {}", spec.target, spec.features.join(", "));
+    question.text = format!("train {file}: {} from {}", spec.target, spec.features.join(", "));
     let path = request.training.model();
     check_running(&question, &path, &mut books)?;
     let place = CheckpointFile::take(&with_ending(&path, "checkpoint"))?;
@@ -381,8 +381,7 @@ impl Course<'_> {
         if let Some(learner) = run.into_learner() {
             reader.put(learner);
         }
-        let hint =
-            "while the data is as it was, the same command goes on from the last checkpoint, and pays no second time";
+        let hint = "while the data is as it was, the same `Session::train` goes on from the last checkpoint, and pays no second time";
         // A checkpoint that could not be written is said, whoever wanted to stop.
         let stopped = stopped.filter(|(taken, _)| stands_at(place, self.run, *taken));
         let served = match (served, stopped) {

@@ -197,7 +197,7 @@ fn check(design: &Design, tables: &Tables, jobs: &[Job], shelves: &[Vec<usize>])
     Ok(notes)
 }
 
-/// Gives label units the clip norm that `whit train` would, where none is given; returns what whoever looks should know. Trainings that differ in other things read features once.
+/// Gives label units the clip norm that `Session::train` would, where none is given; returns what whoever looks should know. Trainings that differ in other things read features once.
 fn clip(design: &Design, tables: &Tables, jobs: &mut [Job], keep: &Keep) -> Result<Vec<String>, Error> {
     let (mut notes, mut known): (Vec<String>, Vec<(String, Option<f64>)>) = (Vec::new(), Vec::new());
     for job in jobs {
@@ -256,7 +256,7 @@ impl Bench<'_> {
         Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
     }
 
-    /// One training, the way `whit train` goes about it.
+    /// One training, the way `Session::train` goes about it.
     fn train(&mut self, job: &Job, read: Read, own: &mut Shelf, step: &mut Stepped<'_>) -> Result<Outcome, Error> {
         let start = Instant::now();
         let private = self.design.arms[job.arm].private;
@@ -332,7 +332,7 @@ impl Bench<'_> {
         Ok(self.promised.len() - 1)
     }
 
-    /// What a promise comes to, rung by rung and at which δ: as the card of `whit train` would have it.
+    /// What a promise comes to, rung by rung and at which δ: as the card of `Session::train` would have it.
     fn lost(&mut self, promised: usize, planned: &Planned) -> Result<(Vec<RungLoss>, f64), Error> {
         let promised = &mut self.promised[promised];
         if let Some(lost) = &promised.lost {
