@@ -72,3 +72,6 @@ impl RowsMoved {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
