@@ -1,6 +1,6 @@
 //! Integers plus noise: the one place where noise is added, where it is priced, and where it is said how far it reaches.
 //!
-//! Whoever adds noise to a statistic does it with an [`Additive`]: a [`Law`], and a [`Reach`] that says how far one unit of a rung moves
+//! Whoever adds noise to a statistic does it with an [`Additive`]: a [`Law`], and what [`Reaches`]: it says how far one unit of a rung moves
 //! what the noise is added to. The scalars and vectors of [`laplace`](super::laplace) and [`gaussian`](super::gaussian) are faces of it.
 
 use super::{Accuracy, BadParameter, Mechanism, SanitiseError};
@@ -316,7 +316,18 @@ pub enum Coordinates {
     Any,
 }
 
-/// How far one unit of a rung moves a statistic.
+/// What says how far one unit of a rung moves a statistic: a [`Reach`], or a bound that works it out for whatever rung is asked about.
+pub trait Reaches {
+    /// As far as one unit moves it, in ℓ1 and in ℓ2; infinitely far where nothing bounds that.
+    fn at(&self, rung: &Rung) -> Sensitivity;
+
+    /// The same for a statistic that is a single number, where ℓ1 and ℓ2 are one distance and the smaller bound on it holds.
+    fn of_one_number(&self, rung: &Rung) -> Sensitivity {
+        self.at(rung)
+    }
+}
+
+/// How far one unit of a rung moves a statistic, by a bound on each contribution or as it was worked out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reach {
     /// What bounds the contribution of a protected unit, where that is known.
@@ -350,22 +361,6 @@ impl Reach {
         Self { known, ..self }
     }
 
-    /// From a ladder, what that says. For a rung on its own: each protected unit that moves does so by the rung's change.
-    pub fn at(&self, rung: &Rung) -> Sensitivity {
-        let known = self.known.iter().find(|(known, _)| known == rung);
-        known.map_or_else(|| self.alone(rung), |(_, sensitivity)| *sensitivity)
-    }
-
-    /// The same for a statistic that is a single number, where ℓ1 and ℓ2 are one distance and the smaller bound on it holds. Two
-    /// units cannot move different coordinates of it, whatever the rung says, so their moves add up.
-    fn of_one_number(&self, rung: &Rung) -> Sensitivity {
-        let moved = self.at(rung);
-        if rung.disjoint && self.bound.is_some() {
-            return Sensitivity { l1: moved.l1, l2: self.alone(&Rung { disjoint: false, ..rung.clone() }).l2 };
-        }
-        moved
-    }
-
     fn alone(&self, rung: &Rung) -> Sensitivity {
         let Some(bound) = self.bound else {
             return Sensitivity { l1: f64::INFINITY, l2: f64::INFINITY };
@@ -380,10 +375,27 @@ impl Reach {
     }
 }
 
+impl Reaches for Reach {
+    /// From a ladder, what that says. For a rung on its own: each protected unit that moves does so by the rung's change.
+    fn at(&self, rung: &Rung) -> Sensitivity {
+        let known = self.known.iter().find(|(known, _)| known == rung);
+        known.map_or_else(|| self.alone(rung), |(_, sensitivity)| *sensitivity)
+    }
+
+    /// Two units cannot move different coordinates of a single number, whatever the rung says, so their moves add up.
+    fn of_one_number(&self, rung: &Rung) -> Sensitivity {
+        let moved = self.at(rung);
+        if rung.disjoint && self.bound.is_some() {
+            return Sensitivity { l1: moved.l1, l2: self.alone(&Rung { disjoint: false, ..rung.clone() }).l2 };
+        }
+        moved
+    }
+}
+
 /// Adds independent noise of one law to each of some integers.
 ///
 /// # Neighbours
-/// Integers, one or several, of data sets that differ in one unit of the rung: apart by at most what [`Reach::at`] says, in ℓ1 and in ℓ2.
+/// Integers, one or several, of data sets that differ in one unit of the rung: apart by at most what [`Reaches::at`] says, in ℓ1 and in ℓ2.
 ///
 /// # Claim
 /// Laplace: one integer costs [`Cost::Geometric`], several cost a pure ε of the ℓ1 distance over the scale. Rounded: [`Cost::Gaussian`] of σ
@@ -412,19 +424,13 @@ impl Reach {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Additive {
+pub struct Additive<R = Reach> {
     law: Law,
-    reach: Reach,
+    reach: R,
     coordinates: Coordinates,
 }
 
 impl Additive {
-    /// Noise of this law on integers that one unit moves so far.
-    #[must_use]
-    pub fn new(law: Law, reach: Reach, coordinates: Coordinates) -> Self {
-        Self { law, reach, coordinates }
-    }
-
     /// The same, with what a ladder knows of its rungs: never dearer than rung by rung, and often half as dear where a user
     /// holds several elements.
     #[must_use]
@@ -434,6 +440,20 @@ impl Additive {
         }
         self
     }
+}
+
+impl<R> Additive<R> {
+    /// Noise of this law on integers that one unit moves so far.
+    #[must_use]
+    pub fn new(law: Law, reach: R, coordinates: Coordinates) -> Self {
+        Self { law, reach, coordinates }
+    }
+
+    /// The same by another law, in draw, price and interval alike.
+    #[must_use]
+    pub fn with_law(self, law: Law) -> Self {
+        Self { law, ..self }
+    }
 
     /// The law of the noise.
     pub fn law(&self) -> &Law {
@@ -441,7 +461,7 @@ impl Additive {
     }
 
     /// How far units move what it is added to.
-    pub fn reach(&self) -> &Reach {
+    pub fn reach(&self) -> &R {
         &self.reach
     }
 
@@ -501,7 +521,7 @@ impl Additive {
     }
 }
 
-impl Mechanism for Additive {
+impl<R: Reaches> Mechanism for Additive<R> {
     type Exact = [i64];
     type Noisy = Vec<i64>;
 

@@ -1,10 +1,11 @@
 //! Histograms over items in clusters (Element-Level DP, mechanism (9)), with the sensitivity that is right for each cluster.
 
 use super::hitters::{NoisyVector, ranked};
-use super::noise::{Calibration, EstimateError, for_mu, gaussian, over, reaching, with_noise};
-use super::norms::{CutOff, NormBound};
+use super::noise::{Calibration, EstimateError, gaussian, over};
+use super::norms::{BINS, CutOff, NormBound};
+use super::projected::{ProjectedSums, ProjectionReach, UserProjection, in_l2, least_noise};
 use super::stored::StoredEstimate;
-use super::tokens::{Items, Tokens};
+use super::tokens::{Items, Tokens, User};
 use super::{RowsMoved, Touch};
 use crate::error::QueryError;
 pub use crate::plan::call::Radius;
@@ -12,8 +13,8 @@ use std::sync::Arc;
 use whit_account::accountant::gdp;
 use whit_account::normal::upper_quantile;
 use whit_core::mechanism::SanitiseError;
-use whit_core::mechanism::additive::Law;
-use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Unit};
+use whit_core::mechanism::additive::{Additive, Law, Reaches};
+use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Sensitivity, Unit};
 use whit_noise::Entropy;
 use whit_noise::round::{product_up, quotient_down, quotient_up, root_of_whole_up, root_up};
 
@@ -128,39 +129,89 @@ impl BlockBound {
     }
 
     /// Projects each user's blocks on the radius and each user on the largest length, and adds up, in steps, by item.
-    fn gather(&self, tokens: &Tokens, radius: f64, keep: impl Fn(u64) -> bool) -> Result<Vec<i64>, EstimateError> {
-        let mut sums = vec![0_i64; self.items.len()];
-        let largest = self.largest();
-        let mut scales: Vec<f64> = Vec::new();
-        for (_, user) in tokens.users().filter(|(mark, _)| keep(*mark)) {
-            scales.clear();
-            // Squared lengths by width: sums of integers for blocks that are short, numbers of those that are long. So few
-            // roundings follow that every scale is right to a relative 2^-48, whatever the number of blocks.
-            let (mut short, mut long) = ([0_u128; 2], [0_u64; 2]);
-            for (square, block) in user.blocks() {
-                let width = self.width(self.items.size_at(block[0].item));
-                let kind = usize::from(width > 1.0);
-                let length = (square as f64).sqrt();
-                if length <= radius {
-                    short[kind] += square;
-                    scales.push(1.0 / (radius * width));
-                } else {
-                    long[kind] += 1;
-                    scales.push(1.0 / (length * width));
-                }
-            }
-            let in_radii = |kind: usize| short[kind] as f64 / (radius * radius) + long[kind] as f64;
-            let square = in_radii(0) + in_radii(1) / 2.0;
-            let shrink = if square > largest { (largest / square).sqrt() } else { 1.0 } * f64::from(1 << BITS);
-            for ((_, block), scale) in user.blocks().zip(&scales) {
-                for token in block {
-                    let steps = (token.weight as f64 * (scale * shrink)) as i64;
-                    let sum = &mut sums[self.items.item_at(token.item) as usize];
-                    *sum = sum.checked_add(steps).ok_or(EstimateError::Overflow)?;
-                }
+    fn gather(
+        &self,
+        tokens: &Tokens,
+        radius: f64,
+        keep: impl Fn(u64) -> bool,
+    ) -> Result<ProjectedSums<BlockReach>, EstimateError> {
+        let users = tokens.users().filter(|(mark, _)| keep(*mark)).map(|(_, user)| user);
+        ProjectedSums::over(BlockProjection { bound: self, radius, scales: Vec::new() }, users)
+    }
+}
+
+/// How far units move sums of blocks that are no longer than a radius.
+#[derive(Debug, Clone, PartialEq)]
+struct BlockReach {
+    bound: BlockBound,
+    /// The radius in units of weight, or any: one that is found is not known when its noise is priced.
+    radius: Option<f64>,
+}
+
+impl Reaches for BlockReach {
+    fn at(&self, rung: &Rung) -> Sensitivity {
+        in_l2(self.moved(&rung.unit))
+    }
+}
+
+impl ProjectionReach for BlockReach {
+    fn moved(&self, unit: &Unit) -> Option<f64> {
+        self.bound.distance(unit, self.radius)
+    }
+
+    /// Where the radius may be any, no unit moves sums further at one.
+    fn covers(&self, other: &Self) -> bool {
+        self.bound == other.bound && (self.radius.is_none() || self.radius == other.radius)
+    }
+}
+
+/// A bound on blocks at the radius on which they are projected.
+struct BlockProjection<'b> {
+    bound: &'b BlockBound,
+    radius: f64,
+    /// What each block of the user at hand is multiplied by.
+    scales: Vec<f64>,
+}
+
+impl UserProjection for BlockProjection<'_> {
+    type User<'a> = User<'a>;
+    type Reach = BlockReach;
+
+    fn reach(&self) -> BlockReach {
+        BlockReach { bound: self.bound.clone(), radius: Some(self.radius) }
+    }
+
+    fn coordinates(&self) -> usize {
+        self.bound.items.len()
+    }
+
+    fn project(&mut self, user: User<'_>, mut add: impl FnMut(usize, i64)) {
+        let Self { bound, radius, ref mut scales } = *self;
+        let largest = bound.largest();
+        scales.clear();
+        // Squared lengths by width: sums of integers for blocks that are short, numbers of those that are long. So few
+        // roundings follow that every scale is right to a relative 2^-48, whatever the number of blocks.
+        let (mut short, mut long) = ([0_u128; 2], [0_u64; 2]);
+        for (square, block) in user.blocks() {
+            let width = bound.width(bound.items.size_at(block[0].item));
+            let kind = usize::from(width > 1.0);
+            let length = (square as f64).sqrt();
+            if length <= radius {
+                short[kind] += square;
+                scales.push(1.0 / (radius * width));
+            } else {
+                long[kind] += 1;
+                scales.push(1.0 / (length * width));
             }
         }
-        Ok(sums)
+        let in_radii = |kind: usize| short[kind] as f64 / (radius * radius) + long[kind] as f64;
+        let square = in_radii(0) + in_radii(1) / 2.0;
+        let shrink = if square > largest { (largest / square).sqrt() } else { 1.0 } * f64::from(1 << BITS);
+        for ((_, block), scale) in user.blocks().zip(&*scales) {
+            for token in block {
+                add(bound.items.item_at(token.item) as usize, (token.weight as f64 * (scale * shrink)) as i64);
+            }
+        }
     }
 }
 
@@ -201,14 +252,15 @@ impl BlockBound {
 ///
 /// # Tried by
 /// `no_neighbour_moves_a_histogram_further_than_stated`, `the_papers_radius_is_not_enough`, `dropping_clusters_is_caught`,
-/// `neither_stage_of_a_split_moves_further_than_both_pay_for`; the intervals by `a_split_stands_for_all_users` and
+/// `neither_stage_of_a_split_moves_further_than_both_pay_for`, `sums_at_another_radius_than_the_noise_is_made_for_get_none`; the intervals by `a_split_stands_for_all_users` and
 /// `intervals_of_a_split_hold_what_few_users_have`.
 #[derive(Debug, Clone)]
 pub struct Histogram {
-    bound: BlockBound,
     radius: Radius,
-    norms: Option<(NormBound, Law)>,
-    law: Law,
+    /// The noise on blocks by length, where the radius is found in them.
+    on_lengths: Option<Additive<NormBound>>,
+    /// The noise on the sums by item.
+    on_sums: Additive<BlockReach>,
 }
 
 impl Histogram {
@@ -221,50 +273,45 @@ impl Histogram {
     ) -> Result<Self, EstimateError> {
         check(radius)?;
         let mu = promise.mu()?;
-        let unbounded = || EstimateError::Unbounded(unit.to_string());
-        let known = match radius {
-            Radius::Given(radius) => Some(radius / bound.unit),
-            Radius::TwoStage { .. } | Radius::Split { .. } => None,
-        };
-        let distance = bound.distance(unit, known).ok_or_else(unbounded)?;
-        let lengths = || {
+        let on_lengths = |mu: f64| {
             // Of counts the shortest block has length 1; of weights, let it be a sixteenth of the heaviest row.
             let shortest = (bound.row as f64 / 16.0).max(1.0);
             let clusters = bound.items.clusters() as u64;
             let norms = NormBound::new(clusters, bound.cap, bound.touch, &bound.user, shortest)?;
-            let distance = norms.distance(unit).ok_or_else(unbounded)?;
-            Ok((norms, distance))
+            least_noise(BINS, norms, unit, mu)
         };
-        let (norms, law) = match radius {
-            Radius::Given(_) => (None, for_mu(mu, distance)?),
-            Radius::TwoStage { share, .. } => {
-                let (norms, length) = lengths()?;
-                let first = for_mu(mu * share.sqrt(), length)?;
-                (Some((norms, first)), for_mu(mu * (1.0 - share).sqrt(), distance)?)
+        let items = bound.items.len();
+        let two_stages = |first: f64, second: f64| -> Result<Self, EstimateError> {
+            let reach = BlockReach { bound: bound.clone(), radius: None };
+            let on_lengths = Some(on_lengths(first)?);
+            Ok(Self { radius, on_lengths, on_sums: least_noise(items, reach, unit, second)? })
+        };
+        match radius {
+            Radius::Given(given) => {
+                let reach = BlockReach { radius: Some(given / bound.unit), bound };
+                Ok(Self { radius, on_lengths: None, on_sums: least_noise(items, reach, unit, mu)? })
             }
+            Radius::TwoStage { share, .. } => two_stages(mu * share.sqrt(), mu * (1.0 - share).sqrt()),
             Radius::Split { .. } => {
-                let (norms, length) = lengths()?;
-                let try_at = |mu: f64| -> Result<Self, EstimateError> {
-                    let norms = Some((norms.clone(), for_mu(mu, length)?));
-                    Ok(Self { bound: bound.clone(), radius, norms, law: for_mu(mu, distance)? })
-                };
                 // All μ scale with the noise, so one correction is enough for units that may change sides.
-                let reached = try_at(mu)?.split_mu(unit).ok_or_else(unbounded)?;
-                return try_at(mu * (mu / reached).min(1.0) * (1.0 - 1e-12));
+                let unbounded = || EstimateError::Unbounded(unit.to_string());
+                let reached = two_stages(mu, mu)?.split_mu(unit).ok_or_else(unbounded)?;
+                let corrected = mu * (mu / reached).min(1.0) * (1.0 - 1e-12);
+                two_stages(corrected, corrected)
             }
-        };
-        Ok(Self { bound, radius, norms, law })
+        }
     }
 
     /// The laws of the noise, in the order in which it is drawn.
     fn laws(&self) -> impl Iterator<Item = &Law> {
-        self.norms.iter().map(|(_, law)| law).chain([&self.law])
+        self.on_lengths.iter().map(Additive::law).chain([self.on_sums.law()])
     }
 
     /// The same as it was when this was drawn, to say how far off that is. Where nobody wrote that down, it is taken to be as it is now.
     pub(super) fn with_noise_of(mut self, drawn: &StoredEstimate<NoisyHistogram>) -> Self {
-        let own = self.norms.iter_mut().map(|(_, law)| law).chain([&mut self.law]);
-        own.zip(drawn.laws()).for_each(|(own, law)| *own = law.clone());
+        let mut laws = drawn.laws().cloned();
+        self.on_lengths = self.on_lengths.map(|noise| as_drawn(noise, laws.next()));
+        self.on_sums = as_drawn(self.on_sums, laws.next());
         self
     }
 
@@ -275,23 +322,23 @@ impl Histogram {
 
     /// How blocks are bounded.
     pub fn bound(&self) -> &BlockBound {
-        &self.bound
+        &self.on_sums.reach().bound
     }
 
     /// The standard deviation of the noise on an item, given the radius (in the unit of what is counted).
     pub fn sigma(&self, item: u32, radius: f64) -> f64 {
-        self.law.deviation() * self.step(item, radius)
+        self.on_sums.deviation() * self.step(item, radius)
     }
 
     /// With this probability the noise on none of `items` items like this one takes its sum further than this, given the radius.
     pub fn within(&self, item: u32, radius: f64, confidence: f64, items: usize) -> f64 {
-        self.law.all_within(confidence, items) * self.step(item, radius)
+        self.on_sums.law().all_within(confidence, items) * self.step(item, radius)
     }
 
     /// The value of one step of an item.
     fn step(&self, item: u32, radius: f64) -> f64 {
-        let size = if self.bound.items.is_single(item) { 1 } else { 2 };
-        radius * self.bound.width(size) / f64::from(1 << BITS) / (1.0 - self.aside())
+        let size = if self.bound().items.is_single(item) { 1 } else { 2 };
+        radius * self.bound().width(size) / f64::from(1 << BITS) / (1.0 - self.aside())
     }
 
     /// The share of users who are set aside, and for whom the others stand.
@@ -342,24 +389,24 @@ impl Histogram {
     /// The most that one user adds to the sum over all items: as long as a user may be, and spread over the items as
     /// their widths are.
     fn longest(&self, radius: f64) -> f64 {
-        let width = |item: u32| self.bound.width(if self.bound.items.is_single(item) { 1 } else { 2 });
-        let widths: f64 = (0..self.bound.items.len() as u32).map(|item| width(item).powi(2)).sum();
-        radius * (self.bound.largest() * widths).sqrt()
+        let width = |item: u32| self.bound().width(if self.bound().items.is_single(item) { 1 } else { 2 });
+        let widths: f64 = (0..self.bound().items.len() as u32).map(|item| width(item).powi(2)).sum();
+        radius * (self.bound().largest() * widths).sqrt()
     }
 
     /// μ of both stages together, where each unit is seen by one of them, or leaves the one and joins the other.
     fn split_mu(&self, unit: &Unit) -> Option<f64> {
-        let (norms, first) = self.norms.as_ref()?;
+        let first = self.on_lengths.as_ref()?;
         let mu = |noise: f64| if noise > 0.0 { quotient_up(1.0, noise) } else { f64::INFINITY };
         let of = |unit: &Unit| -> Option<(f64, f64)> {
-            let (length, distance) = (norms.distance(unit)?, self.bound.distance(unit, None)?);
-            Some((mu(over(first, length)), mu(over(&self.law, distance))))
+            let (length, distance) = (first.reach().moved(unit)?, self.on_sums.reach().moved(unit)?);
+            Some((mu(over(first.law(), length)), mu(over(self.on_sums.law(), distance))))
         };
         let (one, two) = of(unit)?;
         // The part that one side sees when a unit moves to the other: it goes, or it comes.
-        let sided = match RowsMoved::by(unit, &self.bound.user)? {
+        let sided = match RowsMoved::by(unit, &self.bound().user)? {
             RowsMoved::TwoRows => Some(Unit::event(whit_core::Change::AddRemove)),
-            RowsMoved::UserReplaced => Some(Unit::user(&self.bound.user, whit_core::Change::AddRemove)),
+            RowsMoved::UserReplaced => Some(Unit::user(&self.bound().user, whit_core::Change::AddRemove)),
             RowsMoved::Row | RowsMoved::Element | RowsMoved::User => None,
         };
         let across = sided.map_or(Some(0.0), |sided| of(&sided).map(|(one, two)| gdp::compose([one, two])));
@@ -376,8 +423,8 @@ impl Histogram {
 
     /// What the radius cuts off, where stage one can tell.
     pub fn clipping(&self, noisy: &NoisyHistogram) -> Option<CutOff> {
-        let ((norms, law), counts) = self.norms.as_ref().zip(noisy.norms.as_ref())?;
-        Some(norms.clipping(counts, noisy.radius / self.bound.unit, law.deviation()))
+        let (noise, counts) = self.on_lengths.as_ref().zip(noisy.norms.as_ref())?;
+        Some(noise.reach().clipping(counts, noisy.radius / self.bound().unit, noise.deviation()))
     }
 
     /// The items from the most to the least, the first `top` of them or all, with intervals for the noise and, of a
@@ -388,7 +435,7 @@ impl Histogram {
         let steps: Vec<f64> = (0..noisy.values.len() as u32).map(|item| self.step(item, noisy.radius)).collect();
         let named = if top.is_some() { steps.len() } else { 1 };
         let (confidence, logarithm) = self.shared(confidence, named);
-        let within = self.law.all_within(confidence, named);
+        let within = self.on_sums.law().all_within(confidence, named);
         // Ranked by value, not by steps: a step is worth more in some clusters.
         let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
         let order: Vec<i64> =
@@ -411,7 +458,7 @@ impl Histogram {
             let step = self.step(item as u32, noisy.radius);
             total += value as f64 * step;
             // Rounding to whole steps adds at most half a step to each; a deviation is millions of them.
-            square += ((self.law.deviation() + 0.5) * step).powi(2);
+            square += ((self.on_sums.deviation() + 0.5) * step).powi(2);
         }
         let (confidence, logarithm) = self.shared(confidence, 1);
         let noise = square.sqrt() * upper_quantile(0.5 * (1.0 - confidence));
@@ -420,6 +467,14 @@ impl Histogram {
         }
         let (low, high) = self.ends(total, noise, self.longest(noisy.radius), logarithm);
         (total, (total - low).max(high - total))
+    }
+}
+
+/// The noise as it was drawn, where that was written down.
+fn as_drawn<R>(noise: Additive<R>, law: Option<Law>) -> Additive<R> {
+    match law {
+        Some(law) => noise.with_law(law),
+        None => noise,
     }
 }
 
@@ -494,31 +549,30 @@ impl Mechanism for Histogram {
     type Noisy = StoredEstimate<NoisyHistogram>;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        let cost = |law: &Law, distance| reaching(law, rung, Some(distance)).cost(rung);
-        let stage_two = |radius| self.bound.distance(&rung.unit, radius).map(|distance| cost(&self.law, distance));
-        let all = match (self.radius, &self.norms) {
-            (Radius::Given(radius), _) => stage_two(Some(radius / self.bound.unit)),
-            (Radius::TwoStage { .. }, Some((norms, first))) => {
-                let stage_one = norms.distance(&rung.unit).map(|distance| cost(first, distance));
-                stage_one.zip(stage_two(None)).map(|(one, two)| Cost::Series(vec![one, two]))
+        match (self.radius, &self.on_lengths) {
+            (Radius::Given(_), _) => self.on_sums.cost(rung),
+            (Radius::TwoStage { .. }, Some(first)) => match (first.cost(rung), self.on_sums.cost(rung)) {
+                (Cost::Everything, Cost::Everything) => Cost::Everything,
+                (one, two) => Cost::Series(vec![one, two]),
+            },
+            (Radius::Split { .. }, Some(_)) => {
+                self.split_mu(&rung.unit).map_or(Cost::Everything, |mu| gaussian(quotient_down(1.0, mu)))
             }
-            (Radius::Split { .. }, Some(_)) => self.split_mu(&rung.unit).map(|mu| gaussian(quotient_down(1.0, mu))),
-            (Radius::TwoStage { .. } | Radius::Split { .. }, None) => None,
-        };
-        all.unwrap_or(Cost::Everything)
+            (Radius::TwoStage { .. } | Radius::Split { .. }, None) => Cost::Everything,
+        }
     }
 
     fn sanitise(&self, exact: &Tokens, entropy: &mut dyn Entropy) -> Result<Sealed<Self::Noisy>, SanitiseError> {
         let failed = |why: EstimateError| SanitiseError::from(QueryError::from(why));
-        if exact.items() != &self.bound.items {
+        if exact.items() != &self.bound().items {
             return Err(SanitiseError::Unfit("tokens and noise are of different dictionaries"));
         }
-        let (norms, radius) = match (self.radius, &self.norms) {
-            (Radius::Given(radius), _) => (None, radius / self.bound.unit),
-            (Radius::TwoStage { quantile, .. } | Radius::Split { quantile, .. }, Some((norms, law))) => {
-                let all = matches!(self.radius, Radius::TwoStage { .. });
+        let (norms, radius) = match (self.radius, &self.on_lengths) {
+            (Radius::Given(radius), _) => (None, radius / self.bound().unit),
+            (Radius::TwoStage { quantile, .. } | Radius::Split { quantile, .. }, Some(noise)) => {
+                let (norms, all) = (noise.reach(), matches!(self.radius, Radius::TwoStage { .. }));
                 let counts = norms.gather(exact, |mark| all || self.is_aside(mark)).map_err(failed)?;
-                let noisy = with_noise(law, &counts, entropy)?;
+                let noisy = counts.with_noise(noise, entropy)?;
                 let radius = norms.quantile(&noisy, quantile);
                 (Some(noisy), radius)
             }
@@ -526,15 +580,15 @@ impl Mechanism for Histogram {
                 return Err(SanitiseError::Unfit("the radius is to be found, and nothing was made to find it"));
             }
         };
-        let sums = self.bound.gather(exact, radius, |mark| !self.is_aside(mark)).map_err(failed)?;
-        let values = with_noise(&self.law, &sums, entropy)?;
-        let noisy = NoisyHistogram { radius: radius * self.bound.unit, norms, values };
+        let sums = self.bound().gather(exact, radius, |mark| !self.is_aside(mark)).map_err(failed)?;
+        let values = sums.with_noise(&self.on_sums, entropy)?;
+        let noisy = NoisyHistogram { radius: radius * self.bound().unit, norms, values };
         Ok(Sealed::new(StoredEstimate::new(noisy, self.laws())))
     }
 
     /// The error of the worst item, in lattice steps.
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        Accuracy { within: self.law.all_within(confidence, self.bound.items.len()), confidence }
+        self.on_sums.accuracy(confidence)
     }
 }
 

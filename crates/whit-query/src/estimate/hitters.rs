@@ -1,12 +1,12 @@
 //! Heavy hitters: how many users have each item of a public dictionary (Element-Level DP, mechanism (7)).
 
-use super::noise::{Calibration, EstimateError, for_mu, reaching, rounded, with_noise};
+use super::noise::{Calibration, EstimateError, rounded};
+use super::projected::{ProjectedSums, ProjectionReach, UserProjection, in_l2, least_noise, noise_on};
 use super::stored::{StoredEstimate, push_varint, read_varint};
 use super::{RowsMoved, Touch, order};
-use std::fmt;
 use whit_core::mechanism::SanitiseError;
-use whit_core::mechanism::additive::Law;
-use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Unit};
+use whit_core::mechanism::additive::{Additive, Reaches};
+use whit_core::{Accuracy, Cost, Mechanism, Persist, Rung, Sealed, Sensitivity, Unit};
 use whit_noise::round::{root_of_whole_up, root_up, sum_up};
 use whit_noise::{Entropy, Ratio};
 
@@ -129,35 +129,50 @@ impl PresenceBound {
     }
 
     /// Adds up who has what. A pair that stands there twice counts once, and the order of pairs does not matter.
-    pub fn gather(&self, mut pairs: Vec<(u64, u32)>) -> Result<ItemPresence, EstimateError> {
+    pub fn gather(&self, mut pairs: Vec<(u64, u32)>) -> Result<ProjectedSums<Self>, EstimateError> {
         if let Some(&(_, item)) = pairs.iter().find(|(_, item)| *item >= self.items) {
             return Err(EstimateError::Item { item, items: self.items() });
         }
         pairs.sort_unstable();
         pairs.dedup();
-        let mut sums = vec![0_i64; self.items()];
-        for user in pairs.chunk_by(|a, b| a.0 == b.0) {
-            let weight = self.weight(user.len() as u64) as i64;
-            for (_, item) in user {
-                let sum = &mut sums[*item as usize];
-                *sum = sum.checked_add(weight).ok_or(EstimateError::Overflow)?;
-            }
-        }
-        Ok(ItemPresence { sums, bound: self.clone() })
+        ProjectedSums::over(self, pairs.chunk_by(|a, b| a.0 == b.0))
     }
 }
 
-/// Sums to which no user added more than a [`PresenceBound`] allows. [`PresenceBound::gather`] is the one way in and
-/// noise the one way out.
-#[derive(Clone, PartialEq)]
-pub struct ItemPresence {
-    sums: Vec<i64>,
-    bound: PresenceBound,
+impl Reaches for PresenceBound {
+    fn at(&self, rung: &Rung) -> Sensitivity {
+        in_l2(self.distance(&rung.unit))
+    }
 }
 
-impl fmt::Debug for ItemPresence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Presence of {} items", self.sums.len()) // sums are not for logs
+impl ProjectionReach for PresenceBound {
+    fn moved(&self, unit: &Unit) -> Option<f64> {
+        self.distance(unit)
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
+impl UserProjection for &PresenceBound {
+    /// Different items, each next to the same user.
+    type User<'a> = &'a [(u64, u32)];
+    type Reach = PresenceBound;
+
+    fn reach(&self) -> PresenceBound {
+        (*self).clone()
+    }
+
+    fn coordinates(&self) -> usize {
+        self.items()
+    }
+
+    fn project(&mut self, user: &[(u64, u32)], mut add: impl FnMut(usize, i64)) {
+        let weight = self.weight(user.len() as u64) as i64;
+        for (_, item) in user {
+            add(*item as usize, weight);
+        }
     }
 }
 
@@ -195,8 +210,7 @@ impl fmt::Debug for ItemPresence {
 /// `the_claimed_loss_is_not_exceeded`.
 #[derive(Debug, Clone)]
 pub struct Hitters {
-    bound: PresenceBound,
-    law: Law,
+    noise: Additive<PresenceBound>,
 }
 
 impl Hitters {
@@ -204,19 +218,18 @@ impl Hitters {
     pub fn new(bound: PresenceBound, sigma: Ratio) -> Result<Self, EstimateError> {
         let large = || EstimateError::Range { name: "σ", value: sigma.to_f64(), range: "below 2^100" };
         let steps = sigma.times(&Ratio::from(bound.steps() as u64)).ok_or_else(large)?;
-        Ok(Self { bound, law: rounded(steps)? })
+        Ok(Self { noise: noise_on(bound.items(), bound, rounded(steps)?) })
     }
 
     /// The least noise that keeps a promise to a unit.
     pub(crate) fn for_promise(bound: PresenceBound, unit: &Unit, promise: Calibration) -> Result<Self, EstimateError> {
-        let distance = bound.distance(unit).ok_or_else(|| EstimateError::Unbounded(unit.to_string()))?;
-        Ok(Self { law: for_mu(promise.mu()?, distance)?, bound })
+        Ok(Self { noise: least_noise(bound.items(), bound, unit, promise.mu()?)? })
     }
 
     /// The same as it was when this was drawn, to say how far off that is. Where nobody wrote that down, it is taken to be as it is now.
     pub(super) fn with_noise_of(mut self, drawn: &StoredEstimate<NoisyVector>) -> Self {
         if let Some(law) = drawn.laws().next() {
-            self.law = law.clone();
+            self.noise = self.noise.with_law(law.clone());
         }
         self
     }
@@ -228,17 +241,17 @@ impl Hitters {
 
     /// How users are counted.
     pub fn bound(&self) -> &PresenceBound {
-        &self.bound
+        self.noise.reach()
     }
 
     /// The standard deviation of the noise, in users.
     pub fn sigma(&self) -> f64 {
-        self.law.deviation() / self.bound.steps() as f64
+        self.noise.deviation() / self.bound().steps() as f64
     }
 
     /// With this probability the noise on none of `items` counts exceeds this many users.
     pub fn within(&self, confidence: f64, items: usize) -> f64 {
-        self.law.all_within(confidence, items) / self.bound.steps() as f64
+        self.noise.law().all_within(confidence, items) / self.bound().steps() as f64
     }
 
     /// The items from the most to the least users, the first `top` of them or all.
@@ -252,7 +265,7 @@ impl Hitters {
         confidence: f64,
         gap: Option<f64>,
     ) -> Ranking {
-        let users: Vec<f64> = noisy.0.iter().map(|&steps| steps as f64 / self.bound.steps() as f64).collect();
+        let users: Vec<f64> = noisy.0.iter().map(|&steps| steps as f64 / self.bound().steps() as f64).collect();
         let within = self.within(confidence, if top.is_some() { users.len() } else { 1 });
         let items = ranked(&noisy.0, top);
         let rows = items.iter().map(|&item| {
@@ -346,24 +359,21 @@ impl NoisyVector {
 }
 
 impl Mechanism for Hitters {
-    type Exact = ItemPresence;
+    type Exact = ProjectedSums<PresenceBound>;
     type Noisy = StoredEstimate<NoisyVector>;
 
     fn cost(&self, rung: &Rung) -> Cost {
-        reaching(&self.law, rung, self.bound.distance(&rung.unit)).cost(rung)
+        self.noise.cost(rung)
     }
 
-    fn sanitise(&self, exact: &ItemPresence, entropy: &mut dyn Entropy) -> Result<Sealed<Self::Noisy>, SanitiseError> {
-        if exact.bound != self.bound {
-            return Err(SanitiseError::Unfit("users were bounded in another way than the noise is made for"));
-        }
-        let noisy = with_noise(&self.law, &exact.sums, entropy)?;
-        Ok(Sealed::new(StoredEstimate::new(NoisyVector(noisy), [&self.law])))
+    fn sanitise(&self, exact: &Self::Exact, entropy: &mut dyn Entropy) -> Result<Sealed<Self::Noisy>, SanitiseError> {
+        let noisy = exact.with_noise(&self.noise, entropy)?;
+        Ok(Sealed::new(StoredEstimate::new(NoisyVector(noisy), [self.noise.law()])))
     }
 
     /// The error of the worst item, in lattice steps.
     fn accuracy(&self, confidence: f64) -> Accuracy {
-        Accuracy { within: self.law.all_within(confidence, self.bound.items()), confidence }
+        self.noise.accuracy(confidence)
     }
 }
 

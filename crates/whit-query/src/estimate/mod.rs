@@ -18,6 +18,7 @@ mod meaning;
 mod noise;
 pub mod norms;
 mod order;
+mod projected;
 mod rows;
 pub mod sql;
 mod stored;
@@ -27,6 +28,7 @@ pub use crate::plan::call::ItemList;
 pub use ask::{HistogramQuestion, HittersQuestion};
 pub(crate) use noise::Calibration;
 pub use noise::EstimateError;
+pub use projected::ProjectedSums;
 
 use whit_core::{Change, Kind, Unit};
 

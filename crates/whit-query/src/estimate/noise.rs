@@ -1,12 +1,11 @@
-//! The noise of the estimators: rounded Gaussian noise on a vector of lattice steps, by what is promised or by its standard deviation. It is drawn and priced by
-//! [`Additive`], with a reach that the bound of an estimator knows for every rung.
+//! The law of the estimators' noise: a rounded Gaussian in lattice steps, by what is promised or by its standard deviation. What it is added to is in
+//! [`projected`](super::projected).
 
 use whit_account::normal::gaussian_mu_down;
-use whit_core::mechanism::SanitiseError;
-use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
-use whit_core::{Cost, Rung, Sensitivity};
+use whit_core::Cost;
+use whit_core::mechanism::additive::Law;
+use whit_noise::Ratio;
 use whit_noise::round::{quotient_down, ratio_down};
-use whit_noise::{Entropy, Ratio};
 
 /// Parameters with which an estimator would make no sense.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -83,19 +82,6 @@ pub(super) fn for_mu(mu: f64, distance: f64) -> Result<Law, EstimateError> {
     let sigma = distance / mu * (1.0 + 1e-12); // the hair covers the rounding here and in `over`
     let range = |_| EstimateError::Range { name: "σ", value: sigma, range: "finite and below 2^120" };
     rounded(Ratio::from_f64_up(sigma).map_err(range)?)
-}
-
-/// The noise on what one unit of this rung moves so far in ℓ2, in any dimension; where nothing bounds that, it costs everything.
-pub(super) fn reaching(law: &Law, rung: &Rung, distance: Option<f64>) -> Additive {
-    let known = distance.map(|l2| (rung.clone(), Sensitivity { l1: f64::INFINITY, l2 }));
-    Additive::new(law.clone(), Reach::known(known.into_iter().collect()), Coordinates::Any)
-}
-
-/// The exact vector plus noise.
-pub(super) fn with_noise(law: &Law, exact: &[i64], entropy: &mut dyn Entropy) -> Result<Vec<i64>, SanitiseError> {
-    let mut noisy = exact.to_vec();
-    Additive::new(law.clone(), Reach::known(Vec::new()), Coordinates::Any).add(&mut noisy, entropy)?;
-    Ok(noisy)
 }
 
 /// A float that is not above the standard deviation over the distance; 0 where nothing is left of it, or where the noise is of another law.

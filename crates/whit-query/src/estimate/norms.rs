@@ -1,10 +1,12 @@
 //! How long users' blocks are: a noisy histogram of lengths, from which a radius is chosen.
 
 use super::noise::EstimateError;
-use super::tokens::Tokens;
+use super::projected::{ProjectedSums, ProjectionReach, UserProjection, in_l2};
+use super::tokens::{Tokens, User};
 use super::{RowsMoved, Touch};
 use whit_account::normal::upper_quantile;
-use whit_core::Unit;
+use whit_core::mechanism::additive::Reaches;
+use whit_core::{Rung, Sensitivity, Unit};
 use whit_noise::round::{product_up, root_of_whole_up, root_up};
 
 /// How many lengths are told apart. Each is 2^¼ times the one before.
@@ -63,7 +65,7 @@ impl NormBound {
     pub(super) fn distance(&self, unit: &Unit) -> Option<f64> {
         let step = f64::from(1 << BITS);
         // Both vectors lie in the positive part of a ball, so they are no further apart than √2 times its radius. The
-        // radius is kept to a relative 2^-45; see `gather`.
+        // radius is kept to a relative 2^-45; see `project`.
         let radius =
             self.cap.map_or(self.clusters as f64, |cap| root_of_whole_up(cap.into()).min(self.clusters as f64));
         let user = step * radius * (1.0 + 2f64.powi(-44));
@@ -96,19 +98,12 @@ impl NormBound {
     }
 
     /// Counts the blocks of the users that are kept, by length.
-    pub(super) fn gather(&self, tokens: &Tokens, keep: impl Fn(u64) -> bool) -> Result<Vec<i64>, EstimateError> {
-        let mut sums = vec![0_i64; BINS];
-        for (_, user) in tokens.users().filter(|(mark, _)| keep(*mark)) {
-            let mut counts = [0_u64; BINS];
-            user.blocks().for_each(|(square, _)| counts[self.bin(square)] += 1);
-            let square: u128 = counts.iter().map(|&count| u128::from(count).pow(2)).sum();
-            // A relative error of a few 2^-53, and the same number for the same user whatever else is there.
-            let scale = self.cap.map_or(1.0, |cap| (cap as f64 / square as f64).sqrt().min(1.0)) * f64::from(1 << BITS);
-            for (sum, &count) in sums.iter_mut().zip(&counts) {
-                *sum = sum.checked_add((count as f64 * scale) as i64).ok_or(EstimateError::Overflow)?;
-            }
-        }
-        Ok(sums)
+    pub(super) fn gather(
+        &self,
+        tokens: &Tokens,
+        keep: impl Fn(u64) -> bool,
+    ) -> Result<ProjectedSums<Self>, EstimateError> {
+        ProjectedSums::over(self, tokens.users().filter(|(mark, _)| keep(*mark)).map(|(_, user)| user))
     }
 
     /// The shortest length that at least this share of blocks does not exceed, by noisy counts.
@@ -182,6 +177,44 @@ impl NormBound {
     }
 }
 
+impl Reaches for NormBound {
+    fn at(&self, rung: &Rung) -> Sensitivity {
+        in_l2(self.distance(&rung.unit))
+    }
+}
+
+impl ProjectionReach for NormBound {
+    fn moved(&self, unit: &Unit) -> Option<f64> {
+        self.distance(unit)
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
+impl UserProjection for &NormBound {
+    type User<'a> = User<'a>;
+    type Reach = NormBound;
+
+    fn reach(&self) -> NormBound {
+        (*self).clone()
+    }
+
+    fn coordinates(&self) -> usize {
+        BINS
+    }
+
+    fn project(&mut self, user: User<'_>, mut add: impl FnMut(usize, i64)) {
+        let mut counts = [0_u64; BINS];
+        user.blocks().for_each(|(square, _)| counts[self.bin(square)] += 1);
+        let square: u128 = counts.iter().map(|&count| u128::from(count).pow(2)).sum();
+        // A relative error of a few 2^-53, and the same number for the same user whatever else is there.
+        let scale = self.cap.map_or(1.0, |cap| (cap as f64 / square as f64).sqrt().min(1.0)) * f64::from(1 << BITS);
+        counts.iter().enumerate().for_each(|(bin, &count)| add(bin, (count as f64 * scale) as i64));
+    }
+}
+
 /// How much a radius cuts off, as far as the noisy lengths tell. Each number holds with 95 %, whatever radius was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CutOff {
@@ -201,7 +234,8 @@ impl CutOff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::noise::{rounded, with_noise};
+    use crate::estimate::noise::rounded;
+    use crate::estimate::projected::noise_on;
     use whit_noise::{Ratio, Replay};
 
     /// Lengths in quarters of the bins, so that few lie on an edge: most are short, and some are long.
@@ -223,10 +257,11 @@ mod tests {
                 exact[bin] += 1 << BITS;
             }
             let sigma = sigma * f64::from(1 << BITS);
-            let noise = rounded(Ratio::from_f64_up(sigma).unwrap()).unwrap();
+            let noise = noise_on(BINS, norms.clone(), rounded(Ratio::from_f64_up(sigma).unwrap()).unwrap());
+            let exact = ProjectedSums::forged(exact, norms.clone());
             let (mut held, mut clear, mut least, mut cut) = (0, 0, 0.0, 0.0);
             for _ in 0..200 {
-                let noisy = with_noise(&noise, &exact, &mut entropy).unwrap();
+                let noisy = exact.with_noise(&noise, &mut entropy).unwrap();
                 let radius = norms.quantile(&noisy, 0.9);
                 let stated = norms.clipping(&noisy, radius, sigma);
                 let long = lengths.iter().filter(|length| **length > radius);

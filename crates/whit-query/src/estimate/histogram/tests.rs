@@ -73,7 +73,9 @@ fn no_neighbour_moves_a_histogram_further_than_stated() {
                 let bound = bound(sizes, cap, spread);
                 let sums: Vec<Vec<i64>> = users
                     .iter()
-                    .map(|user| bound.gather(&tokens(&bound, &[(0, user.clone())]), radius, |_| true).unwrap())
+                    .map(|user| {
+                        bound.gather(&tokens(&bound, &[(0, user.clone())]), radius, |_| true).unwrap().exact().to_vec()
+                    })
                     .collect();
                 let stated = |unit: &Unit| bound.distance(unit, Some(radius)).unwrap();
                 let what = format!("{sizes:?}, cap {cap:?}, {spread:?}, radius {radius}");
@@ -123,7 +125,7 @@ fn neighbours_by_the_meaning_of_units_move_no_further_than_stated() {
         let rows: Vec<Vec<i64>> = rows.units(&Unit::event(REPLACE)).unwrap().into_iter().flatten().collect();
         let token = |row: &Vec<i64>| Token { user: row[0] as u32, item: (row[1] * 2 + row[2]) as u32, weight: 1 };
         let tokens = Tokens::gather(bound.items.clone(), rows.iter().map(token).collect(), vec![0; 3]).unwrap();
-        bound.gather(&tokens, 1.2, |_| true).unwrap()
+        bound.gather(&tokens, 1.2, |_| true).unwrap().exact().to_vec()
     };
     let units = [
         Unit::event(ADD),
@@ -157,7 +159,8 @@ fn neighbours_by_the_meaning_of_units_move_no_further_than_stated() {
 #[test]
 fn the_papers_radius_is_not_enough() {
     let bound = bound(&[2], None, Spread::PerCluster);
-    let sum = |weights: Vec<u64>| bound.gather(&tokens(&bound, &[(0, weights)]), 10.0, |_| true).unwrap();
+    let sum =
+        |weights: Vec<u64>| bound.gather(&tokens(&bound, &[(0, weights)]), 10.0, |_| true).unwrap().exact().to_vec();
     let value = 10.0 * std::f64::consts::SQRT_2 / f64::from(1 << BITS);
     let gap = apart(&sum(vec![12, 0]), &sum(vec![0, 12])) * value;
     assert!((gap - 14.142_135).abs() < 1e-5 && gap > 10.0, "{gap}");
@@ -200,7 +203,7 @@ fn dropping_clusters_is_caught() {
     let dropped = |weights: &[u64]| {
         let first = if weights[..2] == [0, 0] { 2 } else { 0 };
         let kept = weights.iter().enumerate().map(|(i, &w)| if (first..first + 2).contains(&i) { w } else { 0 });
-        bound.gather(&tokens(&bound, &[(0, kept.collect())]), 1.0, |_| true).unwrap()
+        bound.gather(&tokens(&bound, &[(0, kept.collect())]), 1.0, |_| true).unwrap().exact().to_vec()
     };
     let users = vectors(4, 2);
     let pairs = users.iter().flat_map(|a| users.iter().map(move |b| (a, b)));
@@ -213,7 +216,7 @@ fn dropping_clusters_is_caught() {
     let bound = self::bound(&[1, 1], None, Spread::PerCluster);
     let dropped = |weights: [u64; 2]| {
         let kept = if weights[0] > 0 { vec![weights[0], 0] } else { vec![0, weights[1]] };
-        bound.gather(&tokens(&bound, &[(0, kept)]), 1.0, |_| true).unwrap()
+        bound.gather(&tokens(&bound, &[(0, kept)]), 1.0, |_| true).unwrap().exact().to_vec()
     };
     let worst = apart(&dropped([1, 1]), &dropped([0, 1]));
     let stated = self::bound(&[1, 1], Some(1), Spread::PerCluster).distance(&Unit::element(ELEMENT.0, ELEMENT.1), None);
@@ -228,8 +231,10 @@ fn no_neighbour_moves_the_lengths_further_than_stated() {
     for cap in [None, Some(1), Some(2)] {
         let bound = bound(&sizes, cap, Spread::PerCluster);
         let norms = NormBound::new(3, cap, Touch::Most(1), "user", 1.0).unwrap();
-        let sums: Vec<Vec<i64>> =
-            users.iter().map(|user| norms.gather(&tokens(&bound, &[(0, user.clone())]), |_| true).unwrap()).collect();
+        let sums: Vec<Vec<i64>> = users
+            .iter()
+            .map(|user| norms.gather(&tokens(&bound, &[(0, user.clone())]), |_| true).unwrap().exact().to_vec())
+            .collect();
         let stated = |unit: Unit| norms.distance(&unit).unwrap();
         let mut worst = [0.0_f64; 4];
         for (one, first) in users.iter().zip(&sums) {
@@ -266,13 +271,13 @@ fn neither_stage_of_a_split_moves_further_than_both_pay_for() {
         let radius = Radius::Split { users: 0.5, quantile: 0.9 };
         for protected in [Unit::element(ELEMENT.0, ELEMENT.1), Unit::user("user", REPLACE)] {
             let histogram = Histogram::for_promise(bound.clone(), radius, &protected, PROMISE).unwrap();
-            let (norms, first) = histogram.norms.as_ref().unwrap();
+            let first = histogram.on_lengths.as_ref().unwrap();
             let joint = |mark: u64, user: &[u64]| -> Vec<f64> {
                 let tokens = tokens(&bound, &[(mark, user.to_vec())]);
-                let aside = norms.gather(&tokens, |mark| histogram.is_aside(mark)).unwrap();
+                let aside = first.reach().gather(&tokens, |mark| histogram.is_aside(mark)).unwrap();
                 let rest = bound.gather(&tokens, 1.3, |mark| !histogram.is_aside(mark)).unwrap();
-                let one = aside.iter().map(|&x| x as f64 / first.deviation());
-                one.chain(rest.iter().map(|&x| x as f64 / histogram.law.deviation())).collect()
+                let one = aside.exact().iter().map(|&x| x as f64 / first.deviation());
+                one.chain(rest.exact().iter().map(|&x| x as f64 / histogram.on_sums.deviation())).collect()
             };
             let (aside, rest) = (0, u64::MAX);
             let vectors: Vec<(u64, &Vec<u64>, Vec<f64>)> = [aside, rest]
@@ -356,7 +361,7 @@ fn a_radius_is_found_from_noisy_lengths() {
         let exact = bound.gather(&tokens, noisy.radius, |mark| !histogram.is_aside(mark)).unwrap();
         let bars = histogram.bars(&noisy, Some(4), 0.999_999);
         for bar in &bars {
-            let truth = exact[bar.item as usize] as f64 * histogram.step(bar.item, noisy.radius);
+            let truth = exact.exact()[bar.item as usize] as f64 * histogram.step(bar.item, noisy.radius);
             assert!((bar.low..=bar.high).contains(&truth), "{bar:?}: {truth}"); // one failure in a million runs
             assert!(bar.high - bar.low < 0.2 * truth);
         }
@@ -365,7 +370,8 @@ fn a_radius_is_found_from_noisy_lengths() {
         assert_eq!(shown, [0, 1, 2, 4], "items 3 and 5 have nothing");
         assert!(bars.windows(2).all(|pair| pair[0].value >= pair[1].value));
         let (total, within) = histogram.total(&noisy, 0.999_999);
-        let truth: f64 = (0..6).map(|item| exact[item as usize] as f64 * histogram.step(item, noisy.radius)).sum();
+        let truth: f64 =
+            (0..6).map(|item| exact.exact()[item as usize] as f64 * histogram.step(item, noisy.radius)).sum();
         assert!((total - truth).abs() < within, "{total} and {truth} ± {within}");
         assert_eq!(NoisyHistogram::from_bytes(&noisy.to_bytes()).as_ref(), Some(&noisy));
         assert_eq!(NoisyHistogram::from_bytes(&noisy.to_bytes()[1..]), None);
@@ -394,7 +400,7 @@ fn a_split_stands_for_all_users() {
             let tokens = tokens(&bound, &users);
             let noisy = released(&histogram, &tokens);
             let exact = bound.gather(&tokens, noisy.radius, |_| true).unwrap();
-            let truth = exact[1] as f64 * noisy.radius * std::f64::consts::SQRT_2 / f64::from(1 << BITS);
+            let truth = exact.exact()[1] as f64 * noisy.radius * std::f64::consts::SQRT_2 / f64::from(1 << BITS);
             let bars = histogram.bars(&noisy, None, 0.95);
             let bar = bars.iter().find(|bar| bar.item == 1).unwrap();
             held += u32::from((bar.low..=bar.high).contains(&truth));
@@ -424,7 +430,7 @@ fn intervals_of_a_split_hold_what_few_users_have() {
             let users: Vec<(u64, Vec<u64>)> = (0..50).map(|i| (entropy.bits(64), user(i))).collect();
             let tokens = tokens(&bound, &users);
             let kept = bound.gather(&tokens, 1.0, |mark| !histogram.is_aside(mark)).unwrap();
-            let values = with_noise(&histogram.law, &kept, &mut entropy).unwrap();
+            let values = kept.with_noise(&histogram.on_sums, &mut entropy).unwrap();
             let noisy = NoisyHistogram { radius: 1.0, norms: None, values };
             for bar in histogram.bars(&noisy, None, 0.95) {
                 let truth = few[bar.item as usize] as f64;
@@ -482,4 +488,37 @@ fn a_histogram_that_makes_no_sense_is_refused() {
     assert!(BlockBound::new(items(&[1]), Some(0), Touch::Any, "user", Spread::Even).is_err());
     assert_eq!(histogram.cost(&rung(Unit::user("author", ADD))), Cost::Everything);
     assert_eq!(Kind::Element, word.kind());
+}
+
+/// Noise is added to what was bounded as it was made for and to nothing else: neither at another radius than the one that is given, nor in other clusters, nor with another cap.
+/// Where a radius is found, the noise is for all.
+#[test]
+fn sums_at_another_radius_than_the_noise_is_made_for_get_none() {
+    let word = Unit::element(ELEMENT.0, ELEMENT.1);
+    let bound = bound(&[2, 1], Some(2), Spread::Even);
+    let sums = |bound: &BlockBound, radius: f64| {
+        bound.gather(&tokens(bound, &[(0, vec![1, 2, 3])]), radius, |_| true).unwrap()
+    };
+    let made = |radius| Histogram::for_promise(bound.clone(), radius, &word, PROMISE).unwrap().on_sums;
+    let (given, found) = (made(Radius::Given(1.5)), made(Radius::TwoStage { share: 0.1, quantile: 0.9 }));
+    let mut entropy = Replay::new(5);
+    assert!(sums(&bound, 1.5).with_noise(&given, &mut entropy).is_ok());
+    for radius in [0.5, 1.5_f64.next_up(), 9.0, f64::NAN] {
+        assert!(sums(&bound, radius).with_noise(&given, &mut entropy).is_err(), "{radius}");
+        assert!(sums(&bound, radius).with_noise(&found, &mut entropy).is_ok(), "{radius}");
+        for unit in [&word, &Unit::event(ADD), &Unit::event(REPLACE), &Unit::user("user", REPLACE)] {
+            let at_one = bound.distance(unit, Some(radius)).unwrap();
+            assert!(at_one <= found.reach().moved(unit).unwrap(), "{unit} at {radius}");
+        }
+    }
+    let others = [self::bound(&[2, 1], Some(1), Spread::Even), self::bound(&[1, 2], Some(2), Spread::Even)];
+    for other in [&others[0], &others[1], &bound.clone().weighted(0.5, 1).unwrap()] {
+        assert!(sums(other, 1.5).with_noise(&given, &mut entropy).is_err());
+        assert!(sums(other, 1.5).with_noise(&found, &mut entropy).is_err());
+    }
+    let lengths = |cap| NormBound::new(2, cap, Touch::Most(1), "user", 1.0).unwrap();
+    let noise = least_noise(BINS, lengths(Some(2)), &word, 1.0).unwrap();
+    let counted = |cap| lengths(cap).gather(&tokens(&bound, &[(0, vec![1, 2, 3])]), |_| true).unwrap();
+    assert!(counted(Some(2)).with_noise(&noise, &mut entropy).is_ok());
+    assert!(counted(None).with_noise(&noise, &mut entropy).is_err());
 }

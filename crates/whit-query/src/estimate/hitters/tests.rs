@@ -48,7 +48,7 @@ fn no_neighbour_moves_the_sums_further_than_stated() {
     for items in [1, 3, 4] {
         for cap in [None, Some(1), Some(2), Some(3), Some(100)] {
             let bound = bound(items, cap, Touch::Most(1));
-            let gather = |pairs| bound.gather(pairs).unwrap().sums;
+            let gather = |pairs| bound.gather(pairs).unwrap().exact().to_vec();
             for unit in [
                 Unit::event(ADD),
                 Unit::event(REPLACE),
@@ -108,12 +108,12 @@ fn larger_elements_move_the_sums_no_further_than_stated() {
         for (block, touch) in [(2_u32, Touch::Most(2)), (3, Touch::Most(3)), (5, Touch::Any)] {
             let bound = bound(5, cap, touch);
             let sums =
-                |bits: u32| bound.gather((0..5).filter(|i| bits >> i & 1 == 1).map(|i| (0, i)).collect()).unwrap().sums;
+                |bits: u32| bound.gather((0..5).filter(|i| bits >> i & 1 == 1).map(|i| (0, i)).collect()).unwrap();
             let stated = bound.distance(&word).unwrap();
             let mut most = 0;
             for (one, two) in (0..32_u32).flat_map(|one| (0..32).map(move |two| (one, two))) {
                 if (one ^ two) >> block == 0 {
-                    most = most.max(squared(&sums(one), &sums(two)));
+                    most = most.max(squared(sums(one).exact(), sums(two).exact()));
                 }
             }
             assert!((most as f64).sqrt() <= stated, "cap {cap:?}, {touch:?}: √{most} > {stated}");
@@ -181,10 +181,10 @@ fn noise_is_the_least_that_keeps_the_promise() {
 fn what_is_counted_is_users_and_not_rows() {
     let plain = bound(3, None, Touch::Most(1));
     let rows = vec![(7, 0), (7, 0), (8, 0), (8, 2), (7, 0)];
-    assert_eq!(plain.gather(rows).unwrap().sums, [2, 0, 1]);
+    assert_eq!(plain.gather(rows).unwrap().exact(), [2, 0, 1]);
     let capped = bound(4, Some(1), Touch::Most(1));
-    let sums = capped.gather(vec![(1, 0), (1, 1), (1, 2), (1, 3), (2, 3)]).unwrap().sums;
-    assert_eq!(sums, [1 << 23, 1 << 23, 1 << 23, (1 << 23) + (1 << 24)], "four items, √(1/4) each");
+    let sums = capped.gather(vec![(1, 0), (1, 1), (1, 2), (1, 3), (2, 3)]).unwrap();
+    assert_eq!(sums.exact(), [1 << 23, 1 << 23, 1 << 23, (1 << 23) + (1 << 24)], "four items, √(1/4) each");
     assert_eq!(plain.gather(vec![(1, 3)]).unwrap_err().to_string(), "item number 3 is not on the list of 3 items");
     assert!(!format!("{:?}", plain.gather(vec![(1, 1)]).unwrap()).contains('['), "sums are not for logs");
 }
@@ -196,7 +196,7 @@ fn sums_bounded_in_another_way_are_refused() {
     assert!(hitters.sanitise(&other, &mut Replay::new(1)).is_err());
 }
 
-fn released(hitters: &Hitters, exact: &ItemPresence) -> NoisyVector {
+fn released(hitters: &Hitters, exact: &ProjectedSums<PresenceBound>) -> NoisyVector {
     let word = Unit::element("user", "word");
     let mut ledger = Memory::new().with_budget(word.clone(), Filter::new(1e6, 1e-6, Currency::Gaussian).unwrap());
     let rungs = [Rung { unit: word, holds: 1, disjoint: false }];
@@ -212,10 +212,13 @@ fn the_claimed_loss_is_not_exceeded() {
         let hitters = Hitters::new(bound.clone(), sigma).unwrap();
         let (with, without) = (vec![(1, 0), (1, 1), (1, 2)], vec![(1, 0), (1, 1)]);
         let (with, without) = (bound.gather(with).unwrap(), bound.gather(without).unwrap());
-        let direction: Vec<f64> = with.sums.iter().zip(&without.sums).map(|(a, b)| (a - b) as f64).collect();
-        let middle: f64 =
-            direction.iter().zip(with.sums.iter().zip(&without.sums)).map(|(d, (a, b))| d * (a + b) as f64 / 2.0).sum();
-        let above = |exact: &ItemPresence| {
+        let direction: Vec<f64> = with.exact().iter().zip(without.exact()).map(|(a, b)| (a - b) as f64).collect();
+        let middle: f64 = direction
+            .iter()
+            .zip(with.exact().iter().zip(without.exact()))
+            .map(|(d, (a, b))| d * (a + b) as f64 / 2.0)
+            .sum();
+        let above = |exact: &ProjectedSums<PresenceBound>| {
             let hits = (0..4000).filter(|_| {
                 let noisy = released(&hitters, exact).0;
                 direction.iter().zip(&noisy).map(|(d, x)| d * *x as f64).sum::<f64>() > middle
@@ -244,7 +247,7 @@ fn the_top_is_ranked_with_intervals_that_hold_for_all() {
     assert_eq!(top.rows.len(), 5);
     assert_eq!(top.rows[0].item, 0, "500 users against 450, at a deviation of 3");
     // One failure in a million runs.
-    assert!(top.rows.iter().all(|row| (row.low..=row.high).contains(&(exact.sums[row.item as usize] as f64))));
+    assert!(top.rows.iter().all(|row| (row.low..=row.high).contains(&(exact.exact()[row.item as usize] as f64))));
     assert!(top.rows.windows(2).all(|pair| pair[0].users >= pair[1].users));
     assert!(top.simultaneous && top.pairs == 10 && top.wrong < 1e-3);
     let all = hitters.ranking(&noisy, None, 0.95, None);
@@ -263,9 +266,9 @@ fn each_interval_holds_its_count_as_often_as_stated() {
             let exact = bound.gather(rows.clone()).unwrap();
             let promise = Calibration { epsilon, delta: 1e-6 };
             let hitters = Hitters::for_promise(bound, &Unit::element("user", "word"), promise).unwrap();
-            let steps = hitters.bound.steps() as f64;
+            let steps = hitters.bound().steps() as f64;
             let all = hitters.ranking(&released(&hitters, &exact), None, 0.95, None);
-            let (within, truth) = (hitters.within(0.95, 1), |item: u32| exact.sums[item as usize] as f64 / steps);
+            let (within, truth) = (hitters.within(0.95, 1), |item: u32| exact.exact()[item as usize] as f64 / steps);
             let share = |less: f64| {
                 let held = all.rows.iter().filter(|row| (row.users - truth(row.item)).abs() <= within - less);
                 held.count() as f64 / 4000.0
