@@ -204,7 +204,11 @@ impl UserProjection for BlockProjection<'_> {
                 scales.push(1.0 / (length * width));
             }
         }
-        let in_radii = |kind: usize| short[kind] as f64 / (radius * radius) + long[kind] as f64;
+        // A block is 1 long at the least, so where some are short the radius has a square; the square of a shorter radius may be 0, and 0/0 is no length.
+        let in_radii = |kind: usize| match short[kind] {
+            0 => long[kind] as f64,
+            short => short as f64 / (radius * radius) + long[kind] as f64,
+        };
         let square = in_radii(0) + in_radii(1) / 2.0;
         let shrink = if square > largest { (largest / square).sqrt() } else { 1.0 } * f64::from(1 << BITS);
         for ((_, block), scale) in user.blocks().zip(&*scales) {
@@ -252,7 +256,7 @@ impl UserProjection for BlockProjection<'_> {
 ///
 /// # Tried by
 /// `no_neighbour_moves_a_histogram_further_than_stated`, `the_papers_radius_is_not_enough`, `dropping_clusters_is_caught`,
-/// `neither_stage_of_a_split_moves_further_than_both_pay_for`, `sums_at_another_radius_than_the_noise_is_made_for_get_none`; the intervals by `a_split_stands_for_all_users` and
+/// `a_radius_next_to_nothing_leaves_no_user_longer`, `neither_stage_of_a_split_moves_further_than_both_pay_for`, `sums_at_another_radius_than_the_noise_is_made_for_get_none`; the intervals by `a_split_stands_for_all_users` and
 /// `intervals_of_a_split_hold_what_few_users_have`.
 #[derive(Debug, Clone)]
 pub struct Histogram {

@@ -117,6 +117,17 @@ fn no_neighbour_moves_a_histogram_further_than_stated() {
     assert!(attained > 60, "the figures are attained in many of the 210 cases: {attained}");
 }
 
+/// The square of such a radius is 0, and users who have many clusters are cut to the length of their cap all the same.
+#[test]
+fn a_radius_next_to_nothing_leaves_no_user_longer() {
+    let bound = bound(&[1, 1, 2, 1], Some(1), Spread::PerCluster);
+    for radius in [1e-3, 1e-160, 1e-200, f64::MIN_POSITIVE, 5e-324] {
+        let sums = bound.gather(&tokens(&bound, &[(0, vec![3, 1, 1, 2, 9])]), radius, |_| true).unwrap();
+        let (length, stated) = (apart(sums.exact(), &[0; 5]), bound.distance(&Unit::user("user", ADD), Some(radius)));
+        assert!(length <= stated.unwrap() && length > 0.99 * stated.unwrap(), "{radius}: {length} and {stated:?}");
+    }
+}
+
 /// The same by the meaning of units: rows of user, cluster and place in it, and their neighbours.
 #[test]
 fn neighbours_by_the_meaning_of_units_move_no_further_than_stated() {
