@@ -31,10 +31,10 @@ pub(super) struct HistogramCommand {
     #[arg(long, value_name = "R", default_value = "auto", value_parser = radius)]
     radius: RadiusChoice,
     /// The share of the budget, or of the users, that finds the radius.
-    #[arg(long, value_name = "SHARE", default_value = "0.1", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = Radius::SHARE, value_parser = share)]
     radius_share: f64,
     /// The share of blocks that the radius is to leave whole.
-    #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = Radius::QUANTILE, value_parser = share)]
     radius_quantile: f64,
     /// Show so many, with intervals that hold all at once. With --all, show every item, with intervals that hold each by itself.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = lines)]

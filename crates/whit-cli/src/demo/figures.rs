@@ -268,7 +268,7 @@ impl LevelView {
             item: "title".to_owned(),
             partition: partition.to_owned(),
             weight: None,
-            radius: Radius::TwoStage { share: 0.1, quantile: 0.95 },
+            radius: Radius::TwoStage { share: Radius::SHARE, quantile: Radius::QUANTILE },
             top: None,
             clusters_per_user: Some(SUBJECTS_PER_USER),
             shares: false,

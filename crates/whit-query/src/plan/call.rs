@@ -116,6 +116,13 @@ pub enum Radius {
     },
 }
 
+impl Radius {
+    /// The share of the budget, or of the users, that finds the radius where nobody says another.
+    pub const SHARE: f64 = 0.1;
+    /// The quantile of blocks' lengths that is the radius where nobody says another.
+    pub const QUANTILE: f64 = 0.95;
+}
+
 /// Under this name a call stands in the schema of the empty table that takes its place in the plan.
 const CALL: &str = "whit.call";
 
@@ -242,8 +249,8 @@ impl Which {
                 gap: options.parse("gap", "a number")?,
             }),
             Self::Histogram => {
-                let share = options.parse("radius_share", "a share such as 0.1")?.unwrap_or(0.1);
-                let quantile = options.parse("radius_quantile", "a share such as 0.95")?.unwrap_or(0.95);
+                let share = options.parse("radius_share", "a share such as 0.1")?.unwrap_or(Radius::SHARE);
+                let quantile = options.parse("radius_quantile", "a share such as 0.95")?.unwrap_or(Radius::QUANTILE);
                 let radius = match options.take("radius").as_deref() {
                     None | Some("auto") => Radius::TwoStage { share, quantile },
                     Some("split") => Radius::Split { users: share, quantile },
