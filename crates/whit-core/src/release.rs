@@ -13,7 +13,7 @@ mod seal;
 pub use crate::persist::Persist;
 pub use accuracy::Accuracy;
 pub use ledger::{Charge, CommitError, Ledger, LedgerFailure, Note, Progress, Reservation};
-pub use read::{ReadError, ReadKind};
+pub use read::ReadError;
 pub use refusal::{Refusal, ShortOf, Shortfall};
 pub use sanitise::{Mechanism, SanitiseError};
 pub use seal::Sealed;

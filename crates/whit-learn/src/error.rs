@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use whit_core::digits::number_of;
 use whit_core::mechanism::SanitiseError;
-use whit_core::release::{LedgerFailure, ReadError, ReadKind};
+use whit_core::release::{LedgerFailure, ReadError};
 
 /// Why nothing was learned, or no more.
 #[derive(Debug, Error)]
@@ -92,27 +92,7 @@ pub enum LearnError {
 /// What could not be read for a release, as that says it.
 impl From<LearnError> for ReadError {
     fn from(error: LearnError) -> Self {
-        let kind = match &error {
-            LearnError::Plan(_)
-            | LearnError::Data(_)
-            | LearnError::Cap { .. }
-            | LearnError::Untapped(_)
-            | LearnError::Shared(_)
-            | LearnError::Layer(_)
-            | LearnError::Pool(_)
-            | LearnError::Window(_)
-            | LearnError::Optimise(_) => ReadKind::Asked,
-            LearnError::Store(_)
-            | LearnError::NotANumber(_)
-            | LearnError::File { .. }
-            | LearnError::Damaged { .. }
-            | LearnError::OtherRun(_)
-            | LearnError::Busy(_)
-            | LearnError::Stopped { .. }
-            | LearnError::Ledger(_)
-            | LearnError::Sanitise(_) => ReadKind::Failed,
-        };
-        Self { kind, sentence: error.to_string(), hint: Some(error.hint()) }
+        Self { sentence: error.to_string(), hint: Some(error.hint()) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use whit_account::ledger::LedgerError;
 use whit_core::Refusal;
 use whit_core::mechanism::SanitiseError;
-use whit_core::release::{ReadError, ReadKind};
+use whit_core::release::ReadError;
 
 /// Whose move it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,11 +60,7 @@ impl QueryError {
 /// What could not be read for a question, as a release says it.
 impl From<QueryError> for ReadError {
     fn from(error: QueryError) -> Self {
-        let kind = match error.fault {
-            Fault::Asked => ReadKind::Asked,
-            Fault::Refused | Fault::Failed => ReadKind::Failed,
-        };
-        Self { kind, sentence: error.sentence, hint: error.hint }
+        Self { sentence: error.sentence, hint: error.hint }
     }
 }
 

@@ -2,17 +2,6 @@
 
 use std::fmt;
 
-/// Whose move it is when a private value could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadKind {
-    /// It is not there as it was asked for: ask differently, or declare it otherwise.
-    Asked,
-    /// The data is not what it was when the question was put: ask again.
-    Changed,
-    /// Something outside went wrong: a file, the disk, the engine.
-    Failed,
-}
-
 /// Why a private value could not be read. It speaks of files, plans and parameters, never of what is in a row.
 ///
 /// ```
@@ -22,8 +11,6 @@ pub enum ReadKind {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
-    /// Whose move it is.
-    pub kind: ReadKind,
     /// What is wrong.
     pub sentence: String,
     /// The next step, where somebody knows one.
@@ -31,19 +18,14 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    /// What is not there as it was asked for.
-    pub fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind: ReadKind::Asked, sentence: sentence.into(), hint: Some(hint.into()) }
-    }
-
     /// Data that is not what it was.
     pub fn changed(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { kind: ReadKind::Changed, sentence: sentence.into(), hint: Some(hint.into()) }
+        Self { sentence: sentence.into(), hint: Some(hint.into()) }
     }
 
     /// Something outside that went wrong.
     pub fn failed(sentence: impl Into<String>) -> Self {
-        Self { kind: ReadKind::Failed, sentence: sentence.into(), hint: None }
+        Self { sentence: sentence.into(), hint: None }
     }
 }
 

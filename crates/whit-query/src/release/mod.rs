@@ -27,7 +27,7 @@ use whit_account::desk::{Coins, Desk, DeskError, Instead, ReleaseRequest, Start}
 use whit_account::ledger::Register;
 use whit_core::mechanism::SanitiseError;
 use whit_core::mechanism::additive::Additive;
-use whit_core::release::{CONFIDENCE, ReadError, ReadKind, ReleaseError, Reservation};
+use whit_core::release::{CONFIDENCE, ReadError, ReleaseError, Reservation};
 use whit_noise::{Entropy, Os, Replay};
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
@@ -202,7 +202,7 @@ impl Tables {
 
 /// That files are those of the fingerprint still, when all was read: what was read of another file must not be stored as an answer about this one.
 pub(crate) fn unchanged(stamps: &Stamps) -> Result<(), ReadError> {
-    stamps.check().map_err(|error| ReadError { kind: ReadKind::Changed, ..error.into() })
+    Ok(stamps.check()?)
 }
 
 /// Why nothing was released, and what to do.
