@@ -5,10 +5,11 @@ mod stored;
 
 pub(crate) use stored::StoredLaw;
 
+use crate::bound::SumNoise;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use whit_account::normal::upper_tail;
-use whit_core::mechanism::additive::{Additive, Law};
+use whit_core::mechanism::additive::Law;
 
 /// Every distance from zero that the noise takes, times a coefficient, and how likely it is; what is further off is left out, with at most this chance.
 fn atoms(law: &Law, coefficient: Range, left_out: f64) -> Vec<Atom> {
@@ -118,14 +119,14 @@ fn power(share: f64) -> i32 {
 /// # Tried by
 /// `sums_of_lattice_noises_reach_no_less_than_stated_exactly`, `sums_of_noises_stay_within_their_reach_as_often_as_stated`.
 pub(crate) struct Together<'a> {
-    noises: Vec<&'a Additive>,
+    noises: Vec<&'a SumNoise>,
     confidence: f64,
     /// What was worked out already, by the sizes of the coefficients.
     known: RefCell<BTreeMap<Vec<Share>, f64>>,
 }
 
 impl<'a> Together<'a> {
-    pub(crate) fn new(noises: Vec<&'a Additive>, confidence: f64) -> Self {
+    pub(crate) fn new(noises: Vec<&'a SumNoise>, confidence: f64) -> Self {
         Self { noises, confidence, known: RefCell::default() }
     }
 
@@ -145,7 +146,7 @@ impl<'a> Together<'a> {
         let key: Vec<Share> = sizes.iter().map(|&size| Share::of(size, largest)).collect();
         let found = self.known.borrow().get(&key).copied();
         let found = found.unwrap_or_else(|| {
-            let of = |(share, noise): (&Share, &&Additive)| {
+            let of = |(share, noise): (&Share, &&SumNoise)| {
                 let (Range { least, most }, deviation) = (share.range(), noise.deviation());
                 Range { least: least / deviation, most: most / deviation }
             };
@@ -164,7 +165,7 @@ impl<'a> Together<'a> {
 
 /// A t that |Σ cᵢ·noiseᵢ| exceeds with at most this chance, whatever the coefficients are in their ranges; see
 /// [`Together`].
-fn reach_of(coefficients: &[Range], noises: &[&Additive], chance: f64) -> f64 {
+fn reach_of(coefficients: &[Range], noises: &[&SumNoise], chance: f64) -> f64 {
     if chance.is_nan() || chance <= 0.0 {
         return f64::INFINITY;
     }
@@ -341,19 +342,20 @@ fn rising(mut scales: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bound::SumReach;
     use whit_core::mechanism::Mechanism as _;
-    use whit_core::mechanism::additive::{Coordinates, Reach};
+    use whit_core::mechanism::additive::Coordinates;
     use whit_core::mechanism::gaussian::Gaussian;
     use whit_core::mechanism::laplace::Laplace;
     use whit_core::{Bound, Support};
     use whit_noise::Replay;
 
-    fn gaussian(sigma: &str) -> Additive {
-        Additive::new(Law::rounded(sigma.parse().unwrap()).unwrap(), Reach::known(Vec::new()), Coordinates::Any)
+    fn gaussian(sigma: &str) -> SumNoise {
+        SumNoise::new(Law::rounded(sigma.parse().unwrap()).unwrap(), SumReach::unknown(), Coordinates::Any)
     }
 
-    fn laplace(scale: &str) -> Additive {
-        Additive::new(Law::laplace(scale.parse().unwrap()).unwrap(), Reach::known(Vec::new()), Coordinates::Any)
+    fn laplace(scale: &str) -> SumNoise {
+        SumNoise::new(Law::laplace(scale.parse().unwrap()).unwrap(), SumReach::unknown(), Coordinates::Any)
     }
 
     /// The mechanisms of whit-core search their exact tails for the same number.
@@ -375,7 +377,7 @@ mod tests {
     fn sums_of_noises_stay_within_their_reach_as_often_as_stated() {
         let mut entropy = Replay::new(0x7013);
         let widths = ["1/4", "1/2", "1", "3", "8", "200"];
-        for law in [gaussian as fn(&str) -> Additive, laplace] {
+        for law in [gaussian as fn(&str) -> SumNoise, laplace] {
             for (one, other) in widths.iter().flat_map(|one| widths.iter().map(move |other| (*one, *other))) {
                 let (one, other) = (law(one), law(other));
                 for (coefficient, third) in [(0.3, 0.0), (1.0, 0.0), (7.7, 2.0)] {
@@ -402,7 +404,7 @@ mod tests {
     }
 
     /// The chances of 0, ±1, ±2 … steps, up to what is beyond with less than 10⁻⁹; from the laws themselves.
-    fn chances(noise: &Additive) -> Vec<(f64, f64)> {
+    fn chances(noise: &SumNoise) -> Vec<(f64, f64)> {
         let most = noise.exceeded(1e-9) as i32;
         let chance = |k: f64| match noise.law() {
             Law::Rounded(law) => {

@@ -24,7 +24,7 @@ pub(crate) mod quantise;
 mod sums;
 mod text;
 
-pub(crate) use sums::{BoundedSum, BoundedSums, UnitLimit, schema_of};
+pub(crate) use sums::{BoundedSum, BoundedSums, SumNoise, SumReach, UnitLimit, schema_of};
 
 use std::ops::Range;
 

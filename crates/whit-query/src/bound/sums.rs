@@ -13,9 +13,10 @@ use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use std::sync::Arc;
 use whit_core::mechanism::SanitiseError;
-use whit_core::mechanism::additive::Additive;
+use whit_core::mechanism::additive::{Additive, Reach, Reaches};
 use whit_core::mechanism::keys::Keys;
 use whit_core::mechanism::quantile::Tree;
+use whit_core::{Rung, Sensitivity};
 use whit_noise::Entropy;
 
 /// What one unit adds to one group, in steps; of what is divided among leaves or bins, to all of them together.
@@ -36,6 +37,39 @@ impl UnitLimit {
     /// Whether a unit within this one is within that one.
     fn is_within(self, other: Self) -> bool {
         other.low <= self.low && self.high <= other.high
+    }
+}
+
+/// How far units move a sum: what one of them adds to one group, and how far that moves all groups on each rung. Noise that was made for it is priced by the one and
+/// added by the other.
+#[derive(Debug, Clone)]
+pub(crate) struct SumReach {
+    limit: UnitLimit,
+    moved: Reach,
+}
+
+/// The noise on a sum.
+pub(crate) type SumNoise = Additive<SumReach>;
+
+impl SumReach {
+    /// By what one unit adds to one group, and how far that moves all of them.
+    pub(crate) fn new(limit: UnitLimit, moved: Reach) -> Self {
+        Self { limit, moved }
+    }
+
+    /// Of which nobody knows how far: noise for this costs everything, and is added to nothing that a unit moves.
+    pub(crate) fn unknown() -> Self {
+        Self { limit: UnitLimit { low: 0, high: 0 }, moved: Reach::known(Vec::new()) }
+    }
+}
+
+impl Reaches for SumReach {
+    fn at(&self, rung: &Rung) -> Sensitivity {
+        self.moved.at(rung)
+    }
+
+    fn of_one_number(&self, rung: &Rung) -> Sensitivity {
+        self.moved.of_one_number(rung)
     }
 }
 
@@ -214,14 +248,9 @@ impl std::fmt::Debug for BoundedSum {
 }
 
 impl BoundedSum {
-    /// With noise, which was made for units within `planned`.
-    pub(crate) fn with_noise(
-        self,
-        noise: &Additive,
-        planned: UnitLimit,
-        entropy: &mut dyn Entropy,
-    ) -> Result<Vec<i64>, SanitiseError> {
-        if !self.limit.is_within(planned) {
+    /// With noise that was made for units within these limits, or within wider ones.
+    pub(crate) fn with_noise(self, noise: &SumNoise, entropy: &mut dyn Entropy) -> Result<Vec<i64>, SanitiseError> {
+        if !self.limit.is_within(noise.reach().limit) {
             return Err(SanitiseError::Unfit("a sum is bounded to more than its noise was made for"));
         }
         let mut values = self.values;
@@ -277,7 +306,7 @@ fn first_rows(ids: &[usize], number: usize) -> UInt32Array {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_core::mechanism::additive::{Coordinates, Law, Reach};
+    use whit_core::mechanism::additive::{Coordinates, Law};
     use whit_noise::{Ratio, Replay};
 
     #[test]
@@ -304,13 +333,21 @@ mod tests {
     #[test]
     fn noise_is_added_only_to_what_is_bounded_as_it_was_made_for() {
         let law = Law::laplace(Ratio::new(1, 1 << 20).unwrap()).unwrap(); // so little that it is always 0
-        let noise = Additive::new(law, Reach::known(Vec::new()), Coordinates::Any);
+        let noise = |limit| {
+            let reach = SumReach::new(limit, Reach::known(Vec::new()));
+            Additive::new(law.clone(), reach, Coordinates::Any)
+        };
         let mut entropy = Replay::new(7);
         let sum = BoundedSum { values: vec![5, -3], limit: UnitLimit { low: -2, high: 4 } };
-        assert_eq!(sum.clone().with_noise(&noise, sum.limit, &mut entropy).unwrap(), [5, -3]);
-        assert_eq!(sum.clone().with_noise(&noise, UnitLimit { low: -3, high: 9 }, &mut entropy).unwrap(), [5, -3]);
+        assert_eq!(sum.clone().with_noise(&noise(sum.limit), &mut entropy).unwrap(), [5, -3]);
+        assert_eq!(sum.clone().with_noise(&noise(UnitLimit { low: -3, high: 9 }), &mut entropy).unwrap(), [5, -3]);
         for planned in [UnitLimit { low: -1, high: 4 }, UnitLimit { low: -2, high: 3 }] {
-            assert!(sum.clone().with_noise(&noise, planned, &mut entropy).is_err(), "{planned:?}");
+            assert!(sum.clone().with_noise(&noise(planned), &mut entropy).is_err(), "{planned:?}");
         }
+        let drawn_before = Additive::new(law, SumReach::unknown(), Coordinates::Any);
+        assert!(
+            sum.with_noise(&drawn_before, &mut entropy).is_err(),
+            "what was drawn once is no noise for another sum"
+        );
     }
 }

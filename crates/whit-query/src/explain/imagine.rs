@@ -4,6 +4,7 @@
 //! is how far the values then are from what they should be, by the very code that makes answers.
 
 use crate::answer::{Cell, Value};
+use crate::bound::{SumNoise, SumReach};
 use crate::error::QueryError;
 use crate::plan::aggregate::estimator::{Estimator, NoisyMeasures};
 use crate::plan::measure::tree_of;
@@ -14,7 +15,7 @@ use crate::release::finish::{moments, titles, visible};
 use crate::sanitise::Calibrated;
 use crate::source::Tables;
 use std::collections::BTreeSet;
-use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
+use whit_core::mechanism::additive::{Coordinates, Law};
 use whit_noise::{Ratio, Replay};
 
 /// How often a made-up group is sanitised: errors are then known to about 2 %.
@@ -90,7 +91,7 @@ fn worst(errors: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 }
 
 /// The groups that are made up, each drawn often; none where a range has to be found first.
-fn drawn_often(part: &Part, noise: &[Additive], rows: f64, confidence: f64) -> Result<Vec<ReleasedPart>, QueryError> {
+fn drawn_often(part: &Part, noise: &[SumNoise], rows: f64, confidence: f64) -> Result<Vec<ReleasedPart>, QueryError> {
     let mut groups: Vec<Vec<Vec<i64>>> = Vec::new();
     for share in MEANS {
         let made = imagined(part, rows, share)?.filter(|made| !groups.contains(made));
@@ -158,7 +159,7 @@ fn counted(cell: Cell, estimate: &dyn Estimator, truth: f64, (low, high): (f64, 
 }
 
 /// The made-up group as it is, and then as often as it is drawn.
-fn drawn(part: &Part, noise: &[Additive], made: &[Vec<i64>], confidence: f64) -> Result<ReleasedPart, QueryError> {
+fn drawn(part: &Part, noise: &[SumNoise], made: &[Vec<i64>], confidence: f64) -> Result<ReleasedPart, QueryError> {
     let failed = |error: &dyn std::fmt::Display| QueryError::failed(error.to_string());
     let mut entropy = Replay::new(0x5ee5); // of rows that nobody has: nothing here is secret
     let trees = part.measures.iter().any(|measure| matches!(measure.what, What::Tree { .. }));
@@ -169,7 +170,7 @@ fn drawn(part: &Part, noise: &[Additive], made: &[Vec<i64>], confidence: f64) ->
     }
     let nothing = Ratio::new(1, 1 << 20).map_err(|error| failed(&error))?;
     let nothing = Law::laplace(nothing).map_err(|error| failed(&error))?;
-    let nothing = Additive::new(nothing, Reach::known(Vec::new()), Coordinates::Any);
+    let nothing = SumNoise::new(nothing, SumReach::unknown(), Coordinates::Any);
     let nothing = vec![nothing; noise.len()]; // so little that it is always 0
     let truth = NoisyMeasures::new(part, &nothing, made.to_vec(), &[], confidence).without_noise();
     let noisy = NoisyMeasures::new(part, noise, values, &[], confidence);

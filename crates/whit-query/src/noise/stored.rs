@@ -3,8 +3,9 @@
 //! How a price is divided among measures may change from version to version. What was stored before is off by the noise that it got then, and not by what it
 //! would get today.
 
+use crate::bound::{SumNoise, SumReach};
 use serde::{Deserialize, Serialize};
-use whit_core::mechanism::additive::{Additive, Coordinates, Law, Reach};
+use whit_core::mechanism::additive::{Coordinates, Law};
 use whit_noise::Ratio;
 
 /// A law and its exact width in lattice steps: `laplace 7/2` by its scale, `rounded 12` by its standard deviation, `discrete 144` by its variance.
@@ -14,7 +15,7 @@ pub(crate) struct StoredLaw(Law);
 
 impl StoredLaw {
     /// The law of this noise.
-    pub(crate) fn of(noise: &Additive) -> Self {
+    pub(crate) fn of(noise: &SumNoise) -> Self {
         Self(noise.law().clone())
     }
 
@@ -25,8 +26,8 @@ impl StoredLaw {
 
     /// The noise, to say how far it reaches. How far units move what it was added to was paid for when it was drawn, and nobody knows it here: to draw it
     /// again would cost everything.
-    pub(crate) fn drawn(&self) -> Additive {
-        Additive::new(self.0.clone(), Reach::known(Vec::new()), Coordinates::Any)
+    pub(crate) fn drawn(&self) -> SumNoise {
+        SumNoise::new(self.0.clone(), SumReach::unknown(), Coordinates::Any)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{ReleasedPart, Tables};
 use crate::answer::{Role, Value};
+use crate::bound::SumNoise;
 use crate::error::{QueryError, planning};
 use crate::plan::outline::{ROW, part_schema};
 use crate::plan::{Part, Statistic, part_name, track};
@@ -16,7 +17,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::scalar::ScalarValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use whit_core::mechanism::additive::Additive;
 
 /// The largest number below 2^63 that is a float.
 const MOST: f64 = 9_223_372_036_854_774_784.0;
@@ -32,7 +32,7 @@ pub(crate) struct Table<'a> {
     /// Statistic by statistic, whether caps may leave something out of it.
     pub(crate) after_caps: &'a [bool],
     /// The part and the noise of its measures, where the table is made of measures.
-    pub(crate) made_of: Option<(&'a Part, &'a [Additive])>,
+    pub(crate) made_of: Option<(&'a Part, &'a [SumNoise])>,
     /// Whether the intervals of a column hold all at once, and so also of rows that are picked by their values.
     pub(crate) all_at_once: bool,
     /// What was released.
@@ -41,7 +41,7 @@ pub(crate) struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// The released table of a part.
-    pub(crate) fn of(part: &'a Part, noise: &'a [Additive], released: &'a ReleasedPart) -> Self {
+    pub(crate) fn of(part: &'a Part, noise: &'a [SumNoise], released: &'a ReleasedPart) -> Self {
         let exact = part.statistics.iter().map(Statistic::is_exact).collect();
         // What was made of other measures than are planned today is known by its intervals alone.
         let all = part.measures.len();

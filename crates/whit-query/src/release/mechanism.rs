@@ -4,7 +4,7 @@ use super::Tables;
 use super::frame::{self, Frame};
 use super::stored::{Released, ReleasedPart};
 use crate::answer::Cell;
-use crate::bound::{BoundedSum, BoundedSums, UnitLimit};
+use crate::bound::{BoundedSum, BoundedSums};
 use crate::engine::{self, Pass};
 use crate::error::QueryError;
 use crate::noise::StoredLaw;
@@ -160,7 +160,7 @@ impl<'a> QueryMechanism<'a> {
                     noise.and_then(|noise| noise.ranges.get(i)).ok_or(SanitiseError::Unfit("a range without noise"))?;
                 let sums = rows.sums(part, Pass::Range(i), &[])?;
                 let bins = Bins::default();
-                let counts = sums.over_bins(bins.len())?.with_noise(noise, part.limit_of_bins(), entropy)?;
+                let counts = sums.over_bins(bins.len())?.with_noise(noise, entropy)?;
                 let range = bins.choose(&counts, noise.deviation(), 0.995)?;
                 let (low, high) = range.as_ref().map_or((-1.0, 1.0), |range| (range.low, range.high));
                 released.notes.push(match &range {
@@ -196,9 +196,7 @@ impl<'a> QueryMechanism<'a> {
         let part = &self.plan.parts[number];
         let noise = self.noise.map(|noise| &noise.parts[number]);
         let (values, groups) = match noise {
-            Some(noise) => {
-                (noise.add(part, sums, entropy)?, noise.shown(frame.presence.as_ref(), frame.groups, entropy)?)
-            }
+            Some(noise) => (noise.add(sums, entropy)?, noise.shown(frame.presence.as_ref(), frame.groups, entropy)?),
             None if sums.is_empty() => (Vec::new(), (0..frame.groups).collect()),
             None => return Err(SanitiseError::Unfit("measures without noise")),
         };
@@ -222,7 +220,7 @@ impl<'a> QueryMechanism<'a> {
         if let (Some(kept), Some(laws)) = (&part.kept, noise.and_then(|noise| noise.kept.as_ref())) {
             let mut rows = [0; 2];
             for (i, law) in laws.iter().enumerate() {
-                rows[i] = frame.kept[i].clone().with_noise(law, UnitLimit::up_to(kept.most[i]), entropy)?[0];
+                rows[i] = frame.kept[i].clone().with_noise(law, entropy)?[0];
             }
             let errors = [0, 1].map(|i: usize| laws[i].within(self.confidence));
             let unit = if part.grain == Grain::Element { "element" } else { "user" };

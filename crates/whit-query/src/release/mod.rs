@@ -15,6 +15,7 @@ pub use crate::source::Tables;
 
 use crate::answer::{Answer, Statement, Value};
 use crate::bound::BoundedSum;
+use crate::bound::SumNoise;
 use crate::error::{QueryError, of_ledger};
 use crate::plan::{Asking, Plan};
 use crate::sanitise::{Calibrated, calibrate, is_private};
@@ -26,7 +27,6 @@ pub(crate) use stored::ReleasedPart;
 use whit_account::desk::{Coins, Desk, DeskError, Instead, ReleaseRequest, Start};
 use whit_account::ledger::Register;
 use whit_core::mechanism::SanitiseError;
-use whit_core::mechanism::additive::Additive;
 use whit_core::release::{CONFIDENCE, ReadError, ReleaseError, Reservation};
 use whit_noise::{Entropy, Os, Replay};
 
@@ -110,7 +110,7 @@ impl Tables {
     ) -> Result<Answer, QueryError> {
         let today = |number: usize| noise.map_or_else(Vec::new, |noise| noise.parts[number].measures.clone());
         let noise_of = |(number, part): (usize, &ReleasedPart)| part.drawn().unwrap_or_else(|| today(number));
-        let noises: Vec<Vec<Additive>> = released.parts.iter().enumerate().map(noise_of).collect();
+        let noises: Vec<Vec<SumNoise>> = released.parts.iter().enumerate().map(noise_of).collect();
         let tables = plan.parts.iter().zip(&noises).zip(&released.parts);
         let parts: Vec<_> = tables.map(|((part, noise), released)| after::Table::of(part, noise, released)).collect();
         finish::answer(self, &plan.after, &parts, statement)

@@ -1,10 +1,10 @@
 //! What was released, as the ledger keeps it.
 
 use crate::answer::{Cell, Value};
+use crate::bound::SumNoise;
 use crate::noise::StoredLaw;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use whit_core::Persist;
-use whit_core::mechanism::additive::Additive;
 
 /// One part's released table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub(crate) struct ReleasedPart {
 
 impl ReleasedPart {
     /// The noise that its measures got, where that is known.
-    pub(super) fn drawn(&self) -> Option<Vec<Additive>> {
+    pub(super) fn drawn(&self) -> Option<Vec<SumNoise>> {
         (!self.noise.is_empty()).then(|| self.noise.iter().map(StoredLaw::drawn).collect())
     }
 }

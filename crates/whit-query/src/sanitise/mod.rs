@@ -6,11 +6,11 @@
 
 pub(crate) use whit_core::mechanism::additive::short;
 
-use crate::bound::BoundedSum;
+use crate::bound::{BoundedSum, SumNoise, SumReach, UnitLimit};
 use crate::error::QueryError;
 use crate::plan::{Groups, Part, Plan};
 use whit_account::normal::gaussian_mu_down;
-use whit_core::mechanism::additive::{self, Additive, Coordinates, Reach};
+use whit_core::mechanism::additive::{self, Coordinates, Reach};
 use whit_core::mechanism::keys::{Keys, Moved};
 use whit_core::mechanism::{Mechanism as _, SanitiseError};
 use whit_core::{Charge, Cost, Delta, Rung, Sensitivity};
@@ -29,28 +29,20 @@ const KEPT_SHARE: f64 = 0.02;
 /// The noise of one part.
 #[derive(Debug, Clone)]
 pub(crate) struct PartNoise {
-    pub(crate) measures: Vec<Additive>,
-    pub(crate) ranges: Vec<Additive>,
+    pub(crate) measures: Vec<SumNoise>,
+    pub(crate) ranges: Vec<SumNoise>,
     pub(crate) keys: Option<Keys>,
     /// On the number of rows before caps and after them, where that is released.
-    pub(crate) kept: Option<[Additive; 2]>,
+    pub(crate) kept: Option<[SumNoise; 2]>,
 }
 
 impl PartNoise {
     /// Adds noise to the sums of all measures.
-    pub(crate) fn add(
-        &self,
-        part: &Part,
-        sums: Vec<BoundedSum>,
-        entropy: &mut dyn Entropy,
-    ) -> Result<Vec<Vec<i64>>, SanitiseError> {
+    pub(crate) fn add(&self, sums: Vec<BoundedSum>, entropy: &mut dyn Entropy) -> Result<Vec<Vec<i64>>, SanitiseError> {
         if sums.len() != self.measures.len() {
             return Err(SanitiseError::Length { given: sums.len(), expected: self.measures.len() });
         }
-        let noisy = |(i, (sum, noise)): (usize, (BoundedSum, &Additive))| {
-            sum.with_noise(noise, part.limit_of(i), &mut *entropy)
-        };
-        sums.into_iter().zip(&self.measures).enumerate().map(noisy).collect()
+        sums.into_iter().zip(&self.measures).map(|(sum, noise)| sum.with_noise(noise, &mut *entropy)).collect()
     }
 
     /// The groups that show, of so many.
@@ -184,7 +176,7 @@ impl Calibrated {
     fn hardship(&self) -> f64 {
         let of = |part: &PartNoise| {
             let keys = part.keys.as_ref().map_or(1.0, |keys| keys.half() as f64);
-            keys * part.measures.first().map_or(1.0, Additive::deviation)
+            keys * part.measures.first().map_or(1.0, SumNoise::deviation)
         };
         self.parts.iter().map(of).sum()
     }
@@ -226,9 +218,13 @@ fn part_noise(
     weights: f64,
     rule: KeyRule,
 ) -> Result<PartNoise, QueryError> {
-    let noise = |moved: &[Sensitivity], share: f64| noise(law, rungs, moved, share / weights);
-    let measures = part.measures.iter().map(|measure| noise(&measure.moved, 1.0)).collect::<Result<_, _>>()?;
-    let ranges = part.autos.iter().map(|auto| noise(&auto.moved, RANGE_SHARE)).collect::<Result<_, _>>()?;
+    let noise =
+        |limit: UnitLimit, moved: &[Sensitivity], share: f64| noise(law, rungs, (limit, moved), share / weights);
+    let measures = part.measures.iter().enumerate();
+    let measures = measures.map(|(i, measure)| noise(part.limit_of(i), &measure.moved, 1.0));
+    let measures = measures.collect::<Result<_, _>>()?;
+    let ranges = part.autos.iter().map(|auto| noise(part.limit_of_bins(), &auto.moved, RANGE_SHARE));
+    let ranges = ranges.collect::<Result<_, _>>()?;
     let keys = match &part.presence {
         Some(presence) if is_private(part) => {
             let moved: Vec<(Rung, Moved)> = rungs.iter().cloned().zip(presence.moved.iter().copied()).collect();
@@ -238,8 +234,8 @@ fn part_noise(
     };
     let kept = match &part.kept {
         Some(kept) => {
-            let [before, after] = &kept.moved;
-            Some([noise(before, KEPT_SHARE)?, noise(after, KEPT_SHARE)?])
+            let on = |i: usize| noise(UnitLimit::up_to(kept.most[i]), &kept.moved[i], KEPT_SHARE);
+            Some([on(0)?, on(1)?])
         }
         None => None,
     };
@@ -262,8 +258,13 @@ fn keys(law: PriceLaw, share: f64, rule: KeyRule, moved: Vec<(Rung, Moved)>) -> 
     }
 }
 
-/// Noise for a share of the price, by how far a unit of the protected rung, which is the first, moves what it is added to.
-fn noise(law: PriceLaw, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Result<Additive, QueryError> {
+/// Noise for a share of the price on what units are bounded to, by how far one of the protected rung, which is the first, moves it.
+fn noise(
+    law: PriceLaw,
+    rungs: &[Rung],
+    (limit, moved): (UnitLimit, &[Sensitivity]),
+    share: f64,
+) -> Result<SumNoise, QueryError> {
     let wrong = |error: &dyn std::fmt::Display| {
         QueryError::asked(
             format!("the noise would leave all numbers: {error}"),
@@ -279,6 +280,6 @@ fn noise(law: PriceLaw, rungs: &[Rung], moved: &[Sensitivity], share: f64) -> Re
         PriceLaw::Gaussian { .. } => additive::Law::rounded(width),
         PriceLaw::Laplace { .. } => additive::Law::laplace(width),
     };
-    let known = rungs.iter().cloned().zip(moved.iter().copied()).collect();
-    Ok(Additive::new(law.map_err(|error| wrong(&error))?, Reach::known(known), Coordinates::Any))
+    let known = Reach::known(rungs.iter().cloned().zip(moved.iter().copied()).collect());
+    Ok(SumNoise::new(law.map_err(|error| wrong(&error))?, SumReach::new(limit, known), Coordinates::Any))
 }

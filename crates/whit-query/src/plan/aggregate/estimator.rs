@@ -5,17 +5,17 @@
 pub(crate) use super::Estimator;
 
 use crate::answer::{Cell, Value};
+use crate::bound::SumNoise;
 use crate::bound::quantise::Quantise;
 use crate::error::QueryError;
 use crate::plan::measure::{What, quantise_of, tree_of};
 use crate::plan::{Part, Statistic};
-use whit_core::mechanism::additive::Additive;
 use whit_core::mechanism::quantile::Tree;
 
 /// The noisy measures of one part: for each measure, one number a group, or one block of nodes a group for a tree.
 pub(crate) struct NoisyMeasures<'a> {
     part: &'a Part,
-    noise: &'a [Additive],
+    noise: &'a [SumNoise],
     values: Vec<Vec<i64>>,
     found: &'a [(f64, f64)],
     confidence: f64,
@@ -28,7 +28,7 @@ pub(crate) struct NoisyMeasures<'a> {
 impl<'a> NoisyMeasures<'a> {
     pub(crate) fn new(
         part: &'a Part,
-        noise: &'a [Additive],
+        noise: &'a [SumNoise],
         values: Vec<Vec<i64>>,
         found: &'a [(f64, f64)],
         confidence: f64,
@@ -64,7 +64,7 @@ impl<'a> NoisyMeasures<'a> {
     }
 
     /// The noise of a measure.
-    pub(super) fn noise(&self, measure: usize) -> &'a Additive {
+    pub(super) fn noise(&self, measure: usize) -> &'a SumNoise {
         &self.noise[measure]
     }
 

@@ -9,6 +9,7 @@ use super::part::Draft;
 use super::sum::{Summed, are_whole};
 use super::{Aggregate, Estimator, Statistic};
 use crate::answer::{Cell, Value};
+use crate::bound::SumNoise;
 use crate::bound::quantise::Quantise;
 use crate::error::QueryError;
 use crate::evaluate::mean::mean;
@@ -18,7 +19,6 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::Expr;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use whit_core::mechanism::additive::Additive;
 
 pub(super) struct Mean;
 
@@ -119,8 +119,8 @@ pub(super) struct Quotient<'a> {
 impl<'a> Quotient<'a> {
     pub(super) fn new(
         quantise: Quantise,
-        of_sum: &'a Additive,
-        (of_count, unit): (&'a Additive, f64),
+        of_sum: &'a SumNoise,
+        (of_count, unit): (&'a SumNoise, f64),
         confidence: f64,
     ) -> Self {
         let together = Together::new(vec![of_sum, of_count], confidence);

@@ -7,13 +7,13 @@ use super::part::Draft;
 use super::sum::Summed;
 use super::{Aggregate, Estimator, Statistic};
 use crate::answer::{Cell, Value};
+use crate::bound::SumNoise;
 use crate::bound::quantise::Quantise;
 use crate::error::QueryError;
 use crate::noise::Together;
 use crate::plan::{Part, Shape};
 use serde_json::{Value as Json, json};
 use whit_account::normal::upper_quantile;
-use whit_core::mechanism::additive::Additive;
 
 pub(super) struct Spread;
 
@@ -118,7 +118,7 @@ impl<'a> Variance<'a> {
     /// The lattices of the sum and of the squares, and the noises of the sum, the squares and the count.
     fn new(
         (first, second): (Quantise, Quantise),
-        [of_sum, of_squares, of_count]: [&'a Additive; 3],
+        [of_sum, of_squares, of_count]: [&'a SumNoise; 3],
         unit: f64,
         confidence: f64,
         (sample, root): (bool, bool),
@@ -206,17 +206,18 @@ impl<'a> Variance<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_core::mechanism::additive::{Coordinates, Law, Reach};
+    use crate::bound::SumReach;
+    use whit_core::mechanism::additive::{Coordinates, Law};
     use whit_noise::{Ratio, Replay};
 
-    fn gaussian(sigma: f64) -> Additive {
+    fn gaussian(sigma: f64) -> SumNoise {
         let law = Law::rounded(Ratio::from_f64_up(sigma).unwrap()).unwrap();
-        Additive::new(law, Reach::known(Vec::new()), Coordinates::Any)
+        SumNoise::new(law, SumReach::unknown(), Coordinates::Any)
     }
 
-    fn laplace(scale: f64) -> Additive {
+    fn laplace(scale: f64) -> SumNoise {
         let law = Law::laplace(Ratio::from_f64_up(scale).unwrap()).unwrap();
-        Additive::new(law, Reach::known(Vec::new()), Coordinates::Any)
+        SumNoise::new(law, SumReach::unknown(), Coordinates::Any)
     }
 
     /// Values and their bounds: spread evenly; whole and mostly small; and near one end, with a tail.
@@ -238,7 +239,7 @@ mod tests {
     fn intervals_of_variances_hold_about_as_often_as_they_say() {
         let mut entropy = Replay::new(0x5b7e);
         let laws = [
-            (gaussian as fn(f64) -> Additive, 195.0, 1600),
+            (gaussian as fn(f64) -> SumNoise, 195.0, 1600),
             (gaussian, 130.0, 1600),
             (gaussian, 20.0, 1600),
             (gaussian, 10.0, 100),
