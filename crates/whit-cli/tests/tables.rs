@@ -147,7 +147,7 @@ fn questions_that_are_wrong_name_the_thing_and_the_next_step() {
     let ask = |sql: &str, said: &[&str]| refused(&folder, &["query", sql, "--epsilon", "1"], 2, said);
     ask("SELECT AVG(secnods) FROM visits", &["secnods", "did you mean `seconds`?", "line 1, column 12"]);
     ask("SELECT COUNT(*) FROM vists", &["vists", "did you mean `visits`?"]);
-    ask("SELECT SUM(shop) FROM visits", &["`sum` does not take Utf8", "line 1, column 8"]);
+    ask("SELECT SUM(shop) FROM visits", &["`sum` does not take text", "line 1, column 8"]);
     ask("SELECT SUM(sqr(seconds)) FROM visits", &[]);
     ask("SELECT COUNT(*) FROM visits WHERE to_timestmp(shop) IS NULL", &["to_timestmp", "to_timestamp"]);
     ask("SELECT COUNT(*) FROM visits WHERE random() > 0.5", &["random()", "changes from one run to the next"]);

@@ -15,6 +15,7 @@ use crate::evaluate::{guarded, samples};
 use crate::plan::measure::{LEAVES, ends_of, quantise_of};
 use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, RowExpr, USER, What, track};
 use crate::source::Patience;
+use crate::translate::in_our_words;
 use crate::whose::{Whose, engine_plan};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -87,7 +88,8 @@ pub(crate) async fn rehearse(context: &SessionContext, part: &Part) -> Result<Op
             Err(error) if is_exhausted(&error) => return Ok(None), // with fewer users at a time it may fit
             Err(error) => {
                 return Err(own_words(&error).unwrap_or_else(|| {
-                    let sentence = format!("this can never be answered: {}", error.strip_backtrace());
+                    let sentence =
+                        format!("this can never be answered: {}", in_our_words(&error.strip_backtrace()).sentence);
                     QueryError::asked(sentence, "nothing was charged; ask it differently")
                 }));
             }

@@ -1,5 +1,6 @@
 //! Why a question got no answer, in a sentence that names the thing, and the next step.
 
+use crate::translate::in_our_words;
 use datafusion::common::DataFusionError;
 use std::fmt;
 use whit_account::ledger::LedgerError;
@@ -78,12 +79,14 @@ impl fmt::Display for QueryError {
 
 impl std::error::Error for QueryError {}
 
-/// What planning found wrong, in the engine's words.
+/// What planning found wrong.
 pub(crate) fn planning(error: &DataFusionError) -> QueryError {
     if let Some(own) = own_words(error) {
         return own;
     }
-    QueryError::asked(error.strip_backtrace(), "check the question against the columns that `Declared::check` shows")
+    let said = in_our_words(&error.strip_backtrace());
+    let hint = "check the question against the columns that `Declared::check` shows";
+    QueryError::asked(said.sentence, said.hint.unwrap_or_else(|| hint.to_owned()))
 }
 
 /// An error that whit made itself, on its way through the engine.

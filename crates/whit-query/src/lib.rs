@@ -19,6 +19,7 @@ pub mod plan;
 pub mod release;
 mod sanitise;
 pub mod source;
+mod translate;
 mod whose;
 
 pub use answer::{Answer, Cell, Column, Price, Role, Statement, Value};

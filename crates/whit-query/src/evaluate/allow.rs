@@ -120,7 +120,6 @@ pub(crate) fn function(name: &str) -> bool {
 }
 
 /// The names of all scalar functions that may touch a private row.
-#[cfg(test)]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().copied()
 }

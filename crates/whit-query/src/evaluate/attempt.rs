@@ -3,6 +3,7 @@
 use super::growth::Growth;
 use super::{missing, samples};
 use crate::error::QueryError;
+use crate::translate::in_our_words;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use datafusion::arrow::compute::{cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -74,7 +75,8 @@ impl Attempt {
         let schema = Arc::new(Schema::new(fields));
         let own = DFSchema::try_from(Arc::clone(&schema))?;
         let never = |error: &DataFusionError| {
-            let sentence = format!("`{said}` can be computed on no row: {}", error.strip_backtrace());
+            let sentence =
+                format!("`{said}` can be computed on no row: {}", in_our_words(&error.strip_backtrace()).sentence);
             DataFusionError::External(Box::new(QueryError::asked(
                 sentence,
                 "write it differently, or compute it beforehand",

@@ -53,7 +53,7 @@ pub(super) fn guesses(
     let mut guesses = Vec::new();
     for (number, part) in plan.parts.iter().enumerate() {
         let noises = &noise.parts[number].measures;
-        let single = if plan.parts.len() == 1 { visible(&plan.after, part) } else { None };
+        let single = if plan.parts.len() == 1 { visible(&plan.question, &plan.after, part) } else { None };
         let statistics = single.unwrap_or_else(|| {
             let names = titles(plan, part).into_iter().skip(part.keys.len());
             names.enumerate().map(|(i, name)| (name, Ok(i))).collect()

@@ -1,7 +1,11 @@
 //! What is wrong with a question, and where in it.
 
-use crate::error::QueryError;
+use super::aggregate;
+use crate::error::{QueryError, own_words};
+use crate::evaluate::allow;
+use crate::evaluate::words::one_of;
 use crate::source::Warehouse;
+use crate::translate::{as_name, in_our_words, last_name, plain};
 use datafusion::common::DataFusionError;
 use whit_core::declare::nearest;
 
@@ -49,89 +53,133 @@ fn place_of(sentence: &str, sql: &str) -> Option<(usize, usize)> {
 
 /// What the engine could not read, in our words where the nearest name helps.
 pub(super) fn misread(error: &DataFusionError, sql: &str, warehouse: &Warehouse) -> QueryError {
-    let text = error.strip_backtrace();
-    let names = |what: &str| -> Option<String> {
-        text.split(what).nth(1).map(|rest| rest.trim_start_matches([' ', '\'', '"', '`', ':']).to_owned())
-    };
-    if let Some(wanted) = text.split("No field named").nth(1).map(last_name) {
-        let known: Vec<String> = warehouse
-            .sources()
-            .filter(|source| sql.to_lowercase().contains(&source.dataset.name.to_lowercase()))
-            .flat_map(|source| source.schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>())
-            .collect();
-        let asked =
-            || warehouse.sources().filter(|source| sql.to_lowercase().contains(&source.dataset.name.to_lowercase()));
-        let untyped = asked().find(|source| source.untyped.contains(&wanted)).and_then(|own| own.untyped_hint(&wanted));
-        let hint = match (nearest(&wanted, known.iter().map(String::as_str)), untyped) {
-            (_, Some(untyped)) => untyped,
-            (Some(near), None) => format!("did you mean `{near}`?"),
-            (None, None) => match in_double_quotes(sql, &wanted) {
-                Some(text) => format!("double quotes name a column; text stands in single quotes: '{text}'"),
-                None => format!("there are: {}", known.join(", ")),
-            },
-        };
-        return placed(QueryError::asked(format!("there is no column `{wanted}`"), hint), sql);
+    if let Some(own) = own_words(error) {
+        return own;
     }
-    if let (Some(start), true) = (text.find("table '"), text.contains("not found")) {
-        let wanted: String = text[start + 7..].chars().take_while(|&c| c != '\'').collect();
-        let wanted = wanted.rsplit('.').next().unwrap_or_default().to_owned();
+    let text = error.strip_backtrace();
+    let behind = |what: &str| -> Option<String> {
+        let (_, rest) = text.split_once(what)?;
+        Some(rest.trim_start_matches([' ', '\'', '"', '`', ':']).chars().take_while(|&c| c != '\'').collect())
+    };
+    let said = if let Some((_, written)) = text.split_once("No field named") {
+        no_column(&last_name(written), sql, warehouse)
+    } else if let (Some(wanted), true) = (behind("table '"), text.contains("not found")) {
+        let wanted = wanted.rsplit('.').next().unwrap_or_default();
         let known: Vec<&str> = warehouse.declaration().datasets.keys().map(String::as_str).collect();
-        let hint = match nearest(&wanted, known.iter().copied()) {
+        let hint = match nearest(wanted, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("declared are: {}", known.join(", ")),
         };
-        return placed(QueryError::asked(format!("there is no table `{wanted}`"), hint), sql);
-    }
-    // The engine lists everything that it would have taken; what it got is enough.
-    if let Some(rest) = names("No function matches the given name and argument types") {
-        let got: String = rest.chars().take_while(|&c| c != '\'').collect();
+        QueryError::asked(format!("there is no table `{wanted}`"), hint)
+    } else if let Some(got) = behind("No function matches the given name and argument types") {
+        // The engine lists everything that it would have taken; what it got is enough.
         let (function, types) = got.split_once('(').unwrap_or((&got, ""));
-        let sentence = format!("`{function}` does not take {}", types.trim_end_matches(')'));
-        return placed(QueryError::asked(sentence, "cast it, or ask for something else of it, such as COUNT"), sql);
-    }
-    if let Some(rest) = names("Invalid function") {
-        let function: String = rest.chars().take_while(|&c| c != '\'').collect();
-        let instead = match function.as_str() {
-            "quantile" | "percentile" | "percentile_disc" => Some("APPROX_PERCENTILE_CONT(x, 0.9)"),
-            "mode" => Some("SELECT x, COUNT(*) FROM t GROUP BY x ORDER BY 2 DESC LIMIT 1"),
-            _ => None,
-        };
-        if let Some(instead) = instead {
-            return placed(
-                QueryError::asked(format!("there is no function `{function}`"), format!("ask for {instead}")),
-                sql,
-            );
+        let types = types.strip_suffix(')').unwrap_or(types);
+        if types.is_empty() {
+            QueryError::asked(format!("`{function}` needs something in its parentheses"), "name a column there")
+        } else {
+            let sentence = format!("`{function}` does not take {}", plain(types));
+            QueryError::asked(sentence, "cast it, or ask for something else of it, such as COUNT")
         }
-    }
-    let hint = swapped(sql).map_or_else(
-        || "check the spelling of the question".to_owned(),
-        |(word, keyword)| format!("did you mean {keyword} where {word} stands?"),
-    );
-    let text = text.trim_start_matches("SQL error: ").trim_start_matches("Error during planning: ").to_owned();
-    QueryError::asked(text, hint)
+    } else if let Some(function) = behind("Invalid function") {
+        no_function(&function)
+    } else {
+        let said = in_our_words(&text);
+        let swapped = swapped(sql).map(|(word, keyword)| format!("did you mean {keyword} where {word} stands?"));
+        let hint = swapped.or_else(|| needs_quotes(sql, warehouse, |_| true)).or(said.hint).or_else(|| unclosed(sql));
+        let hint = hint.unwrap_or_else(|| "check the spelling of the question".to_owned());
+        let error = QueryError::asked(said.sentence, hint);
+        // What the reader of SQL says has its place already.
+        return if error.sentence.contains("(line ") { error } else { placed(error, sql) };
+    };
+    placed(said, sql)
 }
 
-/// The last part of a name that the engine wrote, without its quotes: of `orders."Unit Price"` the column.
-fn last_name(written: &str) -> String {
-    let (mut last, mut rest) = ("", written.trim_start_matches([' ', ':', '\'', '`']));
-    loop {
-        let after = if let Some(quoted) = rest.strip_prefix('"') {
-            let (name, after) = quoted.split_once('"').unwrap_or((quoted, ""));
-            last = name;
-            after
-        } else {
-            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-            if end == 0 {
-                return last.to_owned();
-            }
-            last = &rest[..end];
-            &rest[end..]
-        };
-        match after.strip_prefix('.') {
-            Some(more) => rest = more,
-            None => return last.to_owned(),
+/// A column that nobody has.
+fn no_column(wanted: &str, sql: &str, warehouse: &Warehouse) -> QueryError {
+    let asked =
+        || warehouse.sources().filter(|source| sql.to_lowercase().contains(&source.dataset.name.to_lowercase()));
+    let known: Vec<&str> =
+        asked().flat_map(|source| source.schema.fields().iter().map(|field| field.name().as_str())).collect();
+    let untyped = || asked().find(|source| source.untyped.iter().any(|own| own == wanted))?.untyped_hint(wanted);
+    let of_time = TIMES.contains(&wanted).then(|| format!("a part of a time is text: date_part('{wanted}', …)"));
+    let begins = |name: &str| name.to_lowercase().starts_with(&wanted.to_lowercase());
+    let elsewhere = || {
+        let owner = asked().find(|source| source.schema.fields().iter().any(|field| field.name() == wanted))?;
+        let table = &owner.dataset.name;
+        Some(format!(
+            "`{wanted}` is a column of `{table}`: select it in the sub-query too, and write before it no table but that which FROM has"
+        ))
+    };
+    let quoted = || {
+        let text = in_double_quotes(sql, wanted)?;
+        Some(format!("double quotes name a column; text stands in single quotes: '{text}'"))
+    };
+    let listed = || {
+        if known.is_empty() {
+            let tables: Vec<&str> = warehouse.declaration().datasets.keys().map(String::as_str).collect();
+            return format!("say of which table, with FROM: {}", one_of(tables.into_iter()));
         }
-    }
+        let compared = sql.split_whitespace().collect::<Vec<_>>().windows(2).any(|pair| {
+            pair[0].ends_with(['=', '<', '>']) && pair[1].trim_end_matches([')', ';', ',']).eq_ignore_ascii_case(wanted)
+        });
+        let text = if compared { format!("; text stands in single quotes: '{wanted}'") } else { String::new() };
+        format!("there are: {}{text}", known.join(", "))
+    };
+    let hint = untyped()
+        .or_else(|| needs_quotes(sql, warehouse, begins))
+        .or_else(elsewhere)
+        .or_else(|| nearest(wanted, known.iter().copied()).map(|near| format!("did you mean `{near}`?")))
+        .or(of_time)
+        .or_else(quoted)
+        .unwrap_or_else(listed);
+    QueryError::asked(format!("there is no column `{wanted}`"), hint)
+}
+
+/// The parts of a time that people ask for.
+const TIMES: &[&str] = &["year", "quarter", "month", "week", "day", "hour", "minute", "second", "dow", "doy"];
+
+/// A function that nobody has: what does the same, or one that is spelled nearly so, or else which aggregates there are.
+fn no_function(function: &str) -> QueryError {
+    let instead = match function {
+        "quantile" | "percentile" | "percentile_disc" => Some("APPROX_PERCENTILE_CONT(x, 0.9)".to_owned()),
+        "mode" => Some("SELECT x, COUNT(*) FROM t GROUP BY x ORDER BY 2 DESC LIMIT 1".to_owned()),
+        "dayofweek" | "weekday" => Some("EXTRACT(dow FROM x) or date_part('dow', x)".to_owned()),
+        "dayofyear" => Some("EXTRACT(doy FROM x) or date_part('doy', x)".to_owned()),
+        time if TIMES.contains(&time) => Some(format!("EXTRACT({time} FROM x) or date_part('{time}', x)")),
+        "strftime" | "date_format" | "format_date" => Some("to_char(x, '%Y-%m')".to_owned()),
+        "datediff" | "date_diff" | "timestampdiff" => Some("a difference: a - b".to_owned()),
+        "if" | "iif" | "iff" => Some("CASE WHEN condition THEN a ELSE b END".to_owned()),
+        "isnull" => Some("x IS NULL".to_owned()),
+        "len" => Some("character_length(x)".to_owned()),
+        _ => None,
+    };
+    let aggregates = aggregate::suggested();
+    let hint = instead.map(|instead| format!("ask for {instead}")).unwrap_or_else(|| {
+        let names = aggregates.iter().map(|name| name.to_lowercase()).chain(allow::names().map(str::to_owned));
+        let names: Vec<String> = names.collect();
+        match nearest(function, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("aggregates are {}", one_of(aggregates.iter().copied())),
+        }
+    });
+    QueryError::asked(format!("there is no function `{function}`"), hint)
+}
+
+/// A declared column that has to stand in double quotes, and stands in the question without.
+fn needs_quotes(sql: &str, warehouse: &Warehouse, fits: impl Fn(&str) -> bool) -> Option<String> {
+    let bare: String = sql.split('"').step_by(2).collect::<Vec<_>>().join(" ").to_lowercase();
+    let mut columns = warehouse.sources().flat_map(|source| source.schema.fields().iter()).map(|field| field.name());
+    let name =
+        columns.find(|name| as_name(name) != **name && fits(name) && word_in(&bare, &name.to_lowercase()).is_some())?;
+    Some(format!("a name with spaces or signs stands in double quotes: {}", as_name(name)))
+}
+
+/// Parentheses that are not closed.
+fn unclosed(sql: &str) -> Option<String> {
+    let many = |sign: char| sql.matches(sign).count();
+    (many('(') != many(')'))
+        .then(|| format!("there are {} opening parentheses and {} closing ones", many('('), many(')')))
 }
 
 /// What stands in double quotes and begins so.
@@ -163,19 +211,6 @@ mod tests {
         assert_eq!(place_of("`visits.day` is private", "SELECT\n  daytime, \"Day\" FROM t"), Some((2, 13)));
         assert_eq!(place_of("`sum(x)` is wrong", "SELECT 'İ', SUM(x) FROM t"), Some((1, 13)));
         assert_eq!(place_of("there is no column `day`", "SELECT today FROM t"), None);
-    }
-
-    #[test]
-    fn a_name_is_read_with_its_spaces() {
-        for (written, name) in [
-            (" \"Ship Countri\". Did you mean 'x'?", "Ship Countri"),
-            (" orders.\"Unit Prise\".", "Unit Prise"),
-            (" visits.shop. Valid fields are visits.site", "shop"),
-            (" shop. Did you mean", "shop"),
-            (" \"Paid?\"", "Paid?"),
-        ] {
-            assert_eq!(last_name(written), name, "{written}");
-        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub(crate) mod outline;
 mod question;
 pub mod range;
 mod sensible;
+pub(crate) mod title;
 pub(crate) mod track;
 
 pub use crate::bound::quantise::Shape;

@@ -216,7 +216,13 @@ impl Outline<'_> {
         if inside {
             return Err(reads_inside_an_expression());
         }
-        let inputs = plan.inputs().into_iter().map(|input| self.after(input)).collect::<Result<Vec<_>, _>>()?;
+        // What puts rows of several inputs below one another, or compares whole rows, goes by the columns there are: the number of a group would be one more.
+        let by_place = matches!(plan, LogicalPlan::Union(_) | LogicalPlan::Distinct(_));
+        let input = |input: &LogicalPlan| {
+            let after = self.after(input)?;
+            if by_place { columns_of(input, after) } else { Ok(after) }
+        };
+        let inputs = plan.inputs().into_iter().map(input).collect::<Result<Vec<_>, _>>()?;
         // Noise may make a divisor zero: that is no reason to fail.
         let names = NamePreserver::new(plan);
         let exprs = plan.expressions().into_iter().map(|expr| {
@@ -253,6 +259,18 @@ impl Outline<'_> {
         self.parts.push(part);
         placeholder(self.parts.len() - 1, &aggregate.schema, &places)
     }
+}
+
+/// What comes after a plan, with that plan's columns alone.
+fn columns_of(plan: &LogicalPlan, after: LogicalPlan) -> Result<LogicalPlan, QueryError> {
+    if after.schema().fields().len() == plan.schema().fields().len() {
+        return Ok(after);
+    }
+    let columns = after.schema().iter().filter(|(_, field)| field.name() != ROW).map(Expr::from).collect::<Vec<_>>();
+    LogicalPlanBuilder::from(after)
+        .project(columns)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(|error| planning(&error))
 }
 
 /// The types of a part's released table: its columns by number, and which group a row is.

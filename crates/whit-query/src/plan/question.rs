@@ -2,7 +2,7 @@
 
 use super::call::{self, Call};
 use super::misread::misread;
-use super::{Asking, Plan, aggregate, heeded, outline, sensible, track};
+use super::{Asking, Plan, aggregate, heeded, outline, sensible, title, track};
 use crate::error::{QueryError, planning};
 use crate::source::Tables;
 use crate::source::spelling::Spelling;
@@ -13,6 +13,7 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Union};
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::Statement as Written;
 use std::sync::Arc;
 
 impl Tables {
@@ -49,8 +50,10 @@ impl Tables {
         aggregate::register(&mut state).map_err(|error| planning(&error))?;
         let read = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect);
         let mut statement = read.map_err(|error| misread(&error, sql, self.warehouse()))?;
+        asks(&statement)?;
         heeded::all(&statement)?;
         self.spelling(&mut statement).question(&mut statement);
+        title::apart(&mut statement);
         let planned = self.runtime.block_on(state.statement_to_plan(statement));
         let logical = planned.map_err(|error| misread(&error, sql, self.warehouse()))?;
         only_asks(&logical)?;
@@ -157,25 +160,42 @@ fn common_numbers(union: &Union) -> Vec<Option<DataType>> {
     (0..union.schema.fields().len()).map(common).collect()
 }
 
+/// Whether a statement is a question at all.
+fn asks(statement: &Statement) -> Result<(), QueryError> {
+    let Statement::Statement(statement) = statement else { return Ok(()) };
+    match statement.as_ref() {
+        Written::Query(_) | Written::Explain { .. } | Written::ExplainTable { .. } => Ok(()),
+        other if other.to_string().starts_with("SHOW") => Err(QueryError::asked(
+            "only questions are answered here",
+            "ask with SELECT; `Declared::check` shows tables and columns",
+        )),
+        _ => Err(would_change()),
+    }
+}
+
+fn would_change() -> QueryError {
+    QueryError::asked("only questions are answered here, and this would change something", "ask with SELECT")
+}
+
 /// Whether a plan only asks: wherever one of its steps stands, it changes nothing and shows nothing of the engine.
 fn only_asks(plan: &LogicalPlan) -> Result<(), QueryError> {
     let mut fault = None;
     let walked = plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) | LogicalPlan::Statement(_) => {
-                fault = Some(("only questions are answered here, and this would change something", "ask with SELECT"));
+                fault = Some(would_change());
             }
             LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
                 let hint = "`Session::preview` shows how a question is planned";
-                fault = Some(("the engine's own plan could tell of the data", hint));
+                fault = Some(QueryError::asked("the engine's own plan could tell of the data", hint));
             }
             LogicalPlan::TableScan(_) if Call::is(node) && Call::of(node).is_none() => {
-                fault = Some(("a call that cannot be read", "check its options"));
+                fault = Some(QueryError::asked("a call that cannot be read", "check its options"));
             }
             _ => {}
         }
         Ok(TreeNodeRecursion::Continue)
     });
     walked.map_err(|error| planning(&error))?;
-    fault.map_or(Ok(()), |(sentence, hint)| Err(QueryError::asked(sentence, hint)))
+    fault.map_or(Ok(()), Err)
 }

@@ -4,12 +4,14 @@
 use super::misread::placed;
 use crate::error::{QueryError, planning};
 use crate::evaluate::compares;
-use crate::evaluate::words::said;
-use crate::source::{in_words, is_text};
+use crate::evaluate::words::{said, written};
+use crate::source::is_text;
+use crate::translate::in_words;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
 /// Refuses a question in which something is compared with what it can never be.
@@ -98,7 +100,15 @@ fn beside(a: &Expr, left: &DataType, b: &Expr, right: &DataType) -> Option<Query
     }
     // Two columns are what a join goes by, which says itself what it can compare.
     if is_text(left) && text(a).is_none() && right.is_numeric() && b.column_refs().is_empty() {
-        return not_one(format!("compare it with text in quotes, or with a number by CAST({} AS DOUBLE)", said(a)));
+        return not_one(format!("compare it with text in quotes, or with a number by CAST({} AS DOUBLE)", written(a)));
+    }
+    // What has no order with the other in any engine: text beside true or false, a number beside a span of time.
+    if comparison_coercion(left, right).is_none() {
+        let hint = match (is_text(left), text(a).is_none() && right == &DataType::Boolean) {
+            (true, true) => format!("compare it with text in quotes: {} = 'yes'", written(a)),
+            _ => "compare things of one type, or CAST one of them".to_owned(),
+        };
+        return not_one(hint);
     }
     None
 }

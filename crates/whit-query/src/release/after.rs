@@ -6,6 +6,7 @@ use crate::bound::SumNoise;
 use crate::error::{QueryError, planning};
 use crate::plan::outline::{ROW, part_schema};
 use crate::plan::{Part, Statistic, part_name, track};
+use crate::sanitise::is_private;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray, StringViewArray,
 };
@@ -13,7 +14,7 @@ use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan, Projection};
 use datafusion::scalar::ScalarValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub(crate) struct Table<'a> {
     pub(crate) after_caps: &'a [bool],
     /// The part and the noise of its measures, where the table is made of measures.
     pub(crate) made_of: Option<(&'a Part, &'a [SumNoise])>,
+    /// Whether nothing in it has noise, nor which groups there are.
+    pub(crate) public: bool,
     /// Whether the intervals of a column hold all at once, and so also of rows that are picked by their values.
     pub(crate) all_at_once: bool,
     /// What was released.
@@ -48,7 +51,7 @@ impl<'a> Table<'a> {
         let kept = all > 0 && noise.len() == all && released.measures.len() == all;
         let made_of = kept.then_some((part, noise));
         let (keys, output, after_caps) = (part.keys.len(), &part.output, &part.after_caps);
-        Self { keys, output, exact, after_caps, made_of, all_at_once: false, released }
+        Self { keys, output, exact, after_caps, made_of, public: !is_private(part), all_at_once: false, released }
     }
 }
 
@@ -233,6 +236,75 @@ pub(super) fn uses(plan: &LogicalPlan, column: usize, part: &Table<'_>) -> Optio
             uses(plan.inputs().first()?, column, part)
         }
         _ => None,
+    }
+}
+
+/// What one column is of a plan over several tables, or over a table that is aggregated again; nothing where that cannot be followed.
+///
+/// What is aggregated of rows that are there or not for their noise has some itself.
+pub(super) fn role_of_several(plan: &LogicalPlan, column: usize, parts: &[Table<'_>]) -> Option<Role> {
+    let of_exprs = |expr: &Expr, input: &LogicalPlan| {
+        let mut roles = BTreeSet::new();
+        for inner in expr.column_refs() {
+            roles.insert(role_of_several(input, input.schema().maybe_index_of_column(inner)?, parts)? as u8);
+        }
+        let has = |role: Role| roles.contains(&(role as u8));
+        Some(if has(Role::Noisy) {
+            Role::Noisy
+        } else if has(Role::Key) && !has(Role::Exact) {
+            Role::Key
+        } else {
+            Role::Exact
+        })
+    };
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let expr = projection.expr.get(column)?;
+            let LogicalPlan::TableScan(scan) = projection.input.as_ref() else {
+                return of_exprs(expr, &projection.input);
+            };
+            let number = (0..parts.len()).find(|&i| part_name(i) == scan.table_name.table());
+            match (number, place(expr)) {
+                (Some(number), Some(place)) => Some(role_of(&BTreeSet::from([place]), &parts[number])),
+                _ => of_exprs(expr, &projection.input),
+            }
+        }
+        LogicalPlan::TableScan(_) | LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => Some(Role::Exact),
+        LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.get(column) {
+            Some(key) => of_exprs(key, &aggregate.input).map(|role| if role == Role::Noisy { role } else { Role::Key }),
+            None if parts.iter().all(|part| part.public) => Some(Role::Exact),
+            None => Some(Role::Noisy),
+        },
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Distinct(Distinct::All(_))
+        | LogicalPlan::SubqueryAlias(_) => role_of_several(plan.inputs().first()?, column, parts),
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner || join.join_type.is_outer() => {
+            let left = join.left.schema().fields().len();
+            match column.checked_sub(left) {
+                None => role_of_several(&join.left, column, parts),
+                Some(column) => role_of_several(&join.right, column, parts),
+            }
+        }
+        LogicalPlan::Union(union) => {
+            let roles = union.inputs.iter().map(|input| role_of_several(input, column, parts));
+            let roles = roles.collect::<Option<Vec<_>>>()?;
+            let most = |role: Role| roles.contains(&role).then_some(role);
+            most(Role::Noisy).or_else(|| most(Role::Key)).or(Some(Role::Exact))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the order of a plan's rows is left to the engine, which takes them as its threads come: rows of joins and of groups that nothing puts in an order.
+pub(super) fn in_no_order(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Limit(_) | LogicalPlan::SubqueryAlias(_) => {
+            plan.inputs().first().is_some_and(|input| in_no_order(input))
+        }
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Join(_) => true,
+        _ => false,
     }
 }
 

@@ -5,19 +5,21 @@
 //! (an average and a count) have not.
 
 use super::after::{
-    Table, carry, direct, evaluated, is_noisy, is_placeholder, place, role_of, run, table, uses, within_type,
+    Table, carry, direct, evaluated, in_no_order, is_noisy, is_placeholder, place, role_of, role_of_several, run,
+    table, uses, within_type,
 };
 use super::interval::{all_rows, moved};
 use super::{ReleasedPart, Tables, frame};
 use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::error::QueryError;
 use crate::plan::outline::ROW;
-use crate::plan::{Part, Plan};
+use crate::plan::{Part, Plan, title};
 use crate::sanitise::short;
 use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::logical_expr::LogicalPlan;
+use std::sync::Arc;
 
 /// Finishes an answer: `after` reads the tables, each under the name of its part.
 pub(crate) fn answer(
@@ -31,22 +33,29 @@ pub(crate) fn answer(
     let carried = if parts.len() == 1 { carry(after) } else { None };
     let traced = carried.is_some();
     let after = carried.unwrap_or_else(|| after.clone());
-    let (names, whole) = run(tables, &after, &batches)?;
+    let (names, mut whole) = run(tables, &after, &batches)?;
     let visible: Vec<usize> = (0..names.len()).filter(|&i| names[i] != ROW).collect();
+    let numeric: Vec<bool> = whole.columns().iter().map(|column| column.data_type().is_numeric()).collect();
     let columns_of = |i: usize| if traced { uses(&after, i, &parts[0]) } else { None };
     let role = |i: usize| match columns_of(i) {
         Some(used) => role_of(&used, &parts[0]),
         None if parts.is_empty() => Role::Exact,
-        None if whole.column(i).data_type().is_numeric() => Role::Noisy,
-        None => Role::Key,
+        None if !numeric[i] => Role::Key,
+        None => role_of_several(&after, i, parts).unwrap_or(Role::Noisy),
     };
+    if in_no_order(&after) {
+        let (keys, others): (Vec<usize>, Vec<usize>) = visible.iter().partition(|&&i| role(i) == Role::Key);
+        let by: Vec<_> = keys.into_iter().chain(others).map(|i| Arc::clone(whole.column(i))).collect();
+        whole = frame::in_order_of(&whole, &by)?;
+    }
+    let asked = title::written(&statement.question);
     let title = |i: usize| if traced { title(&after, i, parts[0].output) } else { None };
     let after_caps = |i: usize| match columns_of(i) {
         Some(used) => used.iter().filter_map(|&i| i.checked_sub(parts[0].keys)).any(|i| parts[0].after_caps[i]),
         None => role(i) == Role::Noisy && parts.iter().any(|part| part.after_caps.contains(&true)),
     };
     let column = |&i: &usize| Column {
-        name: title(i).unwrap_or_else(|| names[i].clone()),
+        name: title(i).or_else(|| asked.get(i)?.clone()).unwrap_or_else(|| title::shown(&names[i]).to_owned()),
         role: role(i),
         after_caps: after_caps(i),
     };
@@ -168,7 +177,7 @@ fn shown_ends(shown: &Value, cell: &Cell, kind: &DataType) -> (Option<f64>, Opti
 
 /// What a column is called that is a column of the part: as the question calls it, or else as it would write it.
 fn title(plan: &LogicalPlan, column: usize, output: &[(String, DataType)]) -> Option<String> {
-    let (name, direct) = (plan.schema().field(column).name(), direct(plan, column)?);
+    let (name, direct) = (title::shown(plan.schema().field(column).name()), direct(plan, column)?);
     let mut below = plan;
     while let Some(input) = below.inputs().first().copied().filter(|input| !matches!(input, LogicalPlan::TableScan(_)))
     {
@@ -178,7 +187,7 @@ fn title(plan: &LogicalPlan, column: usize, output: &[(String, DataType)]) -> Op
     let own = placeholder.expr.iter().position(|expr| place(expr) == Some(direct))?;
     let own = below.schema().field(own).name();
     let title = &output.get(direct)?.0;
-    Some(if name == own || name.eq_ignore_ascii_case(title) { title.clone() } else { name.clone() })
+    Some(if name == own || name.eq_ignore_ascii_case(title) { title.clone() } else { name.to_owned() })
 }
 
 /// What the columns of a plan's only part are called in its answer.
@@ -196,14 +205,15 @@ pub(crate) fn titles(plan: &Plan, part: &Part) -> Vec<String> {
 
 /// The columns that a question shows of its only part: each by its name, and which statistic it is, or else which column of what comes
 /// after; nothing where rows cannot be followed.
-pub(crate) fn visible(after: &LogicalPlan, part: &Part) -> Option<Vec<(String, Result<usize, usize>)>> {
+pub(crate) fn visible(sql: &str, after: &LogicalPlan, part: &Part) -> Option<Vec<(String, Result<usize, usize>)>> {
     let released = ReleasedPart::default();
     let table = Table::of(part, &[], &released);
-    let after = carry(after)?;
+    let (after, asked) = (carry(after)?, title::written(sql));
     let mut columns = Vec::new();
     for (i, field) in after.schema().fields().iter().enumerate().filter(|(_, field)| field.name() != ROW) {
         let role = role_of(&uses(&after, i, &table)?, &table);
-        let name = title(&after, i, table.output).unwrap_or_else(|| field.name().clone());
+        let name = title(&after, i, table.output).or_else(|| asked.get(i)?.clone());
+        let name = name.unwrap_or_else(|| title::shown(field.name()).to_owned());
         match direct(&after, i).and_then(|column| column.checked_sub(table.keys)) {
             Some(statistic) => columns.push((name, Ok(statistic))),
             None if role == Role::Noisy && field.data_type().is_numeric() => columns.push((name, Err(i))),

@@ -7,8 +7,9 @@ use crate::error::{QueryError, planning};
 use crate::evaluate::attempt::cast_each;
 use crate::plan::aggregate::StatisticKind;
 use crate::plan::{Groups, Part};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::compute::{SortColumn, can_cast_types, cast, lexsort_to_indices, take};
+use crate::translate::in_words;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::{SortColumn, can_cast_types, cast, lexsort_to_indices, take, take_record_batch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
@@ -42,6 +43,14 @@ fn sorted(keys: &[ArrayRef]) -> Result<datafusion::arrow::array::UInt32Array, Qu
     let columns = keys.iter().map(|key| Ok(SortColumn { values: plain(key).map_err(wrong)?, options: None }));
     let columns = columns.collect::<Result<Vec<_>, QueryError>>()?;
     lexsort_to_indices(&columns, None).map_err(wrong)
+}
+
+/// Rows in the order of some columns; as they come where one of these has no order.
+pub(super) fn in_order_of(rows: &RecordBatch, columns: &[ArrayRef]) -> Result<RecordBatch, QueryError> {
+    if columns.is_empty() || columns.iter().any(|column| column.data_type().is_nested()) {
+        return Ok(rows.clone());
+    }
+    take_record_batch(rows, &sorted(columns)?).map_err(wrong)
 }
 
 impl Frame {
@@ -220,7 +229,7 @@ pub(crate) fn values(array: &ArrayRef) -> Result<Vec<Value>, QueryError> {
         _ => {
             if !can_cast_types(kind, &DataType::Utf8) {
                 return Err(QueryError::asked(
-                    format!("a column of type {kind} cannot be written in an answer"),
+                    format!("a column that is {} cannot be written in an answer", in_words(kind)),
                     "name its parts instead",
                 ));
             }

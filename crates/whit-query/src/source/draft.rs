@@ -3,7 +3,8 @@
 use super::Inspection;
 use super::inspect::{is_moment, is_text, names_somebody};
 use super::line::{key, quoted};
-use super::schema::{declared_as, in_words};
+use super::schema::declared_as;
+use crate::translate::in_words;
 use std::fmt::Write as _;
 use whit_core::declare::ColumnType;
 use whit_core::digits::number_of;

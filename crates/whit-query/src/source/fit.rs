@@ -1,9 +1,9 @@
 //! Whether a declaration fits the columns that are really there.
 
 use super::Source;
-use super::schema::in_words;
 use super::spelling::Spelling;
 use crate::error::QueryError;
+use crate::translate::{in_our_words, in_words};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema};
@@ -145,7 +145,10 @@ fn expression(source: &Source, text: &str, context: &SessionContext) -> Check {
         let untyped = named.as_deref().and_then(|name| source.untyped_hint(name));
         let names = source.schema.fields().iter().map(|field| field.name().as_str());
         let near = named.as_deref().and_then(|name| nearest(name, names)).map(|near| format!("did you mean `{near}`?"));
-        let message = message.lines().next().unwrap_or("").to_owned();
+        let message = match &named {
+            Some(name) => format!("there is no column `{name}`"),
+            None => in_our_words(&message).sentence,
+        };
         let hint = near.or(untyped).unwrap_or_else(|| hint.to_owned());
         QueryError::asked(format!("`unit.element` of `{name}` is `{text}`, which cannot be evaluated: {message}"), hint)
     })?;
@@ -170,10 +173,7 @@ fn expression(source: &Source, text: &str, context: &SessionContext) -> Check {
     let kind = parsed.get_type(&schema).map_err(|error| {
         let message = error.strip_backtrace();
         QueryError::asked(
-            format!(
-                "`unit.element` of `{name}` is `{text}`, which has no type: {}",
-                message.lines().next().unwrap_or("")
-            ),
+            format!("`unit.element` of `{name}` is `{text}`, which has no type: {}", in_our_words(&message).sentence),
             hint,
         )
     })?;

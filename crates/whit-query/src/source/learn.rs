@@ -17,6 +17,7 @@ use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
 use crate::source::spelling::Spelling;
 use crate::source::{Patience, Stamps, Tables};
+use crate::translate::in_our_words;
 use crate::whose;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
@@ -204,7 +205,7 @@ impl Tables {
         let scan = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
         let plan = LogicalPlanBuilder::from(scan).filter(filter.clone()).and_then(LogicalPlanBuilder::build);
         let tried = plan.and_then(|plan| crate::evaluate::samples::in_place_of(&plan));
-        let tried = tried.map_err(|error| never(error.strip_backtrace()))?;
+        let tried = tried.map_err(|error| never(in_our_words(&error.strip_backtrace()).sentence))?;
         self.collect(&tried).map(drop).map_err(|error| never(error.sentence))
     }
 
@@ -220,7 +221,7 @@ impl Tables {
         let made = Spelling::expression(&self.warehouse().context().state(), sql, &schema);
         let expr = made.map_err(|error| {
             QueryError::asked(
-                format!("`{sql}` cannot be read: {}", error.strip_backtrace()),
+                format!("`{sql}` cannot be read: {}", in_our_words(&error.strip_backtrace()).sentence),
                 "write a condition over columns of the table, such as split = 'train'",
             )
         })?;

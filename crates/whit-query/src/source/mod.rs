@@ -32,7 +32,6 @@ pub use inputs::{Input, Inputs};
 pub(crate) use inspect::is_text;
 pub use inspect::{Inspection, inspect};
 pub(crate) use parquet::bytes::Patience;
-pub(crate) use schema::in_words;
 pub(crate) use survey::payer;
 pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
 pub use tables::Tables;

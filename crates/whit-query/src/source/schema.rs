@@ -7,8 +7,9 @@ use super::text::cell::arrow_of;
 use super::text::{self, TextTable, Writing};
 use super::url_of;
 use crate::error::QueryError;
+use crate::translate::in_words;
 use datafusion::arrow::csv::reader::Format as CsvReader;
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::reader::infer_json_schema;
 use datafusion::catalog::TableProvider;
@@ -383,25 +384,5 @@ fn common(format: Format, one: &DataType, other: &DataType) -> Option<DataType> 
         // Codes that look like numbers in one file and not in the other are text.
         (Utf8, Int64) | (Int64, Utf8) if format == Format::Csv => Some(Utf8),
         _ => None,
-    }
-}
-
-/// What people call a type.
-pub(crate) fn in_words(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_owned(),
-        DataType::Boolean => "true or false".to_owned(),
-        DataType::Date32 | DataType::Date64 => "a date".to_owned(),
-        DataType::Timestamp(
-            TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond,
-            _,
-        ) => "a time".to_owned(),
-        DataType::Dictionary(_, values) => in_words(values),
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => "a list".to_owned(),
-        DataType::Struct(_) => "a structure".to_owned(),
-        DataType::Null => "always missing".to_owned(),
-        other if other.is_integer() => format!("a whole number ({other})"),
-        other if other.is_numeric() => format!("a number ({other})"),
-        other => format!("of type {other}"),
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! It is the ladder with its caps and budgets, the columns, and what cannot be asked yet.
 
-use super::schema::in_words;
 use super::{Source, Warehouse};
 use crate::error::QueryError;
+use crate::translate::in_words;
 use serde::Serialize;
 use std::fmt;
 use whit_core::declare::{Bounds, Dataset, Declaration, Keys, UnitDeclaration, UserKey};

@@ -371,9 +371,9 @@ async fn files_that_disagree_are_named_with_the_column() {
     for (folder, expected) in [
         ("less", "`less/b.parquet` has no column `x`, which `less/a.parquet` has"),
         ("more", "`more/a.parquet` has no column `x`, which `more/b.parquet` has"),
-        ("type", "column `x` is a whole number (Int64) in `type/a.parquet` and text in `type/b.parquet`"),
+        ("type", "column `x` is a whole number in `type/a.parquet` and text in `type/b.parquet`"),
         ("csv", "column `x` stands in place 2 in `csv/a.csv` and in place 1 in `csv/b.csv`"),
-        ("date", "column `x` is a date in `date/a.csv` and a whole number (Int64) in `date/b.csv`"),
+        ("date", "column `x` is a date in `date/a.csv` and a whole number in `date/b.csv`"),
     ] {
         let found = match folder {
             "csv" | "date" => message(&scratch, &format!("[dataset.t]\nsource = '{folder}'\npublic = true")).await,
@@ -400,7 +400,7 @@ async fn a_declaration_that_does_not_fit_the_columns_is_refused_with_what_does_n
         ),
         (
             VISITS.replace("'user_id'", "'seconds'"),
-            "`visits.seconds` says whose a row is, but is a number (Float64), and numbers that are rounded",
+            "`visits.seconds` says whose a row is, but is a number, and numbers that are rounded",
         ),
         (list.to_owned(), "`lists.user_id` says whose a row is, but is a list"),
         (
@@ -414,10 +414,7 @@ async fn a_declaration_that_does_not_fit_the_columns_is_refused_with_what_does_n
         (format!("{VISITS}columns.second.bounds = [0, 1]"), "which `columns.second` names | did you mean `seconds`?"),
         (format!("{VISITS}columns.url.bounds = [0, 1]"), "`visits.url` has bounds, but is text"),
         (format!("{VISITS}columns.url.bounds = 'auto'"), "`visits.url` has bounds, but is text"),
-        (
-            format!("{VISITS}columns.seconds.keys = [1]"),
-            "`visits.seconds` has keys to group by, but is a number (Float64)",
-        ),
+        (format!("{VISITS}columns.seconds.keys = [1]"), "`visits.seconds` has keys to group by, but is a number"),
         (
             format!("{VISITS}columns.url.keys = 'countries.cod'\n{countries}"),
             "`countries` has no column `cod`, which `columns.url.keys of `visits`` names | did you mean `code`?",
@@ -480,7 +477,12 @@ async fn keys_between_tables_have_one_type() {
     let orders = unpaid.iter().find(|view| view.name == "orders").unwrap();
     assert!(orders.missing.iter().any(|missing| missing.contains("which has none: every question is refused")));
     let found = message(&scratch, &text("named.csv", "text")).await;
-    assert!(found.starts_with("`orders.customer_id -> customers.id` does not lead anywhere: the one is a whole number (Int64), the other text"), "{found}");
+    assert!(
+        found.starts_with(
+            "`orders.customer_id -> customers.id` does not lead anywhere: the one is a whole number, the other text"
+        ),
+        "{found}"
+    );
 }
 
 #[tokio::test]
@@ -550,7 +552,7 @@ async fn a_survey_shows_the_ladder_and_what_is_missing() {
     );
     let json = serde_json::to_value(visits).unwrap();
     assert_eq!(json["rungs"][1]["rung"], "user");
-    assert_eq!(json["columns"][2]["type"], "a number (Float64)");
+    assert_eq!(json["columns"][2]["type"], "a number");
 
     let bare = "[dataset.visits]\nsource = 'visits'\nunit.user = 'user_id'\nunit.protect = 'event'\ncolumns.seconds.bounds = [0, 9]";
     let views = open(&scratch, bare).await.unwrap().survey().unwrap();

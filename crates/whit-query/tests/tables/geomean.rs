@@ -94,7 +94,7 @@ fn a_geometric_mean_needs_a_lower_bound_above_zero() {
         ("SELECT GEOMEAN(price - 1) FROM t", "needs a lower bound above 0, and that of `price - 1` is -0.5"),
         ("SELECT GEOMEAN(free) FROM t", "needs a lower bound above 0, and that of `free` is to be found first"),
         ("SELECT GEOMEAN(user_id) FROM t", "nothing bounds `user_id`"),
-        ("SELECT GEOMEAN(g) FROM t", "`geomean` does not take Utf8"),
+        ("SELECT GEOMEAN(g) FROM t", "`geomean` does not take text"),
         ("SELECT GEOMEAN(DISTINCT price) FROM t", "DISTINCT counts a value once"),
         ("SELECT COUNT(*) FROM (SELECT user_id, GEOMEAN(price) FROM t GROUP BY user_id)", "inside of a unit"),
     ] {

@@ -17,3 +17,4 @@ mod refuse;
 mod room;
 mod small;
 mod ways;
+mod words;

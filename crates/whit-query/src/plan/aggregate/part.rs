@@ -4,10 +4,12 @@ use super::call::{Asked, no_private_form};
 use super::{Statistic, StatisticKind};
 use crate::bound::WEIGHT;
 use crate::error::QueryError;
+use crate::evaluate::words::written;
 use crate::plan::range::Range;
 use crate::plan::track::{self, Private, Surroundings, Tag, Tracked, type_of};
 use crate::plan::{Asking, Auto, Grain, Groups, Key, Measure, Part};
 use crate::source::line;
+use crate::translate::in_words;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr};
@@ -257,12 +259,12 @@ impl Draft<'_> {
         let numeric = type_of(argument, self.input)?;
         if !(numeric.is_numeric() || numeric == DataType::Boolean) {
             return Err(QueryError::asked(
-                format!("`{name}` needs a number, and `{}` is {numeric}", track::said(argument)),
+                format!("`{name}` needs a number, and `{}` is {}", track::said(argument), in_words(&numeric)),
                 "cast it to a number, or count it instead",
             ));
         }
         self.input.tag_of(argument, self.around).range.ok_or_else(|| {
-            let clamp = format!("write clamp({}, low, high)", track::said(argument));
+            let clamp = format!("write clamp({}, low, high)", written(argument));
             let hint = match self.unbounded_column(argument) {
                 Some(line) => {
                     format!("declare {line}, with bounds that you can defend without looking or \"auto\"; or {clamp}")
@@ -281,6 +283,8 @@ impl Draft<'_> {
         let mut origins: Vec<_> = argument
             .column_refs()
             .into_iter()
+            // Bounds are of numbers: for text or a date nothing could be declared.
+            .filter(|column| type_of(&Expr::Column((*column).clone()), self.input).is_ok_and(|kind| kind.is_numeric()))
             .filter_map(|column| self.input.tag(column))
             .filter(|tag| tag.range.is_none())
             .filter_map(|tag| tag.origin.as_ref())

@@ -32,6 +32,7 @@ use crate::error::{QueryError, planning};
 use crate::evaluate::allow;
 use crate::evaluate::number::number;
 use crate::source::payer;
+use crate::translate::in_words;
 use crate::whose::Owners;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Column, DFSchema, TableReference};
@@ -553,7 +554,11 @@ fn of_one_type(branches: &[LogicalPlan]) -> Result<(), Lost> {
         ),
     };
     never(
-        format!("in this UNION ALL {what} is {} in one branch and {} in another", field.data_type(), other.data_type()),
+        format!(
+            "in this UNION ALL {what} is {} in one branch and {} in another",
+            in_words(field.data_type()),
+            in_words(other.data_type())
+        ),
         hint,
     )
 }

@@ -5,7 +5,7 @@ use super::{Reading, Target};
 use crate::error::QueryError;
 use crate::source::Source;
 use crate::source::fit::column;
-use crate::source::schema::in_words;
+use crate::translate::in_words;
 use datafusion::arrow::datatypes::DataType;
 
 /// How many numbers a row has in each of the features, or why one of them is none.
