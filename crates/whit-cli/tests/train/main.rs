@@ -198,6 +198,15 @@ fn what_cannot_be_is_said_and_charges_nothing() {
         3,
         &["of the budget is left", "nothing was charged"],
     );
+    refused("batch", &with("batch = 200", "batch = 0"), DECLARED, 2, &["train.toml", "privacy.batch is 0", "hint: "]);
+    let most = with("batch = 200", "batch = 2000");
+    refused("batch-most", &most, DECLARED, 2, &["privacy.batch is 2000, and there are 1600 units"]);
+    let number = with("steps = 60", "steps = \"many\"");
+    refused("number", &number, DECLARED, 2, &["train.toml", "`steps` has to be a whole number", "line "]);
+    let elsewhere = with("\"model.safetensors\"", "\"models/model.safetensors\"");
+    refused("folder", &elsewhere, DECLARED, 2, &["train.toml", "models`, which is no folder", "output.model"]);
+    let (code, _, talk) = whit(&room("folder", &elsewhere), &["train", "train.toml", "--preview"]);
+    assert!(code == 2 && talk.contains("which is no folder"), "{talk}");
     refused("filter", &with("split = 'train'", "split = ("), DECLARED, 2, &["cannot be read"]);
     for (name, never) in
         [("filter-number", "x"), ("filter-pattern", "split ~ '('"), ("filter-part", "date_trunc('no', now()) = x")]

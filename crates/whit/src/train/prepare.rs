@@ -242,6 +242,18 @@ fn promised(
     let ladder = unit.ladder().map_err(|error| asked(error.to_string(), error.hint()))?;
     let units = units_of(spec, dataset, unit.protect, shown)?;
     let rate: Ratio = match (privacy.batch, &privacy.rate) {
+        (Some(0), None) => {
+            return Err(asked(
+                "privacy.batch is 0: no step would draw anybody",
+                "give the number of units in a step, such as batch = 100",
+            ));
+        }
+        (Some(batch), None) if batch > units.get() => {
+            return Err(asked(
+                format!("privacy.batch is {batch}, and there are {} units to draw from", units.get()),
+                "give a smaller batch, or privacy.units as many as there are",
+            ));
+        }
         (Some(batch), None) => Ratio::new(u128::from(batch), u128::from(units.get().max(1))).map_err(|error| {
             asked(format!("privacy.batch cannot be: {error}"), "give the number of units in a step")
         })?,

@@ -11,6 +11,7 @@ use super::spec::{Spec, asked};
 use super::trial::{Score, Trial, network};
 use super::{Step, Training, Watch, keep};
 use crate::Error;
+use crate::error::ErrorKind;
 use crate::error::{Reason, of_ledger};
 use crate::state::SessionState;
 use std::path::{Path, PathBuf};
@@ -140,10 +141,15 @@ fn check_curve(request: &Request<'_>) -> Result<(), Error> {
 /// unit.
 fn ready(state: &SessionState, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Ready, Error> {
     let (spec, tables) = (&request.training.spec, &state.tables);
-    check_outputs(request, state.inputs())?;
+    // What cannot be meant is said with the file that says it.
+    let in_file = |error: Error| match error.kind {
+        ErrorKind::Asked => error.at(format!("`{}`", request.training.path().display())),
+        ErrorKind::Refused | ErrorKind::Failed => error,
+    };
+    check_outputs(request, state.inputs()).map_err(in_file)?;
     watch.doing("planning");
-    let planned = prepare::plan(spec, tables, &keep(tables, request.memory))?;
-    let card = planned.card()?;
+    let planned = prepare::plan(spec, tables, &keep(tables, request.memory)).map_err(in_file)?;
+    let card = planned.card().map_err(in_file)?;
     planned.notes.iter().for_each(|note| watch.note(note));
     let question = Question {
         dataset: spec.dataset.clone(),
@@ -259,6 +265,13 @@ fn check_running(question: &Question, model: &Path, books: &mut dyn Register) ->
 fn check_outputs(request: &Request<'_>, inputs: Inputs) -> Result<(), Error> {
     let inputs = inputs.and(Input::Declaration, request.training.path());
     let model = request.training.model();
+    let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(asked(
+            format!("the model is to be written into `{}`, which is no folder that is there", folder.display()),
+            "make the folder, or write another path as output.model",
+        ));
+    }
     files_of(&model).iter().chain(&request.outputs).try_for_each(|file| inputs.check(file))?;
     // Its own checkpoints are there where it was interrupted.
     let inputs = inputs.may_replace(Input::Checkpoint);

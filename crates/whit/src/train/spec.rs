@@ -308,7 +308,7 @@ impl Spec {
         let text = std::fs::read_to_string(path).map_err(|why| {
             asked(format!("`{}` cannot be read: {why}", path.display()), "docs/learning.md has one to begin with")
         })?;
-        Self::parse(&text)
+        Self::parse(&text).map_err(|error| error.at(format!("`{}`", path.display())))
     }
 
     fn parse(text: &str) -> Result<Self, Error> {
@@ -330,10 +330,63 @@ impl Spec {
 pub(crate) fn misread(text: &str, error: &toml::de::Error) -> Error {
     let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
     let message = error.message();
-    let wrong = asked(message.lines().next().unwrap_or(message), hint(message));
+    let key = error.span().and_then(|span| key_before(text, span.start));
+    let wrong = asked(in_words(message.lines().next().unwrap_or(message), key), hint(message));
     match line {
         Some(line) => wrong.at(format!("line {line}")),
         None => wrong,
+    }
+}
+
+/// The key whose value begins at a place of a text, where both stand on one line.
+fn key_before(text: &str, at: usize) -> Option<&str> {
+    let line = text.get(..at)?.rsplit('\n').next()?;
+    let (key, value) = line.rsplit_once('=')?;
+    let key = key.rsplit(['{', ',']).next().unwrap_or(key).trim();
+    (value.trim().is_empty() && !key.is_empty()).then_some(key)
+}
+
+/// What the reader of TOML says, in words of those who write it.
+fn in_words(message: &str, key: Option<&str>) -> String {
+    let kind = |kind: &str| match kind.trim() {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, from 0 on".to_owned(),
+        "i8" | "i16" | "i32" | "i64" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a string" | "path string" | "a borrowed string" => "text in quotes".to_owned(),
+        "a sequence" => "a list, in square brackets".to_owned(),
+        "a map" => "a table".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        other if other.starts_with("struct ") || other.starts_with("enum ") => {
+            "a table, or one of the words of this key".to_owned()
+        }
+        other => other.to_owned(),
+    };
+    let found = |found: &str| {
+        let (what, value) = found.split_once(' ').unwrap_or((found, ""));
+        let what = match what {
+            "string" => "text",
+            "integer" | "floating" => "the number",
+            "sequence" => "a list",
+            "map" => "a table",
+            "boolean" => "the word",
+            other => other,
+        };
+        format!("{what} {}", value.trim_start_matches("point ").replace('`', "")).trim_end().to_owned()
+    };
+    let subject = key.map_or_else(|| "this".to_owned(), |key| format!("`{key}`"));
+    let wrong = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    if let Some((is, wanted)) = wrong.and_then(|wrong| wrong.rsplit_once(", expected ")) {
+        return format!("{subject} has to be {}, and is {}", kind(wanted), found(is));
+    }
+    if let Some((keys, known)) =
+        message.strip_prefix("unexpected keys in table: ").and_then(|keys| keys.split_once(", available keys: "))
+    {
+        return format!("unknown field `{keys}`: there are {known}");
+    }
+    match message {
+        "duplicate key" => "this key stands there twice".to_owned(),
+        message if message.starts_with("string values must be quoted") => format!("{subject} has to be text in quotes"),
+        message => message.to_owned(),
     }
 }
 
@@ -416,5 +469,24 @@ mod tests {
             "{sentence} {hint}"
         );
         assert!(said(&WHOLE.replace("steps = 10", "")).0.contains("missing field `steps`"));
+    }
+
+    #[test]
+    fn no_type_of_the_reader_is_named() {
+        for (old, new, sentence) in [
+            ("batch = 100", "batch = \"a\"", "line 10: `batch` has to be a whole number, from 0 on, and is text \"a\""),
+            ("steps = 10", "steps = -1", "line 12: `steps` has to be a whole number, from 0 on, and is the number -1"),
+            ("epsilon = 1.0", "epsilon = \"a\"", "`epsilon` has to be a number, and is text \"a\""),
+            ("[\"a\", \"b\"]", "\"a\"", "`features` has to be a list, in square brackets, and is text \"a\""),
+            ("\"m.safetensors\"", "3", "`model` has to be text in quotes, and is the number 3"),
+            ("\"visits\"", "visits", "`dataset` has to be text in quotes"),
+            ("clip = 1.0", "clip = 1.0\nclip = 2.0", "this key stands there twice"),
+            ("steps = 10", "steps = 10\nway = { local = { step = 1 } }", "unknown field `step`: there are steps, size"),
+            ("classes = 2", "classes = { a = 1 }", "classes are a number of them, or a list of their names"),
+        ] {
+            assert!(WHOLE.contains(old), "{old}");
+            let (found, _) = said(&WHOLE.replace(old, new));
+            assert!(found.contains(sentence), "{found}");
+        }
     }
 }
