@@ -63,7 +63,8 @@ fn estimated(
     }
     let (exact, caps) = (vec![false], [columns[keys].after_caps]);
     let (after_caps, all_at_once) = (&caps, call.holds_all_at_once());
-    let (made_of, public, released) = (None, false, &released);
-    let table = after::Table { keys, output: &output, exact, after_caps, made_of, public, all_at_once, released };
+    let (made_of, public, selected, released) = (None, false, false, &released);
+    let table =
+        after::Table { keys, output: &output, exact, after_caps, made_of, public, selected, all_at_once, released };
     finish::answer(tables, after, &[table], statement)
 }

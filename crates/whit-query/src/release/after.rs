@@ -5,7 +5,7 @@ use crate::answer::{Role, Value};
 use crate::bound::SumNoise;
 use crate::error::{QueryError, planning};
 use crate::plan::outline::{ROW, part_schema};
-use crate::plan::{Part, Statistic, part_name, track};
+use crate::plan::{Groups, Part, Statistic, part_name, track};
 use crate::sanitise::is_private;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray, StringViewArray,
@@ -36,6 +36,8 @@ pub(crate) struct Table<'a> {
     pub(crate) made_of: Option<(&'a Part, &'a [SumNoise])>,
     /// Whether nothing in it has noise, nor which groups there are.
     pub(crate) public: bool,
+    /// Whether a group shows only where it has enough users.
+    pub(crate) selected: bool,
     /// Whether the intervals of a column hold all at once, and so also of rows that are picked by their values.
     pub(crate) all_at_once: bool,
     /// What was released.
@@ -51,7 +53,8 @@ impl<'a> Table<'a> {
         let kept = all > 0 && noise.len() == all && released.measures.len() == all;
         let made_of = kept.then_some((part, noise));
         let (keys, output, after_caps) = (part.keys.len(), &part.output, &part.after_caps);
-        Self { keys, output, exact, after_caps, made_of, public: !is_private(part), all_at_once: false, released }
+        let (public, selected) = (!is_private(part), part.groups == Groups::Selected);
+        Self { keys, output, exact, after_caps, made_of, public, selected, all_at_once: false, released }
     }
 }
 

@@ -101,6 +101,10 @@ pub(crate) fn answer(
             }
         }
     }
+    // That there is no row was released, and what is said of it follows from the question and its declaration alone.
+    if rows.is_empty() && parts.iter().any(|part| part.selected && part.released.keys.is_empty()) {
+        statement.notes.push(NO_GROUP.to_owned());
+    }
     // Where rows cannot be followed there are no intervals to speak of.
     if let ([part], true) = (parts, traced)
         && !part.all_at_once
@@ -110,6 +114,10 @@ pub(crate) fn answer(
     }
     Ok(Answer { columns, rows, statement })
 }
+
+/// What to do where no group shows.
+const NO_GROUP: &str = "no group shows: one does only if enough users have it, so that nobody is found by a key of their own. More of them show with a larger ε or δ, with coarser groups, \
+                        with fewer groups of one unit (`asking.groups`), or all of them where keys are listed that are known without looking (columns.NAME.keys)";
 
 /// What intervals are worth where rows are picked by noisy values, of so many groups where that is known.
 fn picked_by_noise(confidence: f64, groups: Option<usize>) -> String {
