@@ -22,6 +22,7 @@ pub use crate::plan::call::{HistogramQuestion, HittersQuestion};
 use crate::release::{Tables, statement, unchanged, unserved};
 use crate::sanitise::short;
 use crate::source::line;
+use crate::source::spelling::column_called;
 use charged::check_payer;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -162,6 +163,17 @@ where
     Ok((served.value, statement))
 }
 
+/// A column of a data set as it is declared, however the question spells it.
+fn spelled(tables: &Tables, dataset: &str, column: &str) -> Result<String, QueryError> {
+    Ok(column_called(&tables.warehouse().source(dataset)?.schema, column))
+}
+
+fn spelled_histogram(tables: &Tables, question: &HistogramQuestion) -> Result<HistogramQuestion, QueryError> {
+    let spelled = |column: &String| spelled(tables, &question.dataset, column);
+    let (item, weight) = (spelled(&question.item)?, question.weight.as_ref().map(spelled).transpose()?);
+    Ok(HistogramQuestion { item, weight, ..question.clone() })
+}
+
 /// Heavy hitters, before anything is read.
 struct HittersPlan<'a> {
     declared: DeclaredUnit<'a>,
@@ -214,6 +226,7 @@ pub(super) fn preview_hitters(
     question: &HittersQuestion,
     asking: &Asking,
 ) -> Result<Preview, QueryError> {
+    let question = &HittersQuestion { item: spelled(tables, &question.dataset, &question.item)?, ..question.clone() };
     let plan = HittersPlan::new(tables, question, asking)?;
     let confidence = plan.declared.confidence;
     let named = if question.top.is_some() { plan.dictionary.items().len() } else { 1 };
@@ -235,6 +248,7 @@ pub fn hitters(
     books: &mut dyn Register,
     analyst: &str,
 ) -> Result<Answer, QueryError> {
+    let question = &HittersQuestion { item: spelled(tables, &question.dataset, &question.item)?, ..question.clone() };
     let HittersQuestion { dataset, item, .. } = question;
     let plan = HittersPlan::new(tables, question, asking)?;
     let (fingerprint, stamps) = tables.fingerprint_of(std::slice::from_ref(dataset), books)?;
@@ -355,6 +369,7 @@ pub(super) fn preview_histogram(
     question: &HistogramQuestion,
     asking: &Asking,
 ) -> Result<Preview, QueryError> {
+    let question = &spelled_histogram(tables, question)?;
     let plan = HistogramPlan::new(tables, question, asking)?;
     let confidence = plan.declared.confidence;
     let items = plan.dictionary.items().len();
@@ -382,6 +397,7 @@ pub fn histogram(
     books: &mut dyn Register,
     analyst: &str,
 ) -> Result<Answer, QueryError> {
+    let question = &spelled_histogram(tables, question)?;
     let HistogramQuestion { dataset, item, .. } = question;
     let plan = HistogramPlan::new(tables, question, asking)?;
     let (fingerprint, stamps) = tables.fingerprint_of(std::slice::from_ref(dataset), books)?;

@@ -1,5 +1,6 @@
 //! Names as they are declared, however a question spells them: `AGE`, `Age` and `age` are one column, as in other engines. What stands in quotes is taken as it is.
 
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Expr;
@@ -33,6 +34,13 @@ impl Names {
         let one = if spelled.len() == 1 { spelled.first() } else { None };
         spelled.get(name).or_else(|| spelled.get(&lower)).or(one).map(String::as_str)
     }
+}
+
+/// How a column is declared that somebody calls so, wherever that is no SQL; the name itself where nobody declared it, or several differ by case alone.
+pub(crate) fn column_called(schema: &Schema, name: &str) -> String {
+    let mut names = Names::default();
+    schema.fields().iter().for_each(|field| names.add(field.name()));
+    names.declared(name).unwrap_or(name).to_owned()
 }
 
 /// How the names of a question are declared.
@@ -293,6 +301,24 @@ mod tests {
             spelled(&names, "SELECT T.* FROM t JOIN (SELECT id FROM t) AS u (ID) USING (id)"),
             r#"SELECT "t".* FROM "t" JOIN (SELECT "Id" FROM "t") AS u ("Id") USING("Id")"#
         );
+    }
+
+    #[test]
+    fn a_column_outside_of_sql_is_found_where_only_one_can_be_meant() {
+        use datafusion::arrow::datatypes::{DataType, Field};
+        let schema = |names: &[&str]| {
+            Schema::new(names.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect::<Vec<_>>())
+        };
+        let (one, two) = (schema(&["Shop", "day"]), schema(&["Shop", "SHOP"]));
+        for (schema, name, found) in [
+            (&one, "SHOP", "Shop"),
+            (&one, "Day", "day"),
+            (&one, "shp", "shp"),
+            (&two, "shop", "shop"),
+            (&two, "SHOP", "SHOP"),
+        ] {
+            assert_eq!(column_called(schema, name), found);
+        }
     }
 
     #[test]
