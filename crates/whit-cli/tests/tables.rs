@@ -141,6 +141,70 @@ fn files_that_are_missing_damaged_or_empty() {
     assert_eq!(some["rows"].as_array().unwrap().len(), 3, "{some}");
 }
 
+/// What is missing is said by `check` already, and not only by the question that is refused for it.
+#[test]
+fn a_check_names_what_questions_would_be_refused_for() {
+    let folder = room("check_names");
+    let declared = DECLARED
+        .replace("unit.caps = { groups = 3, rows_per_group = 4 }", "")
+        .replace("columns.shop = { type = \"text\"", "columns.shop = { type = \"int\"");
+    std::fs::write(folder.join("whit.toml"), declared).unwrap();
+    let (code, out, talk) = whit(&folder, &["check"]);
+    assert_eq!(code, 0, "{talk}");
+    for said in [
+        "no unit.caps.rows_per_user: each question has to say how many rows of one user count",
+        "the key `north` of `shop` is not of its type, and the column is a whole number",
+    ] {
+        assert!(out.contains(said), "{out}");
+    }
+    assert!(!out.contains("Int64"), "{out}");
+    let kmeans = ["partition", "kmeans", "none.parquet", "--clusters", "2", "--output", "p.partition"];
+    refused(&folder, &kmeans, 2, &["there is no file `none.parquet`", "hint: "]);
+}
+
+#[test]
+fn hints_can_be_followed_as_they_are_printed() {
+    let folder = room("hints_as_printed");
+    let rows = std::fs::read_to_string(folder.join("visits.csv")).unwrap().replacen("shop", "shop name", 1);
+    std::fs::write(folder.join("visits.csv"), rows).unwrap();
+    let declared = DECLARED
+        .replace(
+            "columns.shop = { type = \"text\", keys = [\"north\", \"south\", \"moon\"] }",
+            "columns.\"shop name\" = \"text\"",
+        )
+        .replace("delta = 1e-6 }", "delta = 1e-6, currency = \"sum\" }");
+    std::fs::write(folder.join("whit.toml"), declared).unwrap();
+    let by_shop = "SELECT \"shop name\", COUNT(*) FROM visits GROUP BY 1";
+    let said = ["list the keys: columns.\"shop name\".keys = […]"];
+    refused(&folder, &["query", by_shop, "--epsilon", "1", "--delta", "0"], 2, &said);
+    let said = ["currency = \"sum\"", "--delta 0"];
+    refused(&folder, &["query", "SELECT COUNT(*) FROM visits", "--epsilon", "1"], 3, &said);
+    answer(&folder, &["query", "SELECT COUNT(*) FROM visits", "--epsilon", "1", "--delta", "0"]);
+}
+
+#[test]
+fn an_item_is_found_without_regard_to_case_and_is_the_same_question() {
+    let folder = room("hitters_case");
+    let first = answer(&folder, &["hitters", "visits", "--item", "SHOP", "--epsilon", "1"]);
+    assert_eq!(first["columns"][0]["name"], "shop", "{first}");
+    let again = answer(&folder, &["hitters", "visits", "--item", "shop", "--epsilon", "1"]);
+    assert_eq!(again["statement"]["stored"], true, "{again}");
+}
+
+/// The next step follows from the question alone, and is said where no group shows.
+#[test]
+fn an_answer_without_groups_says_what_would_show_some() {
+    let folder = room("no_groups");
+    std::fs::write(folder.join("whit.toml"), DECLARED.replace(", keys = [\"north\", \"south\", \"moon\"]", ""))
+        .unwrap();
+    let sql = "SELECT seconds, COUNT(*) FROM visits GROUP BY seconds";
+    let (code, out, talk) = whit(&folder, &["query", sql, "--epsilon", "0.1"]);
+    assert_eq!(code, 0, "{talk}");
+    assert!(out.contains("(no rows)") && out.contains("no group shows"), "{out}");
+    let all = whit(&folder, &["query", "SELECT shop, COUNT(*) FROM visits GROUP BY shop", "--epsilon", "2"]);
+    assert!(all.0 == 0 && !all.1.contains("no group shows"), "{}", all.1);
+}
+
 #[test]
 fn questions_that_are_wrong_name_the_thing_and_the_next_step() {
     let folder = room("questions");

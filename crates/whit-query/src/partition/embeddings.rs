@@ -3,6 +3,7 @@
 use super::file::{PartitionFile, PartitionFileError, PartitionKind};
 use super::kmeans::{Clustering, KmeansError, Points};
 use crate::error::QueryError;
+use crate::translate::in_our_words;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float32Type};
@@ -54,10 +55,22 @@ impl Collector {
     }
 }
 
+/// That a file is there.
+fn there(path: &Path) -> Result<(), QueryError> {
+    if path.is_file() {
+        return Ok(());
+    }
+    Err(QueryError::asked(
+        format!("there is no file `{}`", path.display()),
+        "embeddings are a Parquet or CSV file, or text with an item and its coordinates on each line",
+    ))
+}
+
 impl Embeddings {
     /// Reads a text file with an item and its coordinates on each line, blanks between them. A first line that holds two
     /// whole numbers only (so many items, so many coordinates) is passed over.
     pub fn read_text(path: &Path) -> Result<Self, QueryError> {
+        there(path)?;
         let failed = |why: std::io::Error| QueryError::failed(format!("`{}` could not be read: {why}", path.display()));
         let mut reader = BufReader::with_capacity(1 << 20, File::open(path).map_err(failed)?);
         let (mut line, mut number, mut found) = (Vec::new(), 0_usize, Collector::default());
@@ -99,8 +112,10 @@ impl Embeddings {
     /// Reads a Parquet or CSV file: the items from one column, and their vectors from a column of lists, or from several
     /// columns of numbers. Without `vector`, all columns of numbers but the item's are coordinates, in their order.
     pub async fn read_table(path: &Path, item: &str, vector: &[String]) -> Result<Self, QueryError> {
+        there(path)?;
         let failed = |why: datafusion::error::DataFusionError| {
-            QueryError::failed(format!("`{}` could not be read: {}", path.display(), why.strip_backtrace()))
+            let why = in_our_words(&why.strip_backtrace()).sentence;
+            QueryError::failed(format!("`{}` could not be read: {why}", path.display()))
         };
         let context = crate::functions::engine(SessionConfig::new(), Arc::new(RuntimeEnv::default()));
         let name = path.to_string_lossy();

@@ -27,7 +27,7 @@ pub(crate) use stored::ReleasedPart;
 use whit_account::desk::{Coins, Desk, DeskError, Instead, ReleaseRequest, Start};
 use whit_account::ledger::Register;
 use whit_core::mechanism::SanitiseError;
-use whit_core::release::{CONFIDENCE, ReadError, ReleaseError, Reservation};
+use whit_core::release::{CONFIDENCE, ReadError, ReleaseError, Reservation, ShortOf};
 use whit_noise::{Entropy, Os, Replay};
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
@@ -212,7 +212,12 @@ pub(crate) fn unserved(error: DeskError) -> QueryError {
         DeskError::Refused { refusal, fits: Some(fits) } => {
             QueryError::refused(refusal, Some(format!("nothing was charged; `asking.epsilon = {fits}` would fit")))
         }
-        DeskError::Refused { refusal, fits: None } => QueryError::refused(refusal, hint),
+        DeskError::Refused { refusal, fits: None } => {
+            let adds_up = "nothing was charged; a budget with `currency = \"sum\"` adds up ε alone: ask with `asking.delta = 0`, or leave the currency out of the budget";
+            let short = refusal.shortfall.as_ref().map(|short| short.of);
+            let uncountable = matches!(short, Some(ShortOf::Uncountable { .. }));
+            QueryError::refused(refusal, if uncountable { Some(adds_up.to_owned()) } else { hint })
+        }
         DeskError::Release(ReleaseError::Ledger(failure)) => {
             QueryError { hint, ..QueryError::failed(failure.to_string()) }
         }

@@ -9,6 +9,8 @@ pub(crate) use whit_core::mechanism::additive::short;
 use crate::bound::{BoundedSum, SumNoise, SumReach, UnitLimit};
 use crate::error::QueryError;
 use crate::plan::{Groups, Part, Plan};
+use crate::source::line;
+use datafusion::logical_expr::Expr;
 use whit_account::normal::gaussian_mu_down;
 use whit_core::mechanism::additive::{self, Coordinates, Reach};
 use whit_core::mechanism::keys::{Keys, Moved};
@@ -84,6 +86,19 @@ enum PriceLaw {
     },
 }
 
+/// How the keys that are not public would be listed.
+fn listing(plan: &Plan) -> String {
+    let selected = plan.parts.iter().filter(|part| part.groups == Groups::Selected);
+    let unlisted = selected.flat_map(|part| &part.keys).find(|key| key.listed.is_none());
+    match unlisted {
+        Some(key) if matches!(key.expr, Expr::Column(_)) => {
+            format!("the keys: columns.{}.keys = […]", line::key(&key.name))
+        }
+        Some(key) => format!("the values of `{}` in a public table, and join with that", key.name),
+        None => "the keys: columns.NAME.keys = […]".to_owned(),
+    }
+}
+
 /// Divides ε and δ of the protected rung among all that a plan releases.
 pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibrated, QueryError> {
     if !(epsilon > 0.0 && epsilon.is_finite()) {
@@ -112,9 +127,9 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
         return Err(QueryError::asked(
             format!("{what} need a δ above 0"),
             if selected > 0 {
-                "give `asking.delta = 1e-6`, or list the keys: columns.NAME.keys = […]"
+                format!("give `asking.delta = 1e-6`, or list {}", listing(plan))
             } else {
-                "give `asking.delta = 1e-6`"
+                "give `asking.delta = 1e-6`".to_owned()
             },
         ));
     }

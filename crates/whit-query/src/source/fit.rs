@@ -1,7 +1,7 @@
 //! Whether a declaration fits the columns that are really there.
 
-use super::Source;
 use super::spelling::Spelling;
+use super::{Source, line};
 use crate::error::QueryError;
 use crate::translate::{in_our_words, in_words};
 use datafusion::arrow::datatypes::DataType;
@@ -58,7 +58,7 @@ pub(super) fn check(
 /// What is declared of columns.
 fn columns(source: &Source, sources: &BTreeMap<String, Source>) -> Check {
     for (name, declared) in &source.dataset.columns {
-        let kind = column(source, name, &format!("columns.{name}"))?;
+        let kind = column(source, name, &format!("columns.{}", line::key(name)))?;
         if declared.bounds.is_some() && !kind.is_numeric() {
             return Err(QueryError::asked(
                 format!("`{}.{name}` has bounds, but is {}", source.dataset.name, in_words(kind)),
@@ -71,7 +71,7 @@ fn columns(source: &Source, sources: &BTreeMap<String, Source>) -> Check {
         if let Some(Keys::FromTable { table, column: other }) = &declared.keys
             && let Some(keys) = sources.get(table)
         {
-            column(keys, other, &format!("columns.{name}.keys of `{}`", source.dataset.name))?;
+            column(keys, other, &format!("columns.{}.keys of `{}`", line::key(name), source.dataset.name))?;
         }
     }
     Ok(())

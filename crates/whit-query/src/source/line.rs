@@ -21,7 +21,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// A TOML key, in quotes where it needs them.
-pub(super) fn key(name: &str) -> String {
+pub(crate) fn key(name: &str) -> String {
     let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if bare { name.to_owned() } else { quoted(name) }
 }

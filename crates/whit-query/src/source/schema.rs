@@ -1,6 +1,7 @@
 //! The columns of a data set: as they are declared, or as its files say, and then whether all of them agree.
 
 use super::files::{Found, unreadable};
+use super::line;
 use super::parquet::Fitting;
 use super::parquet::bytes::Patient;
 use super::text::cell::arrow_of;
@@ -124,7 +125,8 @@ fn declared(dataset: &Dataset, found: &Found, writing: Writing) -> Result<(Typed
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("its columns are: {}", names.join(", ")),
         };
-        let sentence = format!("`{}` has no column `{missing}`, which `columns.{missing}` names", dataset.name);
+        let sentence =
+            format!("`{}` has no column `{missing}`, which `columns.{}` names", dataset.name, line::key(&missing));
         return Err(QueryError::asked(sentence, hint));
     }
     if let Some((name, kind)) = known.iter().find(|(_, kind)| matches!(kind, ColumnType::List(_))) {

@@ -5,6 +5,8 @@
 use super::{Source, Warehouse};
 use crate::error::QueryError;
 use crate::translate::in_words;
+use datafusion::arrow::datatypes::Field;
+use datafusion::scalar::ScalarValue;
 use serde::Serialize;
 use std::fmt;
 use whit_core::declare::{Bounds, Dataset, Declaration, Keys, UnitDeclaration, UserKey};
@@ -324,6 +326,14 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
         Kind::Feature | Kind::Label | Kind::User => unit.caps.rows_per_user,
         Kind::Event => Some(1),
     };
+    // Rows that stand for themselves need no cap; of all others it has to be known how many count.
+    if rows.or(unit.caps.rows_per_group).is_none() {
+        let cap = if kind == Kind::Element { "rows_per_element" } else { "rows_per_user" };
+        notes.push(format!(
+            "no unit.caps.{cap}: each question has to say how many rows of one {kind} count in a group, or is refused"
+        ));
+    }
+    notes.extend(source.schema.fields().iter().filter_map(|field| misfit(dataset, field)));
     if rows.or(unit.caps.groups).or(dataset.query.and_then(|query| query.groups)).is_none() {
         notes.push(format!(
             "no unit.caps.groups: a question with GROUP BY may have to say to how many groups one {kind} contributes"
@@ -333,6 +343,17 @@ fn missing(source: &Source, payer: &Dataset, unit: &UnitDeclaration, ladder: &La
         notes.push("no query.epsilon: each question has to say its ε".to_owned());
     }
     notes
+}
+
+/// A listed key that its column can never have.
+fn misfit(dataset: &Dataset, field: &Field) -> Option<String> {
+    let (name, kind) = (field.name(), field.data_type());
+    let Some(Keys::Listed(keys)) = dataset.keys(name) else { return None };
+    let wrong = keys.iter().find(|key| ScalarValue::try_from_string((*key).clone(), kind).is_err())?;
+    Some(format!(
+        "the key `{wrong}` of `{name}` is not of its type, and the column is {}: questions that group by it are refused until the keys are as the column has them",
+        in_words(kind)
+    ))
 }
 
 /// Names for a sentence: all of a few, the first of many.

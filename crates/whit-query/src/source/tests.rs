@@ -546,6 +546,7 @@ async fn a_survey_shows_the_ladder_and_what_is_missing() {
         visits.missing,
         [
             "no bounds on `seconds`: sums, means and quantiles of it are refused until it has some, or \"auto\"",
+            "no unit.caps.rows_per_element: each question has to say how many rows of one element count in a group, or is refused",
             "no unit.caps.groups: a question with GROUP BY may have to say to how many groups one element contributes",
             "no query.epsilon: each question has to say its ε"
         ]

@@ -5,6 +5,7 @@ use crate::error::{QueryError, planning};
 use crate::evaluate::number::literal;
 use crate::plan::track::{self, Tag, safe_value, type_of};
 use crate::plan::{Grain, Groups, Key};
+use crate::translate::in_words;
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, TableReference};
@@ -96,7 +97,10 @@ impl Draft<'_> {
                 let parse = |text: &String| {
                     ScalarValue::try_from_string(text.clone(), &data_type).map_err(|_| {
                         QueryError::asked(
-                            format!("the key `{text}` of `{table}.{column}` is not of its type, {data_type}"),
+                            format!(
+                                "the key `{text}` of `{table}.{column}` is not of its type: the column is {}",
+                                in_words(&data_type)
+                            ),
                             "write the keys as the column has them",
                         )
                     })

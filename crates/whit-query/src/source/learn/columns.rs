@@ -3,8 +3,8 @@
 use super::open::{opens, width_of};
 use super::{Reading, Target};
 use crate::error::QueryError;
-use crate::source::Source;
 use crate::source::fit::column;
+use crate::source::{Source, line};
 use crate::translate::in_words;
 use datafusion::arrow::datatypes::DataType;
 
@@ -99,7 +99,7 @@ fn instead(source: &Source, name: &str, kind: &DataType, does: impl Fn(&DataType
     let names: Vec<&str> = fields.map(|field| field.name().as_str()).take(20).collect();
     let there = if names.is_empty() { String::new() } else { format!("; columns that are: {}", names.join(", ")) };
     let declared = if kind.is_string() {
-        format!("; where its texts are numbers, declare columns.{name} = \"float\" in whit.toml")
+        format!("; where its texts are numbers, declare columns.{} = \"float\" in whit.toml", line::key(name))
     } else {
         String::new()
     };
