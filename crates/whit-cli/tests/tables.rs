@@ -159,7 +159,7 @@ fn a_check_names_what_questions_would_be_refused_for() {
     }
     assert!(!out.contains("Int64"), "{out}");
     let kmeans = ["partition", "kmeans", "none.parquet", "--clusters", "2", "--output", "p.partition"];
-    refused(&folder, &kmeans, 2, &["there is no file `none.parquet`", "hint: "]);
+    refused(&folder, &kmeans, 2, &["`none.parquet` could not be read: there is no such file", "hint: "]);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn there(path: &Path) -> Result<(), QueryError> {
         return Ok(());
     }
     Err(QueryError::asked(
-        format!("there is no file `{}`", path.display()),
+        format!("`{}` could not be read: there is no such file", path.display()),
         "embeddings are a Parquet or CSV file, or text with an item and its coordinates on each line",
     ))
 }
