@@ -164,6 +164,18 @@ fn a_logistic_regression_is_learned_paid_once_tried_and_used() {
     assert!(code == 2 && talk.contains("the features differ"), "{talk}");
 }
 
+/// A column is found without regard to case, and is the same training: it is paid once.
+#[test]
+fn columns_that_are_spelled_otherwise_make_no_other_training() {
+    let folder = room("spelled", TRAINING);
+    assert_eq!(whit(&folder, &["train", "train.toml"]).0, 0);
+    let shouted = TRAINING.replace("[\"x\", \"z\"]", "[\"X\", \"Z\"]").replace("target = \"y\"", "target = \"Y\"");
+    std::fs::write(folder.join("train.toml"), shouted).unwrap();
+    assert_eq!(json(&folder, &["train", "train.toml"])["stored"], true);
+    assert_eq!(entries(&folder), 1);
+    assert_eq!(whit(&folder, &["evaluate", "train.toml", "--owner"]).0, 0);
+}
+
 #[test]
 fn what_cannot_be_is_said_and_charges_nothing() {
     let with = |old: &str, new: &str| {

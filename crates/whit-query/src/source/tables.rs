@@ -1,6 +1,6 @@
 //! Declared data sets, open: what is planned over, asked and learned from.
 
-use super::spelling::Spelling;
+use super::spelling::{Spelling, column_called};
 use super::{FileHashes, Stamps, Threads, Tuning, Warehouse};
 use crate::error::{QueryError, of_ledger, planning, running};
 use crate::evaluate::attempt::quietly;
@@ -68,6 +68,11 @@ impl Tables {
             }
         }
         Ok(tables)
+    }
+
+    /// How a column is declared that somebody calls so, without regard to case where only one can be meant; the name itself where there is none.
+    pub fn column_called(&self, dataset: &str, name: &str) -> String {
+        self.warehouse.source(dataset).map_or_else(|_| name.to_owned(), |source| column_called(&source.schema, name))
     }
 
     /// The data sets and their engine.

@@ -50,7 +50,7 @@ pub(crate) fn load(path: &Path, notes: &mut Vec<String>) -> Result<Trained, Erro
 
 pub(crate) fn evaluate(tables: &Tables, asked_for: &Evaluation<'_>) -> Result<Evaluated, Error> {
     let owner = owner::needed(asked_for.owner, "how well a model does")?;
-    let spec = &asked_for.training.spec;
+    let spec = &asked_for.training.spelled(tables).spec;
     let path = asked_for.model.clone().unwrap_or_else(|| asked_for.training.model());
     let mut notes = Vec::new();
     let trained = load(&path, &mut notes)?;

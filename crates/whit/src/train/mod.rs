@@ -56,6 +56,17 @@ impl Training {
         Ok(Self { path: path.to_owned(), spec: Spec::open(path)? })
     }
 
+    /// The same with features and target as they are declared, however the file spells them: a model is the same, and is charged once.
+    pub(crate) fn spelled(&self, tables: &Tables) -> Self {
+        let mut spelled = self.clone();
+        let spec = &mut spelled.spec;
+        let called = |name: &str| tables.column_called(&self.spec.dataset, name);
+        spec.features.iter_mut().chain([&mut spec.target]).for_each(|name| *name = called(name));
+        spec.widths =
+            std::mem::take(&mut spec.widths).into_iter().map(|(name, width)| (called(&name), width)).collect();
+        spelled
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path

@@ -168,6 +168,8 @@ pub(crate) fn preview(
     request: &Request<'_>,
     watch: &mut dyn Watch,
 ) -> Result<Prospect, Error> {
+    let training = request.training.spelled(&state.tables);
+    let request = &Request { training: &training, ..request.clone() };
     check_curve(request)?;
     state.books_if_any()?;
     let Ready { planned, card, mut question } = ready(state, request, watch)?;
@@ -198,6 +200,8 @@ pub(crate) fn preview(
 
 /// Trains, or finds the same training in the ledger.
 pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
+    let training = request.training.spelled(&state.tables);
+    let request = &Request { training: &training, ..request.clone() };
     check_curve(request)?;
     state.books_if_any()?;
     let Ready { planned, card, mut question } = ready(state, request, watch)?;
