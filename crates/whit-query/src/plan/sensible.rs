@@ -103,8 +103,9 @@ fn beside(a: &Expr, left: &DataType, b: &Expr, right: &DataType) -> Option<Query
         return not_one(format!("compare it with text in quotes, or with a number by CAST({} AS DOUBLE)", written(a)));
     }
     // What has no order with the other in any engine: text beside true or false, a number beside a span of time.
-    // A text that is written out is read as what it is compared with, and was looked at above.
-    if text(a).or(text(b)).is_none() && comparison_coercion(left, right).is_none() {
+    // A text that is written out is read as what it is compared with, and was looked at above. Of what is computed the engine knows the type later than here.
+    let plain = |expr: &Expr| text(expr).is_none() && matches!(expr, Expr::Column(_) | Expr::Literal(..));
+    if plain(a) && plain(b) && comparison_coercion(left, right).is_none() {
         let hint = match (is_text(left), right == &DataType::Boolean) {
             (true, true) => format!("compare it with text in quotes: {} = 'yes'", written(a)),
             _ => "compare things of one type, or CAST one of them".to_owned(),
