@@ -94,9 +94,18 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     Some(&rest[..rest.find(after)?])
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "each complaint is one line: `return said(…)`")]
+fn said(sentence: String, hint: &str) -> Option<Said> {
+    Some(Said { sentence, hint: Some(hint.to_owned()) })
+}
+
 /// Complaints that analysts meet.
 fn known(text: &str) -> Option<Said> {
-    let said = |sentence: String, hint: &str| Some(Said { sentence, hint: Some(hint.to_owned()) });
+    of_names(text).or_else(|| of_types(text)).or_else(|| of_clauses(text)).or_else(|| of_ways(text))
+}
+
+/// Of names, and of what cannot be read at all.
+fn of_names(text: &str) -> Option<Said> {
     if let Some(unread) = unread(text) {
         return Some(Said { sentence: unread, hint: None });
     }
@@ -111,6 +120,11 @@ fn known(text: &str) -> Option<Said> {
             hint: Some(format!("group by it (GROUP BY {0}), or aggregate it, such as COUNT({0})", as_name(&column))),
         });
     }
+    None
+}
+
+/// Of types that do not go together.
+fn of_types(text: &str) -> Option<Said> {
     if let Some(types) = text.split_once("Cannot infer common argument type for ").map(|(_, types)| types) {
         let types =
             plain(types.trim_start_matches("comparison operation ").trim_start_matches("logical boolean operation "));
@@ -154,6 +168,11 @@ fn known(text: &str) -> Option<Said> {
     if text.starts_with("Unary operator '-'") {
         return said("a minus stands before what is no number".to_owned(), "CAST it to a number");
     }
+    None
+}
+
+/// Of what stands where it cannot.
+fn of_clauses(text: &str) -> Option<Said> {
     if let Some(place) = between(text, "Cannot find column with position ", " in SELECT") {
         let most = text.rsplit("1 to ").next().unwrap_or_default();
         return said(
@@ -211,6 +230,11 @@ fn known(text: &str) -> Option<Said> {
         let name = plain(name.rsplit(" AS ").next().unwrap_or_default());
         return said(format!("two columns would be called `{name}`"), "give one of them a name of its own with AS");
     }
+    None
+}
+
+/// Of ways to ask that are not understood.
+fn of_ways(text: &str) -> Option<Said> {
     if text.contains("only supports a single SQL statement") {
         return said("several questions stand here".to_owned(), "ask one question at a time");
     }

@@ -155,14 +155,15 @@ fn no_function(function: &str) -> QueryError {
         _ => None,
     };
     let aggregates = aggregate::suggested();
-    let hint = instead.map(|instead| format!("ask for {instead}")).unwrap_or_else(|| {
+    let near = || {
         let names = aggregates.iter().map(|name| name.to_lowercase()).chain(allow::names().map(str::to_owned));
         let names: Vec<String> = names.collect();
         match nearest(function, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("aggregates are {}", one_of(aggregates.iter().copied())),
         }
-    });
+    };
+    let hint = instead.map_or_else(near, |instead| format!("ask for {instead}"));
     QueryError::asked(format!("there is no function `{function}`"), hint)
 }
 

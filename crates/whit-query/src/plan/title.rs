@@ -71,8 +71,8 @@ pub(crate) fn written(sql: &str) -> Vec<Option<String>> {
     let [Statement::Query(query)] = statements.as_slice() else { return Vec::new() };
     let Some(select) = first(query) else { return Vec::new() };
     let text = |item: &SelectItem| match item {
-        SelectItem::ExprWithAlias { .. } => Some(None),
-        SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => Some(None),
+        SelectItem::ExprWithAlias { .. }
+        | SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => Some(None),
         SelectItem::UnnamedExpr(expr) => Some(Some(expr.to_string())),
         _ => None,
     };

@@ -248,7 +248,8 @@ pub(super) fn uses(plan: &LogicalPlan, column: usize, part: &Table<'_>) -> Optio
 pub(super) fn role_of_several(plan: &LogicalPlan, column: usize, parts: &[Table<'_>]) -> Option<Role> {
     let of_exprs = |expr: &Expr, input: &LogicalPlan| {
         let mut roles = BTreeSet::new();
-        for inner in expr.column_refs() {
+        let inner: BTreeSet<&datafusion::common::Column> = expr.column_refs().into_iter().collect();
+        for inner in inner {
             roles.insert(role_of_several(input, input.schema().maybe_index_of_column(inner)?, parts)? as u8);
         }
         let has = |role: Role| roles.contains(&(role as u8));

@@ -126,7 +126,7 @@ fn declared(dataset: &Dataset, found: &Found, writing: Writing) -> Result<(Typed
             None => format!("its columns are: {}", names.join(", ")),
         };
         let sentence =
-            format!("`{}` has no column `{missing}`, which `columns.{}` names", dataset.name, line::key(&missing));
+            format!("`{}` has no column `{missing}`, which `columns.{}` names", dataset.name, line::key(missing));
         return Err(QueryError::asked(sentence, hint));
     }
     if let Some((name, kind)) = known.iter().find(|(_, kind)| matches!(kind, ColumnType::List(_))) {
