@@ -16,6 +16,7 @@ mod functions;
 mod noise;
 pub mod partition;
 pub mod plan;
+mod registry;
 pub mod release;
 mod sanitise;
 pub mod source;

@@ -117,7 +117,7 @@ impl Embeddings {
             let why = in_our_words(&why.strip_backtrace()).sentence;
             QueryError::failed(format!("`{}` could not be read: {why}", path.display()))
         };
-        let context = crate::functions::engine(SessionConfig::new(), Arc::new(RuntimeEnv::default()));
+        let context = crate::registry::engine(SessionConfig::new(), Arc::new(RuntimeEnv::default()));
         let name = path.to_string_lossy();
         let extension = path.extension().map_or_else(String::new, |e| e.to_string_lossy().into_owned());
         let is_parquet = extension.eq_ignore_ascii_case("parquet");

@@ -238,7 +238,7 @@ fn session(tuning: Tuning) -> Result<SessionContext, QueryError> {
     let runtime = runtime.build_arc().map_err(|error| {
         QueryError::failed(format!("the engine has no place for its temporary files: {}", error.strip_backtrace()))
     })?;
-    Ok(crate::functions::engine(config, runtime))
+    Ok(crate::registry::engine(config, runtime))
 }
 
 fn register(context: &SessionContext, name: &str, table: Arc<dyn TableProvider>) -> Result<(), QueryError> {
