@@ -10,7 +10,7 @@ use whit_learn::loss::LossFunction;
 use whit_learn::model::{Activation, Named, Stage};
 use whit_learn::optimise::{Rule, Schedule, Weights};
 use whit_learn::plan::{Padding, Plan, Way};
-use whit_learn::{Clipping, Recipe};
+use whit_learn::{Clipping, Projecting, Recipe};
 
 /// The version of the format of all of them. Whoever changes it has what was learned paid for again.
 const VERSION: u32 = 3;
@@ -80,12 +80,16 @@ fn way(way: &Way) -> Value {
 
 /// The rows that are read, as numbers.
 fn features(spec: &Spec) -> Value {
-    json!({
+    let mut what = json!({
         "columns": spec.features,
         "bits": spec.features_as == Opened::Bits,
         "scale": number(f64::from(spec.scale)),
         "offset": number(f64::from(spec.offset)),
-    })
+    });
+    if !spec.widths.is_empty() {
+        what["widths"] = json!(spec.widths);
+    }
+    what
 }
 
 /// A model, by its name.
@@ -215,17 +219,32 @@ impl Learning<'_> {
     }
 }
 
-/// Second moments, of which directions are made.
-pub(super) fn second_moments(spec: &Spec, ladder: &Ladder, radius: f64, noise: f64) -> String {
+/// The version of second moments, which once did not say all that decides which rows are summed, so that one training was given the directions of another.
+const VERSION_OF_MOMENTS: u32 = 4;
+
+/// Second moments, of which directions are made. A row is left out where its target does not fit, or its unit has too many, so these are meant too; the model is not, so that
+/// others have the same directions for nothing.
+pub(super) fn second_moments(
+    spec: &Spec,
+    recipe: &Recipe,
+    (ladder, rows_per_unit): (&Ladder, Option<u64>),
+    asked: &Projecting,
+) -> String {
     let what = json!({
+        "dataset": recipe.dataset,
         "features": features(spec),
+        "widths": recipe.widths,
+        "target": recipe.target,
+        "classes": recipe.classes,
+        "loss": loss(recipe.loss),
+        "rows of a unit": rows_per_unit,
         "where": spec.learned,
         "units": units(ladder),
-        "radius": number(radius),
-        "noise": number(noise),
+        "radius": number(asked.radius),
+        "noise": number(asked.noise),
         "seed": spec.output.seed,
     });
-    meaning::of("second moments", VERSION, &what)
+    meaning::of("second moments", VERSION_OF_MOMENTS, &what)
 }
 
 /// Noisy labels, by randomised response among these classes; the first share of them without a prior.

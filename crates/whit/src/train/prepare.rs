@@ -272,8 +272,9 @@ fn promised(
         spec::Clipped::PerLayer => Clipping::PerLayer { layers: layers(&spec.model) },
         spec::Clipped::Normalising => Clipping::Normalising,
     };
-    let directions =
-        spec.projection.as_ref().map(|asked| Directions::new(asked, spec, &ladder, widths.iter().sum())).transpose()?;
+    let (rows, width) = (rows_per_unit(unit), widths.iter().sum());
+    let directions = spec.projection.as_ref().map(|asked| Directions::new(asked, spec, (&ladder, rows), width));
+    let directions = directions.transpose()?;
     let around = spec.intervals.as_ref();
     let answers = Answers::new(spec, &ladder, shown)?;
     let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), widths)).transpose()?;

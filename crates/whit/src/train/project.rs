@@ -6,6 +6,7 @@ use super::accompanying;
 use super::accompanying::Budgets;
 use super::meaning;
 use super::reader::Reader;
+use super::rows::recipe;
 use super::spec::{Spec, asked};
 use crate::Error;
 use whit_account::ledger::{Question, Register};
@@ -34,7 +35,12 @@ fn cannot(error: &scatter::Error) -> Error {
 
 impl Directions {
     /// Of rows of so many numbers, as a training file reads them, for the units of a ladder.
-    pub(crate) fn new(asked_for: &Projecting, spec: &Spec, ladder: &Ladder, width: usize) -> Result<Self, Error> {
+    pub(crate) fn new(
+        asked_for: &Projecting,
+        spec: &Spec,
+        (ladder, rows_per_unit): (&Ladder, Option<u64>),
+        width: usize,
+    ) -> Result<Self, Error> {
         let Projecting { components, radius, noise } = asked_for;
         let kind = ladder.protected().unit.kind();
         match kind {
@@ -60,9 +66,15 @@ impl Directions {
         }
         let noise = accompanying::noise("projection.noise", *noise)?;
         let scatter = Scatter::new(width, *radius, noise).map_err(|error| cannot(&error))?.on(ladder);
-        let meaning = meaning::second_moments(spec, ladder, *radius, asked_for.noise);
+        let meaning = meaning::second_moments(spec, &recipe(spec)?, (ladder, rows_per_unit), asked_for);
         let text = format!("second moments of {}", spec.features.join(", "));
         Ok(Self { scatter, components: *components, meaning, text })
+    }
+
+    /// What is meant.
+    #[cfg(test)]
+    pub(crate) fn meaning(&self) -> &str {
+        &self.meaning
     }
 
     /// What they cost, rung by rung.

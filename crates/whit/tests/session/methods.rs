@@ -61,6 +61,10 @@ fn hitters_and_histograms_are_asked_for_paid_for_and_answered_again_for_nothing(
     assert_eq!(counted.rows.len(), 6);
     assert!(session.histogram(&bars, &asking).unwrap().statement.stored);
     assert_eq!((session.history().unwrap().len(), session.verify().unwrap().entries), (2, 2));
+    // What is private is no list of items: its lines would be printed.
+    let own = HittersQuestion { items: Some(ItemList::File(folder.join("./baskets.csv"))), ..hitters.clone() };
+    let refused = session.hitters(&own, &asking).unwrap_err();
+    assert!(refused.sentence.contains("holds rows of `baskets`, which is private"), "{}", refused.sentence);
     let dear = Asking { epsilon: Some(80.0), ..asking };
     let refused = session.hitters(&HittersQuestion { items_per_user: Some(1), ..hitters }, &dear).unwrap_err();
     assert_eq!((refused.kind, refused.refusal().is_some()), (ErrorKind::Refused, true));

@@ -166,7 +166,8 @@ fn trainings_mean_what_they_meant() {
         let mut line = |text: &str| said.push_str(&[name, ": ", text, "\n"].concat());
         line(&planned.meaning);
         if let Some(asked) = &training.spec.projection {
-            line(&second_moments(&training.spec, planned.steps().ladder(), asked.radius, asked.noise));
+            let recipe = crate::train::rows::recipe(&training.spec).unwrap();
+            line(&second_moments(&training.spec, &recipe, (planned.steps().ladder(), None), asked));
         }
         if let Some(answers) = &planned.promise.answers {
             line(&of_labels(answers.meaning()));
@@ -177,6 +178,40 @@ fn trainings_mean_what_they_meant() {
         std::fs::remove_dir_all(folder).unwrap();
     }
     golden("trainings.txt", &said);
+}
+
+/// Whatever decides which rows are summed, and how, makes other second moments; what only the model has does not.
+#[test]
+fn directions_are_those_of_the_rows_that_a_training_reads() {
+    let projected = format!("{TRAINING}[projection]\ncomponents = 1\nradius = 1.5\nnoise = 10.0\n");
+    let of = |name: &str, unit: &str, text: &str| {
+        let (folder, training, planned) = planned(name, unit, text);
+        let question = planned.promise.directions.as_ref().unwrap().meaning().to_owned();
+        assert!(question.contains("second moments") && training.spec.projection.is_some());
+        std::fs::remove_dir_all(folder).unwrap();
+        question
+    };
+    let with = |from: &str, to: &str| {
+        assert!(projected.contains(from), "{from}");
+        projected.replace(from, to)
+    };
+    let plain = of("moments", ELEMENTS, &projected);
+    for (number, other) in [
+        with("target = 'y'", "target = 'x'")
+            .replace("features = ['x', 'z']", "features = ['z']")
+            .replace("classes = 2\n", ""),
+        with("classes = 2", "classes = 3"),
+        with("where = 'z > 0.5'", "where = 'z > 0.4'"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert_ne!(of(&format!("moments-{number}"), ELEMENTS, other), plain, "{other}");
+    }
+    let caps = ELEMENTS.replace("rows_per_element = 3", "rows_per_element = 4");
+    assert_ne!(of("moments-caps", &caps, &projected), plain);
+    let deeper = with("[optimiser]", "[model]\nname = 'perceptron'\nhidden = [4]\n[optimiser]");
+    assert_eq!(of("moments-model", ELEMENTS, &deeper), plain, "another model has the same directions");
 }
 
 /// Compares with what a golden file holds. `WHIT_GOLDEN=write` writes it anew, which is for a new version of the format and for trainings that are new here.
