@@ -299,12 +299,12 @@ fn served<T>(
     Ok(Served { value, charge, entry, stored: true, reproducible })
 }
 
-/// The least ε that can be asked for.
+/// The least ε that makes sense.
 const LEAST_EPSILON: f64 = *QueryDefaults::EPSILON.start();
 
 /// The largest ε below the one that was refused with which the same would fit now, as it is written: that very text was tried.
 pub fn largest(refused: f64, mut fits: impl FnMut(f64) -> bool) -> Option<String> {
-    // Below this nobody can ask: see `QueryDefaults`.
+    // Below this an answer helps nobody: see `QueryDefaults`.
     let (mut low, mut high) = ((refused * 1e-4).max(LEAST_EPSILON), refused);
     if low >= high || !fits(low) {
         return None;

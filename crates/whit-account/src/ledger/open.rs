@@ -220,9 +220,12 @@ impl Books {
     /// Opens the file, and says what it is. Nothing is written into it: a file that is not ours stays as it is.
     fn attach(path: &Path, opening: &Opening, witness: Witness) -> Result<(Self, LedgerFile), LedgerError> {
         let explain = |error: &rusqlite::Error| LedgerError::from_sqlite(error, path, opening.patience);
-        if path.is_dir() {
-            let folder = LedgerError::NotALedger { path: path.to_owned(), what: "it is a folder" };
-            return Err(known_as(folder, &witness));
+        // Whatever is no plain file would be waited for without end, or lose what it is while it is kept private.
+        if let Ok(about) = std::fs::metadata(path)
+            && !about.is_file()
+        {
+            let what = if about.is_dir() { "it is a folder" } else { "it is no plain file" };
+            return Err(known_as(LedgerError::NotALedger { path: path.to_owned(), what }, &witness));
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(|error| explain(&error))?;
@@ -419,10 +422,11 @@ fn known_as(error: LedgerError, witness: &Witness) -> LedgerError {
 
 /// Lets nobody else read a file. Where that is not ours to say, it stays as it is.
 fn keep_private(path: &Path) {
+    if !path.is_file() {
+        return;
+    }
     #[cfg(unix)]
     let _ = std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600));
-    #[cfg(not(unix))]
-    let _ = path;
 }
 
 /// Appends what was decided about the ledger as a whole.

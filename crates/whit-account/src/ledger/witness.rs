@@ -22,7 +22,7 @@ use super::format::{hex, unhex};
 use super::opening::Opening;
 use std::cmp::Ordering;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use whit_core::digits::number_of;
@@ -73,6 +73,19 @@ pub(super) enum HeadStanding {
     Behind,
 }
 
+/// No head is as long as this: it has a line for each path at which its ledger was seen.
+const LONGEST: u64 = 1 << 20;
+
+/// The bytes of a plain file, and no more of them than a head has. What is none would be waited for, or read without end.
+fn read_plain(file: &Path) -> io::Result<Vec<u8>> {
+    if !std::fs::metadata(file)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)?.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 impl HeadMark {
     fn to_text(&self) -> String {
         let paths = self.paths.join("\n");
@@ -100,7 +113,7 @@ impl HeadMark {
     fn look(file: &Path) -> Result<HeadFile, LedgerError> {
         let mut attempts = 20;
         loop {
-            let bytes = match std::fs::read(file) {
+            let bytes = match read_plain(file) {
                 Ok(bytes) => bytes,
                 Err(why) if matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                     return Ok(HeadFile::Nothing);
@@ -217,7 +230,7 @@ impl Witness {
         let mut found = Vec::new();
         for file in files {
             let file = file.map_err(failed)?.path();
-            if file.extension().is_none_or(|ending| ending != "head") || file.is_dir() {
+            if file.extension().is_none_or(|ending| ending != "head") || !file.is_file() {
                 continue;
             }
             match HeadMark::look(&file)? {

@@ -518,3 +518,28 @@ fn a_ledger_that_is_made_in_a_file_of_everybody_is_for_its_owner_alone() {
         assert_eq!(mode, 0o600, "{}", file.path().display());
     }
 }
+
+/// A pipe would be waited for without end, and a device would lose its mode to whoever keeps a ledger private.
+#[cfg(unix)]
+#[test]
+fn what_is_no_plain_file_is_no_ledger_and_no_head() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+    let folder = folder("no_plain_file");
+    let pipe = |name: &str| {
+        let made = std::process::Command::new("mkfifo").arg(folder.join(name)).status().unwrap();
+        assert!(made.success());
+    };
+    let before = std::fs::metadata("/dev/null").unwrap().mode();
+    symlink("/dev/null", folder.join("device.ledger")).unwrap();
+    pipe("pipe.ledger");
+    for name in ["device.ledger", "pipe.ledger"] {
+        let error = Books::open(&folder.join(name)).err().unwrap();
+        assert!(matches!(error, LedgerError::NotALedger { .. }), "{error}");
+    }
+    assert_eq!(std::fs::metadata("/dev/null").unwrap().mode(), before, "what is linked to stays as it was");
+    drop(Books::open(&folder.join("own.ledger")).unwrap());
+    let _ = std::fs::remove_file(folder.join("own.ledger.head"));
+    pipe("own.ledger.head");
+    let error = Books::open(&folder.join("own.ledger")).err().unwrap();
+    assert!(error.to_string().contains("it is no plain file"), "{error}");
+}

@@ -54,6 +54,7 @@ impl CheckCommand {
     /// What only the owner may see.
     fn for_owner(&self, declared: &Declared, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let mut session = declared.session(Options::default())?;
+        crate::hint::about_ledger(session.ledger_file());
         let views = session.survey(Owner::who_may_see_every_row())?;
         writeln!(talk, "for the owner of the data only: these numbers are exact")?;
         if self.json {
