@@ -16,5 +16,6 @@ mod public;
 mod refuse;
 mod room;
 mod small;
+mod suites;
 mod ways;
 mod words;
