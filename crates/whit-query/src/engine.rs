@@ -16,7 +16,7 @@ use crate::plan::measure::{LEAVES, ends_of, quantise_of};
 use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, RowExpr, USER, What, track};
 use crate::source::Patience;
 use crate::translate::in_our_words;
-use crate::whose::{Whose, engine_plan};
+use crate::whose::{Owners, Whose, engine_plan};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt64Array};
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer};
 use datafusion::arrow::compute::cast;
@@ -163,7 +163,8 @@ impl<'a> Job<'a> {
         let mut whole: Option<BoundedSums> = None;
         for share in 0..shares {
             let plan = guarded(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
-            let fits = |run: &LogicalPlan, whose: &Whose| self.is_as_planned(&plan, run, whose);
+            let fits =
+                |run: &LogicalPlan, whose: &Whose, owners: &Owners| self.is_as_planned(&plan, run, (whose, owners));
             let plan = engine_plan(&plan, &state, &self.part.owners, fits).await?;
             let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
             let room = Arc::new(Room::of(context));
@@ -262,7 +263,11 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The rows of a part, without those beyond what one user may have where each row stands for itself.
+/// Which of its user's rows one is, where only the first so many are kept.
+const NUMBER: &str = "__whit_number_of_row";
+
+/// The rows of a part, without those beyond what one user may have where each row stands for itself. That this cut is in what is run is looked at again ([`again`]), since prices of
+/// coarser rungs rest on it.
 fn cut_rows(part: &Part, seed: u64) -> Result<LogicalPlan, QueryError> {
     let mut plan = part.rows.clone();
     for (within, most) in &part.row_caps {
@@ -277,12 +282,12 @@ fn cut_rows(part: &Part, seed: u64) -> Result<LogicalPlan, QueryError> {
             .partition_by(hidden)
             .order_by(order)
             .build()
-            .map(|expr| expr.alias("__whit_number"));
+            .map(|expr| expr.alias(NUMBER));
         let all: Vec<Expr> = schema.iter().map(Expr::from).collect();
         let cut = numbered.and_then(|numbered| {
             LogicalPlanBuilder::from(plan)
                 .window(vec![numbered])?
-                .filter(col("__whit_number").lt_eq(lit(*most)))?
+                .filter(col(NUMBER).lt_eq(lit(*most)))?
                 .project(all)?
                 .build()
         });

@@ -88,13 +88,13 @@ pub(crate) async fn engine_plan(
     plan: &LogicalPlan,
     state: &SessionState,
     owners: &Owners,
-    fits: impl FnOnce(&LogicalPlan, &Whose) -> Result<(), QueryError>,
+    fits: impl FnOnce(&LogicalPlan, &Whose, &Owners) -> Result<(), QueryError>,
 ) -> Outcome<Arc<dyn ExecutionPlan>> {
     let own = |error: QueryError| datafusion::common::DataFusionError::External(Box::new(error));
     let optimised = state.optimize(plan)?;
     let owners = as_run(owners, plan, state).map_err(own)?;
     let whose = Whose::of(&optimised, &owners).map_err(|why| own(unlike(&why)))?;
-    fits(&optimised, &whose).map_err(own)?;
+    fits(&optimised, &whose, &owners).map_err(own)?;
     // Not `state.create_physical_plan`, which would optimise once more, and nobody would look at what comes out.
     state.query_planner().create_physical_plan(&optimised, state).await
 }
@@ -107,7 +107,7 @@ pub(crate) async fn engine_plan_of_rows(
     user: Option<usize>,
     element: Option<usize>,
 ) -> Outcome<Arc<dyn ExecutionPlan>> {
-    engine_plan(plan, state, owners, |_, whose| whose.stand_alone(user, element)).await
+    engine_plan(plan, state, owners, |_, whose, _| whose.stand_alone(user, element)).await
 }
 
 /// Whose the rows of a relation are.
@@ -290,6 +290,16 @@ impl Whose {
             found.extend(exprs.iter().enumerate().filter(|(_, expr)| same(expr)).map(|(i, _)| i));
         }
         found
+    }
+
+    /// Whether an expression over a plan's rows is their user.
+    pub(crate) fn is_user(&self, expr: &Expr, plan: &LogicalPlan) -> bool {
+        holds(expr, plan, &self.users)
+    }
+
+    /// The same for their element.
+    pub(crate) fn is_element(&self, expr: &Expr, plan: &LogicalPlan) -> bool {
+        holds(expr, plan, &self.elements)
     }
 
     /// Whether a column of a plan's rows is among those that say whose they are.

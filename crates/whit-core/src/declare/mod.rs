@@ -374,7 +374,8 @@ pub struct QueryDefaults {
 }
 
 impl QueryDefaults {
-    /// The ε that one question may have, wherever it is said: below it noise drowns every answer, and above it nothing is protected.
+    /// The ε of one question that makes sense: below it noise drowns every answer, and above it nothing is protected. What is declared and what is typed is held to it; a
+    /// program may go beyond, at the price that it is told.
     pub const EPSILON: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 }
 

@@ -74,13 +74,6 @@ impl<'a> DeclaredUnit<'a> {
         let ladder = unit.ladder().map_err(|error| QueryError::asked(error.to_string(), error.hint()))?;
         let (epsilon, delta) = tables.price_of(name, asking)?;
         let confidence = asking.confidence.unwrap_or(CONFIDENCE);
-        if !(confidence > 0.0 && confidence < 1.0) {
-            let hint = "0.95 is usual";
-            return Err(QueryError::asked(
-                format!("the confidence is {confidence}, but it must be between 0 and 1"),
-                hint,
-            ));
-        }
         let promise = Calibration { epsilon, delta };
         Ok(Self { dataset, unit, user: user.column(), ladder, promise, confidence })
     }

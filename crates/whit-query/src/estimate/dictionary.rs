@@ -5,7 +5,7 @@ use crate::error::{QueryError, planning, running};
 use crate::partition::PartitionFile;
 pub use crate::plan::call::ItemList;
 use crate::source::spelling::Spelling;
-use crate::source::{Tables, line};
+use crate::source::{Inputs, Tables, line};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -60,7 +60,7 @@ impl Dictionary {
         let declared = tables.warehouse().declaration().dataset(dataset)?;
         match list {
             Some(ItemList::Listed(items)) => Self::new(items.clone()),
-            Some(ItemList::File(path)) => Self::read(path),
+            Some(ItemList::File(path)) => Self::listed_in(path, tables),
             Some(ItemList::Column { table, column }) => Self::column(tables, table, column),
             None => match (declared.keys(item), declared.unit.as_ref().and_then(|unit| unit.element.as_ref())) {
                 (Some(Keys::Listed(items)), _) => Self::new(items.clone()),
@@ -79,6 +79,22 @@ impl Dictionary {
                     ),
                 )),
             },
+        }
+    }
+
+    /// The items of a file that somebody names. What is declared as private is no list of what is public: its lines would be printed as items.
+    fn listed_in(path: &Path, tables: &Tables) -> Result<Self, QueryError> {
+        let private = tables.warehouse().sources().filter(|source| !source.dataset.public);
+        match private.into_iter().find(|source| Inputs::are_one(path, &source.files)) {
+            Some(source) => Err(QueryError::asked(
+                format!(
+                    "`{}` holds rows of `{}`, which is private, so its lines may not be named",
+                    path.display(),
+                    source.dataset.name
+                ),
+                "name a file of items that are public, one a line, or a column of a public table",
+            )),
+            None => Self::read(path),
         }
     }
 

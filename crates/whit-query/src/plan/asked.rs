@@ -24,6 +24,12 @@ impl Tables {
         })?;
         let budget = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0).reduce(f64::min);
         let delta = asking.delta.or(defaults.and_then(|query| query.delta)).or(budget).unwrap_or(0.0);
+        if let Some(confidence) = asking.confidence.filter(|confidence| !(*confidence > 0.0 && *confidence < 1.0)) {
+            return Err(QueryError::asked(
+                format!("the confidence is {confidence}, but it must be between 0 and 1"),
+                "0.95 is usual",
+            ));
+        }
         Ok((epsilon, delta))
     }
 

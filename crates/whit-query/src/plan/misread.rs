@@ -35,7 +35,8 @@ fn place_of(sentence: &str, sql: &str) -> Option<(usize, usize)> {
         // The last part of a name, or the name of a function: `visits.seconds`, `sum(visits.seconds)`.
         let word = word.split('(').next().unwrap_or(word);
         let word = word.rsplit('.').next().unwrap_or(word).trim().to_ascii_lowercase();
-        (!word.is_empty()).then(|| word_in(&lower, &word)).flatten()
+        // A sign stands everywhere: only a word says where.
+        word.contains(char::is_alphanumeric).then(|| word_in(&lower, &word)).flatten()
     });
     let words = [
         ("LIMIT", "limit"),

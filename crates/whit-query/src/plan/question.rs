@@ -162,7 +162,11 @@ fn common_numbers(union: &Union) -> Vec<Option<DataType>> {
 
 /// Whether a statement is a question at all.
 fn asks(statement: &Statement) -> Result<(), QueryError> {
-    let Statement::Statement(statement) = statement else { return Ok(()) };
+    let statement = match statement {
+        Statement::Statement(statement) => statement,
+        Statement::Explain(_) => return Ok(()), // refused by its plan, in words of its own
+        _ => return Err(would_change()),
+    };
     match statement.as_ref() {
         Written::Query(_) | Written::Explain { .. } | Written::ExplainTable { .. } => Ok(()),
         other if other.to_string().starts_with("SHOW") => Err(QueryError::asked(

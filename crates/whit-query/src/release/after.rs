@@ -14,7 +14,7 @@ use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan, Projection};
+use datafusion::logical_expr::{Distinct, Expr, JoinType, LogicalPlan, LogicalPlanBuilder, Projection};
 use datafusion::scalar::ScalarValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ pub(super) fn run(
         let picked = batch.project(&picked).map_err(|error| QueryError::failed(error.to_string()))?;
         return Ok((names, picked));
     }
-    let filled = after.clone().transform_up(|node| {
+    let filled = with_limits_in_order(after.clone())?.transform_up(|node| {
         Ok(match node {
             LogicalPlan::TableScan(mut scan) => {
                 let number = (0..batches.len()).find(|&i| part_name(i) == scan.table_name.table());
@@ -307,9 +307,24 @@ pub(super) fn in_no_order(plan: &LogicalPlan) -> bool {
         LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Limit(_) | LogicalPlan::SubqueryAlias(_) => {
             plan.inputs().first().is_some_and(|input| in_no_order(input))
         }
-        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Join(_) => true,
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) | LogicalPlan::Join(_) | LogicalPlan::Union(_) => true,
         _ => false,
     }
+}
+
+/// The same plan, in which the first so many rows are the same each time it is run: where LIMIT picks from rows in no order, they are put in one before.
+pub(super) fn with_limits_in_order(plan: LogicalPlan) -> Result<LogicalPlan, QueryError> {
+    let done = plan.transform_up(|node| match node {
+        LogicalPlan::Limit(mut limit) if in_no_order(&limit.input) => {
+            let by = limit.input.schema().iter().map(|field| Expr::from(field).sort(true, false));
+            let sorted =
+                LogicalPlanBuilder::from(limit.input.as_ref().clone()).sort(by.collect::<Vec<_>>())?.build()?;
+            limit.input = Arc::new(sorted);
+            Ok(Transformed::yes(LogicalPlan::Limit(limit)))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    done.map(|done| done.data).map_err(|error| planning(&error))
 }
 
 /// Which column of the part an expression of the placeholder is: they are called c0, c1 and so on.

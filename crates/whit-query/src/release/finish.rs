@@ -116,8 +116,8 @@ pub(crate) fn answer(
 }
 
 /// What to do where no group shows.
-const NO_GROUP: &str = "no group shows: one does only if enough users have it, so that nobody is found by a key of their own. \
-                        More show with a larger ε or δ, with coarser groups, or with fewer groups of one unit; all of \
+const NO_GROUP: &str = "no group shows: one does only if enough of the units that are protected have it, so that none is found by a key of its own. \
+                        More show with a larger ε or δ, with coarser groups, or with fewer groups of one unit; with GROUP BY all of \
                         them show where their keys are listed, if these are known without looking (columns.NAME.keys)";
 
 /// What intervals are worth where rows are picked by noisy values, of so many groups where that is known.

@@ -73,6 +73,12 @@ impl Inputs {
         inputs
     }
 
+    /// Whether a path leads to one of these files, under whichever name.
+    pub(crate) fn are_one(path: &Path, files: &[PathBuf]) -> bool {
+        let place = FileIdentity::of(path);
+        files.iter().any(|file| place.is_at(file))
+    }
+
     /// These and one more.
     #[must_use]
     pub fn and(mut self, input: Input, path: &Path) -> Self {

@@ -1,6 +1,6 @@
 //! Rewrites of the engine that are wrong, each in the place of its last, and what becomes of a question then.
 
-use super::super::{Cut, CutFunction};
+use super::super::{Cut, CutFunction, NUMBER};
 use super::function;
 use crate::bound::quantise::{Quantise, QuantiseFunction, Shape};
 use crate::plan::{Asking, ELEMENT, USER};
@@ -10,7 +10,7 @@ use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result as Outcome;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::prelude::{col, lit, try_cast};
@@ -170,6 +170,76 @@ fn a_rewrite_that_changes_whose_rows_are_or_what_bounds_them_is_refused() {
     for (i, (sql, rewrite, words)) in cases.into_iter().enumerate() {
         let found = asked(&format!("again_{i}"), "day", sql, rewrite);
         assert!(found.contains(words), "{sql}, case {i}: {found}");
+    }
+}
+
+/// Without the condition that cuts rows beyond a cap, or with another limit or number in it.
+fn uncut(plan: LogicalPlan) -> Outcome<LogicalPlan> {
+    recut(plan, None)
+}
+
+fn cut_later(plan: LogicalPlan) -> Outcome<LogicalPlan> {
+    recut(plan, Some(col(NUMBER).lt_eq(lit(200_u64))))
+}
+
+fn cut_by_chance(plan: LogicalPlan) -> Outcome<LogicalPlan> {
+    recut(plan, Some(col(NUMBER).lt_eq(lit(2_u64)).or(col("visits.day").gt(lit(3)))))
+}
+
+fn recut(plan: LogicalPlan, by: Option<Expr>) -> Outcome<LogicalPlan> {
+    let done = plan.transform_up(|node| match node {
+        LogicalPlan::Filter(filter) if filter.predicate.to_string().contains(NUMBER) => {
+            Ok(Transformed::yes(match &by {
+                Some(by) => LogicalPlan::Filter(Filter::try_new(by.clone(), filter.input)?),
+                None => filter.input.as_ref().clone(),
+            }))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    done.map(|done| done.data)
+}
+
+/// With rows numbered among those of all users.
+fn numbered_together(plan: LogicalPlan) -> Outcome<LogicalPlan> {
+    let done = plan.transform_up(|node| match node {
+        LogicalPlan::Window(window) => {
+            let all = datafusion::functions_window::expr_fn::row_number().alias(NUMBER);
+            LogicalPlanBuilder::from(window.input.as_ref().clone()).window(vec![all])?.build().map(Transformed::yes)
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    done.map(|done| done.data)
+}
+
+/// Where an event is protected, coarser rungs are priced by caps: rows beyond them must not come back.
+#[test]
+fn a_rewrite_that_brings_back_rows_beyond_a_cap_is_refused() {
+    let events = CONFIG.replace("'element'\nunit.caps", "'event'\nunit.caps").replace("budget.element", "budget.event");
+    for (i, (rewrite, words)) in [
+        (untouched as fn(LogicalPlan) -> Outcome<LogicalPlan>, "planned"),
+        (uncut, "rows beyond a cap are not cut"),
+        (cut_later, "rows beyond a cap are not cut"),
+        (cut_by_chance, "rows beyond a cap are not cut"),
+        (numbered_together, "rows beyond a cap are not cut"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (j, sql) in [
+            "SELECT SUM(seconds), COUNT(*) FROM visits WHERE day > 0",
+            "SELECT visits.shop, COUNT(*) FROM visits JOIN shops ON visits.shop = shops.shop GROUP BY visits.shop",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (scratch, _) = tables(&format!("again_events_{i}_{j}"), "day");
+            let config = scratch.write("whit.toml", events.replace("ELEMENT", "day"));
+            let tables = Tables::open(&config, Tuning { memory: None, threads: Some(1) }).unwrap();
+            tables.warehouse().context().add_optimizer_rule(Arc::new(Rewrite(rewrite)));
+            let asking = Asking { epsilon: Some(0.5), delta: Some(1e-7), groups: Some(2), ..Asking::default() };
+            let found = tables.plan(sql, &asking).map_or_else(|error| error.sentence, |_| "planned".to_owned());
+            assert!(found.contains(words), "{sql}, case {i}: {found}");
+        }
     }
 }
 
