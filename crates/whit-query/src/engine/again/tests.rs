@@ -220,7 +220,7 @@ fn a_rewrite_that_brings_back_rows_beyond_a_cap_is_refused() {
         (uncut, "rows beyond a cap are not cut"),
         (cut_later, "rows beyond a cap are not cut"),
         (cut_by_chance, "rows beyond a cap are not cut"),
-        (numbered_together, "rows beyond a cap are not cut"),
+        (numbered_together, "a window reaches over rows of several users"),
     ]
     .into_iter()
     .enumerate()
