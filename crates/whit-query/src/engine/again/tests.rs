@@ -179,17 +179,17 @@ fn uncut(plan: LogicalPlan) -> Outcome<LogicalPlan> {
 }
 
 fn cut_later(plan: LogicalPlan) -> Outcome<LogicalPlan> {
-    recut(plan, Some(col(NUMBER).lt_eq(lit(200_u64))))
+    recut(plan, Some(&col(NUMBER).lt_eq(lit(200_u64))))
 }
 
 fn cut_by_chance(plan: LogicalPlan) -> Outcome<LogicalPlan> {
-    recut(plan, Some(col(NUMBER).lt_eq(lit(2_u64)).or(col("visits.day").gt(lit(3)))))
+    recut(plan, Some(&col(NUMBER).lt_eq(lit(2_u64)).or(col("visits.day").gt(lit(3)))))
 }
 
-fn recut(plan: LogicalPlan, by: Option<Expr>) -> Outcome<LogicalPlan> {
+fn recut(plan: LogicalPlan, by: Option<&Expr>) -> Outcome<LogicalPlan> {
     let done = plan.transform_up(|node| match node {
         LogicalPlan::Filter(filter) if filter.predicate.to_string().contains(NUMBER) => {
-            Ok(Transformed::yes(match &by {
+            Ok(Transformed::yes(match by {
                 Some(by) => LogicalPlan::Filter(Filter::try_new(by.clone(), filter.input)?),
                 None => filter.input.as_ref().clone(),
             }))
