@@ -191,8 +191,8 @@ fn listed_values_show_where_rows_have_them() {
 #[test]
 fn the_first_rows_of_an_answer_are_the_same_each_time() {
     let room = Room::new("limits");
-    let rows: String = (0..60).map(|i| format!("{i},{},{}\n", i % 7, ["a", "b", "c"][i % 3])).collect();
-    room.write("t.csv", &format!("id,x,q\n{rows}"));
+    let rows: Vec<String> = (0..60).map(|i| format!("{i},{},{}", i % 7, ["a", "b", "c"][i % 3])).collect();
+    room.write("t.csv", &format!("id,x,q\n{}\n", rows.join("\n")));
     let tables = room.tables(
         "[dataset.t]\nsource = 't.csv'\nunit.protect = 'feature'\nunit.public = ['id', 'x']\ncolumns.id = 'int'\ncolumns.x = 'int'\n\
          columns.q = { type = 'text', keys = ['a', 'b', 'c'] }\nbudget.feature = { epsilon = 100, delta = 1e-3 }\n",
