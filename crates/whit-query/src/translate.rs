@@ -1,6 +1,6 @@
 //! What the engine says of a question, in our words: no type as the engine calls it, nothing that was written for its programmers.
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::DataType;
 
 /// What people call a type.
 pub(crate) fn in_words(data_type: &DataType) -> String {
@@ -9,10 +9,7 @@ pub(crate) fn in_words(data_type: &DataType) -> String {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_owned(),
         DataType::Boolean => "true or false".to_owned(),
         DataType::Date32 | DataType::Date64 => "a date".to_owned(),
-        DataType::Timestamp(
-            TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond,
-            _,
-        ) => "a time".to_owned(),
+        DataType::Timestamp(..) => "a time".to_owned(),
         DataType::Time32(_) | DataType::Time64(_) => "a time of day".to_owned(),
         DataType::Interval(_) | DataType::Duration(_) => "a span of time".to_owned(),
         DataType::Dictionary(_, values) => in_words(values),

@@ -30,7 +30,7 @@ use whit_account::desk::{Coins, Desk, Instead, ReleaseRequest, Start};
 use whit_account::ledger::{Question, Register};
 use whit_core::declare::{Bounds, Dataset, UnitDeclaration};
 use whit_core::digits::number_of;
-use whit_core::release::{CONFIDENCE, ReadError, Reservation, charge_of};
+use whit_core::release::{ReadError, Reservation, charge_of};
 use whit_core::{Kind, Ladder, Mechanism, Persist};
 use whit_noise::{Entropy as _, Os};
 
@@ -73,7 +73,7 @@ impl<'a> DeclaredUnit<'a> {
         })?;
         let ladder = unit.ladder().map_err(|error| QueryError::asked(error.to_string(), error.hint()))?;
         let (epsilon, delta) = tables.price_of(name, asking)?;
-        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        let confidence = asking.confidence()?;
         let promise = Calibration { epsilon, delta };
         Ok(Self { dataset, unit, user: user.column(), ladder, promise, confidence })
     }

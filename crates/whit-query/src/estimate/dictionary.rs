@@ -84,8 +84,8 @@ impl Dictionary {
 
     /// The items of a file that somebody names. What is declared as private is no list of what is public: its lines would be printed as items.
     fn listed_in(path: &Path, tables: &Tables) -> Result<Self, QueryError> {
-        let private = tables.warehouse().sources().filter(|source| !source.dataset.public);
-        match private.into_iter().find(|source| Inputs::are_one(path, &source.files)) {
+        let mut private = tables.warehouse().sources().filter(|source| !source.dataset.public);
+        match private.find(|source| Inputs::are_one(path, &source.files)) {
             Some(source) => Err(QueryError::asked(
                 format!(
                     "`{}` holds rows of `{}`, which is private, so its lines may not be named",

@@ -1,7 +1,6 @@
 //! Expressions as a question would write them.
 
 use crate::translate::as_name;
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::Expr;
@@ -64,7 +63,7 @@ pub(crate) fn said(expr: &Expr) -> String {
     let plain = bare(expr).transform_up(|node| {
         Ok(match node {
             Expr::Literal(value, _) => {
-                let quoted = matches!(value.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+                let quoted = super::is_text(&value.data_type());
                 let text = match &value {
                     ScalarValue::IntervalMonthDayNano(Some(span)) => in_spans(span.months, span.days, span.nanoseconds),
                     ScalarValue::IntervalDayTime(Some(span)) => {

@@ -17,7 +17,6 @@ use datafusion::logical_expr::LogicalPlan;
 use imagine::Guess;
 use std::fmt::Write as _;
 use whit_core::digits::{brief_up, number_of};
-use whit_core::release::CONFIDENCE;
 
 /// Rows of a group, where it is not said how many there are about.
 pub const ABOUT: f64 = 1000.0;
@@ -63,7 +62,7 @@ impl Tables {
 
     /// The preview of a question that was planned, and whether it would tell nothing.
     fn foreseen(&self, plan: &Plan, asking: &Asking) -> Result<(Preview, Option<Useless>), QueryError> {
-        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        let confidence = asking.confidence()?;
         if !plan.parts.iter().any(is_private) {
             let errors = imagine::columns(plan).into_iter().map(exact).collect();
             return Ok((view(plan, None, errors, confidence), None));

@@ -6,7 +6,6 @@ use crate::source::Tables;
 use serde_json::json;
 use whit_account::ledger::{Budget, Question};
 use whit_core::Unit;
-use whit_core::release::CONFIDENCE;
 
 impl Tables {
     /// ε and δ that a question gets: what it asks for, or what is declared for questions of its data set.
@@ -24,12 +23,6 @@ impl Tables {
         })?;
         let budget = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0).reduce(f64::min);
         let delta = asking.delta.or(defaults.and_then(|query| query.delta)).or(budget).unwrap_or(0.0);
-        if let Some(confidence) = asking.confidence.filter(|confidence| !(*confidence > 0.0 && *confidence < 1.0)) {
-            return Err(QueryError::asked(
-                format!("the confidence is {confidence}, but it must be between 0 and 1"),
-                "0.95 is usual",
-            ));
-        }
         Ok((epsilon, delta))
     }
 
@@ -65,7 +58,7 @@ impl Tables {
         seed: Option<u64>,
     ) -> Result<(Question, Vec<String>), QueryError> {
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
-        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        let confidence = asking.confidence()?;
         let price = json!({ "epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed });
         let question = Question {
             dataset: plan.dataset.clone(),

@@ -25,10 +25,12 @@ pub use crate::bound::quantise::Shape;
 pub use aggregate::Statistic;
 pub use measure::{Leaves, Measure, Quantisation, RowExpr, What};
 
+use crate::error::QueryError;
 use crate::whose::Owners;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
+use whit_core::release::CONFIDENCE;
 use whit_core::{Rung, Sensitivity};
 
 /// The hidden column that holds a row's user.
@@ -182,4 +184,16 @@ pub struct Asking {
     pub confidence: Option<f64>,
     /// About so many rows in a group: what a preview goes by, which reads none. Nothing else does.
     pub about: Option<f64>,
+}
+
+impl Asking {
+    /// How often intervals are to hold: as it is asked for, or as usual.
+    pub(crate) fn confidence(&self) -> Result<f64, QueryError> {
+        let confidence = self.confidence.unwrap_or(CONFIDENCE);
+        if confidence > 0.0 && confidence < 1.0 {
+            return Ok(confidence);
+        }
+        let sentence = format!("the confidence is {confidence}, but it must be between 0 and 1");
+        Err(QueryError::asked(sentence, "0.95 is usual"))
+    }
 }

@@ -4,6 +4,7 @@
 //! narrow costs accuracy and never privacy. It must not come from the data, and it does not: it reads the declaration
 //! and the question alone.
 
+use crate::evaluate::compares;
 use crate::evaluate::number::literal;
 use datafusion::logical_expr::{Expr, Operator};
 
@@ -48,14 +49,8 @@ pub(crate) fn of(expr: &Expr, column: &dyn Fn(&datafusion::common::Column) -> Op
         Expr::Cast(cast) => range(&cast.expr),
         Expr::TryCast(cast) => range(&cast.expr),
         Expr::BinaryExpr(binary) => match binary.op {
-            Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::And
-            | Operator::Or => Range::between(0.0, 1.0),
+            Operator::And | Operator::Or => Range::between(0.0, 1.0),
+            op if compares(op) => Range::between(0.0, 1.0),
             Operator::Plus => both(range(&binary.left)?, range(&binary.right)?, |a, b| a + b),
             Operator::Minus => both(range(&binary.left)?, range(&binary.right)?, |a, b| a - b),
             Operator::Multiply => both(range(&binary.left)?, range(&binary.right)?, |a, b| a * b),

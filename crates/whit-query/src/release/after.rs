@@ -247,12 +247,12 @@ pub(super) fn uses(plan: &LogicalPlan, column: usize, part: &Table<'_>) -> Optio
 /// What is aggregated of rows that are there or not for their noise has some itself.
 pub(super) fn role_of_several(plan: &LogicalPlan, column: usize, parts: &[Table<'_>]) -> Option<Role> {
     let of_exprs = |expr: &Expr, input: &LogicalPlan| {
-        let mut roles = BTreeSet::new();
-        let inner: BTreeSet<&datafusion::common::Column> = expr.column_refs().into_iter().collect();
-        for inner in inner {
-            roles.insert(role_of_several(input, input.schema().maybe_index_of_column(inner)?, parts)? as u8);
-        }
-        let has = |role: Role| roles.contains(&(role as u8));
+        let roles = expr
+            .column_refs()
+            .into_iter()
+            .map(|inner| role_of_several(input, input.schema().maybe_index_of_column(inner)?, parts));
+        let roles = roles.collect::<Option<Vec<_>>>()?;
+        let has = |role: Role| roles.contains(&role);
         Some(if has(Role::Noisy) {
             Role::Noisy
         } else if has(Role::Key) && !has(Role::Exact) {
@@ -316,7 +316,9 @@ pub(super) fn in_no_order(plan: &LogicalPlan) -> bool {
 pub(super) fn with_limits_in_order(plan: LogicalPlan) -> Result<LogicalPlan, QueryError> {
     let done = plan.transform_up(|node| match node {
         LogicalPlan::Limit(mut limit) if in_no_order(&limit.input) => {
-            let by = limit.input.schema().iter().map(|field| Expr::from(field).sort(true, false));
+            // Lists and structures have no order.
+            let plain = limit.input.schema().iter().filter(|(_, field)| !field.data_type().is_nested());
+            let by = plain.map(|field| Expr::from(field).sort(true, false));
             let sorted =
                 LogicalPlanBuilder::from(limit.input.as_ref().clone()).sort(by.collect::<Vec<_>>())?.build()?;
             limit.input = Arc::new(sorted);

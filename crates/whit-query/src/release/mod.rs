@@ -14,8 +14,7 @@ mod stored;
 pub use crate::source::Tables;
 
 use crate::answer::{Answer, Statement, Value};
-use crate::bound::BoundedSum;
-use crate::bound::SumNoise;
+use crate::bound::{BoundedSum, SumNoise};
 use crate::error::{QueryError, of_ledger};
 use crate::plan::{Asking, Plan};
 use crate::sanitise::{Calibrated, calibrate, is_private};
@@ -27,7 +26,7 @@ pub(crate) use stored::ReleasedPart;
 use whit_account::desk::{Coins, Desk, DeskError, Instead, ReleaseRequest, Start};
 use whit_account::ledger::Register;
 use whit_core::mechanism::SanitiseError;
-use whit_core::release::{CONFIDENCE, ReadError, ReleaseError, Reservation, ShortOf};
+use whit_core::release::{ReadError, ReleaseError, Reservation, ShortOf};
 use whit_noise::{Entropy, Os, Replay};
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
@@ -68,7 +67,7 @@ impl Tables {
         seed: Option<u64>,
     ) -> Result<Answer, QueryError> {
         let plan = self.planned(sql, logical, asking)?;
-        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        let confidence = asking.confidence()?;
         if !plan.parts.iter().any(is_private) {
             let mechanism = QueryMechanism::new(self, &plan, None, confidence);
             let released = mechanism
@@ -163,7 +162,7 @@ impl Tables {
         let plan = self.plan(sql, asking)?;
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
-        let confidence = asking.confidence.unwrap_or(CONFIDENCE);
+        let confidence = asking.confidence()?;
         let (mechanism, rows) =
             (QueryMechanism::new(self, &plan, Some(&calibrated), confidence), Rows::unpaid(self, 1));
         let finds = plan.parts.iter().any(|part| !part.autos.is_empty());

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use std::fmt::Write as _;
 use whit_account::ledger::{Books, Terms};
 use whit_core::Persist as _;
+use whit_core::release::CONFIDENCE;
 
 const SQL: &str = "SELECT shop, COUNT(*) AS n, 2 * COUNT(*) AS twice FROM visits GROUP BY shop";
 

@@ -3,6 +3,7 @@
 use super::spec::{Moves, Opened, Spec};
 use crate::Error;
 use serde_json::{Map, Number, Value, json};
+use std::collections::BTreeMap;
 use whit_account::meaning;
 use whit_account::meaning::number;
 use whit_core::{Draw, Ladder, Sampling};
@@ -79,15 +80,15 @@ fn way(way: &Way) -> Value {
 }
 
 /// The rows that are read, as numbers.
-fn features(spec: &Spec) -> Value {
+fn features(spec: &Spec, widths: &BTreeMap<String, usize>) -> Value {
     let mut what = json!({
         "columns": spec.features,
         "bits": spec.features_as == Opened::Bits,
         "scale": number(f64::from(spec.scale)),
         "offset": number(f64::from(spec.offset)),
     });
-    if !spec.widths.is_empty() {
-        what["widths"] = json!(spec.widths);
+    if !widths.is_empty() {
+        what["widths"] = json!(widths);
     }
     what
 }
@@ -232,8 +233,7 @@ pub(super) fn second_moments(
 ) -> String {
     let what = json!({
         "dataset": recipe.dataset,
-        "features": features(spec),
-        "widths": recipe.widths,
+        "features": features(spec, &recipe.widths),
         "target": recipe.target,
         "classes": recipe.classes,
         "loss": loss(recipe.loss),
@@ -259,7 +259,7 @@ pub(super) fn labels(
         let (rule, schedule) = (optimiser.rule(0.0)?, optimiser.schedule()?);
         let by = Moves { rule: &rule, schedule: &schedule, radius: optimiser.radius, average: optimiser.average };
         json!({
-            "features": features(spec),
+            "features": features(spec, &spec.widths),
             "model": model(&spec.model),
             "loss": spec.loss.map(loss),
             "moves": moves(&by),
