@@ -1,7 +1,7 @@
 //! What must agree within a declaration: the protected rung and its columns, budgets and rungs, tables and keys.
 
 use super::error::DeclareResult;
-use super::value::{Entries, TomlValue};
+use super::value::{Entries, KeyPosition, TomlValue};
 use super::{Dataset, Declaration, Keys, UnitDeclaration, UserKey};
 use crate::unit::{Change, Kind, LadderError};
 
@@ -197,7 +197,7 @@ fn through(declaration: &Declaration, dataset: &Dataset, table: &Entries<'_>) ->
         .map_err(|error| place.wrong(&format!("{{key}} leads to `{other_table}`, but {error}"), error.hint()))?;
     let there = other.unit.as_ref().and_then(|unit| unit.user.as_ref()).map(UserKey::column);
     match there {
-        Some(found) if found == other_column => Ok(()),
+        Some(found) if found == other_column => one_promise(dataset, other, &place),
         Some(found) => Err(place.wrong(
             &format!(
                 "{{key}} leads to `{other_table}.{other_column}`, but the users of `{other_table}` are in `{found}`"
@@ -209,4 +209,23 @@ fn through(declaration: &Declaration, dataset: &Dataset, table: &Entries<'_>) ->
             format!("name the column alone, unit.user = \"{column}\", or give `{other_table}` a unit.user"),
         )),
     }
+}
+
+/// Questions about a table whose users are another's are paid for there, at the unit that is declared there: what this one says of either would be shown and not kept.
+fn one_promise(dataset: &Dataset, other: &Dataset, place: &KeyPosition<'_>) -> DeclareResult<()> {
+    let (name, payer) = (&dataset.name, &other.name);
+    if !dataset.budgets.is_empty() {
+        return Err(place.wrong(
+            &format!("{{key}} leads to `{payer}`, whose budget pays, but `{name}` has a budget of its own, which nothing would be held to"),
+            format!("declare the budget under [dataset.{payer}] alone"),
+        ));
+    }
+    let change = |dataset: &Dataset| dataset.unit.as_ref().map(UnitDeclaration::change);
+    if change(dataset) != change(other) {
+        return Err(place.wrong(
+            &format!("{{key}} leads to `{payer}`, but units of `{name}` change in another way (unit.change) than there, and a user is one"),
+            format!("write the same unit.change for `{name}` and `{payer}`"),
+        ));
+    }
+    Ok(())
 }

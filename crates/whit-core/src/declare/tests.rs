@@ -321,6 +321,14 @@ fn several_tables_belong_to_one_user_through_keys() {
         let error = wrong(&SHOP.replace("orders.customer_id -> customers.id", instead));
         assert!(error.to_string().contains(message), "{error}");
     }
+    let own = SHOP.replacen(
+        "unit.protect = 'user'\n",
+        "unit.protect = 'user'\nunit.caps.rows_per_user = 3\nbudget.user = { epsilon = 5, delta = 1e-6 }\n",
+        1,
+    );
+    assert!(wrong(&own).to_string().contains("`orders` has a budget of its own"), "{}", wrong(&own));
+    let otherwise = SHOP.replacen("unit.protect = 'user'\n", "unit.protect = 'user'\nunit.change = 'add-remove'\n", 1);
+    assert!(wrong(&otherwise).to_string().contains("change in another way"), "{}", wrong(&otherwise));
     let public = SHOP.replace("unit.user = 'id'\nunit.protect = 'user'", "public = true");
     assert!(wrong(&public).to_string().contains("leads to `customers`, which has no users"));
 }
