@@ -16,7 +16,6 @@ const MEANT: &[(&str, &str)] =
 /// Names that still stand for several types, and how many. This list only becomes shorter: one that stands for fewer now has to say so, and one that stands for one
 /// type has to leave.
 const KNOWN: &[(&str, usize)] = &[
-    ("Asked", 2),
     ("Back", 2),
     ("Bins", 2),
     ("Calibrated", 2),

@@ -15,11 +15,6 @@ const MEANT: &[(&str, &str, &str)] = &[
     ("whit-account", "TOLERANCE", "the guarantee of `Filter` is stated by it"),
     ("whit-account", "pure_mu", "the proof behind filters in μ stands there, and their documentation leads to it"),
     ("whit-account", "renyi_for", "for whoever plans many runs of one kind; a declaration knows of none beforehand"),
-    (
-        "whit-query",
-        "ask_reproducibly_without_privacy",
-        "for whoever tests a program of theirs on answers that come again; these say that they protect nobody",
-    ),
     ("whit-core", "serialize", "serde calls it, in `finite_or_word`, which answers and cards of models name"),
 ];
 

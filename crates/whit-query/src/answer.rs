@@ -109,6 +109,9 @@ pub struct Statement {
     /// Whether the answer was read from the ledger and cost nothing this time.
     #[serde(default)]
     pub stored: bool,
+    /// How many more at this price the budgets have room for, as far as that is counted; nothing where nothing was charged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_like_this: Option<u64>,
 }
 
 impl Statement {

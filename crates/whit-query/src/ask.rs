@@ -23,23 +23,8 @@ pub fn ask(
     let logical = tables.logical(sql)?;
     match tables.call(sql, &logical)? {
         Some((call, after)) => estimated(tables, sql, (&call, &after), asking, books, analyst),
-        None => tables.answer_planned(sql, &logical, asking, books, analyst, None),
+        None => tables.answer_planned(sql, &logical, asking, books, analyst),
     }
-}
-
-/// The same with noise that comes again with its seed: for tests and demonstrations. It protects nobody, and says so.
-pub fn ask_reproducibly_without_privacy(
-    tables: &Tables,
-    sql: &str,
-    asking: &Asking,
-    books: &mut dyn Register,
-    seed: u64,
-) -> Result<Answer, QueryError> {
-    let logical = tables.logical(sql)?;
-    if let Some((call, _)) = tables.call(sql, &logical)? {
-        return Err(QueryError::asked(format!("`{}` draws no noise from a seed", call.name()), "ask it without one"));
-    }
-    tables.answer_planned(sql, &logical, asking, books, "reproducible", Some(seed))
 }
 
 /// Asks an estimator, and does with its table what the question says.

@@ -6,6 +6,7 @@
 pub mod answer;
 mod ask;
 mod bound;
+mod canonical;
 mod engine;
 pub mod error;
 pub mod estimate;
@@ -24,6 +25,6 @@ mod translate;
 mod whose;
 
 pub use answer::{Answer, Cell, Column, Price, Role, Statement, Value};
-pub use ask::{ask, ask_reproducibly_without_privacy};
+pub use ask::ask;
 pub use error::{Fault, QueryError};
 pub use release::Tables;

@@ -1,6 +1,7 @@
 //! Numbers as people read them, rounded the way that keeps a bound, and as programs read them.
 
 use serde::{Serialize, Serializer};
+use whit_query::explain::MOST_TIMES;
 
 pub use whit_core::digits::{brief, brief_down, brief_up, grouped, number_of, percent, percent_down, percent_up};
 
@@ -19,6 +20,11 @@ impl Serialize for Exact {
             serializer.serialize_f64(self.0)
         }
     }
+}
+
+/// How often something fits, as far as that was counted.
+pub(crate) fn times_left(times: u64) -> String {
+    if times < MOST_TIMES { format!("about {times}") } else { "more than a thousand".to_owned() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a question would cost and how wrong it would be, before it is asked.
 
-use crate::number::{brief, brief_down, brief_up};
+use crate::number::{brief, brief_down, brief_up, times_left};
 use crate::plain::PlainText;
 use crate::table::{Side, Table};
 use std::io::{self, Write};
@@ -75,7 +75,11 @@ fn write_budgets(fits: &Fits, out: &mut dyn Write) -> io::Result<()> {
             format!("{}, ε = {} at δ = {}", budget.unit, brief(budget.epsilon), brief(budget.delta)),
             budget.analyst.clone().unwrap_or_else(|| "all".to_owned()),
             brief_down(budget.left),
-            if budget.fits { "yes" } else { "no" }.to_owned(),
+            match (budget.fits, budget.times) {
+                (false, _) => "no".to_owned(),
+                (true, 0 | 1) => "yes, once".to_owned(),
+                (true, times) => format!("yes, {} times", times_left(times)),
+            },
         ]);
     }
     table.write(out)

@@ -25,6 +25,7 @@ pub(crate) fn answer(columns: &[(&str, Role)], rows: Vec<Vec<Cell>>) -> Answer {
         partition: None,
         entry: None,
         stored: false,
+        more_like_this: None,
     };
     let columns = columns.iter().map(|(name, role)| Column { name: (*name).into(), role: *role, after_caps: false });
     Answer { columns: columns.collect(), rows, statement }

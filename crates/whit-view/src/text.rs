@@ -1,7 +1,7 @@
 //! Answers as tables for people, with a short account of what they protect and cost.
 
 use crate::measure::{Measure, Shown, column};
-use crate::number::{brief, brief_up, grouped, number_of, percent};
+use crate::number::{brief, brief_up, grouped, number_of, percent, times_left};
 use crate::plain::PlainText;
 use crate::table::{Side, Table, fit};
 use std::io::{self, Write};
@@ -148,7 +148,11 @@ pub(crate) fn account(answer: &Answer) -> Vec<(&'static str, Vec<String>)> {
     let ledger = match (statement.stored, statement.entry) {
         (true, Some(entry)) => vec![format!("read again from entry {entry}: nothing was charged this time")],
         (true, None) => vec!["read again: nothing was charged this time".to_owned()],
-        (false, Some(entry)) => vec![format!("entry {entry}")],
+        (false, Some(entry)) => vec![match statement.more_like_this {
+            Some(0) => format!("entry {entry}; the budget has no room for another like this"),
+            Some(times) => format!("entry {entry}; the budget has room for {} more like this", times_left(times)),
+            None => format!("entry {entry}"),
+        }],
         (false, None) => Vec::new(),
     };
     let parts = statement.partition.iter().map(|hash| format!("partition {}", brief_hash(hash))).collect();

@@ -126,14 +126,29 @@ pub struct Fit {
     pub left: f64,
     /// Its "no", where it would say that.
     pub refusal: Option<Refusal>,
+    /// How often the same would fit, one after the other, as far as that is [counted](MOST_TIMES).
+    pub times: u64,
 }
+
+/// Further than this nobody counts.
+pub const MOST_TIMES: u64 = 1_000;
 
 /// How a charge stands to a budget of which this much was used. A budget for a unit of which the charge says nothing is for the caller to refuse.
 pub(super) fn fit(budget: &Budget, filter: &mut Filter, charge: &Charge) -> Fit {
     let refusal = refused(budget, filter, charge, |refused, cost, filter| {
         refusal(refused, (&budget.unit, budget.analyst.as_deref()), filter, cost)
     });
-    Fit { budget: budget.clone(), left: filter.left(), refusal }
+    Fit { budget: budget.clone(), left: filter.left(), refusal, times: 0 }
+}
+
+/// How often a charge fits into what a budget has left, one after the other, up to [`MOST_TIMES`].
+pub(super) fn times(budget: &Budget, filter: &mut Filter, charge: &Charge) -> u64 {
+    let mark = filter.mark();
+    let costs = costs_for(&budget.unit, charge);
+    let mut fits = || costs.iter().all(|cost| filter.charge(cost).is_ok());
+    let times = (0..MOST_TIMES).take_while(|_| fits()).count() as u64;
+    filter.restore(mark);
+    times
 }
 
 /// A filter's "no" to the first cost of a charge that does not fit, if there is one, as `say` puts it: it sees the filter with the costs before that one. The

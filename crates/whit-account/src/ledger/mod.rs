@@ -79,7 +79,7 @@ mod watch;
 mod witness;
 
 pub use booking::Booking;
-pub use budget::{Budget, CurrencyName, Fit, NoSuchCurrency};
+pub use budget::{Budget, CurrencyName, Fit, MOST_TIMES, NoSuchCurrency};
 pub use chain::{ChainFault, Head};
 pub use entry::{Decision, Entry, State};
 pub use error::{Denied, LedgerError};

@@ -1,6 +1,6 @@
 //! Filters that have seen every entry that counts against their budget.
 
-use super::budget::{Budget, Fit, costs_for, fit};
+use super::budget::{Budget, Fit, costs_for, fit, times};
 use super::entry::Entry;
 use super::error::{Denied, LedgerError};
 use crate::accountant::Unsupported;
@@ -75,7 +75,11 @@ impl Watches {
         charge: &Charge,
     ) -> Result<Vec<Fit>, LedgerError> {
         let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
-        applying.map(|budget| self.fit(budget, entries, charge)).collect()
+        let fit = |budget: &Budget| {
+            let fit = self.fit(budget, entries, charge)?;
+            Ok(Fit { times: times(budget, self.filter(budget, entries.0, entries.1)?, charge), ..fit })
+        };
+        applying.map(fit).collect()
     }
 
     /// Whether a charge fits all these budgets of a data set, and why not.

@@ -152,7 +152,7 @@ where
     let served = Desk::new(books, &budgets).once(request, mechanism, read, decode).map_err(unserved)?;
     let unit = declared.protected().to_string();
     let statement = statement::unpaid(&question.dataset, &question.text, unit, declared.confidence);
-    let statement = statement::paid(statement, &served, question, delta);
+    let statement = statement::paid(statement, &served, question, delta, (books, &budgets));
     Ok((served.value, statement))
 }
 
@@ -549,7 +549,7 @@ fn heaviest(declared: &DeclaredUnit<'_>, weight: &str) -> Result<f64, QueryError
             format!("the bounds of `{name}.{weight}` reach below 0, and a histogram adds up what is not negative"),
             "declare bounds from 0 on; what is below counts as 0",
         )),
-        Some(Bounds::Auto) | None => Err(QueryError::asked(
+        Some(Bounds::Auto | Bounds::Days { .. }) | None => Err(QueryError::asked(
             format!("`{name}.{weight}` has no declared range, so its sum has no finite sensitivity"),
             format!(
                 "declare one that you can defend without looking: {}",

@@ -61,7 +61,14 @@ impl Dictionary {
         match list {
             Some(ItemList::Listed(items)) => Self::new(items.clone()),
             Some(ItemList::File(path)) => Self::listed_in(path, tables),
-            Some(ItemList::Column { table, column }) => Self::column(tables, table, column),
+            Some(ItemList::Column { table, column }) => {
+                tables.warehouse().declaration().dataset(table).map_err(|error| {
+                    let sentence =
+                        format!("`{table}.{column}` is neither a file that is there nor a column of a data set");
+                    QueryError::asked(sentence, format!("name a file, or a column of a public table; {}", error.hint()))
+                })?;
+                Self::column(tables, table, column)
+            }
             None => match (declared.keys(item), declared.unit.as_ref().and_then(|unit| unit.element.as_ref())) {
                 (Some(Keys::Listed(items)), _) => Self::new(items.clone()),
                 (Some(Keys::FromTable { table, column }), _) => Self::column(tables, table, column),

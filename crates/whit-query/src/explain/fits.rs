@@ -29,6 +29,8 @@ pub struct BudgetFit {
     pub left: f64,
     /// Whether the question fits.
     pub fits: bool,
+    /// How often it would, one after the other with fresh noise, as far as that is counted.
+    pub times: u64,
     /// What it would say, where it does not: the sentence, and next to it the numbers as `shortfall`.
     #[serde(flatten, serialize_with = "in_words_and_numbers")]
     pub refusal: Option<Refusal>,
@@ -153,7 +155,7 @@ impl Tables {
             return self.foresee(sql::charged(&call, self, &asking, analyst)?, epsilon, books);
         }
         let plan = self.outlined(sql, &logical, &asking)?;
-        let (question, reads) = self.question_of(&plan, sql, &asking, analyst, None)?;
+        let (question, reads) = self.question_of(&plan, sql, &asking, analyst)?;
         let charge = calibrate(&plan, epsilon, delta)?.charge;
         let price = Box::new(|epsilon: f64| Some(calibrate(&plan, epsilon, delta).ok()?.charge));
         self.foresee(Charged { question, reads, charge, price }, epsilon, books)
@@ -188,13 +190,14 @@ impl Tables {
                 shortfall.fits = instead.as_ref().and_then(|epsilon| epsilon.parse().ok());
             }
         }
-        let view = |Fit { budget, left, refusal }: Fit| BudgetFit {
+        let view = |Fit { budget, left, refusal, times }: Fit| BudgetFit {
             unit: budget.unit.to_string(),
             analyst: budget.analyst,
             epsilon: budget.epsilon,
             delta: budget.delta,
             left,
             fits: refusal.is_none(),
+            times,
             refusal,
         };
         let budgets = fits.into_iter().map(view).collect();

@@ -5,6 +5,7 @@ mod imagine;
 
 pub use crate::answer::{Error, Preview};
 pub use fits::{BudgetFit, Denial, Fits};
+pub use whit_account::ledger::MOST_TIMES;
 
 use crate::answer::Statement;
 use crate::error::QueryError;
@@ -78,7 +79,7 @@ impl Tables {
         Ok((view, useless))
     }
 
-    /// What would make a useless question worth its price, found by trying: fewer groups or rows of one unit, or else more ε.
+    /// What would make a useless question worth its price, found by trying: fewer groups or rows of one unit, and more ε.
     fn helped(
         &self,
         plan: &Plan,
@@ -90,6 +91,25 @@ impl Tables {
             Ok((preview, None)) => preview.errors.iter().find(|error| error.name == useless.name)?.within,
             _ => None,
         };
+        let caps = self.helped_by_caps(plan, logical, asking, useless, &at);
+        let epsilon = self.price_of(&plan.dataset, asking)?.0;
+        let more = [2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0].into_iter().find_map(|times| {
+            let within = at(plan, &Asking { epsilon: Some(epsilon * times), ..asking.clone() })?;
+            Some(format!("`asking.epsilon = {}` would bring it to ± {}", short(epsilon * times), short(within)))
+        });
+        let helps: Vec<String> = caps.into_iter().chain(more).collect();
+        Ok(if helps.is_empty() { "ask for larger groups".to_owned() } else { helps.join(", or ") })
+    }
+
+    /// The largest caps below those of a useless question with which it would tell something, and how far it would be off.
+    fn helped_by_caps(
+        &self,
+        plan: &Plan,
+        logical: &LogicalPlan,
+        asking: &Asking,
+        useless: &Useless,
+        at: &dyn Fn(&Plan, &Asking) -> Option<f64>,
+    ) -> Option<String> {
         let fewer = |most: Option<u64>, by: u64| most.filter(|most| *most > 1).map(|most| most.div_ceil(by));
         let mut by = 2;
         while by <= 1 << 16 {
@@ -107,23 +127,12 @@ impl Tables {
                         rows.map(|n| format!("`asking.rows = {n}`")),
                     ];
                     let options = options.into_iter().flatten().collect::<Vec<_>>().join(" ");
-                    return Ok(format!("{options} would bring it to ± {}", short(within)));
+                    return Some(format!("{options} would bring it to ± {}", short(within)));
                 }
             }
             by *= 2;
         }
-        let epsilon = self.price_of(&plan.dataset, asking)?.0;
-        for times in [2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0] {
-            let other = Asking { epsilon: Some(epsilon * times), ..asking.clone() };
-            if let Some(within) = at(plan, &other) {
-                return Ok(format!(
-                    "`asking.epsilon = {}` would bring it to ± {}",
-                    short(epsilon * times),
-                    short(within)
-                ));
-            }
-        }
-        Ok("ask for larger groups".to_owned())
+        None
     }
 
     /// The smallest ε with which every value of a question is off by no more than this, as far as its preview can tell; a share is of

@@ -116,6 +116,7 @@ mod tests {
             partition: None,
             entry: Some(7),
             stored: false,
+            more_like_this: None,
         };
         let columns = vec![
             column("shop", Role::Key),

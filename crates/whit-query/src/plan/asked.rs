@@ -55,11 +55,11 @@ impl Tables {
         sql: &str,
         asking: &Asking,
         analyst: &str,
-        seed: Option<u64>,
     ) -> Result<(Question, Vec<String>), QueryError> {
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let confidence = asking.confidence()?;
-        let price = json!({ "epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed });
+        // Answers were once made from seeds too, and those without one are stored with this.
+        let price = json!({ "epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": null });
         let question = Question {
             dataset: plan.dataset.clone(),
             analyst: analyst.to_owned(),

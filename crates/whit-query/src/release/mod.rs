@@ -27,7 +27,7 @@ use whit_account::desk::{Coins, Desk, DeskError, Instead, ReleaseRequest, Start}
 use whit_account::ledger::Register;
 use whit_core::mechanism::SanitiseError;
 use whit_core::release::{ReadError, ReleaseError, Reservation, ShortOf};
-use whit_noise::{Entropy, Os, Replay};
+use whit_noise::{Entropy, Os};
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
 #[doc(hidden)]
@@ -56,7 +56,7 @@ pub struct Audited {
 }
 
 impl Tables {
-    /// Answers a question that is planned into parts: charges the ledger, or finds the answer in it. A seed is for tests and demonstrations, and protects nobody.
+    /// Answers a question that is planned into parts: charges the ledger, or finds the answer in it.
     pub(crate) fn answer_planned(
         &self,
         sql: &str,
@@ -64,7 +64,6 @@ impl Tables {
         asking: &Asking,
         books: &mut dyn Register,
         analyst: &str,
-        seed: Option<u64>,
     ) -> Result<Answer, QueryError> {
         let plan = self.planned(sql, logical, asking)?;
         let confidence = asking.confidence()?;
@@ -78,23 +77,24 @@ impl Tables {
         }
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(&plan, epsilon, delta)?;
-        let (mut question, reads) = self.question_of(&plan, sql, asking, analyst, seed)?;
+        let (mut question, reads) = self.question_of(&plan, sql, asking, analyst)?;
         let (fingerprint, stamps) = self.fingerprint_of(&reads, books)?;
         question.fingerprint = fingerprint;
         let mechanism = QueryMechanism::new(self, &plan, Some(&calibrated), confidence);
         let price = |epsilon: f64, _: &mut dyn Register| Some(calibrate(&plan, epsilon, delta).ok()?.charge);
-        let mut replay = Replay::new(seed.unwrap_or_default());
-        let coins = if seed.is_some() { Coins::Seeded(&mut replay) } else { Coins::Secret(&mut Os) };
         let instead = Instead::Search { epsilon, price: &price };
-        let request = ReleaseRequest { question: &question, rungs: &plan.rungs, coins, start: Start::Anew, instead };
-        let read = |reservation: &Reservation| {
-            let choice = seed.map_or_else(|| Os.bits(64), |seed| Replay::new(!seed).bits(64));
-            Ok(Rows::of(self, choice, Some(&stamps), reservation))
+        let request = ReleaseRequest {
+            question: &question,
+            rungs: &plan.rungs,
+            coins: Coins::Secret(&mut Os),
+            start: Start::Anew,
+            instead,
         };
+        let read = |reservation: &Reservation| Ok(Rows::of(self, Os.bits(64), Some(&stamps), reservation));
         let budgets = self.budgets(&plan.dataset)?;
         let served = Desk::new(books, &budgets).once(request, &mechanism, read, Released::read).map_err(unserved)?;
         let statement = Self::statement(&plan, confidence, &served.value);
-        let statement = statement::paid(statement, &served, &question, delta);
+        let statement = statement::paid(statement, &served, &question, delta, (books, &budgets));
         self.finish(&plan, Some(&calibrated), &served.value, statement)
     }
 

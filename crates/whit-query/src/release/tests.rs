@@ -32,11 +32,11 @@ fn stored_at_another_price(
     written: impl Fn(&mut Json),
 ) -> Calibrated {
     let plan = tables.plan(SQL, &asking(asked)).unwrap();
-    let (mut question, reads) = tables.question_of(&plan, SQL, &asking(asked), "anna", None).unwrap();
+    let (mut question, reads) = tables.question_of(&plan, SQL, &asking(asked), "anna").unwrap();
     question.fingerprint = tables.fingerprint_of(&reads, books).unwrap().0;
     let other = calibrate(&plan, paid, 1e-6).unwrap();
     let mechanism = QueryMechanism::new(tables, &plan, Some(&other), CONFIDENCE);
-    let released = mechanism.everything(&Rows::unpaid(tables, 7), &mut Replay::new(3)).unwrap();
+    let released = mechanism.everything(&Rows::unpaid(tables, 7), &mut whit_noise::Replay::new(3)).unwrap();
     let mut bytes: Json = serde_json::from_slice(&released.to_bytes()).unwrap();
     written(&mut bytes);
     let budgets = tables.budgets("visits").unwrap();

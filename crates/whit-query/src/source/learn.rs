@@ -13,6 +13,7 @@ mod columns;
 mod open;
 
 use crate::bound::hash::{PUBLIC, Role, hashes};
+use crate::canonical::Canonical;
 use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
 use crate::source::spelling::Spelling;
@@ -26,6 +27,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use futures::StreamExt;
 use open::{Opened, Values, soft};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use whit_account::ledger::Register;
@@ -130,6 +132,8 @@ pub struct Checked {
     pub private: Vec<String>,
     /// How many numbers a row has in each of the feature columns.
     pub widths: Vec<usize>,
+    /// What the filter means, however it is spelled; null where there is none.
+    pub condition: Value,
 }
 
 /// Whose rows there are, for a unit that leaves that in view.
@@ -182,28 +186,29 @@ impl Tables {
         let widths = columns::widths(source, reading)?;
         reading.target.map_or(Ok(()), |target| columns::check_target(source, target))?;
         let Some(filter) = self.filter_of(reading.dataset, reading.filter)? else {
-            return Ok(Checked { private: Vec::new(), widths });
+            return Ok(Checked { private: Vec::new(), widths, condition: Value::Null });
         };
-        self.rehearse_filter(reading.dataset, &filter)?;
+        let table = self.runtime().block_on(self.warehouse().context().table(TableReference::bare(reading.dataset)));
+        let table = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
+        let condition = Canonical::of(&table, self.warehouse().context())?.expression(&filter)?;
+        self.rehearse_filter(reading.dataset, &filter, table)?;
         let public = source.dataset.unit.as_ref().map(|unit| unit.public.as_slice());
         let private = filter.column_refs().into_iter().map(|column| column.name.clone());
         let mut private: Vec<String> =
             private.filter(|name| public.is_some_and(|public| !public.contains(name))).collect();
         private.sort();
-        Ok(Checked { private, widths })
+        Ok(Checked { private, widths, condition })
     }
 
     /// Tries a filter on made-up rows, so that one which can never be computed is not paid for.
-    fn rehearse_filter(&self, dataset: &str, filter: &Expr) -> Result<(), QueryError> {
+    fn rehearse_filter(&self, dataset: &str, filter: &Expr, table: LogicalPlan) -> Result<(), QueryError> {
         let never = |words: String| {
             QueryError::asked(
                 format!("the condition on rows of `{dataset}` cannot be computed: {words}"),
                 "write a condition over columns of the table, such as split = 'train'",
             )
         };
-        let table = self.runtime().block_on(self.warehouse().context().table(TableReference::bare(dataset)));
-        let scan = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
-        let plan = LogicalPlanBuilder::from(scan).filter(filter.clone()).and_then(LogicalPlanBuilder::build);
+        let plan = LogicalPlanBuilder::from(table).filter(filter.clone()).and_then(LogicalPlanBuilder::build);
         let tried = plan.and_then(|plan| crate::evaluate::samples::in_place_of(&plan));
         let tried = tried.map_err(|error| never(in_our_words(&error.strip_backtrace()).sentence))?;
         self.collect(&tried).map(drop).map_err(|error| never(error.sentence))

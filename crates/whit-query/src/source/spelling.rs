@@ -27,12 +27,17 @@ impl Names {
         }
     }
 
-    /// How a name is declared; nothing where it is not, and where several differ by case alone and none is spelled as here.
+    /// How a name of SQL is declared; nothing where it is not, and where several differ by case alone and none is spelled as here or in lower case, which a name without quotes means.
     fn declared(&self, name: &str) -> Option<&str> {
         let lower = name.to_lowercase();
-        let spelled = self.0.get(&lower)?;
+        self.only(name).or_else(|| self.0.get(&lower)?.get(&lower).map(String::as_str))
+    }
+
+    /// How a name is declared that is spelled so, or is the only one but for its case.
+    fn only(&self, name: &str) -> Option<&str> {
+        let spelled = self.0.get(&name.to_lowercase())?;
         let one = if spelled.len() == 1 { spelled.first() } else { None };
-        spelled.get(name).or_else(|| spelled.get(&lower)).or(one).map(String::as_str)
+        spelled.get(name).or(one).map(String::as_str)
     }
 }
 
@@ -40,7 +45,7 @@ impl Names {
 pub(crate) fn column_called(schema: &Schema, name: &str) -> String {
     let mut names = Names::default();
     schema.fields().iter().for_each(|field| names.add(field.name()));
-    names.declared(name).unwrap_or(name).to_owned()
+    names.only(name).unwrap_or(name).to_owned()
 }
 
 /// How the names of a question are declared.
@@ -316,6 +321,8 @@ mod tests {
             (&one, "shp", "shp"),
             (&two, "shop", "shop"),
             (&two, "SHOP", "SHOP"),
+            // Which of two, nobody said.
+            (&two, "sHop", "sHop"),
         ] {
             assert_eq!(column_called(schema, name), found);
         }

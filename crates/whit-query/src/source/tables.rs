@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use whit_account::ledger::Register;
-use whit_core::declare::{Declaration, ElementSource};
+use whit_core::declare::{Declaration, DeclareError, ElementSource};
 
 /// Declared data sets, open for questions.
 pub struct Tables {
@@ -40,7 +40,8 @@ impl Tables {
                 "name the file that declares the data, or let `DeclarationDraft::of` draft one from your data",
             )
         })?;
-        let declaration = Declaration::parse(&text)?;
+        let wrong = |error: DeclareError| QueryError::asked(format!("{}, {error}", config.display()), error.hint());
+        let declaration = Declaration::parse(&text).map_err(wrong)?;
         let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(Self { config: Some(config.to_owned()), ..Self::of(declaration, folder, tuning)? })
     }
@@ -68,6 +69,18 @@ impl Tables {
             }
         }
         Ok(tables)
+    }
+
+    /// How a data set is declared that somebody calls so, without regard to case where only one can be meant.
+    pub fn table_called(&self, name: &str) -> Result<&str, QueryError> {
+        let datasets = &self.warehouse.declaration().datasets;
+        let spelled = datasets.keys().find(|own| *own == name);
+        let mut alike = datasets.keys().filter(|own| own.eq_ignore_ascii_case(name));
+        let one = alike.next().filter(|_| alike.next().is_none());
+        match spelled.or(one) {
+            Some(name) => Ok(name),
+            None => Ok(&self.warehouse.declaration().dataset(name)?.name),
+        }
     }
 
     /// How a column is declared that somebody calls so, without regard to case where only one can be meant; the name itself where there is none.

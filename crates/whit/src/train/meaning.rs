@@ -192,6 +192,8 @@ fn moves(moves: &Moves<'_>) -> Value {
 /// What a training is made of.
 pub(super) struct Learning<'a> {
     pub(super) recipe: &'a Recipe,
+    /// Which rows are learned from.
+    pub(super) condition: &'a Value,
     pub(super) plan: &'a Plan,
     pub(super) way: &'a Way,
     pub(super) moves: &'a Moves<'a>,
@@ -206,7 +208,7 @@ impl Learning<'_> {
         let [labels, intervals] = self.accompanying;
         let what = json!({
             "recipe": recipe(self.recipe),
-            "where": spec.learned,
+            "where": self.condition,
             "plan": plan(self.plan),
             "rows of a unit": self.rows_per_unit,
             "delta": number(self.delta),
@@ -226,7 +228,7 @@ const VERSION_OF_MOMENTS: u32 = 4;
 /// Second moments, of which directions are made. A row is left out where its target does not fit, or its unit has too many, so these are meant too; the model is not, so that
 /// others have the same directions for nothing.
 pub(super) fn second_moments(
-    spec: &Spec,
+    (spec, condition): (&Spec, &Value),
     recipe: &Recipe,
     (ladder, rows_per_unit): (&Ladder, Option<u64>),
     asked: &Projecting,
@@ -238,7 +240,7 @@ pub(super) fn second_moments(
         "classes": recipe.classes,
         "loss": loss(recipe.loss),
         "rows of a unit": rows_per_unit,
-        "where": spec.learned,
+        "where": condition,
         "units": units(ladder),
         "radius": number(asked.radius),
         "noise": number(asked.noise),
@@ -249,7 +251,7 @@ pub(super) fn second_moments(
 
 /// Noisy labels, by randomised response among these classes; the first share of them without a prior.
 pub(super) fn labels(
-    spec: &Spec,
+    (spec, condition): (&Spec, &Value),
     ladder: &Ladder,
     (names, epsilon, first): (&[String], &str, f64),
 ) -> Result<Value, Error> {
@@ -276,7 +278,7 @@ pub(super) fn labels(
         "classes": names,
         "epsilon": epsilon,
         "first": number(first),
-        "where": spec.learned,
+        "where": condition,
         "units": units(ladder),
         "seed": spec.output.seed,
         "prior": prior,

@@ -13,6 +13,7 @@ use super::respond::Answers;
 use super::rows::{Read, declared, in_view, learning, nothing, recipe, rows_per_unit, unprotected};
 use super::spec::{self, Moves, Spec, asked};
 use crate::Error;
+use std::collections::BTreeSet;
 use whit_account::ledger::{Question, Register};
 use whit_core::declare::{Dataset, UserKey};
 use whit_core::{Charge, Draw, Kind, Sampling};
@@ -233,7 +234,7 @@ fn units_of(spec: &Spec, dataset: &Dataset, kind: Kind, shown: Option<&InView>) 
 fn promised(
     spec: &Spec,
     dataset: &Dataset,
-    widths: &[usize],
+    checked: &Checked,
     shown: Option<&InView>,
     delta: f64,
 ) -> Result<Promise, Error> {
@@ -272,12 +273,13 @@ fn promised(
         spec::Clipped::PerLayer => Clipping::PerLayer { layers: layers(&spec.model) },
         spec::Clipped::Normalising => Clipping::Normalising,
     };
-    let (rows, width) = (rows_per_unit(unit), widths.iter().sum());
-    let directions = spec.projection.as_ref().map(|asked| Directions::new(asked, spec, (&ladder, rows), width));
+    let rows = rows_per_unit(unit);
+    let directions = spec.projection.as_ref().map(|asked| Directions::new(asked, spec, (&ladder, rows), checked));
     let directions = directions.transpose()?;
     let around = spec.intervals.as_ref();
-    let answers = Answers::new(spec, &ladder, shown)?;
-    let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), widths)).transpose()?;
+    let answers = Answers::new(spec, &ladder, (shown, &checked.condition))?;
+    let intervals =
+        around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), &checked.widths)).transpose()?;
     // Gradients of noisy labels need no bound: none is as long as this one.
     let norm = if answers.is_some() { privacy.clip.unwrap_or(UNCLIPPED) } else { privacy.clip()? };
     let of_directions = directions.as_ref().map(|directions| directions.charge(&ladder));
@@ -345,6 +347,13 @@ fn check_columns(spec: &Spec, dataset: &Dataset, kind: Kind, mut private: Vec<St
             ));
         }
     }
+    let mut met = BTreeSet::new();
+    if let Some(again) = spec.features.iter().find(|name| !met.insert(*name)) {
+        return Err(asked(
+            format!("`{again}` is twice among the features"),
+            "name each column once, in any case of letters",
+        ));
+    }
     if spec.features.contains(&spec.target) {
         return Err(asked(format!("the target `{}` is among the features", spec.target), "take it out"));
     }
@@ -372,19 +381,19 @@ pub(crate) struct Promise {
     pub(crate) intervals: Option<Intervals>,
 }
 
-/// How many numbers a row has in each column, and what whoever trains should know; or why what is to be read cannot be.
-pub(crate) fn widths_of(spec: &Spec, tables: &Tables) -> Result<(Vec<usize>, Vec<String>), Error> {
+/// What is known of the rows before one is read, and what whoever trains should know; or why what is to be read cannot be.
+pub(crate) fn checked(spec: &Spec, tables: &Tables) -> Result<(Checked, Vec<String>), Error> {
     let (dataset, unit) = declared(spec, tables)?;
     let recipe = recipe(spec)?;
-    let Checked { private, widths } = tables.check_learning(&learning(&recipe, spec, unit))?;
-    let notes = check_columns(spec, dataset, unit.protect, private)?;
+    let checked = tables.check_learning(&learning(&recipe, spec, unit))?;
+    let notes = check_columns(spec, dataset, unit.protect, checked.private.clone())?;
     delta_of(spec, dataset)?;
-    Ok((widths, notes))
+    Ok((checked, notes))
 }
 
 /// Whether what is to be read can be; returns what whoever trains should know. Reads no row.
 pub(crate) fn check(spec: &Spec, tables: &Tables) -> Result<Vec<String>, Error> {
-    Ok(widths_of(spec, tables)?.1)
+    Ok(checked(spec, tables)?.1)
 }
 
 /// How many rows there are and whose, where that is public and somebody has to know: it reads public columns alone, and none where `privacy.units` says enough.
@@ -401,8 +410,8 @@ pub(crate) fn shown(spec: &Spec, tables: &Tables) -> Result<Option<InView>, Erro
 /// What is promised. Reads no row; what is public of them was [`shown`].
 pub(crate) fn promise(spec: &Spec, tables: &Tables, shown: Option<&InView>) -> Result<Promise, Error> {
     let (dataset, _) = declared(spec, tables)?;
-    let (widths, _) = widths_of(spec, tables)?;
-    promised(spec, dataset, &widths, shown, delta_of(spec, dataset)?)
+    let (checked, _) = checked(spec, tables)?;
+    promised(spec, dataset, &checked, shown, delta_of(spec, dataset)?)
 }
 
 /// Plans a run, with secret noise or what the file says instead. Nothing private is read; public features lie where rows may, for as long as it takes.
@@ -440,7 +449,7 @@ pub(crate) fn with_promise(
 ) -> Result<Planned, Error> {
     let (dataset, unit) = declared(spec, tables)?;
     let delta = delta_of(spec, dataset)?;
-    let (widths, _) = widths_of(spec, tables)?;
+    let (Checked { widths, condition, .. }, _) = checked(spec, tables)?;
     let mut recipe = recipe(spec)?;
     recipe.inputs = widths.iter().sum();
     let way = way(spec, dataset, unit.protect, &widths)?;
@@ -461,6 +470,7 @@ pub(crate) fn with_promise(
     let rows_per_unit = rows_per_unit(unit);
     let learning = Learning {
         recipe: &recipe,
+        condition: &condition,
         plan,
         way: &way,
         moves: &moves,

@@ -17,6 +17,7 @@ use whit_learn::pca::Principal;
 use whit_learn::scatter::{self, Scatter, Sum};
 use whit_learn::train::Learner;
 use whit_learn::{NoiseSource, Projecting};
+use whit_query::source::learn::Checked;
 
 /// What is released, and how many of its directions are kept.
 #[derive(Clone)]
@@ -34,13 +35,14 @@ fn cannot(error: &scatter::Error) -> Error {
 }
 
 impl Directions {
-    /// Of rows of so many numbers, as a training file reads them, for the units of a ladder.
+    /// Of rows as a training file reads them, for the units of a ladder.
     pub(crate) fn new(
         asked_for: &Projecting,
         spec: &Spec,
         (ladder, rows_per_unit): (&Ladder, Option<u64>),
-        width: usize,
+        Checked { widths, condition, .. }: &Checked,
     ) -> Result<Self, Error> {
+        let width = widths.iter().sum();
         let Projecting { components, radius, noise } = asked_for;
         let kind = ladder.protected().unit.kind();
         match kind {
@@ -66,7 +68,7 @@ impl Directions {
         }
         let noise = accompanying::noise("projection.noise", *noise)?;
         let scatter = Scatter::new(width, *radius, noise).map_err(|error| cannot(&error))?.on(ladder);
-        let meaning = meaning::second_moments(spec, &recipe(spec)?, (ladder, rows_per_unit), asked_for);
+        let meaning = meaning::second_moments((spec, condition), &recipe(spec)?, (ladder, rows_per_unit), asked_for);
         let text = format!("second moments of {}", spec.features.join(", "));
         Ok(Self { scatter, components: *components, meaning, text })
     }

@@ -32,7 +32,11 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Of the labels of rows whose number and owners are public, where a training file asks for it.
-    pub(crate) fn new(spec: &Spec, ladder: &Ladder, shown: Option<&InView>) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(
+        spec: &Spec,
+        ladder: &Ladder,
+        (shown, condition): (Option<&InView>, &Value),
+    ) -> Result<Option<Self>, Error> {
         let Some(first) = spec.privacy.way.and_then(WaySpec::first) else { return Ok(None) };
         let kind = ladder.protected().unit.kind();
         if kind != Kind::Label {
@@ -60,7 +64,7 @@ impl Answers {
             return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
         };
         let charge = reporting.charge(shown.rows, shown.users.as_deref(), ladder).map_err(LearnError::from)?;
-        let meaning = meaning::labels(spec, ladder, (&names, &reporting.epsilon.to_string(), first))?;
+        let meaning = meaning::labels((spec, condition), ladder, (&names, &reporting.epsilon.to_string(), first))?;
         let text = format!("labels of {}, reported by randomised response", spec.target);
         Ok(Some(Self { reporting, charge, meaning, text }))
     }

@@ -5,19 +5,12 @@
 //! released table afterwards do not belong to it: they cost nothing. The engine's optimiser has no part in it, so that another version of the engine
 //! finds what this one stored.
 
-mod expression;
-mod numbers;
-mod rows;
-mod value;
-
 use super::aggregate::StatisticKind;
 use super::{Grain, Groups, Leaves, Part, Plan, Quantisation, RowExpr, Shape, Statistic, What};
+use crate::canonical::{Canonical, constant, kind};
 use crate::error::QueryError;
 use crate::evaluate::attempt::quietly;
-use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
-use numbers::Numbers;
-use rows::Rows;
 use serde_json::{Value, json};
 use whit_account::meaning::{number, units};
 
@@ -26,44 +19,42 @@ const VERSION: u32 = 2;
 
 /// The meaning of all parts of a plan: with its price, and whatever else decides what comes of it.
 pub(crate) fn of(plan: &Plan, price: &Value, context: &SessionContext) -> Result<String, QueryError> {
-    let parts: Vec<Value> =
-        plan.parts.iter().map(|part| of_part(part, &plan.question, context)).collect::<Result<_, _>>()?;
+    let parts: Vec<Value> = plan.parts.iter().map(|part| of_part(part, context)).collect::<Result<_, _>>()?;
     let what = json!({ "dataset": plan.dataset, "units": units(&plan.rungs), "parts": parts, "price": price });
     Ok(whit_account::meaning::of("question", VERSION, &what))
 }
 
 /// The meaning of one part.
-fn of_part(part: &Part, question: &str, context: &SessionContext) -> Result<Value, QueryError> {
+fn of_part(part: &Part, context: &SessionContext) -> Result<Value, QueryError> {
     // A constant over which the engine panics is the question's own fault, and ends nothing else.
     let computed = quietly(|| crate::evaluate::computed(part.rows.clone(), &context.state())).ok_or_else(|| {
         QueryError::asked("the engine cannot compute a constant of this question", "write it out, or leave it out")
     })?;
     let plan = computed.map_err(|error| crate::error::planning(&error))?;
-    let mut numbers = Numbers::of(question, rows::inside);
-    let rows = rows::of(&plan, &mut numbers)?;
-    let mut asked = Asked { plan: &plan, rows: &rows, numbers, context };
+    let mut rows = Canonical::of(&plan, context)?;
     let mut hidden = serde_json::Map::new();
     for (word, name) in [("user", super::USER), ("element", super::ELEMENT)] {
         if let Some(column) = super::track::hidden(plan.schema(), name) {
-            hidden.insert(word.to_owned(), asked.expression(&column)?);
+            hidden.insert(word.to_owned(), rows.expression(&column)?);
         }
     }
     let mut keys = Vec::new();
     for key in &part.keys {
-        let listed = key.listed.as_ref().map(|listed| listed.iter().map(value::literal).collect::<Vec<_>>());
-        keys.push(json!({ "of": asked.expression(&key.expr)?, "type": value::kind(&key.data_type), "listed": listed }));
+        let listed = key.listed.as_ref().map(|listed| listed.iter().map(constant).collect::<Result<Vec<_>, _>>());
+        let listed = listed.transpose()?;
+        keys.push(json!({ "of": rows.expression(&key.expr)?, "type": kind(&key.data_type), "listed": listed }));
     }
     let mut measures = Vec::new();
     for measure in &part.measures {
-        measures.push(json!({ "what": asked.what(&measure.what)?, "least": measure.low, "most": measure.high }));
+        measures.push(json!({ "what": what(&measure.what, &mut rows)?, "least": measure.low, "most": measure.high }));
     }
     let mut ranges = Vec::new();
     for auto in &part.autos {
-        ranges.push(asked.expression(&auto.value)?);
+        ranges.push(rows.expression(&auto.value)?);
     }
     let mut statistics = Vec::new();
     for statistic in &part.statistics {
-        statistics.push(asked.statistic(statistic)?);
+        statistics.push(made(statistic, &mut rows)?);
     }
     let row_caps = part.row_caps.iter().map(|(columns, most)| {
         let columns = columns.iter().map(|name| if *name == super::USER { "user" } else { "element" });
@@ -71,7 +62,7 @@ fn of_part(part: &Part, question: &str, context: &SessionContext) -> Result<Valu
     });
     let row_caps: Vec<Value> = row_caps.collect();
     Ok(json!({
-        "rows": rows.json(),
+        "rows": rows.rows(),
         "whose": hidden,
         "bounded": match part.grain {
             Grain::Row => "row",
@@ -99,50 +90,35 @@ fn of_part(part: &Part, question: &str, context: &SessionContext) -> Result<Valu
     }))
 }
 
-/// What is asked of rows.
-struct Asked<'a> {
-    plan: &'a LogicalPlan,
-    rows: &'a Rows,
-    numbers: Numbers,
-    context: &'a SessionContext,
+/// What is measured of rows.
+fn what(what: &What, rows: &mut Canonical<'_>) -> Result<Value, QueryError> {
+    Ok(match what {
+        What::Rows(value) => {
+            json!({ "rows with": value.as_ref().map(|value| rows.expression(&value.0)).transpose()? })
+        }
+        What::Parts(RowExpr(value)) => json!({ "parts of rows with": rows.expression(value)? }),
+        What::Users => json!("users"),
+        What::Sum { value: RowExpr(value), quantisation } => {
+            json!({ "sum": rows.expression(value)?, "on": lattice_of(quantisation) })
+        }
+        What::Distinct { value: RowExpr(value), most } => {
+            json!({ "different": rows.expression(value)?, "most": most })
+        }
+        What::Tree { value: RowExpr(value), tree, rows: most } => {
+            let over = match tree {
+                Leaves::Known { low, high } => json!([number(*low), number(*high)]),
+                Leaves::Found { range } => json!({ "range": range }),
+            };
+            json!({ "ranks of": rows.expression(value)?, "over": over, "rows": most })
+        }
+    })
 }
 
-impl Asked<'_> {
-    fn expression(&mut self, expr: &Expr) -> Result<Value, QueryError> {
-        let state = self.context.state();
-        let computed = quietly(|| crate::evaluate::computed_over(expr.clone(), self.plan.schema(), &state));
-        let computed = computed.and_then(Result::ok).unwrap_or_else(|| expr.clone());
-        expression::of(&computed, &self.rows.over(self.plan.schema()), &mut self.numbers)
-    }
-
-    fn what(&mut self, what: &What) -> Result<Value, QueryError> {
-        Ok(match what {
-            What::Rows(value) => {
-                json!({ "rows with": value.as_ref().map(|value| self.expression(&value.0)).transpose()? })
-            }
-            What::Parts(RowExpr(value)) => json!({ "parts of rows with": self.expression(value)? }),
-            What::Users => json!("users"),
-            What::Sum { value: RowExpr(value), quantisation } => {
-                json!({ "sum": self.expression(value)?, "on": lattice_of(quantisation) })
-            }
-            What::Distinct { value: RowExpr(value), most } => {
-                json!({ "different": self.expression(value)?, "most": most })
-            }
-            What::Tree { value: RowExpr(value), tree, rows } => {
-                let over = match tree {
-                    Leaves::Known { low, high } => json!([number(*low), number(*high)]),
-                    Leaves::Found { range } => json!({ "range": range }),
-                };
-                json!({ "ranks of": self.expression(value)?, "over": over, "rows": rows })
-            }
-        })
-    }
-
-    fn statistic(&mut self, statistic: &Statistic) -> Result<Value, QueryError> {
-        match statistic.kind() {
-            StatisticKind::Exact(expr) => Ok(json!({ "exact": self.expression(expr)? })),
-            StatisticKind::Noisy(estimate) => Ok(estimate.meaning()),
-        }
+/// What is made of what was measured.
+fn made(statistic: &Statistic, rows: &mut Canonical<'_>) -> Result<Value, QueryError> {
+    match statistic.kind() {
+        StatisticKind::Exact(expr) => Ok(json!({ "exact": rows.expression(expr)? })),
+        StatisticKind::Noisy(estimate) => Ok(estimate.meaning()),
     }
 }
 

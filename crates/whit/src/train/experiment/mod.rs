@@ -320,7 +320,7 @@ impl Bench<'_> {
         let mut same = spec.clone();
         same.dataset.clear();
         same.output.seed = None;
-        let (rows, widths) = (shown.as_ref().map(InView::units), prepare::widths_of(spec, self.tables)?.0);
+        let (rows, widths) = (shown.as_ref().map(InView::units), prepare::checked(spec, self.tables)?.0.widths);
         let of = format!("{same:?} {:?} {:?} {rows:?} {widths:?}", declared.unit, declared.budgets);
         // What it costs to tell labels depends on how many rows a user has, so that each has a promise of its own.
         let own = spec.privacy.way.is_some_and(WaySpec::tells);

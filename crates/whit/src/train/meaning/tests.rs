@@ -162,12 +162,11 @@ fn trainings_mean_what_they_meant() {
         ("second-moments", EVENTS, &projected),
         ("intervals", EVENTS, &intervals),
     ] {
-        let (folder, training, planned) = planned(name, unit, training);
+        let (folder, _, planned) = planned(name, unit, training);
         let mut line = |text: &str| said.push_str(&[name, ": ", text, "\n"].concat());
         line(&planned.meaning);
-        if let Some(asked) = &training.spec.projection {
-            let recipe = crate::train::rows::recipe(&training.spec).unwrap();
-            line(&second_moments(&training.spec, &recipe, (planned.steps().ladder(), None), asked));
+        if let Some(directions) = &planned.promise.directions {
+            line(directions.meaning());
         }
         if let Some(answers) = &planned.promise.answers {
             line(&of_labels(answers.meaning()));
@@ -212,6 +211,8 @@ fn directions_are_those_of_the_rows_that_a_training_reads() {
     assert_ne!(of("moments-caps", &caps, &projected), plain);
     let deeper = with("[optimiser]", "[model]\nname = 'perceptron'\nhidden = [4]\n[optimiser]");
     assert_eq!(of("moments-model", ELEMENTS, &deeper), plain, "another model has the same directions");
+    let spelled = with("where = 'z > 0.5'", "where = '0.25 + 0.25 < Z'");
+    assert_eq!(of("moments-spelled", ELEMENTS, &spelled), plain, "and so has another spelling of the condition");
 }
 
 /// Compares with what a golden file holds. `WHIT_GOLDEN=write` writes it anew, which is for a new version of the format and for trainings that are new here.

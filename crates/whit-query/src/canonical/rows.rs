@@ -4,7 +4,7 @@
 //! (a group, a union, an outer join, a window's look around) is a table of its own, with a number by which columns say where they come from.
 
 use super::expression::{self, each, flatten, order_of, step};
-use super::numbers::{Numbers, Over};
+use super::numbers::{Numbers, Over, wordless};
 use crate::error::QueryError;
 use datafusion::common::{DFSchema, JoinType, NullEquality};
 use datafusion::logical_expr::{Distinct, Expr, FetchType, Join, LogicalPlan, Operator, SkipType};
@@ -98,19 +98,34 @@ pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Rows, Quer
             let number = numbers.next();
             let keys = all[..aggregate.group_expr.len()].to_vec();
             let grouped = aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_)));
-            // Sets of groups have a hidden column, and keys that are not those of one group.
+            let mut said = json!({ "groups of": rows.json(), "by": set(keys), "number": number });
+            // Sets of groups have a hidden column, and keys that are not those of one group: columns are known by their places, and the table says what is there.
             let columns = if grouped {
+                said["gives"] = json!(all);
                 numbered(number, plan.schema().fields().len())
             } else {
                 all.into_iter().map(|expr| json!({ "each": expr, "of": number })).collect()
             };
-            Rows::table(json!({ "groups of": rows.json(), "by": set(keys), "number": number }), columns)
+            Rows::table(said, columns)
         }
         LogicalPlan::Distinct(Distinct::All(input)) => {
             let rows = of(input, numbers)?;
             let number = numbers.next();
             let columns = rows.columns.iter().map(|column| json!({ "each": column, "of": number })).collect();
             Rows::table(json!({ "groups of": rows.json(), "by": set(rows.columns.clone()), "number": number }), columns)
+        }
+        LogicalPlan::Distinct(Distinct::On(first)) => {
+            let rows = of(&first.input, numbers)?;
+            let over = rows.over(first.input.schema());
+            let by: Vec<Value> =
+                first.on_expr.iter().map(|expr| expression::of(expr, &over, numbers)).collect::<Result<_, _>>()?;
+            let columns: Vec<Value> =
+                first.select_expr.iter().map(|expr| expression::of(expr, &over, numbers)).collect::<Result<_, _>>()?;
+            let order = order_of(first.sort_expr.as_deref().unwrap_or_default(), &over, numbers)?;
+            let number = numbers.next();
+            let columns = columns.into_iter().map(|column| json!({ "each": column, "of": number })).collect();
+            let said = json!({ "first of groups of": rows.json(), "by": set(by), "order": order, "number": number });
+            Rows::table(said, columns)
         }
         LogicalPlan::Window(window) => {
             let rows = of(&window.input, numbers)?;
@@ -140,9 +155,10 @@ pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Rows, Quer
             };
             let rows = of(input, numbers)?;
             let order = order_of(order, &rows.over(input.schema()), numbers)?;
-            let (skip, first) = match (limit.get_skip_type(), limit.get_fetch_type()) {
-                (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(first))) => (json!(skip), json!(first)),
-                _ => (numbers.engine(&format!("{:?}", limit.skip)), numbers.engine(&format!("{:?}", limit.fetch))),
+            let (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(first))) =
+                (limit.get_skip_type(), limit.get_fetch_type())
+            else {
+                return Err(wordless("a LIMIT or OFFSET that is no number", "write how many rows in digits"));
             };
             let number = numbers.next();
             let columns = rows.columns.clone();
@@ -168,11 +184,30 @@ pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Rows, Quer
             let said = json!({ "rows without columns": u8::from(empty.produce_one_row), "number": number });
             Rows::table(said, numbered(number, plan.schema().fields().len()))
         }
-        // Over public tables there may be more than planning knows of.
-        other => {
+        LogicalPlan::RecursiveQuery(query) => {
+            let (first, again) = (inside(&query.static_term, numbers)?, inside(&query.recursive_term, numbers)?);
             let number = numbers.next();
-            let said = json!({ "plan": numbers.engine(&other.display_indent_schema().to_string()), "number": number });
+            // Inside of itself it is a table of this name.
+            let said = json!({
+                "recursive": query.name,
+                "first": first,
+                "again": again,
+                "different": query.is_distinct,
+                "number": number,
+            });
             Rows::table(said, numbered(number, plan.schema().fields().len()))
+        }
+        LogicalPlan::Repartition(_)
+        | LogicalPlan::Statement(_)
+        | LogicalPlan::Explain(_)
+        | LogicalPlan::Analyze(_)
+        | LogicalPlan::Extension(_)
+        | LogicalPlan::Dml(_)
+        | LogicalPlan::Ddl(_)
+        | LogicalPlan::Copy(_)
+        | LogicalPlan::DescribeTable(_)
+        | LogicalPlan::Unnest(_) => {
+            return Err(wordless("what makes rows of a list, or is no SELECT,", "write the rows out with VALUES"));
         }
     })
 }

@@ -1,9 +1,9 @@
 //! An expression in our own words, over columns that are known by where they come from.
 
-use super::numbers::{Numbers, Over};
+use super::numbers::{Numbers, Over, wordless};
 use super::value;
 use crate::error::QueryError;
-use datafusion::logical_expr::expr::{NullTreatment, Sort, WindowFunction};
+use datafusion::logical_expr::expr::{GroupingSet, NullTreatment, SetQuantifier, Sort, WindowFunction};
 use datafusion::logical_expr::{Expr, Operator, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 use datafusion::scalar::ScalarValue;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers) -> Result<
     Ok(match expr {
         Expr::Alias(alias) => inside(&alias.expr)?,
         Expr::Column(column) => over.column(column)?,
-        Expr::Literal(constant, _) => value::literal(constant),
+        Expr::Literal(constant, _) => value::literal(constant)?,
         Expr::BinaryExpr(binary) => match binary.op {
             op @ (Operator::And | Operator::Or) => {
                 let mut sides = Vec::new();
@@ -82,13 +82,13 @@ pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers) -> Result<
         }
         Expr::InSubquery(within) => {
             let of = inside(&within.expr)?;
-            let values = numbers.subquery(&within.subquery.subquery)?;
+            let values = numbers.subquery(&within.subquery.subquery, over)?;
             negated(json!({ "in": values, "of": of }), within.negated)
         }
         Expr::Exists(exists) => {
-            negated(json!({ "exists": numbers.subquery(&exists.subquery.subquery)? }), exists.negated)
+            negated(json!({ "exists": numbers.subquery(&exists.subquery.subquery, over)? }), exists.negated)
         }
-        Expr::ScalarSubquery(query) => json!({ "value": numbers.subquery(&query.subquery)? }),
+        Expr::ScalarSubquery(query) => json!({ "value": numbers.subquery(&query.subquery, over)? }),
         Expr::AggregateFunction(call) => {
             let arguments: Vec<Value> = call.params.args.iter().map(&mut inside).collect::<Result<_, _>>()?;
             let filter = call.params.filter.as_deref().map(&mut inside).transpose()?;
@@ -103,8 +103,29 @@ pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers) -> Result<
             })
         }
         Expr::WindowFunction(call) => window(call, over, numbers)?,
-        // Planning lets nothing else touch a private row; over public ones there may be more.
-        other => numbers.engine(&other.to_string()),
+        Expr::SetComparison(compared) => {
+            let of = inside(&compared.expr)?;
+            let values = numbers.subquery(&compared.subquery.subquery, over)?;
+            let which = match compared.quantifier {
+                SetQuantifier::Any => "any of",
+                SetQuantifier::All => "all of",
+            };
+            json!({ "step": word(compared.op), "of": of, which: values })
+        }
+        Expr::GroupingSet(sets) => {
+            let mut each = |of: &[Expr]| of.iter().map(&mut inside).collect::<Result<Vec<_>, _>>();
+            match sets {
+                GroupingSet::Rollup(keys) => json!({ "rollup": each(keys)? }),
+                GroupingSet::Cube(keys) => json!({ "cube": each(keys)? }),
+                GroupingSet::GroupingSets(sets) => {
+                    json!({ "sets": sets.iter().map(|keys| each(keys)).collect::<Result<Vec<_>, _>>()? })
+                }
+            }
+        }
+        Expr::OuterReferenceColumn(_, column) => numbers.outer(column)?,
+        _ => {
+            return Err(wordless("a variable, an opened list or a function of functions", "write the values out"));
+        }
     })
 }
 
@@ -233,10 +254,12 @@ fn window(call: &WindowFunction, over: &Over<'_>, numbers: &mut Numbers) -> Resu
         WindowFrameUnits::Range => "range",
         WindowFrameUnits::Groups => "groups",
     };
-    let bound = |bound: &WindowFrameBound| match bound {
-        WindowFrameBound::Preceding(by) => json!({ "before": distance(by) }),
-        WindowFrameBound::CurrentRow => json!("here"),
-        WindowFrameBound::Following(by) => json!({ "after": distance(by) }),
+    let bound = |bound: &WindowFrameBound| -> Result<Value, QueryError> {
+        Ok(match bound {
+            WindowFrameBound::Preceding(by) => json!({ "before": distance(by)? }),
+            WindowFrameBound::CurrentRow => json!("here"),
+            WindowFrameBound::Following(by) => json!({ "after": distance(by)? }),
+        })
     };
     Ok(json!({
         "window": name,
@@ -244,13 +267,13 @@ fn window(call: &WindowFunction, over: &Over<'_>, numbers: &mut Numbers) -> Resu
         "by": set(partitions),
         "where": filter,
         "order": order_of(&params.order_by, over, numbers)?,
-        "frame": [units, bound(&frame.start_bound), bound(&frame.end_bound)],
+        "frame": [units, bound(&frame.start_bound)?, bound(&frame.end_bound)?],
         "different": params.distinct,
         "nulls": params.null_treatment.map(nulls),
     }))
 }
 
 /// How far a frame reaches: to the end, where it says nothing.
-fn distance(by: &ScalarValue) -> Value {
-    if by.is_null() { Value::Null } else { value::literal(by) }
+fn distance(by: &ScalarValue) -> Result<Value, QueryError> {
+    if by.is_null() { Ok(Value::Null) } else { value::literal(by) }
 }

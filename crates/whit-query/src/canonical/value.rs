@@ -1,5 +1,7 @@
 //! Values and types of the engine in our own words.
 
+use super::numbers::wordless;
+use crate::error::QueryError;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::scalar::ScalarValue;
 use serde_json::{Value, json};
@@ -52,7 +54,11 @@ pub(super) fn kind(kind: &DataType) -> Value {
         D::Map(field, _) => json!({ "map": self::kind(field.data_type()) }),
         D::Dictionary(_, values) => self::kind(values),
         D::RunEndEncoded(_, values) => self::kind(values.data_type()),
-        D::Union(..) => json!({ "engine": kind.to_string() }),
+        D::Union(variants, _) => {
+            let variants: Vec<Value> =
+                variants.iter().map(|(id, field)| json!([id, field.name(), self::kind(field.data_type())])).collect();
+            json!({ "one of": variants })
+        }
     }
 }
 
@@ -66,7 +72,7 @@ fn unit_of(unit: TimeUnit) -> &'static str {
 }
 
 /// A constant with its type: numbers in digits, so that none is rounded.
-pub(super) fn literal(value: &ScalarValue) -> Value {
+pub(super) fn literal(value: &ScalarValue) -> Result<Value, QueryError> {
     use ScalarValue as S;
     let whole = |number: &dyn ToString| Value::from(number.to_string());
     let said = match value {
@@ -109,8 +115,17 @@ pub(super) fn literal(value: &ScalarValue) -> Value {
         S::IntervalYearMonth(Some(months)) => json!([months]),
         S::IntervalDayTime(Some(value)) => json!([value.days, value.milliseconds]),
         S::IntervalMonthDayNano(Some(value)) => json!([value.months, value.days, value.nanoseconds]),
-        // Lists, structs and the like: no constant of a question is one, but a listed key may be.
-        other => json!({ "engine": format!("{other:?}") }),
+        S::Float16(Some(value)) => number(f64::from(value.to_f32())),
+        S::Union(..)
+        | S::List(_)
+        | S::LargeList(_)
+        | S::ListView(_)
+        | S::LargeListView(_)
+        | S::FixedSizeList(_)
+        | S::Struct(_)
+        | S::Map(_) => return Err(wordless("a constant that is a list", "write its values one by one")),
+        // Those without a value are NULL, which came first.
+        _ => Value::Null,
     };
-    json!({ "is": said, "type": kind(&value.data_type()) })
+    Ok(json!({ "is": said, "type": kind(&value.data_type()) }))
 }
