@@ -539,10 +539,10 @@ fn a_shell_that_only_looks_makes_no_ledger() {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     };
-    let look = "\\tables\n\\budget\n\\epsilon 0.5\n\\preview SELECT COUNT(*) FROM visits;\n";
+    let look = "\\tables\n.schema VISITS\n\\timing\n\\budget\n\\epsilon 0.5\n\\preview SELECT COUNT(*) FROM visits;\n";
     let (code, out, talk) = shell(look);
     assert_eq!(code, 0, "{talk}");
-    for word in ["seconds", "visits", "left ε", "ε = 0.5"] {
+    for word in ["protects", "seconds", "visits", "it is said how long", "left ε", "ε = 0.5"] {
         assert!(out.contains(word), "{word}: {out}");
     }
     let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name()).collect();

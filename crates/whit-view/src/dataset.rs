@@ -59,11 +59,23 @@ pub fn write(view: &DatasetView, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// The columns that can be asked about, data set by data set.
-pub fn write_columns(tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
+/// The data sets, and what questions about them protect.
+pub fn write_list(tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
+    let mut table = Table::new([("table", Side::Left), ("protects", Side::Left), ("columns", Side::Right)]);
+    for source in tables.warehouse().sources() {
+        let unit = source.dataset.unit.as_ref().and_then(|unit| unit.units().into_iter().next());
+        let protects = unit.map_or_else(|| "nothing: it is public".to_owned(), |unit| unit.to_string());
+        table.row([source.dataset.name.clone(), protects, source.columns().count().to_string()]);
+    }
+    table.write(out)
+}
+
+/// The columns that can be asked about, of one data set or of each.
+pub fn write_columns(tables: &Tables, one: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
     let out = &mut PlainText::onto(out);
     let mut table = Table::new([("table", Side::Left), ("column", Side::Left), ("type", Side::Left)]);
-    for source in tables.warehouse().sources() {
+    for source in tables.warehouse().sources().filter(|source| one.is_none_or(|one| one == source.dataset.name)) {
         for (name, kind) in source.columns() {
             table.row([source.dataset.name.clone(), name.to_owned(), kind]);
         }

@@ -2,6 +2,7 @@
 
 mod obey;
 mod order;
+mod pager;
 mod words;
 
 use super::asked::QuestionOptions;
@@ -33,7 +34,7 @@ impl Shell {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
         let mut session = self.asked.session()?;
         session.history()?; // a ledger that does not do is said before the first question, and to look makes none
-        let mut talking = Talking { session, asking: self.limits.with(self.asked.asking()) };
+        let mut talking = Talking { session, asking: self.limits.with(self.asked.asking()), timing: false };
         if std::io::stdin().is_terminal() {
             talking.at_terminal(out, talk)
         } else {
@@ -74,7 +75,10 @@ impl Talking {
             if order == ShellOrder::Quit {
                 break;
             }
-            self.obey(&order, out, talk)?;
+            let mut shown = Vec::new();
+            self.obey(&order, &mut shown, talk)?;
+            let rows = editor.dimensions().map(|(_, rows)| usize::from(rows));
+            pager::print(&shown, rows, out)?;
             entry.clear();
         }
         let _ = editor.save_history(&history); // a folder that cannot be written to costs the history only

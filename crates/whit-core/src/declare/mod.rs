@@ -27,6 +27,7 @@
 //! There is no default unit. A table has one, or says `public = true`.
 
 mod check;
+mod day;
 mod error;
 mod kind;
 pub mod nearest;
@@ -34,6 +35,7 @@ mod read;
 mod unit;
 mod value;
 
+pub use day::Day;
 pub use error::DeclareError;
 pub use kind::ColumnType;
 pub use nearest::nearest;
@@ -306,7 +308,7 @@ pub struct ColumnDeclaration {
     pub keys: Option<Keys>,
 }
 
-/// The range into which a column's numbers are clamped.
+/// The range into which a column's numbers are clamped, or in which its days are.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bounds {
@@ -316,6 +318,13 @@ pub enum Bounds {
         low: f64,
         /// The largest value.
         high: f64,
+    },
+    /// The days that a date or a timestamp may have: `bounds = ["2024-01-01", "2024-12-31"]`. Each of them is a public key.
+    Days {
+        /// The first.
+        first: Day,
+        /// The last.
+        last: Day,
     },
     /// Found privately, from a part of each question's budget: `bounds = "auto"`.
     Auto,

@@ -3,7 +3,7 @@
 use super::error::DeclareResult;
 use super::value::{self, Entries, TomlValue};
 use super::{
-    Bounds, BudgetDeclaration, CapsDeclaration, ColumnDeclaration, ColumnType, Dataset, Declaration, DeclareError,
+    Bounds, BudgetDeclaration, CapsDeclaration, ColumnDeclaration, ColumnType, Dataset, Day, Declaration, DeclareError,
     ElementSource, Format, Keys, QueryDefaults, UnitDeclaration, UserKey, check, nearest,
 };
 use crate::unit::{Change, Kind};
@@ -238,10 +238,15 @@ fn columns(value: &TomlValue<'_>) -> DeclareResult<BTreeMap<String, ColumnDeclar
             let hint = "give it type = \"int\", bounds = [0, 600] or keys = [\"a\", \"b\"]";
             return Err(v.wrong("{key} says nothing", hint));
         }
-        if let Some(kind) = declared.kind.as_ref().filter(|kind| declared.bounds.is_some() && !kind.is_number()) {
+        let fits = |kind: &ColumnType| match declared.bounds {
+            Some(Bounds::Days { .. }) => matches!(kind, ColumnType::Date | ColumnType::Timestamp),
+            Some(Bounds::Declared { .. } | Bounds::Auto) => kind.is_number(),
+            None => true,
+        };
+        if let Some(kind) = declared.kind.as_ref().filter(|kind| !fits(kind)) {
             return Err(v.wrong(
-                &format!("{{key}} has bounds, but is declared as {kind}"),
-                "only numbers have bounds: leave them out, or write type = \"int\" or \"float\"",
+                &format!("{{key}} has bounds that are not of its type, which is {kind}"),
+                "numbers have numbers as bounds, dates and timestamps have days, as in bounds = [\"2024-01-01\", \"2024-12-31\"], and others none",
             ));
         }
         Ok((name.to_owned(), declared))
@@ -277,6 +282,9 @@ fn bounds(value: &TomlValue<'_>) -> DeclareResult<Bounds> {
     let [low, high] = items.as_slice() else {
         return Err(value.wrong(&format!("{{key}} must be two numbers, and has {}", items.len()), hint));
     };
+    if low.is_text() && high.is_text() {
+        return days(value, low, high);
+    }
     let (low, high) = (low.number(hint)?, high.number(hint)?);
     if low < high {
         return Ok(Bounds::Declared { low, high });
@@ -287,6 +295,20 @@ fn bounds(value: &TomlValue<'_>) -> DeclareResult<Bounds> {
         ("holds one value only, so every sum would be a count", format!("widen it, or count instead; {hint}"))
     };
     Err(value.wrong(&format!("{{key}} = [{low}, {high}] {sentence}"), hint))
+}
+
+fn days(value: &TomlValue<'_>, first: &TomlValue<'_>, last: &TomlValue<'_>) -> DeclareResult<Bounds> {
+    let hint = "write both days as year, month and day: bounds = [\"2024-01-01\", \"2024-12-31\"]";
+    let day = |value: &TomlValue<'_>| {
+        let text = value.key_text(hint)?;
+        Day::parse(&text).ok_or_else(|| value.wrong(&format!("{{key}} has `{text}`, which is no day"), hint))
+    };
+    let (first, last) = (day(first)?, day(last)?);
+    if first > last {
+        let hint = format!("write the first day first: bounds = [\"{last}\", \"{first}\"]");
+        return Err(value.wrong(&format!("{{key}} = [\"{first}\", \"{last}\"] is empty"), hint));
+    }
+    Ok(Bounds::Days { first, last })
 }
 
 fn keys(value: &TomlValue<'_>) -> DeclareResult<Keys> {

@@ -500,6 +500,13 @@ fn types_are_declared_with_the_column_or_in_place_of_it() {
     assert_eq!(dataset.column_type("u"), Some(&ColumnType::Int));
     assert_eq!(dataset.column_type("x").map(ToString::to_string).as_deref(), Some("decimal(9, 2)"));
     assert_eq!((dataset.column_type("y"), dataset.bounds("x").is_some()), (None, true));
+    let days =
+        Declaration::parse(&text("columns.u = { type = 'timestamp', bounds = [2024-01-31, '2024-02-29'] }")).unwrap();
+    let days = days.datasets["t"].bounds("u");
+    assert_eq!(
+        days,
+        Day::parse("2024-01-31").zip(Day::parse("2024-02-29")).map(|(first, last)| Bounds::Days { first, last })
+    );
     assert_eq!(serde_json::to_value(dataset).unwrap()["columns"]["x"]["type"], "decimal(9, 2)");
     for (columns, expected) in [
         (
@@ -511,8 +518,11 @@ fn types_are_declared_with_the_column_or_in_place_of_it() {
         ("columns.u = 7", "`dataset.t.columns.u` must be text in quotes"),
         (
             "columns.u = { type = 'date', bounds = [0, 1] }",
-            "has bounds, but is declared as date | only numbers have bounds",
+            "has bounds that are not of its type, which is date | numbers have numbers as bounds",
         ),
+        ("columns.u = { type = 'int', bounds = ['2024-01-01', '2024-01-02'] }", "not of its type, which is int"),
+        ("columns.u = { type = 'date', bounds = ['2024-02-30', '2024-03-01'] }", "has `2024-02-30`, which is no day"),
+        ("columns.u = { type = 'date', bounds = [2024-03-01, 2024-01-01] }", "is empty | write the first day first"),
     ] {
         let error = Declaration::parse(&text(columns)).unwrap_err();
         let message = format!("{error} | {}", error.hint());

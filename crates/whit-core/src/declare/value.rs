@@ -169,6 +169,11 @@ impl<'a> TomlValue<'a> {
         self.toml.is_array()
     }
 
+    /// Whether it is text, or a moment, which TOML also takes without quotes.
+    pub(super) fn is_text(&self) -> bool {
+        self.toml.is_str() || self.toml.is_datetime()
+    }
+
     /// Text that says something.
     pub(super) fn text(&self, hint: &str) -> Result<String, DeclareError> {
         let text = self.toml.as_str().ok_or_else(|| self.not("text in quotes", hint))?.trim();

@@ -34,6 +34,7 @@ pub(crate) fn with(dataset: &Dataset, column: &str, setting: (&str, &str)) -> St
         settings.extend(declared.kind.as_ref().map(|kind| ("type", quoted(&kind.to_string()))));
         settings.extend(declared.bounds.map(|bounds| match bounds {
             Bounds::Declared { low, high } => ("bounds", format!("[{low}, {high}]")),
+            Bounds::Days { first, last } => ("bounds", format!("[\"{first}\", \"{last}\"]")),
             Bounds::Auto => ("bounds", quoted("auto")),
         }));
         settings.extend(declared.keys.as_ref().map(|keys| match keys {

@@ -200,6 +200,13 @@ impl Tables {
                     wanted.push(format!("sum(CASE WHEN {number} < {low:?} OR {number} > {high:?} THEN 1 ELSE 0 END)"));
                     true
                 }
+                Some(Bounds::Days { first, last }) => {
+                    let day = format!("CAST({name} AS DATE)");
+                    wanted.push(format!(
+                        "sum(CASE WHEN {day} < DATE '{first}' OR {day} > DATE '{last}' THEN 1 ELSE 0 END)"
+                    ));
+                    true
+                }
                 Some(Bounds::Auto) | None => false,
             };
             let keyed = match dataset.keys(field.name()) {

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::Field;
 use datafusion::scalar::ScalarValue;
 use serde::Serialize;
 use std::fmt;
-use whit_core::declare::{Bounds, Dataset, Declaration, Keys, UnitDeclaration, UserKey};
+use whit_core::declare::{Bounds, Dataset, Day, Declaration, Keys, UnitDeclaration, UserKey};
 use whit_core::unit::LadderError;
 use whit_core::{Change, Kind, Ladder, Unit};
 
@@ -99,12 +99,14 @@ pub struct ColumnView {
     pub keys: Option<KeysView>,
 }
 
-/// A range as JSON has it in `whit.toml`: two numbers, or "auto".
+/// A range as JSON has it in `whit.toml`: two numbers, two days, or "auto".
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum BoundsView {
     /// `[0, 600]`.
     Declared([f64; 2]),
+    /// `["2024-01-01", "2024-12-31"]`.
+    Days([Day; 2]),
     /// `"auto"`.
     Auto(&'static str),
 }
@@ -113,6 +115,7 @@ impl fmt::Display for BoundsView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Declared([low, high]) => write!(f, "{low} to {high}"),
+            Self::Days([first, last]) => write!(f, "{first} to {last}"),
             Self::Auto(_) => f.write_str("found privately"),
         }
     }
@@ -249,6 +252,7 @@ fn column(source: &Source, protected: Option<&Unit>, name: &str, kind: &str) -> 
         role,
         bounds: dataset.bounds(name).map(|bounds| match bounds {
             Bounds::Declared { low, high } => BoundsView::Declared([low, high]),
+            Bounds::Days { first, last } => BoundsView::Days([first, last]),
             Bounds::Auto => BoundsView::Auto("auto"),
         }),
         keys: dataset.keys(name).map(|keys| match keys {

@@ -7,6 +7,7 @@ mod brute;
 mod caps;
 mod constants;
 mod coverage;
+mod domains;
 mod geomean;
 mod lines;
 mod memory;

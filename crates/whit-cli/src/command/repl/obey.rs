@@ -6,6 +6,7 @@ use super::words::{CompletionWords, SQL};
 use crate::error::Error;
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
+use std::time::Instant;
 use whit::query::plan::{Asking, aggregate};
 use whit::session::{Foreseen, Session};
 use whit_view::dataset;
@@ -15,21 +16,27 @@ const HELP: &str = "\
   SELECT …;           ask, and pay ε
   \\preview SELECT …;  see what it would cost; nothing is charged
   \\epsilon 0.5        what a question may cost from now on
-  \\tables             the data sets and their columns
+  \\tables             the data sets, and what they protect
+  \\schema [TABLE]     columns and their types
   \\budget             what was spent and what is left
-  \\help, \\quit";
+  \\timing             say how long each question took, or no longer
+  \\help, \\quit       all of these also with a point in front: .tables";
 
 /// A session, and what a question may cost in it.
 pub(super) struct Talking {
     pub(super) session: Session,
     pub(super) asking: Asking,
+    pub(super) timing: bool,
 }
 
 impl Talking {
     /// What can be completed.
     pub(super) fn words(&self) -> CompletionWords {
         let mut words: Vec<String> = SQL.into_iter().chain(aggregate::suggested()).map(str::to_owned).collect();
-        words.extend(["\\preview", "\\epsilon", "\\tables", "\\budget", "\\help", "\\quit"].map(str::to_owned));
+        words.extend(
+            ["\\preview", "\\epsilon", "\\tables", "\\schema", "\\budget", "\\timing", "\\help", "\\quit"]
+                .map(str::to_owned),
+        );
         for source in self.session.tables().warehouse().sources() {
             words.push(source.dataset.name.clone());
             words.extend(source.columns().map(|(name, _)| name.to_owned()));
@@ -63,8 +70,13 @@ impl Talking {
         }
         match order {
             ShellOrder::Ask(sql) => {
+                let begun = Instant::now();
                 let answer = self.session.ask(sql, &self.asking)?;
-                write_answer(&answer, &OutputOptions::default(), out, talk)
+                write_answer(&answer, &OutputOptions::default(), out, talk)?;
+                if self.timing {
+                    writeln!(talk, "took {:.3} s", begun.elapsed().as_secs_f64())?;
+                }
+                Ok(())
             }
             ShellOrder::Preview(sql) => {
                 let foreseen = self.session.preview(sql, &self.asking)?;
@@ -78,7 +90,20 @@ impl Talking {
                 self.asking.epsilon = Some(epsilon);
                 Ok(writeln!(out, "From now on a question costs ε = {epsilon}.")?)
             }
-            ShellOrder::Tables => Ok(dataset::write_columns(self.session.tables(), out)?),
+            ShellOrder::Tables => Ok(dataset::write_list(self.session.tables(), out)?),
+            ShellOrder::Schema(name) => {
+                let tables = self.session.tables();
+                let one = if name.is_empty() { None } else { Some(tables.table_called(name)?) };
+                Ok(dataset::write_columns(tables, one, out)?)
+            }
+            ShellOrder::Timing => {
+                self.timing = !self.timing;
+                Ok(writeln!(
+                    out,
+                    "From now on it is {} how long a question took.",
+                    if self.timing { "said" } else { "not said" }
+                )?)
+            }
             ShellOrder::Budget => Ok(write_budgets(&self.session.accounts()?, out)?),
             ShellOrder::Help => Ok(writeln!(out, "{HELP}")?),
             ShellOrder::Quit => Ok(()),

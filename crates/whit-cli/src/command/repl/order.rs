@@ -7,7 +7,9 @@ pub(super) enum ShellOrder<'a> {
     Preview(&'a str),
     Epsilon(&'a str),
     Tables,
+    Schema(&'a str),
     Budget,
+    Timing,
     Help,
     Quit,
     Unknown(&'a str),
@@ -16,13 +18,18 @@ pub(super) enum ShellOrder<'a> {
 /// Reads one complete entry; nothing while a question has not come to its semicolon.
 pub(super) fn order(entry: &str) -> Option<ShellOrder<'_>> {
     let entry = entry.trim();
-    if let Some(command) = entry.strip_prefix('\\') {
+    // Some shells of other engines begin orders with a backslash, some with a point.
+    if let Some(command) = entry.strip_prefix(['\\', '.']) {
         let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let name = rest.trim().trim_end_matches(';');
         return match word.trim_end_matches(';') {
             "preview" => rest.trim().strip_suffix(';').map(|sql| ShellOrder::Preview(sql.trim())),
-            "epsilon" => Some(ShellOrder::Epsilon(rest.trim().trim_end_matches(';'))),
-            "tables" | "d" => Some(ShellOrder::Tables),
+            "epsilon" => Some(ShellOrder::Epsilon(name)),
+            "tables" => Some(ShellOrder::Tables),
+            "d" if name.is_empty() => Some(ShellOrder::Tables),
+            "schema" | "d" => Some(ShellOrder::Schema(name)),
             "budget" => Some(ShellOrder::Budget),
+            "timing" | "timer" => Some(ShellOrder::Timing),
             "help" | "h" | "?" => Some(ShellOrder::Help),
             "quit" | "q" | "exit" => Some(ShellOrder::Quit),
             _ => Some(ShellOrder::Unknown(entry)),
@@ -47,6 +54,9 @@ mod tests {
         assert_eq!(order("\\preview SELECT\n1;"), Some(ShellOrder::Preview("SELECT\n1")));
         assert_eq!(order("\\epsilon 0.5"), Some(ShellOrder::Epsilon("0.5")));
         assert_eq!(order("\\quit\n"), Some(ShellOrder::Quit));
+        assert_eq!(order(".tables"), Some(ShellOrder::Tables));
+        assert_eq!(order("\\d visits"), Some(ShellOrder::Schema("visits")));
+        assert_eq!(order(".schema"), Some(ShellOrder::Schema("")));
         assert_eq!(order("\\nonsense"), Some(ShellOrder::Unknown("\\nonsense")));
     }
 }

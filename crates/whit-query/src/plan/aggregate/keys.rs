@@ -5,14 +5,12 @@ use crate::error::{QueryError, planning};
 use crate::evaluate::number::literal;
 use crate::plan::track::{self, Tag, safe_value, type_of};
 use crate::plan::{Grain, Groups, Key};
-use crate::translate::in_words;
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, TableReference};
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
 use std::collections::BTreeSet;
-use whit_core::declare::Keys;
 use whit_core::unit::Kind;
 
 /// The most groups that a question may list.
@@ -78,7 +76,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// The public values of a key: listed, of a public table, of a column whose values are known, or of bins.
+    /// The public values of a key: true and false, bins, or whatever its [domain](Self::domain) has.
     fn listed(&self, expr: &Expr, tag: &Tag) -> Result<Option<Vec<ScalarValue>>, QueryError> {
         let data_type = type_of(expr, self.input)?;
         if tag.public && self.private.rows_public {
@@ -90,34 +88,16 @@ impl Draft<'_> {
         if let Some(values) = bins(expr) {
             return Ok(Some(values));
         }
-        let Some((table, column)) = &tag.origin else { return Ok(None) };
-        let Ok(origin) = self.around.declaration.dataset(table) else { return Ok(None) };
-        match origin.keys(column) {
-            Some(Keys::Listed(texts)) => {
-                let parse = |text: &String| {
-                    ScalarValue::try_from_string(text.clone(), &data_type).map_err(|_| {
-                        QueryError::asked(
-                            format!(
-                                "the key `{text}` of `{table}.{column}` is not of its type: the column is {}",
-                                in_words(&data_type)
-                            ),
-                            "write the keys as the column has them",
-                        )
-                    })
-                };
-                return texts.iter().map(parse).collect::<Result<Vec<_>, _>>().map(Some);
-            }
-            Some(Keys::FromTable { table, column }) => return self.values_of(table, column, &data_type).map(Some),
-            None => {}
-        }
-        if origin.public || tag.observed || tag.public {
-            return self.values_of(table, column, &data_type).map(Some);
-        }
-        Ok(None)
+        self.domain(expr, &data_type)
     }
 
     /// All values of a column that may be looked at: one of a public table, or one that is declared as public.
-    fn values_of(&self, table: &str, column: &str, data_type: &DataType) -> Result<Vec<ScalarValue>, QueryError> {
+    pub(super) fn values_of(
+        &self,
+        table: &str,
+        column: &str,
+        data_type: &DataType,
+    ) -> Result<Vec<ScalarValue>, QueryError> {
         let scan = self.around.tables.get(table);
         let scan = scan.ok_or_else(|| QueryError::failed(format!("the table `{table}` cannot be found")))?;
         let name = Expr::Column(Column::new(Some(TableReference::bare(table)), column));
@@ -126,6 +106,22 @@ impl Draft<'_> {
             .and_then(LogicalPlanBuilder::distinct)
             .and_then(LogicalPlanBuilder::build)
             .map_err(|error| planning(&error))?;
+        let values = self.sorted_values(plan, data_type)?;
+        if values.len() > MOST_GROUPS {
+            return Err(QueryError::asked(
+                format!("`{table}.{column}` has more than {MOST_GROUPS} values, and each would appear"),
+                "group by something coarser",
+            ));
+        }
+        Ok(values)
+    }
+
+    /// What the only column of a plan over public rows has, in order.
+    pub(super) fn sorted_values(
+        &self,
+        plan: LogicalPlan,
+        data_type: &DataType,
+    ) -> Result<Vec<ScalarValue>, QueryError> {
         let mut values = Vec::new();
         for batch in (self.around.collect)(plan)? {
             values.extend(scalars(batch.column(0))?);
@@ -134,12 +130,7 @@ impl Draft<'_> {
         let mut values =
             values.into_iter().filter(|value| !value.is_null()).map(cast).collect::<Result<Vec<_>, _>>()?;
         values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-        if values.len() > MOST_GROUPS {
-            return Err(QueryError::asked(
-                format!("`{table}.{column}` has more than {MOST_GROUPS} values, and each would appear"),
-                "group by something coarser",
-            ));
-        }
+        values.dedup();
         Ok(values)
     }
 

@@ -12,6 +12,7 @@
 mod call;
 mod count;
 mod distinct;
+mod domain;
 pub(crate) mod estimator;
 mod geomean;
 mod keys;

@@ -375,9 +375,10 @@ fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Re
     let user_column = unit.user.as_ref().map(|user| user.column().to_owned());
     for field in schema.fields() {
         let name = field.name();
-        let range = dataset.bounds(name).map(|bounds| match bounds {
-            Bounds::Declared { low, high } => Range::Known { low, high },
-            Bounds::Auto => Range::Auto,
+        let range = dataset.bounds(name).and_then(|bounds| match bounds {
+            Bounds::Declared { low, high } => Some(Range::Known { low, high }),
+            Bounds::Days { .. } => None,
+            Bounds::Auto => Some(Range::Auto),
         });
         let (user, element) = (user_column.as_ref() == Some(name), element_column.as_ref() == Some(name));
         tags.push(Tag {
