@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::prelude::SessionContext;
 use std::collections::BTreeMap;
 use std::path::Path;
-use whit_core::declare::{ElementSource, Keys, UserKey, nearest};
+use whit_core::declare::{Bounds, ElementSource, Keys, UserKey, nearest};
 
 type Check = Result<(), QueryError>;
 
@@ -59,10 +59,15 @@ pub(super) fn check(
 fn columns(source: &Source, sources: &BTreeMap<String, Source>) -> Check {
     for (name, declared) in &source.dataset.columns {
         let kind = column(source, name, &format!("columns.{}", line::key(name)))?;
-        if declared.bounds.is_some() && !kind.is_numeric() {
+        let fits = match declared.bounds {
+            Some(Bounds::Days { .. }) => matches!(kind, DataType::Date32 | DataType::Timestamp(..)),
+            Some(Bounds::Declared { .. } | Bounds::Auto) => kind.is_numeric(),
+            None => true,
+        };
+        if !fits {
             return Err(QueryError::asked(
                 format!("`{}.{name}` has bounds, but is {}", source.dataset.name, in_words(kind)),
-                "only numbers have bounds: leave them out, or make the column a number where it is written",
+                "numbers have numbers as bounds, dates and times have days: leave them out, or make the column one of these where it is written",
             ));
         }
         if declared.keys.is_some() {
