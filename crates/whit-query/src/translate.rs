@@ -142,6 +142,17 @@ fn of_types(text: &str) -> Option<Said> {
             "CAST one of them to the other's type",
         );
     }
+    if let Some(call) = between(text, "No function matches the given name and argument types '", "'") {
+        let (function, types) = call.split_once('(').unwrap_or((call, ""));
+        let types = plain(types.strip_suffix(')').unwrap_or(types));
+        return said(format!("`{function}` does not take {types}"), "give it things of one type, or CAST one of them");
+    }
+    if text.to_lowercase().contains("invalid input syntax for type interval") {
+        return said(
+            "a span of time cannot be read".to_owned(),
+            "write a number and a unit: INTERVAL '90 days', or INTERVAL '2' MONTH",
+        );
+    }
     if text.starts_with("Cannot get result type for temporal operation") {
         return said(
             "there is no such arithmetic of times".to_owned(),

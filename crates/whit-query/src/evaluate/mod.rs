@@ -183,7 +183,7 @@ pub(crate) fn compares(operator: Operator) -> bool {
 }
 
 /// Functions that compare or choose, and fail on nothing. The first four are written out as CASE by the optimiser.
-const CHOICES: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
+pub(crate) const CHOICES: [&str; 6] = ["coalesce", "nvl", "nvl2", "nullif", "greatest", "least"];
 
 /// Whether this step, without what is below it, can be computed whatever is in a row: the short list of those that need no guard, so that the
 /// engine may use them to pass over parts of files.

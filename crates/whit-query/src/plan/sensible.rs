@@ -1,12 +1,13 @@
-//! Comparisons that mean nothing: a date that is none, a date beside a number, text beside a number. The engine would turn one side into the other's type, each such row
-//! would be missing or stand elsewhere than it says, and the answer would be charged.
+//! Comparisons that mean nothing: a date that is none, a date beside a number, text beside a number, a zone or a pattern that says nothing of a time. The engine would turn
+//! one side into the other's type, each such row would be missing or stand elsewhere than it says, and the answer would be charged.
 
 use super::misread::placed;
 use crate::error::{QueryError, planning};
-use crate::evaluate::compares;
 use crate::evaluate::words::{said, written};
+use crate::evaluate::{CHOICES, compares};
 use crate::source::is_text;
 use crate::translate::in_words;
+use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -38,9 +39,64 @@ fn wrong(expr: &Expr, schema: &DFSchema) -> Option<QueryError> {
         Expr::Between(Between { expr, low, high, .. }) => pair(expr, low, schema).or_else(|| pair(expr, high, schema)),
         Expr::InList(InList { expr, list, .. }) => list.iter().find_map(|one| pair(expr, one, schema)),
         // TRY_CAST says itself that it may fail.
-        Expr::Cast(cast) => text(&cast.expr).and_then(|text| no_such(text, cast.field.data_type(), None)),
+        Expr::Cast(cast) => no_zone(cast.field.data_type())
+            .or_else(|| text(&cast.expr).and_then(|text| no_such(text, cast.field.data_type(), None))),
+        Expr::Case(case) => {
+            let of = case.expr.as_ref()?;
+            case.when_then_expr.iter().find_map(|(when, _)| pair(of, when, schema))
+        }
+        Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => {
+            let of = call.args.iter().find(|one| text(one).is_none())?;
+            let kind = of.get_type(schema).ok().filter(|kind| !is_text(kind))?;
+            call.args.iter().filter_map(text).find_map(|text| no_such(text, &kind, Some(of)))
+        }
+        Expr::ScalarFunction(call) if call.name() == "to_char" => no_time_in(text(call.args.get(1)?)?),
         _ => None,
     }
+}
+
+/// A zone that no clock goes by.
+fn no_zone(kind: &DataType) -> Option<QueryError> {
+    let DataType::Timestamp(_, Some(zone)) = kind else { return None };
+    let known = zone.parse::<Tz>().is_ok();
+    let hint = "name a place, such as 'Europe/Vienna', or a distance from UTC, such as '+01:00'";
+    (!known).then(|| QueryError::asked(format!("there is no time zone '{zone}'"), hint))
+}
+
+/// A pattern that would write the same for every time. Most come from where patterns are letters.
+fn no_time_in(pattern: &str) -> Option<QueryError> {
+    if pattern.contains('%') {
+        return None;
+    }
+    let signs = [
+        ("YYYY", "%Y"),
+        ("yyyy", "%Y"),
+        ("MM", "%m"),
+        ("mm", "%m"),
+        ("DD", "%d"),
+        ("dd", "%d"),
+        ("HH24", "%H"),
+        ("HH12", "%I"),
+        ("HH", "%H"),
+        ("hh", "%H"),
+        ("MI", "%M"),
+        ("mi", "%M"),
+        ("SS", "%S"),
+        ("ss", "%S"),
+        ("Month", "%B"),
+        ("Mon", "%b"),
+        ("Day", "%A"),
+        ("Dy", "%a"),
+        ("IW", "%V"),
+        ("Q", "%q"),
+    ];
+    let meant = signs.iter().fold(pattern.to_owned(), |meant, (letters, sign)| meant.replace(letters, sign));
+    let hint =
+        if meant == pattern { "write signs such as '%Y-%m-%d %H:%M'".to_owned() } else { format!("write '{meant}'") };
+    Some(QueryError::asked(
+        format!("'{pattern}' has no sign for a part of a time, so this is the same for every row"),
+        hint,
+    ))
 }
 
 /// The text of a constant.
@@ -144,6 +200,12 @@ mod tests {
             ("yes = CAST('maybe' AS BOOLEAN)", "'maybe' is not true or false", "TRUE"),
             ("'Ship Country' = 'Austria'", "'Ship Country' and 'Austria' are both text", "\"Ship Country\""),
             ("day > 20240101", "`day` is a date and `20240101` is a whole number", "DATE '"),
+            ("CASE day WHEN 'soon' THEN TRUE ELSE FALSE END", "'soon' is not a date, and `day` is a date", "DATE '"),
+            ("CASE n WHEN 'few' THEN TRUE ELSE FALSE END", "'few' is not a number", "without quotes"),
+            ("nullif(day, 'never') IS NULL", "'never' is not a date", "DATE '"),
+            ("at AT TIME ZONE 'Mars/Olympus' > at", "there is no time zone 'Mars/Olympus'", "Europe/Vienna"),
+            ("to_char(at, 'YYYY-MM-DD HH24:MI') = 'a'", "the same for every row", "write '%Y-%m-%d %H:%M'"),
+            ("to_char(at, 'week') = 'a'", "the same for every row", "signs such as"),
         ];
         for (condition, sentence, hint) in wrong {
             for sql in [
@@ -171,6 +233,10 @@ mod tests {
             "day - DATE '2024-01-01' > INTERVAL '3 days'",
             "CAST(name AS DOUBLE) > 5",
             "name > n",
+            "CASE day WHEN '2024-01-01' THEN TRUE ELSE FALSE END AND CASE name WHEN 'a' THEN yes END",
+            "coalesce(name, '?') = 'a' AND nullif(n, '5') > 3",
+            "at AT TIME ZONE 'Europe/Vienna' > at AND at AT TIME ZONE '+02:00' < at",
+            "to_char(at, '%Y-%m') = '2024-01' AND to_char(day, '%d.%m.') = '01.01.'",
         ] {
             asked(&format!("SELECT COUNT(*) FROM t WHERE {condition}"))
                 .unwrap_or_else(|fault| panic!("{condition}: {fault}"));
