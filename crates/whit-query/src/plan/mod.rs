@@ -10,6 +10,8 @@
 pub mod aggregate;
 mod asked;
 pub mod call;
+mod clock;
+mod dialect;
 mod heeded;
 pub mod meaning;
 pub(crate) mod measure;

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::misread::placed;
 use super::track::{Lost, Surroundings, track};
-use super::{Asking, Part, Plan, aggregate, part_name};
+use super::{Asking, Part, Plan, aggregate, clock, part_name};
 use crate::error::{QueryError, planning};
 use crate::evaluate::allow;
 use crate::evaluate::words::one_of;
@@ -36,7 +36,9 @@ pub(super) fn plan(
     around: &Surroundings<'_>,
 ) -> Result<Plan, QueryError> {
     presentable(logical, around).map_err(|error| placed(error, sql))?;
-    let mut outline = Outline { asking, around, parts: Vec::new(), rungs: Vec::new(), payer: None, notes: Vec::new() };
+    let (logical, notes) = clock::fixed(logical, clock::now())?;
+    let logical = &logical;
+    let mut outline = Outline { asking, around, parts: Vec::new(), rungs: Vec::new(), payer: None, notes };
     let after = outline.after(logical).map_err(|error| placed(error, sql))?;
     let Outline { parts, rungs, payer, notes, .. } = outline;
     // What comes after release may read what was released and public tables, and nothing else.

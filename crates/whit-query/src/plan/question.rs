@@ -2,7 +2,7 @@
 
 use super::call::{self, Call};
 use super::misread::misread;
-use super::{Asking, Plan, aggregate, heeded, outline, sensible, title, track};
+use super::{Asking, Plan, aggregate, dialect, heeded, outline, sensible, title, track};
 use crate::error::{QueryError, planning};
 use crate::source::Tables;
 use crate::source::spelling::Spelling;
@@ -53,6 +53,7 @@ impl Tables {
         asks(&statement)?;
         heeded::all(&statement)?;
         self.spelling(&mut statement).question(&mut statement);
+        dialect::translated(&mut statement);
         title::apart(&mut statement);
         let planned = self.runtime.block_on(state.statement_to_plan(statement));
         let logical = planned.map_err(|error| misread(&error, sql, self.warehouse()))?;

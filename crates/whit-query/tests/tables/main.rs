@@ -8,6 +8,7 @@ mod caps;
 mod constants;
 mod coverage;
 mod domains;
+mod dates;
 mod geomean;
 mod lines;
 mod memory;

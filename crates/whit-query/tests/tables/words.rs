@@ -74,7 +74,7 @@ const WRONG: &[(&str, &str)] = &[
     ("SELECT kurtosis(seconds) FROM visits", "aggregates are COUNT, SUM"),
     ("SELECT cuont(seconds) FROM visits", "did you mean `count`?"),
     ("SELECT medain(seconds) FROM visits", "did you mean `median`?"),
-    ("SELECT strftime('%Y', ts), COUNT(*) FROM visits GROUP BY 1", "to_char"),
+    ("SELECT strftime('%Y'), COUNT(*) FROM visits GROUP BY 1", "to_char"),
     ("SELECT IF(day > 1, 1, 2), COUNT(*) FROM visits GROUP BY 1", "CASE WHEN"),
     ("SELECT SUM(shop) FROM visits", "does not take text"),
     ("SELECT AVG() FROM visits", "needs something in its parentheses"),
