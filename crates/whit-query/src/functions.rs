@@ -4,7 +4,7 @@ use datafusion::arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveA
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility, lit,
 };
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
@@ -15,6 +15,11 @@ pub(crate) fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(Bin::new()));
     context.register_udf(ScalarUDF::from(Clamp::new()));
     context.register_udf(crate::partition::registrable_domain_udf());
+}
+
+/// `clamp(x, low, high)` of a float, as planning writes it.
+pub(crate) fn clamped(x: Expr, low: f64, high: f64) -> Expr {
+    ScalarUDF::from(Clamp::new()).call(vec![x, lit(low), lit(high)])
 }
 
 /// `bin(x, low, high, n)`: the lower edge of that of `n` bins of one width into which `x` falls.

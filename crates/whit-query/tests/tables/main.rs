@@ -14,6 +14,7 @@ mod lines;
 mod memory;
 mod names;
 mod neighbours;
+mod pairs;
 mod public;
 mod refuse;
 mod room;

@@ -66,6 +66,11 @@ impl MeanEstimator {
         Ok(Self { sum, count })
     }
 
+    /// The mean of a centred sum and a count that there are.
+    pub(super) fn made_of(sum: usize, count: usize) -> Self {
+        Self { sum, count }
+    }
+
     fn quotient<'a>(&self, noisy: &NoisyMeasures<'a>) -> Result<Quotient<'a>, QueryError> {
         let of_count = (noisy.noise(self.count), noisy.step(self.count));
         Ok(Quotient::new(noisy.quantise(self.sum)?, noisy.noise(self.sum), of_count, noisy.confidence()))

@@ -18,7 +18,9 @@ mod geomean;
 mod keys;
 mod logic;
 mod mean;
+mod moments;
 mod order;
+mod pair;
 mod part;
 mod reach;
 mod spread;
@@ -49,6 +51,7 @@ const ALL: &[&dyn Aggregate] = &[
     &mean::Mean,
     &geomean::Geomean,
     &spread::Spread,
+    &pair::Pair,
     &order::Order,
     &logic::Logic,
 ];
@@ -209,10 +212,12 @@ mod tests {
 
     #[test]
     fn what_has_no_private_form_is_answered_with_what_has() {
-        let hint = call::no_private_form("regr_slope").hint;
+        let hint = call::no_private_form("array_agg").hint;
         assert_eq!(
             hint.as_deref(),
-            Some("use COUNT, SUM, AVG, GEOMEAN, VAR, STDDEV, MIN, MAX, MEDIAN or APPROX_PERCENTILE_CONT")
+            Some(
+                "use COUNT, SUM, AVG, GEOMEAN, VAR, STDDEV, CORR, COVAR_POP, REGR_SLOPE, MIN, MAX, MEDIAN or APPROX_PERCENTILE_CONT"
+            )
         );
         for name in ALL.iter().flat_map(|aggregate| aggregate.suggested()) {
             assert!(ALL.iter().any(|aggregate| aggregate.names().contains(&name.to_lowercase().as_str())), "{name}");

@@ -109,6 +109,23 @@ impl Summed {
 
     /// The number of the measure that adds it up in this shape.
     pub(super) fn sum(&self, shape: Shape, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<usize, QueryError> {
+        let title = &asked.title;
+        let name = match shape {
+            Shape::Plain => title.clone(),
+            Shape::Centred => format!("{title}: centred sum"),
+            Shape::Squared => format!("{title}: sum of squares"),
+        };
+        self.sum_called(shape, name, asked, draft)
+    }
+
+    /// The same under a name of its own.
+    pub(super) fn sum_called(
+        &self,
+        shape: Shape,
+        name: String,
+        asked: &Asked<'_>,
+        draft: &mut Draft<'_>,
+    ) -> Result<usize, QueryError> {
         let (quantisation, low, high) = match self.range {
             Range::Known { low, high } => {
                 // Where rows may come to count for less, sums are fractions, so a finer lattice than that of the values is needed: each unit is
@@ -134,12 +151,6 @@ impl Summed {
             .ok_or_else(|| {
                 asked.refused("one unit's sum may leave 55 bits; declare smaller caps or narrower bounds")
             })?;
-        let title = &asked.title;
-        let name = match shape {
-            Shape::Plain => title.clone(),
-            Shape::Centred => format!("{title}: centred sum"),
-            Shape::Squared => format!("{title}: sum of squares"),
-        };
         let what = What::Sum { value: RowExpr(self.value.clone()), quantisation };
         Ok(draft.add(Measure { what, low, high, moved, name }))
     }
