@@ -1,6 +1,6 @@
 //! SQL functions that whit adds to the engine's own. Each reads its arguments and nothing else.
 
-use datafusion::arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use datafusion::arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, Int64Array, PrimitiveArray};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{
@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub(crate) fn register(context: &SessionContext) {
     context.register_udf(ScalarUDF::from(Bin::new()));
     context.register_udf(ScalarUDF::from(Clamp::new()));
+    context.register_udf(ScalarUDF::from(WidthBucket::new()));
     context.register_udf(crate::partition::registrable_domain_udf());
 }
 
@@ -62,6 +63,11 @@ impl Bins {
 
     /// The lower edge of the bin of `x`; it is at most `x`, unless `x` is below all.
     fn lower(&self, x: f64) -> Option<f64> {
+        self.number(x).map(|number| self.edge(number))
+    }
+
+    /// The number of the bin of `x`, from 0 on.
+    fn number(&self, x: f64) -> Option<f64> {
         if x.is_nan() {
             return None;
         }
@@ -72,7 +78,7 @@ impl Bins {
         } else if number > 0.0 && self.edge(number) > x {
             number -= 1.0;
         }
-        Some(self.edge(number))
+        Some(number)
     }
 }
 
@@ -110,6 +116,63 @@ impl ScalarUDFImpl for Bin {
             );
         };
         each::<Float64Type>(x, |x| bins.lower(x))
+    }
+}
+
+/// `width_bucket(x, low, high, n)`: the number of the bin into which `x` falls, from 1 on; 0 below `low`, and n + 1 from `high` on, as in other engines.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct WidthBucket {
+    signature: Signature,
+}
+
+impl WidthBucket {
+    fn new() -> Self {
+        let types = vec![DataType::Float64, DataType::Float64, DataType::Float64, DataType::Int64];
+        Self { signature: Signature::exact(types, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for WidthBucket {
+    fn name(&self) -> &'static str {
+        "width_bucket"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [x, low, high, n] = arguments.args.as_slice() else {
+            return exec_err!("width_bucket(x, low, high, n) has four arguments");
+        };
+        let name = self.name();
+        let (Some(low), Some(high), Some(n)) = (float(name, low)?, float(name, high)?, int(name, n)?) else {
+            return Ok(ColumnarValue::Scalar(ScalarValue::Int64(None)));
+        };
+        let Some(bins) = Bins::new(low, high, n) else {
+            return exec_err!(
+                "width_bucket(x, {low}, {high}, {n}) has no bins: give a low below high, both finite, and a number of at least 1"
+            );
+        };
+        let number = |x: f64| match x {
+            x if x.is_nan() => None,
+            x if x < low => Some(0),
+            x if x >= high => Some(n + 1),
+            x => bins.number(x).map(|number| number as i64 + 1),
+        };
+        let over = |array: &ArrayRef| -> Int64Array {
+            array.as_primitive::<Float64Type>().iter().map(|x| number(x?)).collect()
+        };
+        Ok(match x {
+            ColumnarValue::Array(array) => ColumnarValue::Array(Arc::new(over(array))),
+            ColumnarValue::Scalar(one) => {
+                ColumnarValue::Scalar(ScalarValue::try_from_array(&over(&one.to_array()?), 0)?)
+            }
+        })
     }
 }
 
@@ -219,6 +282,20 @@ mod tests {
             ["6 NULL NULL"]
         );
         assert_eq!(ask("SELECT arrow_typeof(bin(7, 0, 10, 5))").await.unwrap(), ["Float64"]);
+    }
+
+    /// What PostgreSQL gives for the same.
+    #[tokio::test]
+    async fn buckets_are_numbered_from_one_and_what_is_outside_is_beyond_them() {
+        let xs =
+            "(VALUES (-5.0), (0.0), (1.9), (2.0), (9.99), (10.0), (1e300), (NULL), (CAST('NaN' AS DOUBLE))) AS t(x)";
+        let rows = ask(&format!("SELECT width_bucket(x, 0, 10, 5) FROM {xs}")).await.unwrap();
+        assert_eq!(rows, ["0", "1", "1", "2", "5", "6", "6", "NULL", "NULL"]);
+        assert_eq!(ask("SELECT width_bucket(5.35, 0.024, 10.06, 5)").await.unwrap(), ["3"]);
+        assert_eq!(ask("SELECT width_bucket(7, 0, 10, 5), width_bucket(7, NULL, 10, 5)").await.unwrap(), ["4 NULL"]);
+        for sql in ["SELECT width_bucket(1.5, 10, 0, 5)", "SELECT width_bucket(1.5, 0, 10, 0)"] {
+            assert!(ask(sql).await.unwrap_err().to_string().contains("has no bins"), "{sql}");
+        }
     }
 
     #[tokio::test]

@@ -112,6 +112,7 @@ const FUNCTIONS: &[&str] = &[
     "translate",
     "trunc",
     "upper",
+    "width_bucket",
 ];
 
 /// Whether a scalar function may touch a private row.
@@ -288,7 +289,7 @@ fn constants(call: &datafusion::logical_expr::expr::ScalarFunction) -> Result<()
     let constant = |i: usize| matches!(call.args.get(i), Some(Expr::Literal(value, _)) if !value.is_null());
     let fine = match call.name() {
         "clamp" => number(1).zip(number(2)).is_some_and(|(low, high)| low <= high),
-        "bin" => {
+        "bin" | "width_bucket" => {
             matches!((number(1), number(2), number(3)), (Some(low), Some(high), Some(n)) if crate::functions::edges(low, high, n).is_some())
         }
         "date_trunc" | "date_part" => constant(0),

@@ -94,6 +94,10 @@ fn function(name: &str, args: &[Expr], range: &dyn Fn(&Expr) -> Option<Range>) -
             (Range::Known { low, .. }, Range::Known { high, .. }) => Range::between(low, high),
             _ => None,
         },
+        "width_bucket" => match of(3)? {
+            Range::Known { high, .. } => Range::between(0.0, high + 1.0),
+            Range::Auto => None,
+        },
         "abs" => match of(0)? {
             Range::Known { low, high } if low >= 0.0 || high <= 0.0 => Range::between(low.abs(), high.abs()),
             Range::Known { low, high } => Range::between(0.0, low.abs().max(high.abs())),

@@ -4,7 +4,7 @@ use crate::ask::number;
 use crate::room::{Room, ask, asking};
 use std::fmt::Write as _;
 use whit_query::plan::Asking;
-use whit_query::Tables;
+use whit_query::{Tables, Value};
 
 const DECLARED: &str = r#"
 [dataset.t]
@@ -153,5 +153,39 @@ fn intervals_of_pairs_and_ratios_hold_the_truth_as_often_as_they_say() {
             assert!(share >= 0.95 - 5.0 * 0.009, "{sql}, ε = {epsilon}, δ = {delta}: {share}");
             assert!(told >= 550, "{sql}, ε = {epsilon}, δ = {delta}: only {told} have an interval");
         }
+    }
+}
+
+#[test]
+fn different_values_are_counted_under_either_name_and_asked_once() {
+    let (room, tables, rows) = tables("pairs_distinct");
+    let one = ask(&tables, &room, "SELECT APPROX_DISTINCT(y) FROM t", &asking(500.0)).unwrap();
+    let mut values: Vec<i64> = rows.iter().filter_map(|row| row.y).map(|y| y as i64).collect();
+    values.sort_unstable();
+    values.dedup();
+    assert!((number(&one.rows[0][0].value) - values.len() as f64).abs() < 20.0, "{:?} and {}", one.rows, values.len());
+    let again = ask(&tables, &room, "SELECT COUNT(DISTINCT y) FROM t", &asking(500.0)).unwrap();
+    assert_eq!(number(&one.rows[0][0].value), number(&again.rows[0][0].value));
+}
+
+#[test]
+fn buckets_are_public_keys_and_all_appear() {
+    let (room, tables, rows) = tables("pairs_buckets");
+    let sql = "SELECT width_bucket(x, 20, 80, 3) AS b, COUNT(*) AS n FROM t WHERE x IS NOT NULL GROUP BY b ORDER BY b";
+    let answer = ask(&tables, &room, sql, &asking(500.0)).unwrap();
+    let bucket = |x: f64| {
+        if x < 20.0 {
+            0
+        } else if x >= 80.0 {
+            4
+        } else {
+            ((x - 20.0) / 20.0) as i64 + 1
+        }
+    };
+    assert_eq!(answer.rows.len(), 5);
+    for (number_of, row) in answer.rows.iter().enumerate() {
+        let truth = rows.iter().filter_map(|row| row.x).filter(|&x| bucket(x) == number_of as i64).count();
+        assert_eq!(row[0].value, Value::Int(number_of as i64));
+        assert!((number(&row[1].value) - truth as f64).abs() <= 3.0, "{row:?} and {truth}");
     }
 }

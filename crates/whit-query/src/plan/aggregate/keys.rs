@@ -199,11 +199,11 @@ impl Draft<'_> {
     }
 }
 
-/// The values that `bin(x, low, high, n)` can take: the lower ends of its bins.
+/// The values that `bin(x, low, high, n)` can take, the lower ends of its bins, and those of `width_bucket`, their numbers and one on either side.
 fn bins(expr: &Expr) -> Option<Vec<ScalarValue>> {
     let call = match expr {
         Expr::Alias(alias) => return bins(&alias.expr),
-        Expr::ScalarFunction(call) if call.name() == "bin" => call,
+        Expr::ScalarFunction(call) if ["bin", "width_bucket"].contains(&call.name()) => call,
         _ => return None,
     };
     let number = |i: usize| match call.args.get(i) {
@@ -212,6 +212,9 @@ fn bins(expr: &Expr) -> Option<Vec<ScalarValue>> {
     };
     let (low, high, count) = (number(1)?, number(2)?, number(3)?);
     let edges = crate::functions::edges(low, high, count)?;
+    if call.name() == "width_bucket" {
+        return Some((0..=edges.len() as i64 + 1).map(|number| ScalarValue::Int64(Some(number))).collect());
+    }
     Some(edges.into_iter().map(|edge| ScalarValue::Float64(Some(edge))).collect())
 }
 
