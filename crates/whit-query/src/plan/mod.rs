@@ -20,6 +20,7 @@ pub(crate) mod outline;
 mod question;
 pub mod range;
 mod sensible;
+mod sets;
 pub(crate) mod title;
 pub(crate) mod track;
 

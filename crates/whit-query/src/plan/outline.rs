@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::misread::placed;
 use super::track::{Lost, Surroundings, track};
-use super::{Asking, Part, Plan, aggregate, clock, part_name};
+use super::{Asking, Part, Plan, aggregate, clock, part_name, sets};
 use crate::error::{QueryError, planning};
 use crate::evaluate::allow;
 use crate::evaluate::words::one_of;
@@ -18,6 +18,10 @@ use whit_core::Rung;
 
 /// The hidden column that says which group a row of a released table is.
 pub(crate) const ROW: &str = "__whit_row";
+
+/// What is said where several groupings are released.
+const EACH_ITS_OWN: &str =
+    "each grouping has noise of its own, so that rows do not add up to their totals; each interval is that of its row";
 
 struct Outline<'a> {
     asking: &'a Asking,
@@ -243,6 +247,10 @@ impl Outline<'_> {
             Err(Lost::Never(error)) => return Err(error),
         };
         let Some(private) = input.private.clone() else { return Ok(plan.clone()) };
+        if let Some(below_one_another) = sets::apart(aggregate)? {
+            self.notes.push(EACH_ITS_OWN.to_owned());
+            return self.after(&below_one_another);
+        }
         if self.payer.as_ref().is_some_and(|payer| *payer != private.payer) {
             return Err(QueryError::asked(
                 format!(

@@ -9,6 +9,7 @@ use super::after::{
     table, uses, within_type,
 };
 use super::interval::{all_rows, moved};
+use super::united::{Branch, United};
 use super::{ReleasedPart, Tables, frame};
 use crate::answer::{Answer, Cell, Column, Role, Statement, Value};
 use crate::error::QueryError;
@@ -32,7 +33,16 @@ pub(crate) fn answer(
     // One part whose rows can be followed to the end gets intervals; where tables are joined or added up, it does not.
     let carried = if parts.len() == 1 { carry(after) } else { None };
     let traced = carried.is_some();
-    let after = carried.unwrap_or_else(|| after.clone());
+    // So do several that stand below one another.
+    let united = if parts.len() > 1 { United::of(after, parts) } else { None };
+    let (after, branches) = match (carried, united) {
+        (Some(carried), _) => {
+            let alone = Branch { part: 0, after: carried.clone(), first: 0 };
+            (carried, vec![alone])
+        }
+        (None, Some(united)) => (united.after, united.branches),
+        (None, None) => (after.clone(), Vec::new()),
+    };
     let (names, mut whole) = run(tables, &after, &batches)?;
     let visible: Vec<usize> = (0..names.len()).filter(|&i| names[i] != ROW).collect();
     let numeric: Vec<bool> = whole.columns().iter().map(|column| column.data_type().is_numeric()).collect();
@@ -71,34 +81,13 @@ pub(crate) fn answer(
     let mut rows: Vec<Vec<Cell>> = (0..whole.num_rows())
         .map(|row| values.iter().map(|column| Cell { value: column[row].clone(), low: None, high: None }).collect())
         .collect();
-    if let (true, Some(ids)) = (traced, names.iter().position(|name| name == ROW)) {
-        let ids = whole.column(ids).as_primitive::<Int64Type>();
-        let part = &parts[0];
-        let derived: Vec<usize> = visible
-            .iter()
-            .enumerate()
-            .filter(|&(place, &i)| {
-                let direct = direct(&after, i).and_then(|column| column.checked_sub(part.keys));
-                if let Some(statistic) = direct {
-                    for (row, cells) in rows.iter_mut().enumerate() {
-                        let cell = &part.released.cells[statistic][ids.value(row) as usize];
-                        let kind = &part.output[part.keys + statistic].1;
-                        (cells[place].low, cells[place].high) = shown_ends(&cells[place].value, cell, kind);
-                    }
-                }
-                direct.is_none() && columns[place].role == Role::Noisy && whole.column(i).data_type().is_numeric()
-            })
-            .map(|(place, _)| place)
-            .collect();
-        for place in derived {
-            let Some(used) = uses(&after, visible[place], part) else { continue };
-            let Some(found) = moved(tables, &after, part, statement.confidence, (visible[place], &used))? else {
-                continue;
-            };
-            for (row, cells) in rows.iter_mut().enumerate() {
-                let ends = found[ids.value(row) as usize];
-                (cells[place].low, cells[place].high) = (ends.map(|ends| ends.0), ends.map(|ends| ends.1));
-            }
+    if let Some(ids) = names.iter().position(|name| name == ROW).filter(|_| !branches.is_empty()) {
+        let ids: Vec<usize> =
+            whole.column(ids).as_primitive::<Int64Type>().values().iter().map(|&id| id as usize).collect();
+        let numeric: Vec<bool> = visible.iter().map(|&i| numeric[i]).collect();
+        for branch in &branches {
+            let shown = Shown { columns: &columns, visible: &visible, numeric: &numeric, ids: &ids };
+            intervals(tables, branch, &parts[branch.part], &shown, statement.confidence, &mut rows)?;
         }
     }
     // That there is no row was released, and what is said of it follows from the question and its declaration alone.
@@ -106,13 +95,58 @@ pub(crate) fn answer(
         statement.notes.push(NO_GROUP.to_owned());
     }
     // Where rows cannot be followed there are no intervals to speak of.
-    if let ([part], true) = (parts, traced)
-        && !part.all_at_once
-        && picks(&after, part)
-    {
-        statement.notes.push(picked_by_noise(statement.confidence, Some(part.released.keys.len())));
+    let picked = |branch: &&Branch| !parts[branch.part].all_at_once && picks(&branch.after, &parts[branch.part]);
+    if branches.iter().any(|branch| picked(&branch)) {
+        let groups = parts.iter().map(|part| part.released.keys.len()).sum();
+        statement.notes.push(picked_by_noise(statement.confidence, Some(groups)));
     }
     Ok(Answer { columns, rows, statement })
+}
+
+/// The rows of an answer as they are shown.
+struct Shown<'a> {
+    columns: &'a [Column],
+    /// For each of them, which column it is of what comes after.
+    visible: &'a [usize],
+    /// Whether it is a number.
+    numeric: &'a [bool],
+    /// The number of each row.
+    ids: &'a [usize],
+}
+
+/// Gives the rows of one table their intervals.
+fn intervals(
+    tables: &Tables,
+    branch: &Branch,
+    part: &Table<'_>,
+    shown: &Shown<'_>,
+    confidence: f64,
+    rows: &mut [Vec<Cell>],
+) -> Result<(), QueryError> {
+    let groups = part.released.keys.len();
+    let own: Vec<(usize, usize)> = shown
+        .ids
+        .iter()
+        .enumerate()
+        .filter_map(|(row, id)| Some((row, id.checked_sub(branch.first).filter(|&group| group < groups)?)))
+        .collect();
+    for (place, &i) in shown.visible.iter().enumerate() {
+        if let Some(statistic) = direct(&branch.after, i).and_then(|column| column.checked_sub(part.keys)) {
+            let kind = &part.output[part.keys + statistic].1;
+            for &(row, group) in &own {
+                let (cell, found) = (&mut rows[row][place], &part.released.cells[statistic][group]);
+                (cell.low, cell.high) = shown_ends(&cell.value, found, kind);
+            }
+        } else if shown.columns[place].role == Role::Noisy && shown.numeric[place] {
+            let Some(used) = uses(&branch.after, i, part) else { continue };
+            let Some(found) = moved(tables, &branch.after, part, confidence, (i, &used))? else { continue };
+            for &(row, group) in &own {
+                let (cell, ends) = (&mut rows[row][place], found[group]);
+                (cell.low, cell.high) = (ends.map(|ends| ends.0), ends.map(|ends| ends.1));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What to do where no group shows.

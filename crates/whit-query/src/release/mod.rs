@@ -10,6 +10,7 @@ mod mechanism;
 mod rehearse;
 pub(crate) mod statement;
 mod stored;
+mod united;
 
 pub use crate::source::Tables;
 

@@ -18,6 +18,7 @@ mod pairs;
 mod public;
 mod refuse;
 mod room;
+mod sets;
 mod small;
 mod suites;
 mod ways;

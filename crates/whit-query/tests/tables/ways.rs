@@ -165,6 +165,10 @@ pub(crate) const QUESTIONS: &[&str] = &[
     "SELECT w > 1, COUNT(*) FROM (SELECT *, WINDOW AS w FROM (SELECT *, WINDOW2 AS v FROM T) WHERE v IS NOT NULL) GROUP BY w > 1",
     "SELECT COUNT(*), SUM(T.x) FROM regions, T WHERE T.shop = regions.shop AND x > 0",
     "SELECT a.shop, COUNT(*), SUM(b.n), AVG(b.n) FROM T a, T b WHERE a.user_id = b.user_id GROUP BY a.shop",
+    "SELECT CORR(x, n), REGR_SLOPE(n, x), COVAR_POP(n, x), REGR_AVGX(x, n) FROM T",
+    "SELECT shop, CORR(x, n), REGR_COUNT(n, x), COUNT(*) FROM T GROUP BY shop",
+    "SELECT shop, tag, COUNT(*), SUM(x), COUNT(DISTINCT user_id), MEDIAN(n) FROM T GROUP BY ROLLUP (shop, tag)",
+    "SELECT width_bucket(x, 0, 5, 3), x > 1, COUNT(*), SUM(n), APPROX_DISTINCT(tag) FROM T GROUP BY CUBE (1, 2)",
 ];
 
 pub(crate) fn question(template: &str, table: &str) -> String {

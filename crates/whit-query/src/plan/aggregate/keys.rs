@@ -19,12 +19,6 @@ const MOST_GROUPS: usize = 1_000_000;
 impl Draft<'_> {
     /// Takes the keys of a grouping that has sums, or of one that asks which keys there are.
     pub(super) fn take_keys(&mut self, exprs: &[Expr], sums: bool, notes: &mut Vec<String>) -> Result<(), QueryError> {
-        if exprs.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
-            return Err(QueryError::asked(
-                "GROUPING SETS, ROLLUP and CUBE would release several groupings at once",
-                "ask one query for each grouping, so that each has its own price",
-            ));
-        }
         for expr in exprs {
             let tag = self.input.tag_of(expr, self.around);
             if tag.user && !(tag.public && self.private.rows_public) {
