@@ -5,6 +5,7 @@
 //! made, quotients by zero and roots of what is below zero are common, so they are written out here as NULL, which is quicker.
 
 use super::number::literal;
+use super::words::said;
 use crate::error::{QueryError, planning};
 use crate::partition::PARTITION_FUNCTION;
 use datafusion::arrow::datatypes::DataType;
@@ -248,31 +249,48 @@ fn fault_of(expr: &Expr, public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, Qu
                 Operator::RegexMatch | Operator::RegexNotMatch | Operator::RegexIMatch | Operator::RegexNotIMatch
             ) && !matches!(binary.right.as_ref(), Expr::Literal(..)) =>
         {
-            refuse(format!("the pattern of `{expr}` is no constant"), "write the pattern out")
+            refuse(format!("the pattern of `{}` is no constant", said(expr)), "write the pattern out")
         }
         Expr::SimilarTo(like) if !matches!(like.pattern.as_ref(), Expr::Literal(..)) => {
-            refuse(format!("the pattern of `{expr}` is no constant"), "write the pattern out")
+            refuse(format!("the pattern of `{}` is no constant", said(expr)), "write the pattern out")
         }
         Expr::SimilarTo(_) => Ok(()),
         Expr::ScalarFunction(call) if call.name() == "abs" => Ok(()), // written out below
         Expr::ScalarFunction(call) if function(call.name()) => constants(call),
         Expr::ScalarFunction(call) => refuse(
             format!("`{}` may not read a private row: it is not known to be a function of that row alone", call.name()),
-            &format!(
-                "{}compute it beforehand, or use one of: {}",
-                nearest(call.name(), FUNCTIONS.iter().copied())
-                    .map_or_else(String::new, |near| format!("did you mean `{near}`? else ")),
-                FUNCTIONS.join(", ")
-            ),
+            &instead_of(call.name()),
         ),
         Expr::BinaryExpr(_) | Expr::Literal(..) => Ok(()),
         Expr::InSubquery(inside) => subquery(&inside.subquery, public),
         Expr::Exists(inside) => subquery(&inside.subquery, public),
         Expr::ScalarSubquery(inside) => subquery(inside, public),
         other => refuse(
-            format!("`{other}` may not read a private row: this kind of expression is not known to stay within it"),
+            format!(
+                "`{}` may not read a private row: this kind of expression is not known to stay within it",
+                said(other)
+            ),
             "rewrite it with comparisons, arithmetic, CASE and functions of one row",
         ),
+    }
+}
+
+/// What to write where a function may not stand.
+fn instead_of(name: &str) -> String {
+    let rewritten = match name {
+        "regexp_match" => {
+            "regexp_like(x, 'pattern') says whether it matches, and regexp_replace(x, '^.*(pattern).*$', '\\1') takes a part"
+        }
+        "uuid" | "random" => "what changes from run to run has no place in a question",
+        "encode" | "decode" | "md5" | "sha224" | "sha256" | "sha384" | "sha512" | "digest" => "compare the text itself",
+        "arrow_typeof" | "version" => "nothing of a row is in it: leave it out",
+        "arrow_cast" => "CAST(x AS DOUBLE)",
+        _ => "",
+    };
+    match nearest(name, FUNCTIONS.iter().copied()).filter(|_| rewritten.is_empty()) {
+        Some(near) => format!("did you mean `{near}`? else compute it beforehand, as a column of its own"),
+        None if rewritten.is_empty() => "compute it beforehand, as a column of its own".to_owned(),
+        None => rewritten.to_owned(),
     }
 }
 

@@ -11,6 +11,8 @@ use whit_core::declare::nearest;
 
 /// Where in the question the thing stands that an error names in backticks.
 pub(super) fn placed(mut error: QueryError, sql: &str) -> QueryError {
+    error.sentence = with_sql_types(&error.sentence);
+    error.hint = error.hint.map(|hint| with_sql_types(&hint));
     if let Some((line, column)) = place_of(&error.sentence, sql) {
         error.sentence = format!("{} (line {line}, column {column})", error.sentence);
     }
@@ -140,6 +142,38 @@ fn no_column(wanted: &str, sql: &str, warehouse: &Warehouse) -> QueryError {
 /// The parts of a time that people ask for.
 const TIMES: &[&str] = &["year", "quarter", "month", "week", "day", "hour", "minute", "second", "dow", "doy"];
 
+/// Types as SQL calls them, where an expression is cast to one.
+pub(super) fn with_sql_types(text: &str) -> String {
+    const TYPES: &[(&str, &str)] = &[
+        ("Date32", "DATE"),
+        ("Date64", "DATE"),
+        ("Utf8View", "VARCHAR"),
+        ("LargeUtf8", "VARCHAR"),
+        ("Utf8", "VARCHAR"),
+        ("Float64", "DOUBLE"),
+        ("Float32", "REAL"),
+        ("Int64", "BIGINT"),
+        ("Int32", "INT"),
+        ("Int16", "SMALLINT"),
+        ("Int8", "TINYINT"),
+        ("Boolean", "BOOLEAN"),
+        ("Decimal128", "DECIMAL"),
+        ("Decimal256", "DECIMAL"),
+    ];
+    let mut text = text.to_owned();
+    for (engine, ours) in TYPES {
+        for end in [')', '('] {
+            text = text.replace(&format!(" AS {engine}{end}"), &format!(" AS {ours}{end}"));
+        }
+    }
+    // A time has its unit in parentheses, and its zone.
+    while let Some(at) = text.find(" AS Timestamp(") {
+        let Some(end) = text[at..].find(')') else { break };
+        text.replace_range(at..=at + end, " AS TIMESTAMP");
+    }
+    text
+}
+
 /// A function that nobody has: what does the same, or one that is spelled nearly so, or else which aggregates there are.
 fn no_function(function: &str) -> QueryError {
     let instead = match function {
@@ -153,6 +187,15 @@ fn no_function(function: &str) -> QueryError {
         "if" | "iif" | "iff" => Some("CASE WHEN condition THEN a ELSE b END".to_owned()),
         "isnull" => Some("x IS NULL".to_owned()),
         "len" => Some("character_length(x)".to_owned()),
+        "age" => Some("a difference: DATE '2024-12-31' - x".to_owned()),
+        "regexp_extract" | "regexp_substr" => Some("regexp_replace(x, '^.*(pattern).*$', '\\1')".to_owned()),
+        "regexp_matches" | "rlike" => Some("regexp_like(x, 'pattern')".to_owned()),
+        "md5" | "sha256" | "hash" | "crc32" => Some("the text itself: it is compared as quickly".to_owned()),
+        "instr" | "charindex" | "locate" => Some("strpos(x, 'part')".to_owned()),
+        "ifnull" => Some("coalesce(x, y)".to_owned()),
+        "countif" | "count_if" => Some("COUNT(*) FILTER (WHERE condition)".to_owned()),
+        "sumif" | "sum_if" => Some("SUM(x) FILTER (WHERE condition)".to_owned()),
+        "histogram" | "ntile" => Some("bin(x, low, high, n) as a key of GROUP BY".to_owned()),
         _ => None,
     };
     let aggregates = aggregate::suggested();
@@ -220,6 +263,21 @@ mod tests {
         assert_eq!(swapped("SELECT COUNT(*) FORM visits"), Some(("FORM".to_owned(), "FROM")));
         assert_eq!(swapped("slecet form FROM t"), Some(("SLECET".to_owned(), "SELECT")));
         assert_eq!(swapped("SELECT form FROM forms"), None);
+    }
+
+    #[test]
+    fn types_of_casts_are_those_of_sql() {
+        for (engine, ours) in [
+            ("`day - CAST('2024-01-01' AS Date32)` is wide", "`day - CAST('2024-01-01' AS DATE)` is wide"),
+            ("clamp(TRY_CAST(s AS Float64), low, high)", "clamp(TRY_CAST(s AS DOUBLE), low, high)"),
+            (
+                "CAST(CAST(a AS Timestamp(ns, \"UTC\")) AS Decimal128(10, 2))",
+                "CAST(CAST(a AS TIMESTAMP) AS DECIMAL(10, 2))",
+            ),
+            ("COUNT(*) AS Utf8", "COUNT(*) AS Utf8"),
+        ] {
+            assert_eq!(with_sql_types(engine), ours);
+        }
     }
 
     #[test]

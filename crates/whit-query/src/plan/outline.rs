@@ -6,7 +6,7 @@ use super::track::{Lost, Surroundings, track};
 use super::{Asking, Part, Plan, aggregate, clock, part_name, sets};
 use crate::error::{QueryError, planning};
 use crate::evaluate::allow;
-use crate::evaluate::words::one_of;
+use crate::evaluate::words::{one_of, said};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
@@ -132,7 +132,10 @@ fn presentable(plan: &LogicalPlan, around: &Surroundings<'_>) -> Result<(), Quer
         for expr in node.expressions() {
             if expr.is_volatile() {
                 fault = Some(QueryError::asked(
-                    format!("`{expr}` changes from one run to the next, so what it bounds now it may not bound then"),
+                    format!(
+                        "`{}` changes from one run to the next, so what it bounds now it may not bound then",
+                        said(&expr)
+                    ),
                     "leave it out",
                 ));
             }

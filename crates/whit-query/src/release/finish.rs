@@ -65,7 +65,7 @@ pub(crate) fn answer(
         None => role(i) == Role::Noisy && parts.iter().any(|part| part.after_caps.contains(&true)),
     };
     let column = |&i: &usize| Column {
-        name: title(i).or_else(|| asked.get(i)?.clone()).unwrap_or_else(|| title::shown(&names[i]).to_owned()),
+        name: called(title(i), asked.get(i), &names[i]),
         role: role(i),
         after_caps: after_caps(i),
     };
@@ -233,6 +233,18 @@ fn title(plan: &LogicalPlan, column: usize, output: &[(String, DataType)]) -> Op
     Some(if name == own || name.eq_ignore_ascii_case(title) { title.clone() } else { name.to_owned() })
 }
 
+/// What a column is called: by its title, as the question wrote it, or as the engine calls it. A title that is the engine's own gives way to what was written: where a
+/// function has several names, the engine gives a column another than its own.
+fn called(title: Option<String>, written: Option<&Option<String>>, engine: &str) -> String {
+    let written = written.and_then(Option::as_ref);
+    match (title, written) {
+        (Some(title), Some(written)) if title == title::shown(engine) => written.clone(),
+        (Some(title), _) => title,
+        (None, Some(written)) => written.clone(),
+        (None, None) => title::shown(engine).to_owned(),
+    }
+}
+
 /// What the columns of a plan's only part are called in its answer.
 pub(crate) fn titles(plan: &Plan, part: &Part) -> Vec<String> {
     let mut titles: Vec<String> = part.output.iter().map(|(name, _)| name.clone()).collect();
@@ -255,8 +267,7 @@ pub(crate) fn visible(sql: &str, after: &LogicalPlan, part: &Part) -> Option<Vec
     let mut columns = Vec::new();
     for (i, field) in after.schema().fields().iter().enumerate().filter(|(_, field)| field.name() != ROW) {
         let role = role_of(&uses(&after, i, &table)?, &table);
-        let name = title(&after, i, table.output).or_else(|| asked.get(i)?.clone());
-        let name = name.unwrap_or_else(|| title::shown(field.name()).to_owned());
+        let name = called(title(&after, i, table.output), asked.get(i), field.name());
         match direct(&after, i).and_then(|column| column.checked_sub(table.keys)) {
             Some(statistic) => columns.push((name, Ok(statistic))),
             None if role == Role::Noisy && field.data_type().is_numeric() => columns.push((name, Err(i))),

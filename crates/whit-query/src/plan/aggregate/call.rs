@@ -2,7 +2,7 @@
 
 use super::Aggregate;
 use crate::error::{QueryError, planning};
-use crate::evaluate::words::one_of;
+use crate::evaluate::words::{one_of, written};
 use crate::plan::track::{self, Surroundings, aggregate_call, safe_value};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Expr, when};
@@ -37,13 +37,21 @@ impl<'a> Asked<'a> {
     ) -> Result<Self, QueryError> {
         let params = self.params();
         let filter = params.filter.as_ref().map(|filter| safe_value(filter, around)).transpose()?;
-        if params.args.len() > 1 && !aggregate.is_some_and(|aggregate| aggregate.has_parameters(self.name())) {
-            return Err(self.refused("it has more than one argument"));
+        let Some(aggregate) = aggregate else { return Err(no_private_form(self.name())) };
+        if params.args.len() > 1 && !aggregate.has_parameters(self.name()) {
+            let refused = self.refused("it has more than one argument");
+            let of_all = params.args.iter().map(written).collect::<Vec<_>>().join(", ");
+            let hint = format!("write COUNT(DISTINCT concat_ws('|', {of_all}))");
+            return Err(if params.distinct { QueryError { hint: Some(hint), ..refused } } else { refused });
         }
-        if params.distinct && !aggregate.is_some_and(Aggregate::distinct) {
-            return Err(
-                self.refused("DISTINCT counts a value once over all users, so one user may change what others add")
+        if params.distinct && !aggregate.distinct() {
+            let refused =
+                self.refused("DISTINCT counts a value once over all users, so one user may change what others add");
+            let (name, of) = (self.name().to_uppercase(), written(self.value()?));
+            let hint = format!(
+                "SELECT {name}({of}) FROM (SELECT DISTINCT {of} FROM …) is that of the values that enough units have"
             );
+            return Err(QueryError { hint: Some(hint), ..refused });
         }
         if params.args.iter().any(|arg| matches!(arg, Expr::Literal(value, _) if value.is_null())) {
             return Err(self.refused("its argument is always missing"));

@@ -23,7 +23,10 @@ impl Draft<'_> {
             let tag = self.input.tag_of(expr, self.around);
             if tag.user && !(tag.public && self.private.rows_public) {
                 return Err(QueryError::asked(
-                    format!("grouping by `{expr}` makes a row of each user, so every row would be about one person"),
+                    format!(
+                        "grouping by `{}` makes a row of each user, so every row would be about one person",
+                        track::said(expr)
+                    ),
                     "group by something that many users share, and use COUNT(DISTINCT user) to count them",
                 ));
             }

@@ -255,16 +255,25 @@ impl Draft<'_> {
             && parts.chain(call.params.filter.iter().map(AsRef::as_ref)).all(public)
     }
 
-    pub(super) fn range_of(&self, argument: &Expr, name: &str) -> Result<Range, QueryError> {
+    pub(super) fn range_of(&self, argument: &Expr, title: &str) -> Result<Range, QueryError> {
         let numeric = type_of(argument, self.input)?;
         if !(numeric.is_numeric() || numeric == DataType::Boolean) {
             return Err(QueryError::asked(
-                format!("`{name}` needs a number, and `{}` is {}", track::said(argument), in_words(&numeric)),
+                format!("`{title}` needs a number, and `{}` is {}", track::said(argument), in_words(&numeric)),
                 "cast it to a number, or count it instead",
             ));
         }
         self.input.tag_of(argument, self.around).range.ok_or_else(|| {
             let clamp = format!("write clamp({}, low, high)", written(argument));
+            if let Some((name, of)) = self.logarithm(argument) {
+                return QueryError::asked(
+                    format!(
+                        "`{title}` has no finite sensitivity: nothing keeps `{}` above 0, so nothing bounds its logarithm",
+                        track::said(of)
+                    ),
+                    format!("write {name}(clamp({}, low, high)) with a low above 0", written(of)),
+                );
+            }
             let hint = match self.unbounded_column(argument) {
                 Some(line) => {
                     format!("declare {line}, with bounds that you can defend without looking or \"auto\"; or {clamp}")
@@ -272,10 +281,18 @@ impl Draft<'_> {
                 None => clamp,
             };
             QueryError::asked(
-                format!("`{name}` has no finite sensitivity: nothing bounds `{}`", track::said(argument)),
+                format!("`{title}` has no finite sensitivity: nothing bounds `{}`", track::said(argument)),
                 hint,
             )
         })
+    }
+
+    /// A logarithm of something that may be 0, though it has bounds: its name, and what it is of.
+    fn logarithm<'e>(&self, argument: &'e Expr) -> Option<(&'e str, &'e Expr)> {
+        let Expr::ScalarFunction(call) = argument else { return None };
+        let of = call.args.first().filter(|_| ["ln", "log2", "log10"].contains(&call.name()))?;
+        let range = self.input.tag_of(of, self.around).range;
+        matches!(range, Some(Range::Known { low, .. }) if low <= 0.0).then_some((call.name(), of))
     }
 
     /// The line with which a declaration would bound a column of an expression, where one of them is of a table and has no bounds.
