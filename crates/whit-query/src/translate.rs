@@ -153,6 +153,12 @@ fn of_types(text: &str) -> Option<Said> {
             "write a number and a unit: INTERVAL '90 days', or INTERVAL '2' MONTH",
         );
     }
+    if let Some(part) = between(text, "Date part '", "' not supported") {
+        return said(
+            format!("a time has no part '{part}'"),
+            "name a part: year, quarter, month, week, day, dow, doy, hour, minute, second or epoch",
+        );
+    }
     if text.starts_with("Cannot get result type for temporal operation") {
         return said(
             "there is no such arithmetic of times".to_owned(),

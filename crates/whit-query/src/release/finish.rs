@@ -86,7 +86,7 @@ pub(crate) fn answer(
             whole.column(ids).as_primitive::<Int64Type>().values().iter().map(|&id| id as usize).collect();
         let numeric: Vec<bool> = visible.iter().map(|&i| numeric[i]).collect();
         for branch in &branches {
-            let shown = Shown { columns: &columns, visible: &visible, numeric: &numeric, ids: &ids };
+            let shown = ShownRows { columns: &columns, visible: &visible, numeric: &numeric, ids: &ids };
             intervals(tables, branch, &parts[branch.part], &shown, statement.confidence, &mut rows)?;
         }
     }
@@ -104,7 +104,7 @@ pub(crate) fn answer(
 }
 
 /// The rows of an answer as they are shown.
-struct Shown<'a> {
+struct ShownRows<'a> {
     columns: &'a [Column],
     /// For each of them, which column it is of what comes after.
     visible: &'a [usize],
@@ -119,7 +119,7 @@ fn intervals(
     tables: &Tables,
     branch: &Branch,
     part: &Table<'_>,
-    shown: &Shown<'_>,
+    shown: &ShownRows<'_>,
     confidence: f64,
     rows: &mut [Vec<Cell>],
 ) -> Result<(), QueryError> {

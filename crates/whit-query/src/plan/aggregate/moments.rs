@@ -14,7 +14,7 @@ use whit_account::normal::upper_quantile;
 
 /// What is asked of two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PairStatistic {
     /// How much they vary together.
     Covariance {
         /// Whether it is divided by n − 1.
@@ -36,7 +36,7 @@ pub(super) enum Kind {
     Products,
 }
 
-impl Kind {
+impl PairStatistic {
     /// What it is called in the meaning of a question.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl Kind {
     }
 
     /// The most that it can be, to either side, over so many rows; nothing where bounds do not say.
-    pub(super) fn most(self, [x, y]: [Side; 2], rows: f64) -> Option<f64> {
+    pub(super) fn most(self, [x, y]: [ValueBounds; 2], rows: f64) -> Option<f64> {
         match self {
             Self::Covariance { .. } => Some(x.half * y.half),
             Self::Correlation | Self::Determination => Some(1.0),
@@ -92,7 +92,7 @@ impl Kind {
 
 /// The bounds of one of the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Side {
+pub(super) struct ValueBounds {
     /// The middle.
     pub(super) centre: f64,
     /// The distance of the ends from it.
@@ -100,7 +100,7 @@ pub(super) struct Side {
 }
 
 /// Means and spreads, around the middle of the bounds.
-struct Moment {
+struct MeansAndSpreads {
     rows: f64,
     x: f64,
     y: f64,
@@ -109,7 +109,7 @@ struct Moment {
     of_y: f64,
 }
 
-impl Moment {
+impl MeansAndSpreads {
     fn of(&[rows, x, y, product, square_x, square_y]: &[f64; 6]) -> Self {
         let (x, y) = (x / rows, y / rows);
         let (of_x, of_y) = (square_x / rows - x * x, square_y / rows - y * y);
@@ -118,9 +118,9 @@ impl Moment {
 }
 
 /// Six sums with their noises: rows, x, y, x·y, x², y². Those that are not needed have none.
-pub(super) struct Moments<'a> {
-    kind: Kind,
-    sides: [Side; 2],
+pub(super) struct PairSums<'a> {
+    kind: PairStatistic,
+    sides: [ValueBounds; 2],
     /// What one step of each is worth, and how far noise usually takes it; 0 where it is not needed.
     steps: [f64; 6],
     usual: [f64; 6],
@@ -136,8 +136,13 @@ pub(super) struct Moments<'a> {
 /// A spread that is not so many times the reach of its noise may be 0: nothing is divided by it.
 const CLEAR: f64 = 1.5;
 
-impl<'a> Moments<'a> {
-    pub(super) fn new(kind: Kind, sides: [Side; 2], sums: [Option<(&'a SumNoise, f64)>; 6], confidence: f64) -> Self {
+impl<'a> PairSums<'a> {
+    pub(super) fn new(
+        kind: PairStatistic,
+        sides: [ValueBounds; 2],
+        sums: [Option<(&'a SumNoise, f64)>; 6],
+        confidence: f64,
+    ) -> Self {
         let there: Vec<usize> = (0..6).filter(|&i| sums[i].is_some()).collect();
         let noises = sums.iter().flatten().map(|(noise, _)| *noise).collect();
         Self {
@@ -160,45 +165,47 @@ impl<'a> Moments<'a> {
 
     /// The value as it comes, but for what is beyond its bounds; nothing where it divides by what is not above 0.
     fn plain(&self, sums: &[f64; 6]) -> Option<f64> {
-        let moment = Moment::of(sums);
+        let moment = MeansAndSpreads::of(sums);
         let [x, y] = self.sides;
         let (of_x, of_y) = self.kind.divides();
         if moment.rows <= 0.0 || of_x && moment.of_x <= 0.0 || of_y && moment.of_y <= 0.0 {
             return None;
         }
         let value = match self.kind {
-            Kind::Covariance { .. } => moment.together,
-            Kind::Correlation | Kind::Determination => moment.together / (moment.of_x * moment.of_y).sqrt(),
-            Kind::Slope => moment.together / moment.of_x,
-            Kind::Intercept => y.centre + moment.y - moment.together / moment.of_x * (x.centre + moment.x),
-            Kind::SquaresOfX => moment.rows * moment.of_x,
-            Kind::SquaresOfY => moment.rows * moment.of_y,
-            Kind::Products => moment.rows * moment.together,
+            PairStatistic::Covariance { .. } => moment.together,
+            PairStatistic::Correlation | PairStatistic::Determination => {
+                moment.together / (moment.of_x * moment.of_y).sqrt()
+            }
+            PairStatistic::Slope => moment.together / moment.of_x,
+            PairStatistic::Intercept => y.centre + moment.y - moment.together / moment.of_x * (x.centre + moment.x),
+            PairStatistic::SquaresOfX => moment.rows * moment.of_x,
+            PairStatistic::SquaresOfY => moment.rows * moment.of_y,
+            PairStatistic::Products => moment.rows * moment.together,
         };
         value.is_finite().then_some(value)
     }
 
     /// The test of "this is the truth": the coefficients of its noise, and by how much it grows where the truth is less by one.
     fn test(&self, truth: f64, sums: &[f64; 6]) -> ([f64; 6], f64) {
-        let Moment { rows, x, y, of_x, of_y, .. } = Moment::of(sums);
+        let MeansAndSpreads { rows, x, y, of_x, of_y, .. } = MeansAndSpreads::of(sums);
         match self.kind {
-            Kind::Covariance { .. } => ([x * y - truth, -y, -x, 1.0, 0.0, 0.0], rows),
-            Kind::Products => ([x * y, -y, -x, 1.0, 0.0, 0.0], 1.0),
-            Kind::SquaresOfX => ([x * x, -2.0 * x, 0.0, 0.0, 1.0, 0.0], 1.0),
-            Kind::SquaresOfY => ([y * y, 0.0, -2.0 * y, 0.0, 0.0, 1.0], 1.0),
-            Kind::Slope => ([x * y - truth * x * x, 2.0 * truth * x - y, -x, 1.0, -truth, 0.0], rows * of_x),
-            Kind::Intercept => {
+            PairStatistic::Covariance { .. } => ([x * y - truth, -y, -x, 1.0, 0.0, 0.0], rows),
+            PairStatistic::Products => ([x * y, -y, -x, 1.0, 0.0, 0.0], 1.0),
+            PairStatistic::SquaresOfX => ([x * x, -2.0 * x, 0.0, 0.0, 1.0, 0.0], 1.0),
+            PairStatistic::SquaresOfY => ([y * y, 0.0, -2.0 * y, 0.0, 0.0, 1.0], 1.0),
+            PairStatistic::Slope => ([x * y - truth * x * x, 2.0 * truth * x - y, -x, 1.0, -truth, 0.0], rows * of_x),
+            PairStatistic::Intercept => {
                 // Rows weigh 1 − κ·(x − zero), with which the slope has no part in the sum of what is left of y.
                 let zero = -self.sides[0].centre;
                 let far = x - zero;
                 let kappa = far / (of_x + far * far);
                 let omega = 1.0 + kappa * zero;
-                let slope = Moment::of(sums).together / of_x;
+                let slope = MeansAndSpreads::of(sums).together / of_x;
                 let at = truth - self.sides[1].centre - slope * zero;
                 let of_x_alone = at * kappa - slope * omega;
                 ([-at * omega, of_x_alone, omega, -kappa, slope * kappa, 0.0], rows * of_x / (of_x + far * far))
             }
-            Kind::Correlation | Kind::Determination => {
+            PairStatistic::Correlation | PairStatistic::Determination => {
                 let both = (of_x * of_y).sqrt();
                 let all = x * y / both - truth / 2.0 * (x * x / of_x + y * y / of_y);
                 let (alone_x, alone_y) = (truth * x / of_x - y / both, truth * y / of_y - x / both);
@@ -230,7 +237,7 @@ impl<'a> Moments<'a> {
 
     /// Whether what it is divided by is clearly above 0.
     fn is_clear(&self, sums: &[f64; 6]) -> bool {
-        let Moment { rows, x, y, of_x, of_y, .. } = Moment::of(sums);
+        let MeansAndSpreads { rows, x, y, of_x, of_y, .. } = MeansAndSpreads::of(sums);
         // As above, for a covariance of a value with itself.
         let spread_of_x = || self.reach(&[x * x - of_x, -2.0 * x, 0.0, 0.0, 1.0, 0.0]) / rows;
         let spread_of_y = || self.reach(&[y * y - of_y, 0.0, -2.0 * y, 0.0, 0.0, 1.0]) / rows;
@@ -242,7 +249,7 @@ impl<'a> Moments<'a> {
 
     /// n / (n − 1) for a sample.
     fn correction(&self, rows: f64) -> f64 {
-        let sample = self.kind == Kind::Covariance { sample: true };
+        let sample = self.kind == PairStatistic::Covariance { sample: true };
         if sample { rows.max(2.0) / (rows.max(2.0) - 1.0) } else { 1.0 }
     }
 
@@ -250,7 +257,7 @@ impl<'a> Moments<'a> {
     fn bounded(&self, value: f64, rows: f64) -> f64 {
         let most = match self.kind {
             // How many rows there are is noisy too, and what is added up over them has no other bound.
-            Kind::SquaresOfX | Kind::SquaresOfY | Kind::Products => f64::INFINITY,
+            PairStatistic::SquaresOfX | PairStatistic::SquaresOfY | PairStatistic::Products => f64::INFINITY,
             kind => kind.most(self.sides, rows).unwrap_or(f64::INFINITY),
         };
         value.clamp(if self.kind.is_positive() { 0.0 } else { -most }, most)
@@ -258,7 +265,7 @@ impl<'a> Moments<'a> {
 
     /// What a number of the test comes to as it is shown: of R² the test is that of the correlation.
     fn shown(&self, value: f64, rows: f64) -> f64 {
-        if self.kind == Kind::Determination {
+        if self.kind == PairStatistic::Determination {
             return value.clamp(-1.0, 1.0).powi(2);
         }
         self.bounded(value, rows) * self.correction(rows)
@@ -267,11 +274,11 @@ impl<'a> Moments<'a> {
     /// The best guess; nothing where there is none.
     pub(super) fn at(&self, sums: &[f64; 6]) -> Option<f64> {
         if sums[0] < 2.0 {
-            return (!matches!(self.kind, Kind::Slope | Kind::Intercept)).then_some(0.0);
+            return (!matches!(self.kind, PairStatistic::Slope | PairStatistic::Intercept)).then_some(0.0);
         }
         match self.plain(sums) {
             Some(value) => Some(self.shown(value, sums[0])),
-            None => (!matches!(self.kind, Kind::Slope | Kind::Intercept)).then_some(0.0),
+            None => (!matches!(self.kind, PairStatistic::Slope | PairStatistic::Intercept)).then_some(0.0),
         }
     }
 
@@ -299,14 +306,17 @@ impl<'a> Moments<'a> {
             for _ in 0..6 {
                 let (coefficients, grows) = self.test(end, sums);
                 end = at - off + sign * (self.reach(&coefficients) / grows).hypot(around);
-                if matches!(self.kind, Kind::Correlation | Kind::Determination) {
+                if matches!(self.kind, PairStatistic::Correlation | PairStatistic::Determination) {
                     end = end.clamp(-1.0, 1.0);
                 }
             }
             end
         };
         let (low, high) = (end(-1.0), end(1.0));
-        if self.kind == Kind::Determination {
+        if !(low.is_finite() && high.is_finite()) {
+            return None;
+        }
+        if self.kind == PairStatistic::Determination {
             let least = if low <= 0.0 && high >= 0.0 { 0.0 } else { low.abs().min(high.abs()) };
             return Some((least.powi(2), low.abs().max(high.abs()).powi(2)));
         }

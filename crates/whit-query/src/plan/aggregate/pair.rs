@@ -7,7 +7,7 @@ use super::call::Asked;
 use super::count::CountEstimator;
 use super::estimator::NoisyMeasures;
 use super::mean::MeanEstimator;
-use super::moments::{Kind, Moments, Side};
+use super::moments::{PairStatistic, PairSums, ValueBounds};
 use super::part::Draft;
 use super::sum::Summed;
 use super::{Aggregate, Estimator, Statistic};
@@ -51,7 +51,7 @@ impl Aggregate for Pair {
 
     fn plan(&self, asked: &Asked<'_>, draft: &mut Draft<'_>) -> Result<Statistic, QueryError> {
         let [y, x] = asked.params().args.as_slice() else { return Err(asked.refused("it is of two values")) };
-        let (y, x) = (Within::of(y, asked, draft)?, Within::of(x, asked, draft)?);
+        let (y, x) = (BoundedValue::of(y, asked, draft)?, BoundedValue::of(x, asked, draft)?);
         let (masked_y, masked_x) = (y.beside(&x)?, x.beside(&y)?);
         let [of_y, of_x] = [masked_y, masked_x].map(|value| Summed::of_value(value, asked, draft));
         let (of_y, of_x) = (of_y?, of_x?);
@@ -63,15 +63,15 @@ impl Aggregate for Pair {
             "regr_count" => return Ok(Statistic::noisy(CountEstimator(count))),
             "regr_avgx" => return Ok(Statistic::noisy(MeanEstimator::made_of(sum(&of_x, Shape::Centred)?, count))),
             "regr_avgy" => return Ok(Statistic::noisy(MeanEstimator::made_of(sum(&of_y, Shape::Centred)?, count))),
-            "covar_pop" => Kind::Covariance { sample: false },
-            "covar_samp" => Kind::Covariance { sample: true },
-            "regr_slope" => Kind::Slope,
-            "regr_intercept" => Kind::Intercept,
-            "regr_r2" => Kind::Determination,
-            "regr_sxx" => Kind::SquaresOfX,
-            "regr_syy" => Kind::SquaresOfY,
-            "regr_sxy" => Kind::Products,
-            _ => Kind::Correlation,
+            "covar_pop" => PairStatistic::Covariance { sample: false },
+            "covar_samp" => PairStatistic::Covariance { sample: true },
+            "regr_slope" => PairStatistic::Slope,
+            "regr_intercept" => PairStatistic::Intercept,
+            "regr_r2" => PairStatistic::Determination,
+            "regr_sxx" => PairStatistic::SquaresOfX,
+            "regr_syy" => PairStatistic::SquaresOfY,
+            "regr_sxy" => PairStatistic::Products,
+            _ => PairStatistic::Correlation,
         };
         let needs = kind.needs();
         let mut measures = [Some(count), None, None, None, None, None];
@@ -97,13 +97,13 @@ impl Aggregate for Pair {
 }
 
 /// One of the two values, within its bounds.
-struct Within {
+struct BoundedValue {
     value: Expr,
     low: f64,
     high: f64,
 }
 
-impl Within {
+impl BoundedValue {
     fn of(value: &Expr, asked: &Asked<'_>, draft: &Draft<'_>) -> Result<Self, QueryError> {
         let (low, high) = match draft.range_of(value, &asked.title)? {
             Range::Known { low, high } if low == high => return Err(asked.always(value, low)),
@@ -135,25 +135,25 @@ impl Within {
         self.value.clone() - lit(f64::midpoint(self.low, self.high))
     }
 
-    fn side(&self) -> Side {
-        Side { centre: f64::midpoint(self.low, self.high), half: (self.high - self.low) / 2.0 }
+    fn side(&self) -> ValueBounds {
+        ValueBounds { centre: f64::midpoint(self.low, self.high), half: (self.high - self.low) / 2.0 }
     }
 }
 
 /// What is made of the sums.
 #[derive(Debug)]
 struct PairEstimator {
-    kind: Kind,
-    /// The numbers of the measures, in the order of [`Moments`], where they are needed.
+    kind: PairStatistic,
+    /// The numbers of the measures, in the order of [`PairSums`], where they are needed.
     measures: [Option<usize>; 6],
     /// Of x and of y.
-    sides: [Side; 2],
+    sides: [ValueBounds; 2],
 }
 
 impl PairEstimator {
-    fn moments<'a>(&self, noisy: &NoisyMeasures<'a>) -> Moments<'a> {
+    fn moments<'a>(&self, noisy: &NoisyMeasures<'a>) -> PairSums<'a> {
         let sums = self.measures.map(|measure| measure.map(|measure| (noisy.noise(measure), noisy.step(measure))));
-        Moments::new(self.kind, self.sides, sums, noisy.confidence())
+        PairSums::new(self.kind, self.sides, sums, noisy.confidence())
     }
 
     /// The sums of one group, as they are.

@@ -75,6 +75,24 @@ fn questions_mean_what_they_meant() {
     golden("questions.json", &found);
 }
 
+/// The same for what two values have to do with one another, for several groupings and for spans of time.
+#[test]
+fn questions_of_pairs_groupings_and_spans_mean_what_they_meant() {
+    let (_scratch, tables) = tables("golden_pairs");
+    let questions = [
+        "SELECT CORR(spent, day), REGR_SLOPE(spent, day), COVAR_SAMP(day, spent), REGR_AVGX(day, spent) FROM visits",
+        "SELECT shop, day > 3 AS late, COUNT(*), APPROX_DISTINCT(day) FROM visits GROUP BY ROLLUP (shop, late)",
+        "SELECT width_bucket(spent, 0, 50, 2), COUNT(*) FROM visits WHERE at < TIMESTAMP '2024-05-01' - INTERVAL '90' DAY GROUP BY 1",
+    ];
+    let meanings = questions.iter().map(|sql| {
+        let meaning: Value = serde_json::from_str(&meaning(&tables, sql)).unwrap();
+        json!({ "question": sql, "meaning": meaning })
+    });
+    let found = serde_json::to_string_pretty(&meanings.collect::<Vec<_>>()).unwrap() + "\n";
+    assert!(!found.contains("\"engine\""), "the engine's own words");
+    golden("pairs.json", &found);
+}
+
 /// Spellings of one question, and beside them questions that are others.
 #[test]
 fn spellings_of_one_question_mean_the_same_and_others_do_not() {

@@ -3,16 +3,16 @@ use crate::bound::SumReach;
 use whit_core::mechanism::additive::{Coordinates, Law};
 use whit_noise::{Ratio, Replay};
 
-const KINDS: [Kind; 9] = [
-    Kind::Covariance { sample: false },
-    Kind::Covariance { sample: true },
-    Kind::Correlation,
-    Kind::Determination,
-    Kind::Slope,
-    Kind::Intercept,
-    Kind::SquaresOfX,
-    Kind::SquaresOfY,
-    Kind::Products,
+const KINDS: [PairStatistic; 9] = [
+    PairStatistic::Covariance { sample: false },
+    PairStatistic::Covariance { sample: true },
+    PairStatistic::Correlation,
+    PairStatistic::Determination,
+    PairStatistic::Slope,
+    PairStatistic::Intercept,
+    PairStatistic::SquaresOfX,
+    PairStatistic::SquaresOfY,
+    PairStatistic::Products,
 ];
 
 fn gaussian(sigma: f64) -> SumNoise {
@@ -25,7 +25,7 @@ fn laplace(scale: f64) -> SumNoise {
     SumNoise::new(law, SumReach::unknown(), Coordinates::Any)
 }
 
-const SIDES: [Side; 2] = [Side { centre: 50.0, half: 50.0 }, Side { centre: 5.0, half: 10.0 }];
+const SIDES: [ValueBounds; 2] = [ValueBounds { centre: 50.0, half: 50.0 }, ValueBounds { centre: 5.0, half: 10.0 }];
 
 /// Pairs within their bounds: nearly on a line; in a cloud that leans a little, off the middle; far apart at one end; and without any relation.
 fn data(rows: u32) -> [Vec<(f64, f64)>; 4] {
@@ -44,22 +44,22 @@ fn data(rows: u32) -> [Vec<(f64, f64)>; 4] {
 }
 
 /// What is asked, of the rows themselves.
-fn truth(kind: Kind, pairs: &[(f64, f64)]) -> f64 {
+fn truth(kind: PairStatistic, pairs: &[(f64, f64)]) -> f64 {
     let n = pairs.len() as f64;
     let (mx, my) = (pairs.iter().map(|p| p.0).sum::<f64>() / n, pairs.iter().map(|p| p.1).sum::<f64>() / n);
     let sxx: f64 = pairs.iter().map(|p| (p.0 - mx).powi(2)).sum();
     let syy: f64 = pairs.iter().map(|p| (p.1 - my).powi(2)).sum();
     let sxy: f64 = pairs.iter().map(|p| (p.0 - mx) * (p.1 - my)).sum();
     match kind {
-        Kind::Covariance { sample: false } => sxy / n,
-        Kind::Covariance { sample: true } => sxy / (n - 1.0),
-        Kind::Correlation => sxy / (sxx * syy).sqrt(),
-        Kind::Determination => sxy * sxy / (sxx * syy),
-        Kind::Slope => sxy / sxx,
-        Kind::Intercept => my - sxy / sxx * mx,
-        Kind::SquaresOfX => sxx,
-        Kind::SquaresOfY => syy,
-        Kind::Products => sxy,
+        PairStatistic::Covariance { sample: false } => sxy / n,
+        PairStatistic::Covariance { sample: true } => sxy / (n - 1.0),
+        PairStatistic::Correlation => sxy / (sxx * syy).sqrt(),
+        PairStatistic::Determination => sxy * sxy / (sxx * syy),
+        PairStatistic::Slope => sxy / sxx,
+        PairStatistic::Intercept => my - sxy / sxx * mx,
+        PairStatistic::SquaresOfX => sxx,
+        PairStatistic::SquaresOfY => syy,
+        PairStatistic::Products => sxy,
     }
 }
 
@@ -87,7 +87,7 @@ fn without_noise_values_are_those_of_the_rows() {
         for kind in KINDS {
             let needs = kind.needs();
             let noises = std::array::from_fn(|i| needs[i].then_some((&quiet, steps[i])));
-            let cell = Moments::new(kind, SIDES, noises, 0.95).cell(&numbers);
+            let cell = PairSums::new(kind, SIDES, noises, 0.95).cell(&numbers);
             let Value::Float(value) = cell.value else { panic!("{kind:?}: {cell:?}") };
             let truth = truth(kind, &pairs);
             assert!((value - truth).abs() < 1e-4 * truth.abs().max(1.0), "{kind:?}: {value} and {truth}");
@@ -124,7 +124,7 @@ fn intervals_of_pairs_hold_about_as_often_as_they_say() {
             for kind in KINDS {
                 let needs = kind.needs();
                 let of: [_; 6] = std::array::from_fn(|i| needs[i].then_some((&noises[i], steps[i])));
-                let moments = Moments::new(kind, SIDES, of, 0.95);
+                let moments = PairSums::new(kind, SIDES, of, 0.95);
                 let truth = truth(kind, &pairs);
                 let (mut held, mut open) = (0, 0);
                 for run in 0..times {
@@ -134,7 +134,7 @@ fn intervals_of_pairs_hold_about_as_often_as_they_say() {
                         (Some(low), Some(high)) => {
                             held += usize::from(low - 1e-9 <= truth && truth <= high + 1e-9);
                             let clear = moments.is_clear(&numbers)
-                                && !(kind == Kind::Correlation && (low <= -1.0 || high >= 1.0));
+                                && !(kind == PairStatistic::Correlation && (low <= -1.0 || high >= 1.0));
                             open += usize::from(!clear || kind.is_positive() && low <= 0.0);
                         }
                         _ => {
