@@ -29,8 +29,12 @@ const MOST_IMPLIED: usize = 400;
 const MOST_TRIED: usize = 100_000;
 
 impl Draft<'_> {
-    /// The public values of a key that is a column, or is made of one.
-    pub(super) fn domain(&self, expr: &Expr, data_type: &DataType) -> Result<Option<Vec<ScalarValue>>, QueryError> {
+    /// The public values of a key that is a column, or is made of one, and whether they were found by following a list or a range, and not listed themselves.
+    pub(super) fn domain(
+        &self,
+        expr: &Expr,
+        data_type: &DataType,
+    ) -> Result<Option<(Vec<ScalarValue>, bool)>, QueryError> {
         let bare = unnamed(expr);
         let Some(column) = only_column(bare) else { return Ok(None) };
         let Some(tag) = self.input.tag(column) else { return Ok(None) };
@@ -51,7 +55,8 @@ impl Draft<'_> {
                 None => return Ok(None),
             }
         };
-        Ok((is_listed || values.len() <= MOST_IMPLIED).then_some(values))
+        let implied = !(is_listed && plain);
+        Ok((is_listed || values.len() <= MOST_IMPLIED).then_some((values, implied)))
     }
 
     /// The values of a column that are listed, or that may be looked at.

@@ -16,9 +16,13 @@ use whit_core::unit::Kind;
 /// The most groups that a question may list.
 const MOST_GROUPS: usize = 1_000_000;
 
+/// The most groups of keys that nobody listed and that are shown all the same.
+const MOST_IMPLIED_GROUPS: usize = 10_000;
+
 impl Draft<'_> {
     /// Takes the keys of a grouping that has sums, or of one that asks which keys there are.
     pub(super) fn take_keys(&mut self, exprs: &[Expr], sums: bool, notes: &mut Vec<String>) -> Result<(), QueryError> {
+        let mut implied = Vec::new();
         for expr in exprs {
             let tag = self.input.tag_of(expr, self.around);
             if tag.user && !(tag.public && self.private.rows_public) {
@@ -30,11 +34,19 @@ impl Draft<'_> {
                     "group by something that many users share, and use COUNT(DISTINCT user) to count them",
                 ));
             }
-            let listed = self.listed(expr, &tag)?;
+            let (listed, of_range) = self.listed(expr, &tag)?.unzip();
+            implied.push(of_range.unwrap_or_default());
             let data_type = type_of(expr, self.input)?;
             let name = track::said(expr);
             self.keys.push(Key { expr: safe_value(expr, self.around)?, name, data_type, listed });
             self.key_tags.push(tag);
+        }
+        // What nobody listed is shown only where it is a table that people read, and where all of it is public.
+        let mut groups = self.keys.iter().map(|key| key.listed.as_ref().map(Vec::len));
+        let groups = groups.try_fold(1_usize, |all, keys| all.checked_mul(keys?));
+        if groups.is_none_or(|groups| groups > MOST_IMPLIED_GROUPS) {
+            let keys = self.keys.iter_mut().zip(implied);
+            keys.filter(|(_, implied)| *implied).for_each(|(key, _)| key.listed = None);
         }
         let all_listed = self.keys.iter().all(|key| key.listed.is_some());
         self.groups = if self.keys.is_empty() {
@@ -73,17 +85,17 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// The public values of a key: true and false, bins, or whatever its [domain](Self::domain) has.
-    fn listed(&self, expr: &Expr, tag: &Tag) -> Result<Option<Vec<ScalarValue>>, QueryError> {
+    /// The public values of a key: true and false, bins, or whatever its [domain](Self::domain) has; and whether nobody listed them.
+    fn listed(&self, expr: &Expr, tag: &Tag) -> Result<Option<(Vec<ScalarValue>, bool)>, QueryError> {
         let data_type = type_of(expr, self.input)?;
         if tag.public && self.private.rows_public {
             return Ok(None); // those that occur are known, and so are their combinations
         }
         if data_type == DataType::Boolean {
-            return Ok(Some(vec![ScalarValue::Boolean(Some(false)), ScalarValue::Boolean(Some(true))]));
+            return Ok(Some((vec![ScalarValue::Boolean(Some(false)), ScalarValue::Boolean(Some(true))], false)));
         }
         if let Some(values) = bins(expr) {
-            return Ok(Some(values));
+            return Ok(Some((values, false)));
         }
         self.domain(expr, &data_type)
     }
