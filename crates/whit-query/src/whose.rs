@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use whit_core::declare::Declaration;
+use whit_core::declare::{Dataset, Declaration, Owning};
 
 /// The private tables that may be read, and what of each says whose a row is.
 pub(crate) type Owners = BTreeMap<String, OwnerColumns>;
@@ -34,6 +34,17 @@ pub(crate) struct OwnerColumns {
     pub(crate) element: Option<LogicalPlan>,
 }
 
+/// The column of users that a looked-up table has beside its own.
+pub(crate) const OWNER: &str = "__whit_owner";
+
+/// The column that holds the user of a data set's rows, as they are read; nothing where it has none.
+pub(crate) fn user_column<'a>(declaration: &'a Declaration, dataset: &'a Dataset) -> Option<&'a str> {
+    declaration.owning(dataset).map(|owning| match owning {
+        Owning::Column(column) => column,
+        Owning::LookedUp { .. } => OWNER,
+    })
+}
+
 /// Those of a declaration, over the scans of its tables.
 pub(crate) fn owners(
     declaration: &Declaration,
@@ -41,7 +52,8 @@ pub(crate) fn owners(
     scans: &BTreeMap<String, LogicalPlan>,
 ) -> Owners {
     let private = declaration.datasets.values().filter_map(|dataset| {
-        let user = dataset.unit.as_ref()?.user.as_ref().map(|user| user.column().to_owned());
+        dataset.unit.as_ref()?;
+        let user = user_column(declaration, dataset).map(str::to_owned);
         // One that cannot be computed is never found again, and what needs it is refused.
         let element = elements.get(&dataset.name).zip(scans.get(&dataset.name));
         let element = element.and_then(|(element, scan)| alone(element, scan).ok());

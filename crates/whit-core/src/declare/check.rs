@@ -184,30 +184,50 @@ pub(super) fn references(declaration: &Declaration, dataset: &Dataset, table: &E
     Ok(())
 }
 
-/// A key to another table leads to that table's users; else one person would be two.
+/// A key to another table leads to that table's users, at once or from table to table; else one person would be two.
+///
+/// Where it is looked up, one row of the other table decides whose many rows are: whoever changes that row changes the owner of all of them, so that nothing less than
+/// the whole user is protected by any table of the chain.
 fn through(declaration: &Declaration, dataset: &Dataset, table: &Entries<'_>) -> DeclareResult<()> {
     let user = dataset.unit.as_ref().and_then(|unit| unit.user.as_ref());
-    let Some(UserKey::Through { column, other_table, other_column, .. }) = user else { return Ok(()) };
+    let Some(UserKey::Through { column, other_table, .. }) = user else { return Ok(()) };
     let place = match table.get("unit") {
         Some(unit) => unit.place().below("user"),
         None => table.place().clone(),
     };
-    let other = declaration
-        .dataset(other_table)
-        .map_err(|error| place.wrong(&format!("{{key}} leads to `{other_table}`, but {error}"), error.hint()))?;
-    let there = other.unit.as_ref().and_then(|unit| unit.user.as_ref()).map(UserKey::column);
-    match there {
-        Some(found) if found == other_column => one_promise(dataset, other, &place),
-        Some(found) => Err(place.wrong(
-            &format!(
-                "{{key}} leads to `{other_table}.{other_column}`, but the users of `{other_table}` are in `{found}`"
-            ),
-            format!("lead to `{other_table}.{found}`, or make `{other_column}` the user of `{other_table}`"),
-        )),
-        None => Err(place.wrong(
-            &format!("{{key}} leads to `{other_table}`, which has no users"),
+    let mut passed = vec![dataset.name.as_str()];
+    let (mut at, mut payer, mut looked_up) = (user, dataset, false);
+    while let Some(UserKey::Through { other_table, other_column, .. }) = at {
+        let other = declaration
+            .dataset(other_table)
+            .map_err(|error| place.wrong(&format!("{{key}} leads to `{other_table}`, but {error}"), error.hint()))?;
+        if passed.contains(&other.name.as_str()) {
+            return Err(place.wrong(
+                &format!("{{key}} leads from `{}` back to `{other_table}`, and so to nobody", passed.join("`, `")),
+                format!("let one of them name its users alone, as in unit.user = \"{column}\""),
+            ));
+        }
+        passed.push(&other.name);
+        payer = other;
+        at = other.unit.as_ref().and_then(|unit| unit.user.as_ref());
+        looked_up |= at.is_some_and(|there| there.column() != other_column);
+    }
+    if at.is_none() {
+        return Err(place.wrong(
+            &format!("{{key}} leads to `{}`, which has no users", payer.name),
             format!("name the column alone, unit.user = \"{column}\", or give `{other_table}` a unit.user"),
+        ));
+    }
+    let finer = |name: &&&str| {
+        let unit = declaration.datasets.get(**name).and_then(|dataset| dataset.unit.as_ref());
+        unit.is_some_and(|unit| unit.protect != Kind::User)
+    };
+    match passed.iter().find(finer) {
+        Some(finer) if looked_up => Err(place.wrong(
+            &format!("{{key}} is looked up, so that one row elsewhere decides whose many rows are, but `{finer}` protects less than a user"),
+            format!("write unit.protect = \"user\" for each of `{}`, or write the user into the rows of `{}`", passed.join("`, `"), dataset.name),
         )),
+        _ => one_promise(dataset, payer, &place),
     }
 }
 

@@ -82,6 +82,25 @@ impl Declaration {
         })
     }
 
+    /// What says whose the rows of a data set are, where it has users.
+    ///
+    /// A key that leads to the users of another table holds a user itself. A key that leads to any other column is looked up there, and its rows belong to
+    /// whomever that table's row belongs to. Where a key leads to a key, both say the same.
+    pub fn owning<'a>(&'a self, dataset: &'a Dataset) -> Option<Owning<'a>> {
+        let own = dataset.unit.as_ref()?.user.as_ref()?;
+        let (mut at, column) = (own, own.column());
+        // No chain is longer than there are data sets: that none is a circle was checked when they were read.
+        for _ in 0..=self.datasets.len() {
+            let UserKey::Through { other_table, other_column, .. } = at else { return Some(Owning::Column(column)) };
+            let there = self.datasets.get(other_table)?.unit.as_ref()?.user.as_ref()?;
+            if there.column() != other_column {
+                return Some(Owning::LookedUp { column, table: other_table, key: other_column });
+            }
+            at = there;
+        }
+        None
+    }
+
     /// The budgets of a data set; none where there is no such data set.
     pub fn budgets_of(&self, dataset: &str) -> &[BudgetDeclaration] {
         self.datasets.get(dataset).map_or(&[], |dataset| &dataset.budgets)
@@ -206,7 +225,8 @@ pub struct UnitDeclaration {
 pub enum UserKey {
     /// A column of the table.
     Column(String),
-    /// A column of the table whose values are the users of another: `orders.customer_id -> customers.id`.
+    /// A column of the table that leads to another, `orders.customer_id -> customers.id`: to its users, or to a key of rows that belong to its users, as in
+    /// `lines.order_id -> orders.id`.
     Through {
         /// The table itself.
         table: String,
@@ -214,7 +234,7 @@ pub enum UserKey {
         column: String,
         /// The table that the key leads to.
         other_table: String,
-        /// The user column there.
+        /// The column there.
         other_column: String,
     },
 }
@@ -226,6 +246,22 @@ impl UserKey {
             Self::Column(column) | Self::Through { column, .. } => column,
         }
     }
+}
+
+/// What says whose a row is, at the end of a chain of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owning<'a> {
+    /// A column of the table: its values are users.
+    Column(&'a str),
+    /// A column of the table that is a key of another: whoever has that row has this one.
+    LookedUp {
+        /// The table's own column.
+        column: &'a str,
+        /// The table that says whose the key is.
+        table: &'a str,
+        /// The key there.
+        key: &'a str,
+    },
 }
 
 impl fmt::Display for UserKey {

@@ -315,7 +315,6 @@ fn several_tables_belong_to_one_user_through_keys() {
             "orders.customer_id -> customer.id",
             "line 3: `dataset.orders.unit.user` leads to `customer`, but no data set is called `customer`",
         ),
-        ("orders.customer_id -> customers.key", "but the users of `customers` are in `id`"),
         ("orders.customer_id -> customers", "must be `table.column -> other.column`"),
     ] {
         let error = wrong(&SHOP.replace("orders.customer_id -> customers.id", instead));
@@ -331,6 +330,21 @@ fn several_tables_belong_to_one_user_through_keys() {
     assert!(wrong(&otherwise).to_string().contains("change in another way"), "{}", wrong(&otherwise));
     let public = SHOP.replace("unit.user = 'id'\nunit.protect = 'user'", "public = true");
     assert!(wrong(&public).to_string().contains("leads to `customers`, which has no users"));
+}
+
+#[test]
+fn a_key_is_looked_up_from_table_to_table_until_it_leads_to_a_user() {
+    let lines = "[dataset.lines]\nsource = 'l.csv'\nunit.user = 'lines.order_id -> orders.id'\nunit.protect = 'user'\n\
+                 [dataset.notes]\nsource = 'n.csv'\nunit.user = 'notes.order_no -> lines.order_id'\nunit.protect = 'user'\n";
+    let shop = Declaration::parse(&format!("{SHOP}{lines}")).unwrap();
+    let owning = |name: &str| shop.owning(&shop.datasets[name]).unwrap();
+    assert_eq!(owning("customers"), Owning::Column("id"));
+    assert_eq!(owning("orders"), Owning::Column("customer_id"));
+    assert_eq!(owning("lines"), Owning::LookedUp { column: "order_id", table: "orders", key: "id" });
+    // A key that leads to a key says what that says.
+    assert_eq!(owning("notes"), Owning::LookedUp { column: "order_no", table: "orders", key: "id" });
+    let less = format!("{SHOP}{lines}").replacen("'user'\n[dataset.customers]", "'event'\n[dataset.customers]", 1);
+    assert!(wrong(&less).to_string().contains("`orders` protects less than a user"), "{}", wrong(&less));
 }
 
 #[test]

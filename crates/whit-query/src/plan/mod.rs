@@ -11,6 +11,7 @@ pub mod aggregate;
 mod asked;
 pub mod call;
 mod clock;
+mod condition;
 mod dialect;
 mod heeded;
 pub mod meaning;

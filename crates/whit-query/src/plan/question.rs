@@ -1,6 +1,7 @@
 //! From the text of a question to its plan.
 
 use super::call::{self, Call};
+use super::condition::with_conditions_as_joins;
 use super::misread::misread;
 use super::{Asking, Plan, aggregate, dialect, heeded, outline, sensible, title, track};
 use crate::error::{QueryError, planning};
@@ -59,7 +60,14 @@ impl Tables {
         let logical = planned.map_err(|error| misread(&error, sql, self.warehouse()))?;
         only_asks(&logical)?;
         sensible::comparisons(&logical, sql)?;
-        with_each_key_once(logical).and_then(with_one_type_a_column).map_err(|error| planning(&error))
+        let private = |table: &str| {
+            let dataset = self.warehouse.declaration().datasets.get(table);
+            dataset.is_some_and(|dataset| dataset.unit.is_some())
+        };
+        with_each_key_once(logical)
+            .and_then(with_one_type_a_column)
+            .and_then(|plan| with_conditions_as_joins(plan, &private))
+            .map_err(|error| planning(&error))
     }
 
     /// How the names of a question are declared.

@@ -6,7 +6,9 @@
 
 use crate::evaluate::compares;
 use crate::evaluate::number::literal;
-use datafusion::logical_expr::{Expr, Operator};
+use datafusion::common::Column;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 /// Between which numbers a value lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +41,7 @@ impl Range {
 }
 
 /// The range of an expression; `None` where nothing is declared that bounds it.
-pub(crate) fn of(expr: &Expr, column: &dyn Fn(&datafusion::common::Column) -> Option<Range>) -> Option<Range> {
+pub(crate) fn of(expr: &Expr, column: &dyn Fn(&Column) -> Option<Range>) -> Option<Range> {
     let range = |expr: &Expr| of(expr, column);
     match expr {
         Expr::Alias(alias) => range(&alias.expr),
@@ -85,6 +87,45 @@ pub(crate) fn of(expr: &Expr, column: &dyn Fn(&datafusion::common::Column) -> Op
         Expr::ScalarFunction(call) => function(call.name(), &call.args, &range),
         _ => None,
     }
+}
+
+/// The range of a column in rows that pass a condition: `x BETWEEN 0 AND 60` bounds x as well as a declaration does, and narrows one that is declared.
+pub(crate) fn under(condition: &Expr, column: &Column, known: Option<Range>) -> Option<Range> {
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+    let own = |expr: &Expr| matches!(expr, Expr::Column(named) if named == column);
+    let number = |expr: &Expr| match of(expr, &|_| None) {
+        Some(Range::Known { low, high }) if low == high => Some(low),
+        _ => None,
+    };
+    for part in split_conjunction(condition) {
+        match part {
+            Expr::Between(between) if !between.negated && own(&between.expr) => {
+                low = number(&between.low).map_or(low, |least| low.max(least));
+                high = number(&between.high).map_or(high, |most| high.min(most));
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (op, constant) = match (own(left), own(right)) {
+                    (true, false) => (Some(*op), number(right)),
+                    (false, true) => (op.swap(), number(left)),
+                    _ => continue,
+                };
+                let Some((op, constant)) = op.zip(constant) else { continue };
+                if matches!(op, Operator::Gt | Operator::GtEq | Operator::Eq) {
+                    low = low.max(constant);
+                }
+                if matches!(op, Operator::Lt | Operator::LtEq | Operator::Eq) {
+                    high = high.min(constant);
+                }
+            }
+            _ => {}
+        }
+    }
+    if let Some(Range::Known { low: least, high: most }) = known {
+        (low, high) = (low.max(least), high.min(most));
+    }
+    // Where no row can pass, whatever was known stays.
+    let narrow = (low <= high).then(|| Range::between(low, high)).flatten();
+    narrow.or(known)
 }
 
 fn function(name: &str, args: &[Expr], range: &dyn Fn(&Expr) -> Option<Range>) -> Option<Range> {
@@ -190,5 +231,24 @@ mod tests {
         let case = when(col("change").gt(lit(0)), col("seconds")).otherwise(lit(-1)).unwrap();
         assert_eq!(range(&case), known(-1.0, 600.0));
         assert_eq!(range(&col("name").like(lit("a%"))), known(0.0, 1.0));
+    }
+
+    #[test]
+    fn a_condition_bounds_what_passes_it() {
+        let column = Column::new_unqualified("x");
+        let under = |condition: Expr, range| under(&condition, &column, range);
+        let x = || col("x");
+        assert_eq!(under(x().between(lit(0), lit(60)), None), known(0.0, 60.0));
+        assert_eq!(under(x().gt(lit(-5)).and(lit(7.5).gt_eq(x())), None), known(-5.0, 7.5));
+        assert_eq!(under(x().eq(lit(3)), None), known(3.0, 3.0));
+        assert_eq!(under(x().lt(lit(10)), known(0.0, 600.0)), known(0.0, 10.0));
+        assert_eq!(under(x().lt(lit(10)), Some(Range::Auto)), Some(Range::Auto));
+        assert_eq!(under(x().between(lit(0), lit(60)), Some(Range::Auto)), known(0.0, 60.0));
+        // One end, another column, either of two, or nothing that could pass.
+        assert_eq!(under(x().lt(lit(10)), None), None);
+        assert_eq!(under(col("y").between(lit(0), lit(60)), None), None);
+        assert_eq!(under(x().between(lit(0), lit(1)).or(x().gt(lit(5))), None), None);
+        assert_eq!(under(x().not_between(lit(0), lit(60)), None), None);
+        assert_eq!(under(x().gt(lit(700)), known(0.0, 600.0)), known(0.0, 600.0));
     }
 }

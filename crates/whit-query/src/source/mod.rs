@@ -6,6 +6,7 @@
 //!
 //! What reads private rows for whoever owns them is in [`owner`], and needs an [`owner::Owner`].
 
+mod chain;
 mod draft;
 pub(crate) mod files;
 mod fit;
@@ -44,6 +45,7 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -160,6 +162,8 @@ pub struct Warehouse {
     folder: PathBuf,
     tuning: Tuning,
     sources: BTreeMap<String, Source>,
+    /// Scans of those tables whose users stand in others.
+    looked_up: BTreeMap<String, LogicalPlan>,
 }
 
 impl Warehouse {
@@ -167,11 +171,12 @@ impl Warehouse {
     pub async fn open(declaration: Declaration, folder: &Path, tuning: Tuning) -> Result<Self, QueryError> {
         let context = session(tuning)?;
         crate::functions::register(&context);
-        let mut sources = BTreeMap::new();
+        let (mut sources, mut providers) = (BTreeMap::new(), BTreeMap::new());
         for dataset in declaration.datasets.values() {
             let found = files::find(&dataset.name, &dataset.source, dataset.format, folder)?;
             let schema::Opened { schema, provider, text, untyped } = schema::open(&context, dataset, &found).await?;
-            register(&context, &dataset.name, provider)?;
+            register(&context, &dataset.name, Arc::clone(&provider))?;
+            providers.insert(dataset.name.clone(), provider);
             let (files, format) = (found.files.into_values().collect(), found.format);
             let threads = tuning.threads();
             let source = Source { dataset: dataset.clone(), schema, files, format, untyped, text, threads };
@@ -180,7 +185,13 @@ impl Warehouse {
         for source in sources.values() {
             fit::check(source, &sources, &context, folder)?;
         }
-        Ok(Self { context, declaration, folder: folder.to_owned(), tuning, sources })
+        let mut looked_up = BTreeMap::new();
+        for dataset in declaration.datasets.values() {
+            if let Some(scan) = chain::looked_up(&declaration, dataset, &providers)? {
+                looked_up.insert(dataset.name.clone(), scan);
+            }
+        }
+        Ok(Self { context, declaration, folder: folder.to_owned(), tuning, sources, looked_up })
     }
 
     /// The engine.

@@ -13,13 +13,13 @@ use crate::error::{QueryError, of_ledger, planning, running};
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::TableReference;
+use datafusion::common::{JoinType, TableReference};
 use datafusion::logical_expr::Expr;
 use datafusion::prelude::SQLOptions;
 use datafusion::prelude::ident;
 use serde::Serialize;
 use whit_account::ledger::Register;
-use whit_core::declare::{Bounds, Keys, UserKey};
+use whit_core::declare::{Bounds, Dataset, Keys, Owning};
 
 /// Somebody who has the files and may see what is in them. Making one says so; what it unlocks goes to that person and to no analyst.
 #[derive(Debug, Clone, Copy)]
@@ -165,9 +165,12 @@ impl Tables {
         for (column, found) in columns.iter_mut().zip(&tally.wrong) {
             (column.wrong, column.first_wrong) = (found.rows, place(found));
         }
-        let user = dataset.unit.as_ref().and_then(|unit| unit.user.as_ref()).map(UserKey::column);
-        let without_user =
-            user.and_then(|user| columns.iter().find(|column| column.name == user)).map(|user| user.missing);
+        let user = self.user_column(&dataset.name);
+        let without_user = match self.warehouse().declaration().owning(dataset) {
+            Some(Owning::Column(user)) => columns.iter().find(|column| column.name == user).map(|user| user.missing),
+            Some(Owning::LookedUp { column, table, key }) => Some(self.leading_nowhere(dataset, column, table, key)?),
+            None => None,
+        };
         let caps = match user {
             Some(user) => self.caps_for_owner(source, user)?,
             None => Vec::new(),
@@ -255,6 +258,20 @@ impl Tables {
         Ok((rows, columns.into_iter().map(view).collect()))
     }
 
+    /// How many rows have a key that leads to nobody.
+    fn leading_nowhere(&self, dataset: &Dataset, column: &str, table: &str, key: &str) -> Result<u64, QueryError> {
+        let owners = self.rows_of(table)?;
+        let known =
+            self.user_column(table).map_or_else(|| datafusion::prelude::lit(false), |user| ident(user).is_not_null());
+        let context = self.warehouse().context();
+        let counted = self.runtime().block_on(async {
+            let owners = owners.filter(known)?.select(vec![ident(key).alias("__whit_key")])?;
+            let rows = context.table(TableReference::bare(dataset.name.as_str())).await?;
+            rows.join(owners, JoinType::LeftAnti, &[column], &["__whit_key"], None)?.count().await
+        });
+        counted.map(|rows| rows as u64).map_err(|error| running(&error))
+    }
+
     /// What the caps on users and elements cut.
     fn caps_for_owner(&self, source: &Source, user: &str) -> Result<Vec<CapView>, QueryError> {
         let Some(unit) = &source.dataset.unit else { return Ok(Vec::new()) };
@@ -262,9 +279,9 @@ impl Tables {
         let view = "__whit_owner";
         let context = self.warehouse().context();
         let element: Expr = self.element(&source.dataset.name).cloned().unwrap_or_else(|| datafusion::prelude::lit(0));
+        let rows = self.rows_of(&source.dataset.name)?;
         let owned = self.runtime().block_on(async {
-            let table = context.table(TableReference::bare(source.dataset.name.as_str())).await?;
-            table.select(vec![ident(user).alias("u"), element.alias("e")])?.filter(ident("u").is_not_null())
+            rows.select(vec![ident(user).alias("u"), element.alias("e")])?.filter(ident("u").is_not_null())
         });
         let owned = owned.map_err(|error| planning(&error))?;
         context.register_table(view, owned.into_view()).map_err(|error| planning(&error))?;

@@ -1,16 +1,19 @@
 //! Declared data sets, open: what is planned over, asked and learned from.
 
+use super::chain::links;
 use super::spelling::{Spelling, column_called};
 use super::{FileHashes, Stamps, Threads, Tuning, Warehouse};
 use crate::error::{QueryError, of_ledger, planning, running};
 use crate::evaluate::attempt::quietly;
 use crate::evaluate::{allow, guarded};
 use crate::partition::{PARTITION_FUNCTION, PartitionFile, lookup_udf};
+use crate::whose::user_column;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan, TryCast, case, lit};
-use std::collections::BTreeMap;
+use datafusion::prelude::DataFrame;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use whit_account::ledger::Register;
@@ -22,6 +25,7 @@ pub struct Tables {
     pub(crate) runtime: Threads,
     /// The element of each data set that has one.
     pub(crate) elements: BTreeMap<String, Expr>,
+    /// The scan of each data set; where its users are looked up, with these as one more column.
     pub(crate) scans: BTreeMap<String, LogicalPlan>,
     /// The hash of each data set's partition file.
     pub(crate) partitions: BTreeMap<String, String>,
@@ -61,8 +65,13 @@ impl Tables {
         };
         let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
         for name in names {
-            let table = tables.runtime.block_on(tables.warehouse.context().table(TableReference::bare(name.as_str())));
-            let scan = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
+            let scan = match tables.warehouse.looked_up.get(&name) {
+                Some(scan) => scan.clone(),
+                None => {
+                    let table = tables.warehouse.context().table(TableReference::bare(name.as_str()));
+                    tables.runtime.block_on(table).map_err(|error| planning(&error))?.into_unoptimized_plan()
+                }
+            };
             tables.scans.insert(name.clone(), scan);
             if let Some(element) = tables.element_of(&name)? {
                 tables.elements.insert(name, element);
@@ -156,6 +165,27 @@ impl Tables {
         }
     }
 
+    /// The rows of a data set, with all that says whose they are.
+    pub(crate) fn rows_of(&self, dataset: &str) -> Result<DataFrame, QueryError> {
+        let missing = || QueryError::failed(format!("the data set `{dataset}` was not opened"));
+        let scan = self.scans.get(dataset).ok_or_else(missing)?;
+        Ok(DataFrame::new(self.warehouse.context().state(), scan.clone()))
+    }
+
+    /// The column of those rows that holds the user, where they have one.
+    pub(crate) fn user_column(&self, dataset: &str) -> Option<&str> {
+        let declaration = self.warehouse.declaration();
+        user_column(declaration, declaration.datasets.get(dataset)?)
+    }
+
+    /// These data sets, and those that say whose the rows of these are, in order.
+    fn with_links(&self, names: &[String]) -> BTreeSet<String> {
+        let declaration = self.warehouse.declaration();
+        let datasets = names.iter().filter_map(|name| declaration.datasets.get(name));
+        let links = datasets.flat_map(|dataset| links(declaration, dataset)).map(str::to_owned);
+        names.iter().cloned().chain(links).collect()
+    }
+
     /// The declared element of a data set, where it has one.
     pub(crate) fn element(&self, dataset: &str) -> Option<&Expr> {
         self.elements.get(dataset)
@@ -182,7 +212,7 @@ impl Tables {
         books: &mut dyn Register,
     ) -> Result<(String, Stamps), QueryError> {
         let (mut whole, mut stamps) = (blake3::Hasher::new(), Stamps::default());
-        for name in names {
+        for name in &self.with_links(names) {
             let (own, files) = self.warehouse.source(name)?.stamped(&mut Remembered { books: &mut *books })?;
             stamps.append(files);
             if books.source_changed(name, &own).map_err(of_ledger)? {
@@ -209,7 +239,7 @@ impl Tables {
         books: &mut dyn Register,
     ) -> Result<Option<String>, QueryError> {
         let mut whole = blake3::Hasher::new();
-        for name in names {
+        for name in &self.with_links(names) {
             if !self.warehouse.source(name)?.is_known(&Remembered { books: &mut *books }) {
                 return Ok(None);
             }

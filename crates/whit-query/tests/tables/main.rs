@@ -5,6 +5,7 @@ mod ask;
 mod audit;
 mod brute;
 mod caps;
+mod chains;
 mod constants;
 mod coverage;
 mod dates;

@@ -110,6 +110,38 @@ fn asked(name: &str, room: &Room, declared: &str, sql: &str, answers: &str) -> (
     (right, wrong)
 }
 
+/// Writes a table of TPC-H as a CSV file.
+macro_rules! table {
+    ($room:ident, $name:literal, $csv:ident, $rows:expr) => {{
+        let mut text = format!("{}\n", tpchgen::csv::$csv::header());
+        for row in $rows.iter() {
+            let _ = writeln!(text, "{}", tpchgen::csv::$csv::new(row));
+        }
+        $room.write(concat!($name, ".csv"), &text);
+    }};
+}
+
+#[test]
+fn what_a_business_asks_of_customers_orders_and_lines_is_answered() {
+    use tpchgen::generators::{
+        CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
+        RegionGenerator, SupplierGenerator,
+    };
+    let room = Room::new("suite_orders");
+    let scale = 0.01;
+    table!(room, "nation", NationCsv, NationGenerator::default());
+    table!(room, "region", RegionCsv, RegionGenerator::default());
+    table!(room, "part", PartCsv, PartGenerator::new(scale, 1, 1));
+    table!(room, "supplier", SupplierCsv, SupplierGenerator::new(scale, 1, 1));
+    table!(room, "partsupp", PartSuppCsv, PartSuppGenerator::new(scale, 1, 1));
+    table!(room, "customer", CustomerCsv, CustomerGenerator::new(scale, 1, 1));
+    table!(room, "orders", OrderCsv, OrderGenerator::new(scale, 1, 1));
+    table!(room, "lineitem", LineItemCsv, LineItemGenerator::new(scale, 1, 1));
+    let (sql, answers) = (include_str!("suites/orders.sql"), include_str!("suites/orders.json"));
+    let (right, wrong) = asked("orders", &room, include_str!("suites/orders.toml"), sql, answers);
+    assert!(wrong.is_empty() && right == 19, "{wrong}");
+}
+
 #[test]
 fn what_people_ask_of_a_census_and_of_telemetry_is_answered() {
     let room = Room::new("suite_people");

@@ -13,7 +13,7 @@ use crate::translate::in_words;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr};
-use whit_core::declare::{Dataset, UnitDeclaration};
+use whit_core::declare::{Dataset, Owning, UnitDeclaration};
 use whit_core::unit::Kind;
 use whit_core::{Ladder, Rung};
 
@@ -165,12 +165,16 @@ fn check_payers(private: &Private, payer: &Dataset, around: &Surroundings<'_>) -
 
 /// What a reader must know of rows without a user.
 fn without_user(private: &Private, around: &Surroundings<'_>) -> Vec<String> {
-    let column = |source: &String| {
-        let unit = around.declaration.dataset(source).ok()?.unit.as_ref()?;
-        unit.user.as_ref().map(|user| user.column().to_owned())
+    let note = |source: &String| match around.declaration.owning(around.declaration.datasets.get(source)?)? {
+        Owning::Column(column) => Some(format!("rows without a user in `{column}` are left out")),
+        Owning::LookedUp { column, table, key } => {
+            Some(format!("rows of `{source}` whose `{column}` leads to nobody by `{table}.{key}` are left out"))
+        }
     };
-    let columns = private.sources.iter().filter_map(column).filter(|_| private.user && !private.rows_public);
-    columns.map(|column| format!("rows without a user in `{column}` are left out")).collect()
+    let notes = private.sources.iter().filter(|_| private.user && !private.rows_public).filter_map(note);
+    let met =
+        private.met.then(|| "rows of private tables meet where they belong to one user, and nowhere else".to_owned());
+    notes.chain(met).collect()
 }
 
 fn grain_of(unit: &UnitDeclaration, private: &Private) -> Result<Grain, QueryError> {

@@ -15,6 +15,22 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition,
 };
 use std::sync::Arc;
+use whit_core::declare::Owning;
+
+/// Whether some of these expressions is a key that says whose rows are: then those of one key are one user's, and grouping by the user too changes nothing but where a
+/// key has several users, each of whom has a group of their own.
+fn has_owner_key(exprs: &[Expr], input: &Tracked, around: &Surroundings<'_>) -> bool {
+    let declared = around.declaration;
+    let owning = || declared.datasets.values().filter_map(|dataset| Some((&dataset.name, declared.owning(dataset)?)));
+    exprs.iter().filter_map(|expr| input.tag_of(expr, around).origin).any(|(table, column)| {
+        owning().any(|(name, owning)| match owning {
+            Owning::LookedUp { column: own, table: other, key } => {
+                (*name == table && own == column) || (other == table && key == column)
+            }
+            Owning::Column(_) => false,
+        })
+    })
+}
 
 /// Whether some of these expressions are the user, and the element.
 fn covers(exprs: &[Expr], input: &Tracked, around: &Surroundings<'_>) -> (bool, bool) {
@@ -30,7 +46,7 @@ pub(super) fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<
         return Ok(Tracked { plan: LogicalPlan::Aggregate(aggregate.clone()), tags, private: None });
     };
     let (user, element) = covers(&aggregate.group_expr, &input, around);
-    if !user || !private.user {
+    if !private.user || !(user || has_owner_key(&aggregate.group_expr, &input, around)) {
         return Err(Lost::Mixed);
     }
     if matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {

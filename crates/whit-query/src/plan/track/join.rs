@@ -6,10 +6,12 @@ use super::{Caps, Lost, Private, Surroundings, Tag, Tracked, built, never, safe_
 use crate::error::{QueryError, planning};
 use crate::plan::{ELEMENT, USER};
 use datafusion::arrow::array::{Array, Int64Array};
+use datafusion::common::Column;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::prelude::col;
 use std::sync::Arc;
+use whit_core::declare::Owning;
 
 /// Whether both sides of each equality are of one kind: a text that is turned into a number may find more partners than there are equal texts.
 fn comparable(own: &[Expr], owner: &Tracked, others: &[Expr], other: &Tracked) -> Result<(), QueryError> {
@@ -64,7 +66,7 @@ pub(super) fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lo
             Ok(Tracked { plan: LogicalPlan::Join(join.clone()), tags, private: None })
         }
         (Some(private), None) => {
-            if !matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti) {
+            if !keeps_left(join.join_type) {
                 return unsided(join.join_type);
             }
             with_public(join, left, right, private, true, around)
@@ -80,7 +82,19 @@ pub(super) fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lo
     }
 }
 
+/// Whether each row that comes out is one of the left side's, alone or beside others.
+fn keeps_left(join_type: JoinType) -> bool {
+    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi};
+    matches!(join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark)
+}
+
 fn unsided<T>(join_type: JoinType) -> Result<T, Lost> {
+    if !matches!(join_type, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full) {
+        return never(
+            "a sub-query inside an expression reads a private table, and would decide which public rows stay",
+            "ask of the private table, and join the public one to it",
+        );
+    }
     never(
         format!(
             "a {join_type} join would make rows for public rows without a private partner, and these belong to nobody"
@@ -175,6 +189,101 @@ fn with_public(
     Ok(Tracked { plan, tags, private: Some(private) })
 }
 
+/// The side of a join whose rows have a declared key of the other side's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeySide {
+    Left,
+    Right,
+}
+
+/// A join of two private relations whose rows belong to one user.
+struct Meeting {
+    join: Join,
+    left: Tracked,
+    right: Tracked,
+    /// The side that has a declared key of the other's.
+    linked: Option<KeySide>,
+    /// Whether it was the planner that said so, and no declared key: what is asked may have meant other rows.
+    added: bool,
+}
+
+/// The right side's user, where it is compared with the left side's.
+const PARTNER: &str = "__whit_partner";
+
+/// A join of two private relations, in which rows meet only where they belong to one user: where the question does not say so, the planner does. (An order's lines are those
+/// of the order's customer; where keys lead astray, rows of two users would meet.) The left side's user goes on; what else is hidden ends here.
+fn of_one_user(join: &Join, left: Tracked, right: Tracked, around: &Surroundings<'_>) -> Result<Meeting, Lost> {
+    let (mut linked, mut implied) = (None, false);
+    for (x, y) in &join.on {
+        let (Some(x), Some(y)) = (left.tag_of(x, around).origin, right.tag_of(y, around).origin) else { continue };
+        let (one, other) = (led_to(&x, around), led_to(&y, around));
+        implied |= (one.is_some() || other.is_some()) && one.as_ref().unwrap_or(&x) == other.as_ref().unwrap_or(&y);
+        linked = linked.or(match (&one, &other) {
+            (Some(to), None) if *to == y => Some(KeySide::Left),
+            (None, Some(to)) if *to == x => Some(KeySide::Right),
+            _ => None,
+        });
+    }
+    let mut join = join.clone();
+    let along = join.on.iter().any(|(x, y)| left.tag_of(x, around).user && right.tag_of(y, around).user);
+    // One NULL of one user would otherwise decide about the rows of all.
+    join.null_aware = false;
+    let names =
+        |tracked: &Tracked| tracked.private.as_ref().map(|private| (private.dataset.clone(), private.sources.clone()));
+    let ((one, ones), (other, others)) = (names(&left).unwrap_or_default(), names(&right).unwrap_or_default());
+    let alone = ones == others;
+    let ours = left.hidden(USER);
+    let left = without(left, &[ELEMENT])?;
+    if along {
+        return Ok(Meeting { join, left, right: without(right, &[USER, ELEMENT])?, linked, added: false });
+    }
+    match ours {
+        // Rows of one table that share a value are seldom meant to be one user's only.
+        Some(ours) if right.hidden(USER).is_some() && (implied || !join.on.is_empty() && !alone) => {
+            join.on.push((ours, Expr::Column(Column::new_unqualified(PARTNER))));
+            Ok(Meeting { join, left, right: as_partner(right)?, linked, added: !implied })
+        }
+        _ => never(
+            format!(
+                "`{one}` and `{other}` are both private and are not joined along the user, so one user's rows would meet another's"
+            ),
+            "add the user columns to the join condition: ON a.user_id = b.user_id AND …",
+        ),
+    }
+}
+
+/// The key that a column leads to by its declaration, if it is one that says whose rows are.
+fn led_to((table, column): &(String, String), around: &Surroundings<'_>) -> Option<(String, String)> {
+    let dataset = around.declaration.datasets.get(table)?;
+    match around.declaration.owning(dataset)? {
+        Owning::LookedUp { column: own, table, key } if own == column => Some((table.to_owned(), key.to_owned())),
+        _ => None,
+    }
+}
+
+/// A relation whose user has another name, so that it can be compared with that of the relation which it is joined to.
+fn as_partner(tracked: Tracked) -> Result<Tracked, QueryError> {
+    let user = tracked.hidden(USER);
+    let tracked = without(tracked, &[ELEMENT])?;
+    let exprs = tracked.plan.schema().iter().map(|field| {
+        let column = Expr::from(field);
+        if Some(&column) == user.as_ref() { column.alias(PARTNER) } else { column }
+    });
+    let exprs: Vec<Expr> = exprs.collect();
+    let plan = built(LogicalPlanBuilder::from(tracked.plan).project(exprs))?;
+    Ok(Tracked { plan, ..tracked })
+}
+
+/// The same without the partner's user, where it was named.
+fn without_partner(plan: LogicalPlan, tags: Vec<Tag>) -> Result<(LogicalPlan, Vec<Tag>), QueryError> {
+    if plan.schema().iter().all(|(_, field)| field.name() != PARTNER) {
+        return Ok((plan, tags));
+    }
+    let kept = plan.schema().iter().zip(tags).filter(|((_, field), _)| field.name() != PARTNER);
+    let (exprs, tags): (Vec<Expr>, Vec<Tag>) = kept.map(|(field, tag)| (Expr::from(field), tag)).unzip();
+    Ok((built(LogicalPlanBuilder::from(plan).project(exprs))?, tags))
+}
+
 fn along_user(
     join: &Join,
     left: Tracked,
@@ -192,17 +301,7 @@ fn along_user(
             "lead the user key of one to the other: unit.user = \"orders.customer_id -> customers.id\"",
         );
     }
-    let along = join.on.iter().any(|(x, y)| left.tag_of(x, around).user && right.tag_of(y, around).user);
-    if !along {
-        return never(
-            format!(
-                "`{}` and `{}` are both private and are not joined along the user, so one user's rows would meet another's",
-                a.dataset, b.dataset
-            ),
-            "add the user columns to the join condition: ON a.user_id = b.user_id AND …",
-        );
-    }
-    if !matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti) {
+    if !keeps_left(join.join_type) {
         return never(
             format!("a {} join of two private tables is not known to keep the user", join.join_type),
             "use an inner or left join",
@@ -214,8 +313,8 @@ fn along_user(
             "ask each table on its own",
         );
     }
-    // The left side's user goes on; the right side's hidden columns and the left side's element end here.
-    let (left, right) = (without(left, &[ELEMENT])?, without(right, &[USER, ELEMENT])?);
+    let Meeting { join, left, right, linked, added } = of_one_user(join, left, right, around)?;
+    let join = &join;
     // Where a row finds no partner, the right side's user is missing and says nothing of whose the row is.
     let outer = join.join_type == JoinType::Left;
     let known =
@@ -223,6 +322,7 @@ fn along_user(
     let right_tags: Vec<Tag> = right.tags.iter().map(known).collect();
     let tags = joined_tags(join.join_type, &left.tags, &right_tags);
     let plan = rejoined(join, left.plan, right.plan, around)?;
+    let (plan, tags) = without_partner(plan, tags)?;
     // Each row of a user may meet each of the other side's, so the caps of both tables bound the result, in whichever order they stand.
     // A semi-join keeps rows of the left side, once each.
     let widens = matches!(join.join_type, JoinType::Inner | JoinType::Left);
@@ -231,13 +331,22 @@ fn along_user(
         (Some(rows), Some(others)) => rows.checked_mul(others.max(1)),
         _ => None,
     };
-    let caps = if widens { a.caps.with(b.caps, u64::checked_mul) } else { a.caps };
+    let caps = match linked {
+        _ if !widens => a.caps,
+        // A declared key leads to one row: whoever keeps to the caps of the rows that have it is not cut here.
+        Some(KeySide::Left) => a.caps,
+        Some(KeySide::Right) if join.join_type == JoinType::Inner => b.caps,
+        // and rows of the left side without any partner stand beside them.
+        Some(KeySide::Right) => a.caps.with(b.caps, u64::checked_add),
+        None => a.caps.with(b.caps, u64::checked_mul),
+    };
     let private = Private {
         element: false,
         copies: None,
         rows_of_user: of_user(a.rows_of_user, b.rows_of_user),
         rows_of_element: None,
         caps: Caps { of_element: None, ..caps },
+        met: added || a.met || b.met,
         ..a.together(b)
     };
     Ok(Tracked { plan, tags, private: Some(private) })

@@ -20,6 +20,7 @@ mod equality;
 mod group;
 mod join;
 mod order;
+mod scan;
 #[cfg(test)]
 mod tests;
 
@@ -30,23 +31,20 @@ use super::range::{self, Range};
 use super::{ELEMENT, USER};
 use crate::error::{QueryError, planning};
 use crate::evaluate::allow;
-use crate::evaluate::number::number;
-use crate::source::payer;
 use crate::translate::in_words;
 use crate::whose::Owners;
-use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
-    TableScan, Union,
+    Aggregate, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, Union,
 };
 use group::{group, look_around};
 use join::pair;
 use order::equalities_inside;
+use scan::source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use whit_core::declare::{Bounds, Declaration, UnitDeclaration};
-use whit_core::unit::Kind;
+use whit_core::declare::{Declaration, UnitDeclaration};
 
 /// What planning asks of its surroundings.
 pub(crate) struct Surroundings<'a> {
@@ -117,6 +115,8 @@ pub(crate) struct Private {
     pub(crate) rows_of_element: Option<u64>,
     /// Whether neighbours agree on which rows are there (feature and label units).
     pub(crate) rows_public: bool,
+    /// Whether rows of private tables meet only under one user, though the question does not say so.
+    pub(crate) met: bool,
 }
 
 /// How many rows one unit has, as declared: what the caps of the tables come to for a relation that is made of them.
@@ -167,7 +167,7 @@ impl Private {
         let sources: BTreeSet<String> = self.sources.union(&other.sources).cloned().collect();
         let least = sources.first().cloned().unwrap_or_default();
         let dataset = if sources.contains(&self.payer) { self.payer.clone() } else { least };
-        Self { dataset, sources, ..self.clone() }
+        Self { dataset, sources, met: self.met || other.met, ..self.clone() }
     }
 }
 
@@ -348,89 +348,6 @@ fn built(builder: datafusion::common::Result<LogicalPlanBuilder>) -> Result<Logi
     builder.and_then(LogicalPlanBuilder::build).map_err(|error| planning(&error))
 }
 
-fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
-    let table = scan.table_name.table();
-    let Ok(dataset) = around.declaration.dataset(table) else {
-        return never(
-            format!("`{table}` is not declared, so nobody has said what one whit of it is"),
-            "declare it in whit.toml, with a unit or with `public = true`",
-        );
-    };
-    let Some(unit) = dataset.unit.as_ref() else { return Ok(Tracked::public(plan.clone())) };
-    let schema = plan.schema();
-    let plain = |(table, field): (Option<&TableReference>, &FieldRef)| {
-        let column = Expr::Column(Column::new(table.cloned(), field.name().clone()));
-        if field.data_type().is_floating() {
-            return number(column).alias_qualified(table.cloned(), field.name());
-        }
-        column
-    };
-    let mut exprs: Vec<Expr> = schema.iter().map(plain).collect();
-    let mut tags: Vec<Tag> = Vec::new();
-    let is_public = |column: &str| unit.units().first().is_some_and(|unit| unit.is_public(column));
-    let element_column = around.elements.get(table).and_then(|element| match element {
-        Expr::Column(column) => Some(column.name.clone()),
-        _ => None,
-    });
-    let user_column = unit.user.as_ref().map(|user| user.column().to_owned());
-    for field in schema.fields() {
-        let name = field.name();
-        let range = dataset.bounds(name).and_then(|bounds| match bounds {
-            Bounds::Declared { low, high } => Some(Range::Known { low, high }),
-            Bounds::Days { .. } => None,
-            Bounds::Auto => Some(Range::Auto),
-        });
-        let (user, element) = (user_column.as_ref() == Some(name), element_column.as_ref() == Some(name));
-        tags.push(Tag {
-            user,
-            element,
-            public: is_public(name),
-            known: user || element || is_public(name),
-            observed: unit.public.contains(name),
-            origin: Some((table.to_owned(), name.clone())),
-            range: range
-                .or_else(|| (field.data_type() == &DataType::Boolean).then_some(Range::Known { low: 0.0, high: 1.0 })),
-        });
-    }
-    let grouped = matches!(unit.protect, Kind::Event | Kind::Element | Kind::User) || unit.user.is_some();
-    let mut private = Private {
-        dataset: table.to_owned(),
-        sources: BTreeSet::from([table.to_owned()]),
-        caps: Caps::of(unit),
-        payer: payer(dataset, around.declaration).name.clone(),
-        user: false,
-        element: false,
-        copies: Some(1),
-        rows_of_user: None,
-        rows_of_element: None,
-        rows_public: matches!(unit.protect, Kind::Feature | Kind::Label),
-    };
-    let mut keep = None;
-    if let (Some(user), true) = (&unit.user, grouped) {
-        let column = Expr::Column(Column::new(Some(scan.table_name.clone()), user.column()));
-        exprs.push(column.clone().alias(USER));
-        tags.push(Tag { user: true, known: true, ..Tag::default() });
-        private.user = true;
-        // A feature unit's rows stay whatever happens, so there they are kept too.
-        if !private.rows_public {
-            keep = Some(column.is_not_null());
-        }
-        if let Some(element) = around.elements.get(table) {
-            let own = |column: Column| Column::new(Some(scan.table_name.clone()), column.name);
-            let element = renamed(element.clone(), &own).map_err(|error| planning(&error))?.data;
-            exprs.push(element.alias(ELEMENT));
-            tags.push(Tag { element: true, known: true, ..Tag::default() });
-            private.element = true;
-        }
-    }
-    let mut builder = LogicalPlanBuilder::from(plan.clone());
-    if let Some(keep) = keep {
-        builder = builder.filter(keep).map_err(|error| planning(&error))?;
-    }
-    let plan = built(builder.project(exprs))?;
-    Ok(Tracked { plan, tags, private: Some(private) })
-}
-
 /// An expression made safe, under the name that it had.
 fn safe(expr: &Expr, around: &Surroundings<'_>) -> Result<Expr, QueryError> {
     let name = expr.schema_name().to_string();
@@ -473,9 +390,15 @@ fn select(filter: &Filter, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
     };
     let Some(predicate) = predicate else { return Ok(input) };
     private.rows_public &= input.tag_of(&predicate, around).public;
+    let columns = input.plan.schema().columns();
+    let narrowed = columns.iter().zip(input.tags).map(|(column, tag)| {
+        let range = range::under(&predicate, column, tag.range);
+        Tag { range, ..tag }
+    });
+    let tags = narrowed.collect();
     let predicate = safe_value(&predicate, around)?;
     let plan = built(LogicalPlanBuilder::from(input.plan).filter(predicate))?;
-    Ok(Tracked { plan, tags: input.tags, private: Some(private) })
+    Ok(Tracked { plan, tags, private: Some(private) })
 }
 
 fn unite(union: &Union, around: &Surroundings<'_>) -> Result<Tracked, Lost> {

@@ -87,8 +87,8 @@ SELECT EXTRACT(MONTH FROM EventDate) AS month, SUM(Crashes) AS crashes FROM tele
 GROUP BY EXTRACT(MONTH FROM EventDate) ORDER BY month;
 
 -- 29: what each device does, and then all of them
-SELECT AVG(worst) AS worst_of_a_device
-FROM (SELECT DeviceID, MAX(Crashes) AS worst FROM telemetry GROUP BY DeviceID) AS devices;
+SELECT AVG(crashed) AS crashes_of_a_device
+FROM (SELECT DeviceID, SUM(Crashes) AS crashed FROM telemetry GROUP BY DeviceID) AS devices WHERE crashed BETWEEN 0 AND 60;
 
 -- 30: with a public table
 SELECT Region, COUNT(*) AS n FROM census JOIN regions ON census.Race = regions.Race GROUP BY Region ORDER BY Region;

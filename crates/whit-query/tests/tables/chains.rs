@@ -1,0 +1,234 @@
+//! Tables whose users stand in others, from key to key, and private tables that are joined along them.
+
+use crate::room::{Room, ask, asking};
+use std::fmt::Write as _;
+use whit_core::declare::Declaration;
+use whit_query::{Tables, Value};
+
+/// Customers, their orders, the lines of these, and parcels for lines: three keys from a parcel to its customer.
+const SHOP: &str = r#"
+[dataset.customers]
+source = "customers.csv"
+unit.user = "c_id"
+unit.protect = "user"
+unit.caps = { rows_per_user = 1 }
+columns.c_id = "int"
+columns.town = { type = "text", keys = ["graz", "linz"] }
+budget.user = { epsilon = 1e9, delta = 1e-3 }
+
+[dataset.orders]
+source = "orders.csv"
+unit.user = "orders.o_customer -> customers.c_id"
+unit.protect = "user"
+unit.caps = { rows_per_user = 6 }
+columns.o_id = "int"
+columns.o_customer = "int"
+columns.urgent = "bool"
+
+[dataset.lines]
+source = "lines.csv"
+unit.user = "lines.l_order -> orders.o_id"
+unit.protect = "user"
+unit.caps = { rows_per_user = 20 }
+columns.l_id = "int"
+columns.l_order = "int"
+columns.price = { type = "int", bounds = [0, 100] }
+
+[dataset.parcels]
+source = "parcels.csv"
+unit.user = "parcels.p_line -> lines.l_id"
+unit.protect = "user"
+unit.caps = { rows_per_user = 20 }
+columns.p_line = "int"
+columns.weight = { type = "int", bounds = [0, 9] }
+"#;
+
+/// 200 customers with up to five orders of up to three lines each; every second line has a parcel.
+fn shop(name: &str) -> Room {
+    let room = Room::new(name);
+    let (mut customers, mut orders) = (String::from("c_id,town\n"), String::from("o_id,o_customer,urgent\n"));
+    let (mut lines, mut parcels) = (String::from("l_id,l_order,price\n"), String::from("p_line,weight\n"));
+    let (mut order, mut line) = (0, 0);
+    for customer in 0..200 {
+        let _ = writeln!(customers, "{customer},{}", if customer % 4 == 0 { "graz" } else { "linz" });
+        for _ in 0..customer % 6 {
+            order += 1;
+            let _ = writeln!(orders, "{order},{customer},{}", order % 3 == 0);
+            for _ in 0..order % 4 {
+                line += 1;
+                let _ = writeln!(lines, "{line},{order},{}", line % 101);
+                if line % 2 == 0 {
+                    let _ = writeln!(parcels, "{line},{}", line % 10);
+                }
+            }
+        }
+    }
+    for (name, text) in [("customers", customers), ("orders", orders), ("lines", lines), ("parcels", parcels)] {
+        room.write(&format!("{name}.csv"), &text);
+    }
+    room
+}
+
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Int(number) => *number as f64,
+        Value::Float(number) => *number,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The one number of an answer, at so large an ε that no noise is left.
+fn one(tables: &Tables, room: &Room, sql: &str) -> f64 {
+    let answer = ask(tables, room, sql, &asking(1e5)).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    number(&answer.rows[0][0].value).round()
+}
+
+fn rows_of(room: &Room, file: &str) -> Vec<Vec<i64>> {
+    let text = std::fs::read_to_string(room.path().join(file)).unwrap();
+    let number = |value: &str| value.parse().unwrap_or(i64::from(value == "true"));
+    text.lines().skip(1).map(|line| line.split(',').map(number).collect()).collect()
+}
+
+#[test]
+fn a_chain_of_keys_gives_every_row_its_user() {
+    let room = shop("chains_rows");
+    let tables = room.tables(SHOP);
+    let (orders, lines, parcels) =
+        (rows_of(&room, "orders.csv"), rows_of(&room, "lines.csv"), rows_of(&room, "parcels.csv"));
+    for (table, rows) in [("orders", &orders), ("lines", &lines), ("parcels", &parcels)] {
+        assert_eq!(one(&tables, &room, &format!("SELECT COUNT(*) FROM {table}")), rows.len() as f64, "{table}");
+    }
+    let dear = lines.iter().filter(|line| line[2] > 50).map(|line| line[2]).sum::<i64>();
+    let summed = one(&tables, &room, "SELECT SUM(price) FROM lines WHERE price > 50");
+    assert!((summed - dear as f64).abs() < 50.0, "{summed} for {dear}");
+    let weight = parcels.iter().map(|parcel| parcel[1]).sum::<i64>();
+    let summed = one(&tables, &room, "SELECT SUM(weight) FROM parcels");
+    assert!((summed - weight as f64).abs() < 10.0, "{summed} for {weight}");
+    // Those who are in the chain count once, however many rows they have.
+    let owner = |order: i64| orders.iter().find(|row| row[0] == order).map(|row| row[1]);
+    let buyers: std::collections::BTreeSet<i64> = lines.iter().filter_map(|line| owner(line[1])).collect();
+    let lines_of =
+        "SELECT COUNT(*) FROM (SELECT o_customer FROM lines JOIN orders ON l_order = o_id GROUP BY o_customer)";
+    assert_eq!(one(&tables, &room, lines_of), buyers.len() as f64);
+}
+
+#[test]
+fn private_tables_are_joined_along_their_keys_in_any_order() {
+    let room = shop("chains_joins");
+    let tables = room.tables(SHOP);
+    let (customers, orders, lines) =
+        (rows_of(&room, "customers.csv"), rows_of(&room, "orders.csv"), rows_of(&room, "lines.csv"));
+    let urgent = |line: &&Vec<i64>| orders.iter().any(|order| order[0] == line[1] && order[2] == 1);
+    let truth = lines.iter().filter(urgent).count() as f64;
+    for sql in [
+        "SELECT COUNT(*) FROM lines JOIN orders ON l_order = o_id WHERE urgent",
+        "SELECT COUNT(*) FROM orders JOIN lines ON l_order = o_id WHERE urgent",
+        "SELECT COUNT(*) FROM orders, lines WHERE l_order = o_id AND urgent",
+        "SELECT COUNT(*) FROM lines CROSS JOIN orders WHERE o_id = l_order AND urgent",
+        "SELECT COUNT(*) FROM lines, customers, orders WHERE o_customer = c_id AND l_order = o_id AND urgent",
+        "SELECT COUNT(*) FROM customers JOIN orders ON o_customer = c_id JOIN lines ON l_order = o_id WHERE urgent",
+        "SELECT COUNT(*) FROM (SELECT o_id AS l_order, urgent FROM orders) AS o JOIN lines USING (l_order) WHERE urgent",
+    ] {
+        assert_eq!(one(&tables, &room, sql), truth, "{sql}");
+    }
+    let with_empty =
+        orders.iter().map(|order| lines.iter().filter(|line| line[1] == order[0]).count().max(1)).sum::<usize>();
+    let outer = "SELECT COUNT(*) FROM orders LEFT JOIN lines ON l_order = o_id";
+    assert_eq!(one(&tables, &room, outer), with_empty as f64);
+    // By town, which only customers have, whose rows count by the caps of lines alone: no product of caps.
+    let by_town = "SELECT town, COUNT(*) AS n FROM lines JOIN orders ON l_order = o_id JOIN customers ON o_customer = c_id GROUP BY town";
+    let answer = ask(&tables, &room, by_town, &asking(1e5)).unwrap();
+    let graz = |order: i64| orders.iter().any(|row| row[0] == order && row[1] % 4 == 0);
+    assert_eq!(number(&answer.rows[0][1].value), lines.iter().filter(|line| graz(line[1])).count() as f64);
+    assert_eq!(customers.len(), 200);
+    assert!(answer.statement.entry.is_some());
+}
+
+/// All rows of one user go, in all tables: what is left counts as it did before, and a key that two users have, or one user twice, makes no second copy under one name.
+#[test]
+fn a_user_moves_only_rows_of_their_own() {
+    let room = shop("chains_neighbours");
+    let append = |file: &str, rows: &str| {
+        let path = room.path().join(file);
+        std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + rows).unwrap();
+    };
+    // Order 7 is also 199's, and 198 has order 9 twice; line 5 stands for no order, and parcel 4 for no line.
+    append("orders.csv", "7,199,false\n9,198,false\n9,198,true\n");
+    append("lines.csv", "90001,123456,40\n90002,,40\n");
+    append("parcels.csv", "123456,3\n90001,3\n");
+    let keys: Vec<i64> = rows_of(&room, "orders.csv").iter().map(|order| order[0]).collect();
+    let (lines, orders) = (rows_of(&room, "lines.csv"), rows_of(&room, "orders.csv"));
+    let copies = |lines: &[Vec<i64>], orders: &[Vec<i64>]| -> usize {
+        let mut owners: Vec<(i64, i64)> = orders.iter().map(|order| (order[0], order[1])).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        lines.iter().map(|line| owners.iter().filter(|(key, _)| *key == line[1]).count()).sum()
+    };
+    assert_eq!(one(&room.tables(SHOP), &room, "SELECT COUNT(*) FROM lines"), copies(&lines, &orders) as f64);
+    assert!(keys.len() > 400);
+    for user in [5, 17, 198, 199] {
+        let near = shop(&format!("chains_without_{user}"));
+        let kept: Vec<Vec<i64>> = orders.iter().filter(|order| order[1] != user).cloned().collect();
+        let text: String = kept.iter().map(|order| format!("{},{},{}\n", order[0], order[1], order[2] == 1)).collect();
+        near.write("orders.csv", &format!("o_id,o_customer,urgent\n{text}"));
+        near.write("lines.csv", &std::fs::read_to_string(room.path().join("lines.csv")).unwrap());
+        let (with, without) = (copies(&lines, &orders), copies(&lines, &kept));
+        assert_eq!(one(&near.tables(SHOP), &near, "SELECT COUNT(*) FROM lines"), without as f64, "{user}");
+        assert!(with - without <= 20, "nobody moves more than their cap: {user}");
+    }
+}
+
+#[test]
+fn data_that_says_whose_rows_are_is_noticed_when_it_changes() {
+    let room = shop("chains_changed");
+    let sql = "SELECT COUNT(*) FROM parcels";
+    let asked = |room: &Room| ask(&room.tables(SHOP), room, sql, &asking(10.0)).unwrap();
+    assert!(!asked(&room).statement.stored);
+    assert!(asked(&room).statement.stored, "nothing changed");
+    let orders = std::fs::read_to_string(room.path().join("orders.csv")).unwrap();
+    room.write("orders.csv", orders.trim_end().rsplit_once('\n').unwrap().0);
+    assert!(!asked(&room).statement.stored, "other rows have users now");
+}
+
+#[test]
+fn a_chain_that_leads_nowhere_or_hides_too_little_is_refused() {
+    let wrong = |from: &str, to: &str| Declaration::parse(&SHOP.replace(from, to)).unwrap_err().to_string();
+    let circle =
+        wrong("unit.user = \"orders.o_customer -> customers.c_id\"", "unit.user = \"orders.o_id -> parcels.p_line\"");
+    assert!(circle.contains("back to `lines`, and so to nobody"), "{circle}");
+    let less = SHOP.replacen(
+        "unit.protect = \"user\"\nunit.caps = { rows_per_user = 6 }",
+        "unit.protect = \"event\"\nunit.caps = { rows_per_user = 6 }",
+        1,
+    );
+    let less = Declaration::parse(&less).unwrap_err().to_string();
+    assert!(less.contains("`orders` protects less than a user"), "{less}");
+    let nobody = wrong("-> orders.o_id", "-> order.o_id");
+    assert!(nobody.contains("leads to `order`, but no data set is called"), "{nobody}");
+    let room = shop("chains_wrong");
+    let declaration = Declaration::parse(&SHOP.replace("-> orders.o_id", "-> orders.id")).unwrap();
+    let tuning = whit_query::source::Tuning { memory: None, threads: Some(1) };
+    let column = Tables::of(declaration, room.path(), tuning).err().unwrap();
+    assert!(format!("{column:?}").contains("has no column `id`"), "{column:?}");
+}
+
+/// Rows of two tables that share some other value meet under one user, and the answer says so; rows of one table that do are not known to be meant so.
+#[test]
+fn what_the_planner_adds_is_said() {
+    let room = shop("chains_said");
+    let tables = room.tables(SHOP);
+    let answer =
+        ask(&tables, &room, "SELECT COUNT(*) FROM parcels JOIN lines ON weight = price", &asking(10.0)).unwrap();
+    let notes = format!("{:?}", answer.statement.notes);
+    assert!(notes.contains("meet where they belong to one user"), "{notes}");
+    let answer =
+        ask(&tables, &room, "SELECT COUNT(*) FROM lines JOIN orders ON l_order = o_id", &asking(10.0)).unwrap();
+    let notes = format!("{:?}", answer.statement.notes);
+    assert!(
+        notes.contains("whose `l_order` leads to nobody by `orders.o_id` are left out") && !notes.contains("meet"),
+        "{notes}"
+    );
+    let itself = "SELECT COUNT(*) FROM lines a JOIN lines b ON a.price = b.price";
+    let refused = ask(&tables, &room, itself, &asking(10.0)).unwrap_err();
+    assert!(format!("{refused:?}").contains("not joined along the user"), "{refused:?}");
+}
