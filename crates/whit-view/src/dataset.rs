@@ -107,6 +107,11 @@ pub fn write_for_owner(view: &OwnerView, out: &mut dyn Write) -> io::Result<()> 
         let which = if without == 1 { "row has no user, and is" } else { "rows have no user, and are" };
         writeln!(out, "  {} {which} left out", share(without, view.rows))?;
     }
+    if let Some(shared) = view.shared_keys.filter(|&shared| shared > 0) {
+        let which = if shared == 1 { "key leads" } else { "keys lead" };
+        let shared = grouped(&shared.to_string());
+        writeln!(out, "  {shared} {which} to several users, so rows with such a key belong to nobody")?;
+    }
     if !view.untyped.is_empty() {
         writeln!(out, "  not declared, so nobody can ask for them: {}", view.untyped.join(", "))?;
     }

@@ -67,7 +67,7 @@ impl<'a> DeclaredUnit<'a> {
             let hint = format!("ask in SQL: SELECT count(*) FROM {name}");
             QueryError::asked(format!("`{name}` is public, so there is nothing to hide"), hint)
         })?;
-        let user = tables.user_column(name).ok_or_else(|| {
+        let user = unit.user.as_ref().ok_or_else(|| {
             let hint = "declare `unit.user`, or count rows in SQL";
             QueryError::asked(format!("`{name}` has no user column, and users are counted here"), hint)
         })?;
@@ -75,7 +75,7 @@ impl<'a> DeclaredUnit<'a> {
         let (epsilon, delta) = tables.price_of(name, asking)?;
         let confidence = asking.confidence()?;
         let promise = Calibration { epsilon, delta };
-        Ok(Self { dataset, unit, user, ladder, promise, confidence })
+        Ok(Self { dataset, unit, user: user.column(), ladder, promise, confidence })
     }
 
     fn protected(&self) -> &whit_core::Unit {

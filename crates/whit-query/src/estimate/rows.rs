@@ -57,8 +57,7 @@ impl Reading<'_> {
     /// Whether the columns are there and of a kind that can be read.
     pub(super) fn check(&self, tables: &Tables) -> Result<(), QueryError> {
         let schema = &tables.warehouse().source(self.dataset)?.schema;
-        let rows = tables.rows_of(self.dataset)?;
-        let user = column(rows.schema().as_arrow(), self.dataset, self.user)?;
+        let user = column(schema, self.dataset, self.user)?;
         if !RowConverter::supports_fields(&[SortField::new(user)]) {
             let sentence = format!("`{}.{}` is of a type that has no order", self.dataset, self.user);
             return Err(QueryError::asked(sentence, "declare a user of numbers or text"));
@@ -109,7 +108,8 @@ impl Reading<'_> {
         if let Some((weight, _)) = self.weight {
             wanted.push(datafusion::prelude::cast(own(weight), DataType::Float64).alias("whit_weight"));
         }
-        let table = tables.rows_of(self.dataset)?;
+        let name = datafusion::common::TableReference::bare(self.dataset);
+        let table = tables.warehouse().context().table(name).await.map_err(|error| planning(&error))?;
         let known = own("whit_item").is_not_null().and(own("whit_user").is_not_null());
         let rows = table.select(wanted).and_then(|rows| rows.filter(known)).map_err(|error| planning(&error))?;
         let (state, plan) = rows.into_parts();

@@ -1,23 +1,34 @@
 //! Rows whose user stands in another table: `lines.order_id -> orders.id`, where an order names its customer.
 //!
-//! Such a table is read together with whose its rows are, as one more column: each row once for every user to whom its key leads. Whatever is planned above sees a table
-//! with a column of users, and needs to know nothing of chains.
+//! Such a table is read together with whose its rows are, as one more column. Whatever is planned above sees a table with a column of users, and needs to know nothing of
+//! chains.
 //!
-//! **Neighbours**: data sets that differ in all rows of one user, in all tables of the chain; what belongs to a user is found by following keys. **Why** that is enough:
-//! which rows carry the mark of another user depends on that user's rows of the other table and on the rows here that have their keys. Keys of the other table are taken
-//! once per user, so that a second row there, or somebody else's row of the same key, makes no second copy of a row under one mark. A key that leads to two users gives
-//! each of them a copy, and taking away the one leaves the other's as it is. A row whose chain breaks belongs to nobody, and is left out. **Tried by**
-//! `chains::a_user_moves_only_rows_of_their_own` (`tests/tables/chains.rs`).
+//! A row *leads to* a user where some chain of keys does: to all users of all rows of the other table that have its key, and so on from there. It *belongs to* a user where it
+//! leads to that user and to nobody else, and to nobody otherwise.
+//!
+//! **Neighbours**: data sets that differ in one user, that is in all rows that lead to the user, in all tables of the chain. **Why** then no row of anybody else changes: take away
+//! all rows that lead to a user. A row that is left has a key for which no row that went away stood in the other table (it would have led to the user itself), so it leads to
+//! whom it led before and belongs to whom it belonged before. A row that went away belonged to the user or, where it led to others too, to nobody. So what other users have is the
+//! same in both, whatever the data. (Where each user of a shared key had the row, a row of 61 users would count 61 times and go with each of them; where one of them had it, it
+//! would go with another.) That a row leads to several is carried along the whole chain, or a row behind it would be taken for that of one.
+//!
+//! A key is meant to have one user: then nothing else could be meant by a user's rows. Where several have it, a data set without the *orders* of one of them, but with the lines
+//! that led to several, is no neighbour: there the lines would belong to whoever is left. `whit check --owner` counts such keys. **Tried by**
+//! `chains::a_user_moves_only_rows_of_their_own` (`tests/tables`).
 
 use super::text::Scanned;
 use crate::error::{QueryError, planning};
 use crate::whose::{OWNER, user_column};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Column, JoinType, Result as Outcome};
+use datafusion::common::{Column, DataFusionError, JoinType, Result as Outcome};
 use datafusion::datasource::provider_as_source;
+use datafusion::functions_aggregate::expr_fn::{count, max, min};
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType, lit, when,
+};
+use datafusion::prelude::ident;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use whit_core::declare::{Dataset, Declaration, Owning};
@@ -36,39 +47,64 @@ pub(crate) fn links<'a>(declaration: &'a Declaration, dataset: &'a Dataset) -> V
     found
 }
 
-/// The scan of a table whose users are looked up, with one column more; nothing where they stand in its own rows.
+/// A table whose users are looked up.
+#[derive(Debug)]
+pub(super) struct LookedUp {
+    /// Its scan, with one column more.
+    pub(super) scan: LogicalPlan,
+    /// How many keys lead to several users.
+    pub(super) shared: LogicalPlan,
+}
+
+type Providers = BTreeMap<String, Arc<dyn TableProvider>>;
+
+/// The scan of a table whose users are looked up; nothing where they stand in its own rows.
 pub(super) fn looked_up(
     declaration: &Declaration,
     dataset: &Dataset,
-    tables: &BTreeMap<String, Arc<dyn TableProvider>>,
-) -> Result<Option<LogicalPlan>, QueryError> {
-    let Some(provider) = owned(declaration, dataset, tables).map_err(|error| planning(&error))? else {
-        return Ok(None);
+    tables: &Providers,
+) -> Result<Option<LookedUp>, QueryError> {
+    let made = || {
+        let Some(table) = owned(declaration, dataset, tables, Says::Owner)? else { return Ok(None) };
+        let shared = table.shared()?;
+        let source = provider_as_source(Arc::new(table));
+        let scan = LogicalPlanBuilder::scan(dataset.name.as_str(), source, None)?.build()?;
+        Ok(Some(LookedUp { scan, shared }))
     };
-    let scan = LogicalPlanBuilder::scan(dataset.name.as_str(), provider_as_source(provider), None);
-    scan.and_then(LogicalPlanBuilder::build).map(Some).map_err(|error| planning(&error))
+    made().map_err(|error: DataFusionError| planning(&error))
 }
 
-fn owned(
-    declaration: &Declaration,
-    dataset: &Dataset,
-    tables: &BTreeMap<String, Arc<dyn TableProvider>>,
-) -> Outcome<Option<Arc<dyn TableProvider>>> {
+/// What a table says of the users to whom its rows lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    /// To whom a row belongs.
+    Owner,
+    /// The least and the largest of all to whom it leads, for tables whose rows lead to these.
+    Ends,
+}
+
+/// The least and the largest of all users to whom a row leads.
+const ENDS: [&str; 2] = ["__whit_least", "__whit_most"];
+
+fn owned(declaration: &Declaration, dataset: &Dataset, tables: &Providers, says: Says) -> Outcome<Option<Owned>> {
     let Some(Owning::LookedUp { column, table, key }) = declaration.owning(dataset) else { return Ok(None) };
     let missing = |name: &str| datafusion::common::plan_datafusion_err!("`{name}` was not opened");
     let rows = Arc::clone(tables.get(&dataset.name).ok_or_else(|| missing(&dataset.name))?);
     let other = declaration.datasets.get(table).ok_or_else(|| missing(table))?;
-    let owners = match owned(declaration, other, tables)? {
-        Some(owners) => owners,
-        None => Arc::clone(tables.get(table).ok_or_else(|| missing(table))?),
+    let (owners, users): (Arc<dyn TableProvider>, _) = match owned(declaration, other, tables, Says::Ends)? {
+        Some(owners) => (Arc::new(owners), ENDS.map(str::to_owned)),
+        None => {
+            let user = user_column(declaration, other).ok_or_else(|| missing(table))?;
+            (Arc::clone(tables.get(table).ok_or_else(|| missing(table))?), [user.to_owned(), user.to_owned()])
+        }
     };
-    let user = user_column(declaration, other).ok_or_else(|| missing(table))?.to_owned();
-    let kind = owners.schema().field_with_name(&user)?.data_type().clone();
+    let kind = owners.schema().field_with_name(&users[0])?.data_type().clone();
     let mut fields: Vec<Arc<Field>> = rows.schema().fields().iter().cloned().collect();
-    fields.push(Arc::new(Field::new(OWNER, kind, true)));
+    let more: &[&str] = if says == Says::Ends { &ENDS } else { &[OWNER] };
+    fields.extend(more.iter().map(|name| Arc::new(Field::new(*name, kind.clone(), true))));
     let schema = Arc::new(Schema::new(fields));
     let (column, key) = (column.to_owned(), key.to_owned());
-    Ok(Some(Arc::new(Owned { rows, column, owners, key, user, schema })))
+    Ok(Some(Owned { rows, column, owners, key, users, schema, says }))
 }
 
 /// Rows of one table with the users that another gives their keys.
@@ -80,8 +116,10 @@ struct Owned {
     owners: Arc<dyn TableProvider>,
     /// The key, where users are.
     key: String,
-    user: String,
+    /// The columns there that hold the least and the largest user to whom a row leads: one column, where it is the user's own.
+    users: [String; 2],
     schema: SchemaRef,
+    says: Says,
 }
 
 impl Owned {
@@ -89,21 +127,36 @@ impl Owned {
     const OWNERS: &str = "owners";
     const KEY: &str = "__whit_key";
 
-    fn plan(&self, wanted: Vec<Expr>, filters: &[Expr]) -> Outcome<LogicalPlan> {
+    /// Each key once, with the least and the largest of all users to whom it leads; keys that lead to nobody are not among them.
+    fn keys(&self) -> Outcome<LogicalPlanBuilder> {
         let theirs = |name: &str| Expr::Column(Column::new(Some(Self::OWNERS), name));
-        let known = theirs(&self.key).is_not_null().and(theirs(&self.user).is_not_null());
-        let owners = LogicalPlanBuilder::scan(Self::OWNERS, provider_as_source(Arc::clone(&self.owners)), None)?
+        let [least, most] = self.users.each_ref().map(|user| theirs(user));
+        let known = theirs(&self.key).is_not_null().and(least.clone().is_not_null());
+        LogicalPlanBuilder::scan(Self::OWNERS, provider_as_source(Arc::clone(&self.owners)), None)?
             .filter(known)?
-            .project([theirs(&self.key).alias(Self::KEY), theirs(&self.user).alias(OWNER)])?
-            .distinct()?
-            .build()?;
+            .project([theirs(&self.key).alias(Self::KEY), least.alias(ENDS[0]), most.alias(ENDS[1])])?
+            .aggregate([ident(Self::KEY)], [min(ident(ENDS[0])).alias(ENDS[0]), max(ident(ENDS[1])).alias(ENDS[1])])
+    }
+
+    /// How many keys lead to several users.
+    fn shared(&self) -> Outcome<LogicalPlan> {
+        self.keys()?
+            .filter(ident(ENDS[0]).not_eq(ident(ENDS[1])))?
+            .aggregate(Vec::<Expr>::new(), [count(lit(1_i64)).alias("keys")])?
+            .build()
+    }
+
+    fn plan(&self, wanted: Vec<Expr>, filters: &[Expr]) -> Outcome<LogicalPlan> {
+        let keys = self.keys()?.build()?;
         let on = (vec![Column::new(Some(Self::ROWS), &self.column)], vec![Column::new_unqualified(Self::KEY)]);
-        let mut plan = LogicalPlanBuilder::scan(Self::ROWS, provider_as_source(Arc::clone(&self.rows)), None)?.join(
-            owners,
-            JoinType::Inner,
-            on,
-            None,
-        )?;
+        let rows = LogicalPlanBuilder::scan(Self::ROWS, provider_as_source(Arc::clone(&self.rows)), None)?;
+        let [least, most] = ENDS.map(ident);
+        let mut columns: Vec<Expr> = rows.schema().iter().map(Expr::from).collect();
+        match self.says {
+            Says::Ends => columns.extend([least, most]),
+            Says::Owner => columns.push(when(least.clone().eq(most), least).end()?.alias(OWNER)),
+        }
+        let mut plan = rows.join(keys, JoinType::Inner, on, None)?.project(columns)?;
         if let Some(condition) = conjunction(filters.iter().cloned()) {
             let own = |column: Column| self.own(&column.name);
             plan = plan.filter(crate::evaluate::words::renamed(condition, &own)?.data)?;
@@ -113,7 +166,8 @@ impl Owned {
 
     /// A column of this table, where it stands inside.
     fn own(&self, name: &str) -> Column {
-        if name == OWNER { Column::new_unqualified(OWNER) } else { Column::new(Some(Self::ROWS), name) }
+        let added = name == OWNER || ENDS.contains(&name);
+        if added { Column::new_unqualified(name) } else { Column::new(Some(Self::ROWS), name) }
     }
 }
 

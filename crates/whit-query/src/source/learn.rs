@@ -31,7 +31,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use whit_account::ledger::Register;
-use whit_core::declare::UserKey;
+use whit_core::declare::Owning;
 
 /// What happens to a row of which something is missing, is no number, is too large, has another length than was declared, or is none of the classes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -236,8 +236,17 @@ impl Tables {
 
     /// The column of users, where one is declared.
     fn user_of(&self, dataset: &str) -> Result<Option<&str>, QueryError> {
-        let unit = self.warehouse().source(dataset)?.dataset.unit.as_ref();
-        Ok(unit.and_then(|unit| unit.user.as_ref()).map(UserKey::column))
+        let declaration = self.warehouse().declaration();
+        match declaration.owning(&self.warehouse().source(dataset)?.dataset) {
+            None => Ok(None),
+            Some(Owning::Column(user)) => Ok(Some(user)),
+            Some(Owning::LookedUp { table, .. }) => Err(QueryError::asked(
+                format!(
+                    "the users of `{dataset}` stand in `{table}`, and what is learned from has them in its own rows"
+                ),
+                format!("write the user of `{table}` into the rows of `{dataset}`, and name that column in unit.user"),
+            )),
+        }
     }
 
     /// Reads rows, and hands their features to a sink. What comes out is as private as they are, and for whoever learns only.

@@ -6,7 +6,7 @@
 //!
 //! What reads private rows for whoever owns them is in [`owner`], and needs an [`owner::Owner`].
 
-mod chain;
+pub(crate) mod chain;
 mod draft;
 pub(crate) mod files;
 mod fit;
@@ -45,7 +45,6 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -162,8 +161,8 @@ pub struct Warehouse {
     folder: PathBuf,
     tuning: Tuning,
     sources: BTreeMap<String, Source>,
-    /// Scans of those tables whose users stand in others.
-    looked_up: BTreeMap<String, LogicalPlan>,
+    /// Those tables whose users stand in others.
+    looked_up: BTreeMap<String, chain::LookedUp>,
 }
 
 impl Warehouse {
@@ -187,8 +186,8 @@ impl Warehouse {
         }
         let mut looked_up = BTreeMap::new();
         for dataset in declaration.datasets.values() {
-            if let Some(scan) = chain::looked_up(&declaration, dataset, &providers)? {
-                looked_up.insert(dataset.name.clone(), scan);
+            if let Some(found) = chain::looked_up(&declaration, dataset, &providers)? {
+                looked_up.insert(dataset.name.clone(), found);
             }
         }
         Ok(Self { context, declaration, folder: folder.to_owned(), tuning, sources, looked_up })

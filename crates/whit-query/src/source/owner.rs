@@ -10,13 +10,12 @@ use super::text::Shape;
 use super::text::tally::Found;
 use super::{Source, Tables, survey};
 use crate::error::{QueryError, of_ledger, planning, running};
+use crate::whose::OWNER;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::{JoinType, TableReference};
 use datafusion::logical_expr::Expr;
-use datafusion::prelude::SQLOptions;
-use datafusion::prelude::ident;
+use datafusion::prelude::{DataFrame, SQLOptions, ident};
 use serde::Serialize;
 use whit_account::ledger::Register;
 use whit_core::declare::{Bounds, Dataset, Keys, Owning};
@@ -55,6 +54,9 @@ pub struct OwnerView {
     /// Rows that are left out because nothing says whose they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_user: Option<u64>,
+    /// Keys that lead to several users, so that rows which have them belong to nobody; nothing where users stand in the rows themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_keys: Option<u64>,
     /// What caps cut.
     pub caps: Vec<CapView>,
 }
@@ -168,9 +170,10 @@ impl Tables {
         let user = self.user_column(&dataset.name);
         let without_user = match self.warehouse().declaration().owning(dataset) {
             Some(Owning::Column(user)) => columns.iter().find(|column| column.name == user).map(|user| user.missing),
-            Some(Owning::LookedUp { column, table, key }) => Some(self.leading_nowhere(dataset, column, table, key)?),
+            Some(Owning::LookedUp { .. }) => Some(rows.saturating_sub(self.rows_with_owner(dataset)?)),
             None => None,
         };
+        let shared_keys = self.shared_keys(dataset)?;
         let caps = match user {
             Some(user) => self.caps_for_owner(source, user)?,
             None => Vec::new(),
@@ -185,6 +188,7 @@ impl Tables {
             columns,
             untyped: source.untyped.clone(),
             without_user,
+            shared_keys,
             caps,
         })
     }
@@ -258,18 +262,20 @@ impl Tables {
         Ok((rows, columns.into_iter().map(view).collect()))
     }
 
-    /// How many rows have a key that leads to nobody.
-    fn leading_nowhere(&self, dataset: &Dataset, column: &str, table: &str, key: &str) -> Result<u64, QueryError> {
-        let owners = self.rows_of(table)?;
-        let known =
-            self.user_column(table).map_or_else(|| datafusion::prelude::lit(false), |user| ident(user).is_not_null());
-        let context = self.warehouse().context();
-        let counted = self.runtime().block_on(async {
-            let owners = owners.filter(known)?.select(vec![ident(key).alias("__whit_key")])?;
-            let rows = context.table(TableReference::bare(dataset.name.as_str())).await?;
-            rows.join(owners, JoinType::LeftAnti, &[column], &["__whit_key"], None)?.count().await
-        });
+    /// How many rows have a key that leads to one user.
+    fn rows_with_owner(&self, dataset: &Dataset) -> Result<u64, QueryError> {
+        let rows = self.rows_of(&dataset.name)?;
+        let counted = self.runtime().block_on(async { rows.filter(ident(OWNER).is_not_null())?.count().await });
         counted.map(|rows| rows as u64).map_err(|error| running(&error))
+    }
+
+    /// How many keys lead to several users.
+    fn shared_keys(&self, dataset: &Dataset) -> Result<Option<u64>, QueryError> {
+        let Some(found) = self.warehouse().looked_up.get(&dataset.name) else { return Ok(None) };
+        let shared = DataFrame::new(self.warehouse().context().state(), found.shared.clone());
+        let batches = self.runtime().block_on(shared.collect()).map_err(|error| running(&error))?;
+        let counted = batches.first().map(|batch| batch.column(0).as_primitive::<Int64Type>());
+        Ok(Some(counted.filter(|keys| !keys.is_empty()).map_or(0, |keys| keys.value(0).max(0) as u64)))
     }
 
     /// What the caps on users and elements cut.

@@ -66,7 +66,7 @@ impl Tables {
         let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
         for name in names {
             let scan = match tables.warehouse.looked_up.get(&name) {
-                Some(scan) => scan.clone(),
+                Some(found) => found.scan.clone(),
                 None => {
                     let table = tables.warehouse.context().table(TableReference::bare(name.as_str()));
                     tables.runtime.block_on(table).map_err(|error| planning(&error))?.into_unoptimized_plan()
