@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use whit_account::meaning::{set, text};
 
 /// What an expression means.
-pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers) -> Result<Value, QueryError> {
+pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers<'_>) -> Result<Value, QueryError> {
     let mut inside = |expr: &Expr| of(expr, over, numbers);
     Ok(match expr {
         Expr::Alias(alias) => inside(&alias.expr)?,
@@ -227,7 +227,7 @@ fn nulls(treatment: NullTreatment) -> &'static str {
     }
 }
 
-pub(super) fn order_of(order: &[Sort], over: &Over<'_>, numbers: &mut Numbers) -> Result<Vec<Value>, QueryError> {
+pub(super) fn order_of(order: &[Sort], over: &Over<'_>, numbers: &mut Numbers<'_>) -> Result<Vec<Value>, QueryError> {
     let by = |sort: &Sort| {
         Ok(json!({
             "by": of(&sort.expr, over, numbers)?,
@@ -238,7 +238,7 @@ pub(super) fn order_of(order: &[Sort], over: &Over<'_>, numbers: &mut Numbers) -
     order.iter().map(by).collect()
 }
 
-fn window(call: &WindowFunction, over: &Over<'_>, numbers: &mut Numbers) -> Result<Value, QueryError> {
+fn window(call: &WindowFunction, over: &Over<'_>, numbers: &mut Numbers<'_>) -> Result<Value, QueryError> {
     let name = match &call.fun {
         WindowFunctionDefinition::AggregateUDF(function) => function.name(),
         WindowFunctionDefinition::WindowUDF(function) => function.name(),

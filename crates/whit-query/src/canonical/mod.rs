@@ -21,13 +21,17 @@ pub(crate) struct Canonical<'a> {
     plan: &'a LogicalPlan,
     context: &'a SessionContext,
     rows: Rows,
-    numbers: Numbers,
+    numbers: Numbers<'a>,
 }
 
 impl<'a> Canonical<'a> {
-    /// Of rows whose constants are computed.
-    pub(crate) fn of(plan: &'a LogicalPlan, context: &'a SessionContext) -> Result<Self, QueryError> {
-        let mut numbers = Numbers::of(rows::inside);
+    /// Of rows whose constants are computed, and of tables whose rows find their users in this way, where they do not have them.
+    pub(crate) fn of(
+        plan: &'a LogicalPlan,
+        context: &'a SessionContext,
+        users: &'a dyn Fn(&str) -> Option<Value>,
+    ) -> Result<Self, QueryError> {
+        let mut numbers = Numbers::of(rows::inside, users);
         let rows = rows::of(plan, &mut numbers)?;
         Ok(Self { plan, context, rows, numbers })
     }

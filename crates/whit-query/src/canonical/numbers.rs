@@ -6,17 +6,27 @@ use datafusion::logical_expr::LogicalPlan;
 use serde_json::Value;
 
 /// Numbers for tables, in the order in which they are met, and the rows around a sub-query.
-pub(super) struct Numbers {
+pub(super) struct Numbers<'a> {
     next: u32,
     /// What a sub-query inside of an expression means.
     inside: fn(&LogicalPlan, &mut Self) -> Result<Value, QueryError>,
     /// The columns of the rows for which a sub-query is asked, the nearest last.
     around: Vec<(DFSchema, Vec<Value>)>,
+    /// How the rows of a table find their users, where that is not in the table.
+    users: &'a dyn Fn(&str) -> Option<Value>,
 }
 
-impl Numbers {
-    pub(super) fn of(inside: fn(&LogicalPlan, &mut Self) -> Result<Value, QueryError>) -> Self {
-        Self { next: 0, inside, around: Vec::new() }
+impl<'a> Numbers<'a> {
+    pub(super) fn of(
+        inside: fn(&LogicalPlan, &mut Self) -> Result<Value, QueryError>,
+        users: &'a dyn Fn(&str) -> Option<Value>,
+    ) -> Self {
+        Self { next: 0, inside, around: Vec::new(), users }
+    }
+
+    /// How the rows of a table find their users.
+    pub(super) fn users_of(&self, table: &str) -> Option<Value> {
+        (self.users)(table)
     }
 
     /// What a sub-query means that stands inside of an expression over these columns.

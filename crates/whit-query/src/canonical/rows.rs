@@ -35,7 +35,7 @@ impl Rows {
 }
 
 /// The rows of a sub-query and what it gives of them.
-pub(super) fn inside(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Value, QueryError> {
+pub(super) fn inside(plan: &LogicalPlan, numbers: &mut Numbers<'_>) -> Result<Value, QueryError> {
     let rows = of(plan, numbers)?;
     Ok(json!({ "rows": rows.json(), "columns": rows.columns }))
 }
@@ -47,13 +47,16 @@ fn numbered(number: u32, columns: usize) -> Vec<Value> {
 
 /// What a plan's rows are.
 #[expect(clippy::too_many_lines, reason = "one arm an operator, and each a few lines")]
-pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Rows, QueryError> {
+pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers<'_>) -> Result<Rows, QueryError> {
     Ok(match plan {
         LogicalPlan::TableScan(scan) => {
             let number = numbers.next();
             let columns: Vec<Value> =
                 plan.schema().fields().iter().map(|field| json!({ "column": field.name(), "of": number })).collect();
-            let said = json!({ "table": scan.table_name.table(), "number": number, "first": scan.fetch });
+            let mut said = json!({ "table": scan.table_name.table(), "number": number, "first": scan.fetch });
+            if let Some(keys) = numbers.users_of(scan.table_name.table()) {
+                said["users"] = keys;
+            }
             let mut rows = Rows::table(said, columns);
             for filter in &scan.filters {
                 let condition = expression::of(filter, &rows.over(plan.schema()), numbers)?;
@@ -212,7 +215,7 @@ pub(super) fn of(plan: &LogicalPlan, numbers: &mut Numbers) -> Result<Rows, Quer
     })
 }
 
-fn joined(join: &Join, numbers: &mut Numbers) -> Result<Rows, QueryError> {
+fn joined(join: &Join, numbers: &mut Numbers<'_>) -> Result<Rows, QueryError> {
     let (left, right) = (of(&join.left, numbers)?, of(&join.right, numbers)?);
     let both: Vec<Value> = left.columns.iter().chain(&right.columns).cloned().collect();
     let schema = join.left.schema().join(join.right.schema()).map_err(|error| crate::error::planning(&error))?;

@@ -228,7 +228,7 @@ fn a_constant_that_grows_too_long_is_missing_in_the_meaning_too() {
     let meaning = |condition: &str| {
         let sql = format!("SELECT COUNT(*) FROM t WHERE {condition}");
         let plan = tables.plan(&sql, &Asking::default()).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-        crate::plan::meaning::of(&plan, &serde_json::json!({}), tables.warehouse().context()).unwrap()
+        crate::plan::meaning::of(&plan, &serde_json::json!({}), tables.warehouse()).unwrap()
     };
     for long in ["s = lpad('x', 100000, upper('y'))", "s > rpad('x', 50000 + 50000, 'Y')"] {
         let meaning = meaning(long);

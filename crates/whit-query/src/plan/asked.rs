@@ -63,7 +63,7 @@ impl Tables {
         let question = Question {
             dataset: plan.dataset.clone(),
             analyst: analyst.to_owned(),
-            meaning: meaning::of(plan, &price, self.warehouse.context())?,
+            meaning: meaning::of(plan, &price, &self.warehouse)?,
             text: sql.to_owned(),
             fingerprint: String::new(),
             partition: self.partitions.get(&plan.dataset).cloned(),

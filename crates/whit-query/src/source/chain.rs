@@ -29,6 +29,7 @@ use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType, lit, when,
 };
 use datafusion::prelude::ident;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use whit_core::declare::{Dataset, Declaration, Owning};
@@ -45,6 +46,17 @@ pub(crate) fn links<'a>(declaration: &'a Declaration, dataset: &'a Dataset) -> V
         }
     }
     found
+}
+
+/// The chain of keys by which the users of a table are found, as questions mean it; nothing where they stand in its own rows. Whatever is changed about it gives rows to others.
+pub(crate) fn meaning(declaration: &Declaration, dataset: &Dataset) -> Option<Value> {
+    let (mut steps, mut at) = (Vec::new(), dataset);
+    while let Some(Owning::LookedUp { column, table, key }) = declaration.owning(at) {
+        steps.push(json!({ "key": column, "in": table, "as": key }));
+        at = declaration.datasets.get(table).filter(|_| steps.len() <= declaration.datasets.len())?;
+    }
+    let user = user_column(declaration, at)?;
+    (!steps.is_empty()).then(|| json!({ "keys": steps, "user": user, "of several": "nobody" }))
 }
 
 /// A table whose users are looked up.

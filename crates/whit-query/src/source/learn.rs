@@ -190,7 +190,7 @@ impl Tables {
         };
         let table = self.runtime().block_on(self.warehouse().context().table(TableReference::bare(reading.dataset)));
         let table = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
-        let condition = Canonical::of(&table, self.warehouse().context())?.expression(&filter)?;
+        let condition = Canonical::of(&table, self.warehouse().context(), &|_| None)?.expression(&filter)?;
         self.rehearse_filter(reading.dataset, &filter, table)?;
         let public = source.dataset.unit.as_ref().map(|unit| unit.public.as_slice());
         let private = filter.column_refs().into_iter().map(|column| column.name.clone());

@@ -209,6 +209,30 @@ fn a_row_that_leads_to_several_users_is_nobodys_and_the_owner_is_told() {
     assert_eq!(told("parcels"), (Some(2), Some(2)));
 }
 
+/// By which keys rows find their users decides whose they are, and so the answer.
+#[test]
+fn a_changed_key_is_another_question() {
+    let room = shop("chains_keys");
+    let stored = |declared: &str, table: &str| {
+        let sql = format!("SELECT COUNT(*) FROM {table}");
+        ask(&room.tables(declared), &room, &sql, &asking(10.0)).unwrap().statement.stored
+    };
+    for table in ["lines", "parcels"] {
+        assert!(!stored(SHOP, table), "{table}");
+        assert!(stored(SHOP, table), "nothing changed: {table}");
+        let another = SHOP.replace("lines.l_order -> orders.o_id", "lines.price -> orders.o_id");
+        assert!(!stored(&another, table), "{table}");
+        assert!(stored(&another, table) && stored(SHOP, table), "both are there: {table}");
+    }
+    let joined = |declared: &str| {
+        let sql = "SELECT COUNT(*) FROM orders WHERE EXISTS (SELECT 1 FROM lines WHERE l_order = o_id)";
+        ask(&room.tables(declared), &room, sql, &asking(10.0)).unwrap().statement.stored
+    };
+    assert!(!joined(SHOP));
+    assert!(!joined(&SHOP.replace("lines.l_order -> orders.o_id", "lines.l_id -> orders.o_id")));
+    assert!(joined(SHOP));
+}
+
 #[test]
 fn data_that_says_whose_rows_are_is_noticed_when_it_changes() {
     let room = shop("chains_changed");

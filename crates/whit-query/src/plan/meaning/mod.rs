@@ -10,7 +10,7 @@ use super::{Grain, Groups, Leaves, Part, Plan, Quantisation, RowExpr, Shape, Sta
 use crate::canonical::{Canonical, constant, kind};
 use crate::error::QueryError;
 use crate::evaluate::attempt::quietly;
-use datafusion::prelude::SessionContext;
+use crate::source::{Warehouse, chain};
 use serde_json::{Value, json};
 use whit_account::meaning::{number, units};
 
@@ -18,20 +18,23 @@ use whit_account::meaning::{number, units};
 const VERSION: u32 = 2;
 
 /// The meaning of all parts of a plan: with its price, and whatever else decides what comes of it.
-pub(crate) fn of(plan: &Plan, price: &Value, context: &SessionContext) -> Result<String, QueryError> {
-    let parts: Vec<Value> = plan.parts.iter().map(|part| of_part(part, context)).collect::<Result<_, _>>()?;
+pub(crate) fn of(plan: &Plan, price: &Value, warehouse: &Warehouse) -> Result<String, QueryError> {
+    let parts: Vec<Value> = plan.parts.iter().map(|part| of_part(part, warehouse)).collect::<Result<_, _>>()?;
     let what = json!({ "dataset": plan.dataset, "units": units(&plan.rungs), "parts": parts, "price": price });
     Ok(whit_account::meaning::of("question", VERSION, &what))
 }
 
 /// The meaning of one part.
-fn of_part(part: &Part, context: &SessionContext) -> Result<Value, QueryError> {
+fn of_part(part: &Part, warehouse: &Warehouse) -> Result<Value, QueryError> {
+    let (context, declaration) = (warehouse.context(), warehouse.declaration());
     // A constant over which the engine panics is the question's own fault, and ends nothing else.
     let computed = quietly(|| crate::evaluate::computed(part.rows.clone(), &context.state())).ok_or_else(|| {
         QueryError::asked("the engine cannot compute a constant of this question", "write it out, or leave it out")
     })?;
     let plan = computed.map_err(|error| crate::error::planning(&error))?;
-    let mut rows = Canonical::of(&plan, context)?;
+    // The keys by which a table's rows find their users, where these stand in other tables.
+    let users = |table: &str| chain::meaning(declaration, declaration.datasets.get(table)?);
+    let mut rows = Canonical::of(&plan, context, &users)?;
     let mut hidden = serde_json::Map::new();
     for (word, name) in [("user", super::USER), ("element", super::ELEMENT)] {
         if let Some(column) = super::track::hidden(plan.schema(), name) {

@@ -37,7 +37,7 @@ fn tables(name: &str) -> (Scratch, Tables) {
 
 fn meaning(tables: &Tables, sql: &str) -> String {
     let plan = tables.plan(sql, &Asking::default()).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-    super::of(&plan, &json!({ "epsilon": 0.5 }), tables.warehouse().context()).unwrap()
+    super::of(&plan, &json!({ "epsilon": 0.5 }), tables.warehouse()).unwrap()
 }
 
 /// One of everything that a meaning has words for.
