@@ -6,6 +6,7 @@
 
 use crate::evaluate::compares;
 use crate::evaluate::number::literal;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Column;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
@@ -89,32 +90,36 @@ pub(crate) fn of(expr: &Expr, column: &dyn Fn(&Column) -> Option<Range>) -> Opti
     }
 }
 
-/// The range of a column in rows that pass a condition: `x BETWEEN 0 AND 60` bounds x as well as a declaration does, and narrows one that is declared.
-pub(crate) fn under(condition: &Expr, column: &Column, known: Option<Range>) -> Option<Range> {
+/// The range of a column of this type in rows that pass a condition: `x BETWEEN 0 AND 60` bounds x as well as a declaration does, and narrows one that is declared.
+///
+/// Only numbers that are written out say something: what they are computed from, or read as, the engine may see otherwise (5 / 2 is 2, and '5' stands before '40').
+pub(crate) fn under(condition: &Expr, column: &Column, kind: &DataType, known: Option<Range>) -> Option<Range> {
+    if !kind.is_numeric() {
+        return known;
+    }
     let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
     let own = |expr: &Expr| matches!(expr, Expr::Column(named) if named == column);
-    let number = |expr: &Expr| match of(expr, &|_| None) {
-        Some(Range::Known { low, high }) if low == high => Some(low),
-        _ => None,
-    };
+    // Whole numbers lie at whole ends.
+    let from = |end: f64| if kind.is_integer() { end.ceil() } else { end };
+    let to = |end: f64| if kind.is_integer() { end.floor() } else { end };
     for part in split_conjunction(condition) {
         match part {
             Expr::Between(between) if !between.negated && own(&between.expr) => {
-                low = number(&between.low).map_or(low, |least| low.max(least));
-                high = number(&between.high).map_or(high, |most| high.min(most));
+                low = written_out(&between.low).map_or(low, |least| low.max(from(least)));
+                high = written_out(&between.high).map_or(high, |most| high.min(to(most)));
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 let (op, constant) = match (own(left), own(right)) {
-                    (true, false) => (Some(*op), number(right)),
-                    (false, true) => (op.swap(), number(left)),
+                    (true, false) => (Some(*op), written_out(right)),
+                    (false, true) => (op.swap(), written_out(left)),
                     _ => continue,
                 };
                 let Some((op, constant)) = op.zip(constant) else { continue };
                 if matches!(op, Operator::Gt | Operator::GtEq | Operator::Eq) {
-                    low = low.max(constant);
+                    low = low.max(from(constant));
                 }
                 if matches!(op, Operator::Lt | Operator::LtEq | Operator::Eq) {
-                    high = high.min(constant);
+                    high = high.min(to(constant));
                 }
             }
             _ => {}
@@ -126,6 +131,20 @@ pub(crate) fn under(condition: &Expr, column: &Column, known: Option<Range>) -> 
     // Where no row can pass, whatever was known stays.
     let narrow = (low <= high).then(|| Range::between(low, high)).flatten();
     narrow.or(known)
+}
+
+/// A number that is written out, and so small that a float has it exactly if it is whole.
+fn written_out(expr: &Expr) -> Option<f64> {
+    const LARGEST: f64 = (1_u64 << 53) as f64;
+    let value = match expr {
+        Expr::Literal(value, _) if value.data_type().is_numeric() => literal(value)?,
+        Expr::Negative(inner) => match inner.as_ref() {
+            Expr::Literal(value, _) if value.data_type().is_numeric() => -literal(value)?,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    (value.abs() < LARGEST).then_some(value)
 }
 
 fn function(name: &str, args: &[Expr], range: &dyn Fn(&Expr) -> Option<Range>) -> Option<Range> {
@@ -236,10 +255,11 @@ mod tests {
     #[test]
     fn a_condition_bounds_what_passes_it() {
         let column = Column::new_unqualified("x");
-        let under = |condition: Expr, range| under(&condition, &column, range);
+        let under = |condition: Expr, range| under(&condition, &column, &DataType::Float64, range);
         let x = || col("x");
         assert_eq!(under(x().between(lit(0), lit(60)), None), known(0.0, 60.0));
         assert_eq!(under(x().gt(lit(-5)).and(lit(7.5).gt_eq(x())), None), known(-5.0, 7.5));
+        assert_eq!(under(x().gt(-lit(5)).and(lit(7.5).gt_eq(x())), None), known(-5.0, 7.5));
         assert_eq!(under(x().eq(lit(3)), None), known(3.0, 3.0));
         assert_eq!(under(x().lt(lit(10)), known(0.0, 600.0)), known(0.0, 10.0));
         assert_eq!(under(x().lt(lit(10)), Some(Range::Auto)), Some(Range::Auto));
@@ -250,5 +270,33 @@ mod tests {
         assert_eq!(under(x().between(lit(0), lit(1)).or(x().gt(lit(5))), None), None);
         assert_eq!(under(x().not_between(lit(0), lit(60)), None), None);
         assert_eq!(under(x().gt(lit(700)), known(0.0, 600.0)), known(0.0, 600.0));
+    }
+
+    #[test]
+    fn only_numbers_that_are_written_out_bound_only_numbers() {
+        use datafusion::prelude::{cast, try_cast};
+        let column = Column::new_unqualified("x");
+        let under = |condition: Expr, kind: DataType, range| under(&condition, &column, &kind, range);
+        let (x, wide) = (|| col("x"), known(0.0, 600.0));
+        // A whole number above 2.5 is 3 at least, and one that is 2.5 there is none.
+        let ends = x().gt(lit(2.5)).and(x().lt_eq(lit(7.5)));
+        assert_eq!(under(ends.clone(), DataType::Int64, wide), known(3.0, 7.0));
+        assert_eq!(under(ends, DataType::Float64, wide), known(2.5, 7.5));
+        assert_eq!(under(x().eq(lit(2.5)), DataType::Int64, wide), wide);
+        // 7 / 2 is 3 to the engine, CAST(2.7 AS INT) is 2, and '5' is a text.
+        for end in [
+            lit(7) / lit(2),
+            cast(lit(2.7), DataType::Int64),
+            try_cast(lit("5"), DataType::Int64),
+            lit("5"),
+            lit(3) + lit(4),
+            lit(i64::MAX),
+        ] {
+            assert_eq!(under(x().lt(end.clone()), DataType::Float64, wide), wide, "{end}");
+            assert_eq!(under(x().between(lit(0), end.clone()), DataType::Int64, None), None, "{end}");
+        }
+        for kind in [DataType::Utf8, DataType::Utf8View, DataType::Date32, DataType::Boolean] {
+            assert_eq!(under(x().between(lit(0), lit(60)), kind, None), None);
+        }
     }
 }

@@ -390,9 +390,9 @@ fn select(filter: &Filter, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
     };
     let Some(predicate) = predicate else { return Ok(input) };
     private.rows_public &= input.tag_of(&predicate, around).public;
-    let columns = input.plan.schema().columns();
-    let narrowed = columns.iter().zip(input.tags).map(|(column, tag)| {
-        let range = range::under(&predicate, column, tag.range);
+    let (schema, columns) = (input.plan.schema(), input.plan.schema().columns());
+    let narrowed = columns.iter().zip(schema.fields()).zip(input.tags).map(|((column, field), tag)| {
+        let range = range::under(&predicate, column, field.data_type(), tag.range);
         Tag { range, ..tag }
     });
     let tags = narrowed.collect();
