@@ -64,10 +64,8 @@ impl Tables {
             let dataset = self.warehouse.declaration().datasets.get(table);
             dataset.is_some_and(|dataset| dataset.unit.is_some())
         };
-        with_each_key_once(logical)
-            .and_then(with_one_type_a_column)
-            .and_then(|plan| with_conditions_as_joins(plan, &private))
-            .map_err(|error| planning(&error))
+        let plan = with_each_key_once(logical).and_then(with_one_type_a_column).map_err(|error| planning(&error))?;
+        with_conditions_as_joins(plan, &private)
     }
 
     /// How the names of a question are declared.

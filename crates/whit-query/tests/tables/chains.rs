@@ -233,6 +233,121 @@ fn a_changed_key_is_another_question() {
     assert!(joined(SHOP));
 }
 
+/// Each row finds at most one partner where the other side has each key once: a table that the key leads to, or rows that are grouped by it. Elsewhere each may meet each.
+#[test]
+fn two_sides_with_many_rows_of_a_key_cut_nobody() {
+    let room = shop("chains_many");
+    let tables = room.tables(SHOP);
+    let (orders, lines, parcels) =
+        (rows_of(&room, "orders.csv"), rows_of(&room, "lines.csv"), rows_of(&room, "parcels.csv"));
+    let of_order = |order: &Vec<i64>| lines.iter().filter(|line| line[1] == order[0]).count();
+    let pairs = orders.iter().map(|order| of_order(order).pow(2)).sum::<usize>() as f64;
+    for sql in [
+        "SELECT COUNT(*) FROM orders JOIN lines a ON a.l_order = o_id JOIN lines b ON b.l_order = o_id",
+        "SELECT COUNT(*) FROM (SELECT o_id FROM orders JOIN lines ON l_order = o_id) AS a JOIN lines b ON b.l_order = a.o_id",
+        "SELECT COUNT(*) FROM lines b JOIN (SELECT o_id FROM orders JOIN lines ON l_order = o_id) AS a ON b.l_order = a.o_id",
+        "SELECT COUNT(*) FROM lines a JOIN lines b ON a.l_order = b.l_order",
+        "SELECT SUM(k) FROM (SELECT l_order, COUNT(*) * COUNT(*) AS k FROM lines GROUP BY l_order) AS each_order WHERE k BETWEEN 0 AND 100",
+    ] {
+        let answer = ask(&tables, &room, sql, &asking(1e8)).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let found = number(&answer.rows[0][0].value);
+        assert!((found - pairs).abs() < 1.0, "{sql}: {found} for {pairs}");
+    }
+    let reach = |sql: &str| {
+        let plan = tables.plan(sql, &asking(1.0)).unwrap();
+        plan.parts[0].measures[0].moved[0].l1
+    };
+    // Six orders and twenty lines, with one partner each or with any number of them.
+    for (sql, most) in [
+        ("SELECT COUNT(*) FROM lines JOIN orders ON l_order = o_id", 20.0),
+        ("SELECT COUNT(*) FROM orders JOIN lines ON l_order = o_id JOIN parcels ON p_line = l_id", 20.0),
+        ("SELECT COUNT(*) FROM orders JOIN (SELECT l_order FROM lines GROUP BY l_order) AS l ON l_order = o_id", 6.0),
+        ("SELECT COUNT(*) FROM lines JOIN (SELECT l_order AS k FROM lines GROUP BY l_order) AS l ON l_order = k", 20.0),
+        (
+            "SELECT COUNT(*) FROM lines JOIN (SELECT l_order AS k, price FROM lines GROUP BY l_order, price) AS l ON l_order = k",
+            400.0,
+        ),
+        ("SELECT COUNT(*) FROM orders JOIN lines a ON a.l_order = o_id JOIN lines b ON b.l_order = o_id", 400.0),
+        (
+            "SELECT COUNT(*) FROM (SELECT * FROM orders UNION ALL SELECT * FROM orders) AS o JOIN lines ON l_order = o_id",
+            240.0,
+        ),
+    ] {
+        assert_eq!(reach(sql), most, "{sql}");
+    }
+    assert!(!parcels.is_empty());
+}
+
+/// A sub-query that depends on the row around it is a join where a join says the same, and is refused elsewhere, in our words.
+#[test]
+fn sub_queries_that_would_be_others_as_joins_are_refused() {
+    let room = shop("chains_inside");
+    room.write("list.csv", "w,v\n1,3\n1,4\n2,\n");
+    let declared = format!(
+        "{SHOP}\n[dataset.list]\nsource = \"list.csv\"\npublic = true\ncolumns.w = \"int\"\ncolumns.v = \"int\"\n"
+    );
+    let tables = room.tables(&declared);
+    let (nothing, counts, unknown, join) = (
+        "has a row even where nothing is found",
+        "counts the rows that are found",
+        "neither in the list",
+        "cannot be written as a join",
+    );
+    for (condition, words) in [
+        ("EXISTS (SELECT COUNT(*) FROM lines WHERE l_order = o_id)", nothing),
+        ("0 IN (SELECT COUNT(*) FROM lines WHERE l_order = o_id)", nothing),
+        ("NOT EXISTS (SELECT 1 FROM lines WHERE l_order = o_id HAVING COUNT(*) > 1)", nothing),
+        ("3 NOT IN (SELECT MAX(price) FROM lines WHERE l_order = o_id)", nothing),
+        ("EXISTS (SELECT 1 FROM lines WHERE l_order = o_id OFFSET 1)", counts),
+        ("EXISTS (SELECT 1 FROM lines WHERE l_order = o_id LIMIT 0)", counts),
+        ("o_id IN (SELECT price FROM lines WHERE l_order = o_id LIMIT 1)", counts),
+        ("EXISTS (SELECT 1 FROM list WHERE w = o_id OFFSET 1)", counts),
+        ("urgent OR o_id NOT IN (SELECT l_order FROM lines)", unknown),
+        ("NOT (urgent AND o_id IN (SELECT l_order FROM lines))", unknown),
+        ("(o_id IN (SELECT l_order FROM lines)) IS NULL", unknown),
+        ("CASE WHEN o_id IN (SELECT l_order FROM lines) THEN urgent ELSE true END", unknown),
+        ("EXISTS (SELECT 1 FROM lines WHERE l_order = o_id UNION ALL SELECT 2 FROM lines)", join),
+        (
+            "EXISTS (SELECT 1 FROM (SELECT row_number() OVER (ORDER BY v) AS k FROM list WHERE w = o_id) AS l WHERE k = 2)",
+            join,
+        ),
+        ("o_id > (SELECT COUNT(*) FROM list WHERE w = o_id)", "SUM, AVG, MIN or MAX"),
+        ("o_id > (SELECT COALESCE(SUM(v), 0) FROM list WHERE w = o_id)", "SUM, AVG, MIN or MAX"),
+        ("o_id > (SELECT v FROM list WHERE w = o_id)", "SUM, AVG, MIN or MAX"),
+        ("o_id > (SELECT MAX(v) FROM list WHERE w < o_id)", join),
+        ("o_id > (SELECT MAX(price) FROM lines WHERE l_order = o_id)", "reads a private table"),
+        ("EXISTS (SELECT 1 FROM lines WHERE price > 50)", "not joined along the user"),
+    ] {
+        let sql = format!("SELECT COUNT(*) FROM orders WHERE {condition}");
+        let refused = ask(&tables, &room, &sql, &asking(10.0)).map(|answer| answer.rows).unwrap_err();
+        assert!(refused.sentence.contains(words), "{condition}: {refused:?}");
+        assert!(refused.hint.is_some() && refused.fault == whit_query::Fault::Asked, "{condition}: {refused:?}");
+    }
+    let selected = "SELECT SUM((SELECT MAX(v) FROM list WHERE w = o_id)) FROM orders";
+    let refused = ask(&tables, &room, selected, &asking(10.0)).unwrap_err();
+    assert!(refused.sentence.contains(join), "{refused:?}");
+}
+
+#[test]
+fn what_no_table_of_a_chain_can_answer_is_refused_before_it_costs() {
+    let room = shop("chains_refused");
+    let tables = room.tables(SHOP);
+    for (sql, words) in [
+        (
+            "SELECT COUNT(*) FROM orders JOIN customers ON o_customer = c_id AND town = o_id",
+            "`o_id` is a whole number and `town` is text",
+        ),
+        ("SELECT COUNT(*) FROM orders JOIN customers ON town = o_customer", "is text"),
+        ("SELECT COUNT(*) FROM orders JOIN customers ON CAST(o_id AS VARCHAR) = c_id", "is text"),
+        ("SELECT COUNT(*) FROM customers WHERE town IN (SELECT o_customer FROM orders)", "is text"),
+        ("SELECT * FROM hitters('lines', 'price')", "`lines` pays from the budget of `customers`"),
+        ("SELECT * FROM hitters('orders', 'urgent')", "`orders` pays from the budget of `customers`"),
+    ] {
+        let refused = ask(&tables, &room, sql, &asking(10.0)).map(|answer| answer.rows).unwrap_err();
+        assert!(format!("{refused:?}").contains(words), "{sql}: {refused:?}");
+    }
+}
+
 #[test]
 fn data_that_says_whose_rows_are_is_noticed_when_it_changes() {
     let room = shop("chains_changed");

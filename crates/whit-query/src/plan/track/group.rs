@@ -14,11 +14,12 @@ use datafusion::logical_expr::{
     Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Window, WindowFrame, WindowFrameBound, WindowFrameUnits,
     WindowFunctionDefinition,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use whit_core::declare::Owning;
 
-/// Whether some of these expressions is a key that says whose rows are: then those of one key are one user's, and grouping by the user too changes nothing but where a
-/// key has several users, each of whom has a group of their own.
+/// Whether some of these expressions is a key that says whose rows are: then those of one key are one user's, and grouping by the user too changes nothing but where several
+/// users have rows of one key, each of whom has a group of their own.
 fn has_owner_key(exprs: &[Expr], input: &Tracked, around: &Surroundings<'_>) -> bool {
     let declared = around.declaration;
     let owning = || declared.datasets.values().filter_map(|dataset| Some((&dataset.name, declared.owning(dataset)?)));
@@ -30,6 +31,15 @@ fn has_owner_key(exprs: &[Expr], input: &Tracked, around: &Surroundings<'_>) -> 
             Owning::Column(_) => false,
         })
     })
+}
+
+/// The one column that rows are grouped by, beside the user, where there is one and it was taken unchanged.
+fn grouped_by(exprs: &[Expr], input: &Tracked, around: &Surroundings<'_>) -> BTreeSet<(String, String)> {
+    let mut others = exprs.iter().map(|expr| input.tag_of(expr, around)).filter(|tag| !tag.user);
+    match (others.next(), others.next()) {
+        (Some(tag), None) => tag.origin.into_iter().collect(),
+        _ => BTreeSet::new(),
+    }
 }
 
 /// Whether some of these expressions are the user, and the element.
@@ -84,6 +94,7 @@ pub(super) fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<
     // Grouping by the user alone leaves one row of each, and by user and element one of each of those.
     let by = |test: &dyn Fn(&Tag) -> bool| aggregate.group_expr.iter().all(|expr| test(&input.tag_of(expr, around)));
     let (by_user, by_element) = (by(&|tag| tag.user), keeps_element && by(&|tag| tag.user || tag.element));
+    let unique = grouped_by(&aggregate.group_expr, &input, around);
     let rows_public = private.rows_public && aggregate.group_expr.iter().all(|expr| input.tag_of(expr, around).public);
     let known = |tag: Tag| if keeps_element { tag } else { Tag { known: tag.user, ..tag } };
     let tags = tags.into_iter().map(known).collect();
@@ -98,6 +109,7 @@ pub(super) fn group(aggregate: &Aggregate, around: &Surroundings<'_>) -> Result<
             rows_of_user: by_user.then_some(1),
             rows_of_element: by_element.then_some(1),
             rows_public,
+            unique,
             ..private
         }),
     })
@@ -192,7 +204,7 @@ pub(super) fn look_around(window: &Window, around: &Surroundings<'_>) -> Result<
             );
         }
         let (user, element) = covers(&call.params.partition_by, &input, around);
-        if !user || !private.user {
+        if !private.user || !(user || has_owner_key(&call.params.partition_by, &input, around)) {
             return never(
                 format!("the window of `{name}` reaches over the rows of several users"),
                 "add the user column to PARTITION BY",

@@ -4,12 +4,17 @@ use super::equality::{of_one_kind, sorted_out};
 use super::order::untangled;
 use super::{Caps, Lost, Private, Surroundings, Tag, Tracked, built, never, safe_value, track, type_of, without};
 use crate::error::{QueryError, planning};
+use crate::evaluate::words::{said, written};
 use crate::plan::{ELEMENT, USER};
+use crate::source::is_text;
+use crate::translate::in_words;
 use datafusion::arrow::array::{Array, Int64Array};
-use datafusion::common::Column;
-use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column, NullEquality};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{BinaryExpr, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, lit};
 use datafusion::prelude::col;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use whit_core::declare::Owning;
 
@@ -20,13 +25,32 @@ fn comparable(own: &[Expr], owner: &Tracked, others: &[Expr], other: &Tracked) -
         if !of_one_kind(&left, &right) {
             return Err(QueryError::asked(
                 format!(
-                    "`{a}` is {left} and `{b}` is {right}, so how many partners a row finds would depend on how they are compared"
+                    "`{}` is {} and `{}` is {}, so how many partners a row finds would depend on how they are compared",
+                    said(a),
+                    in_words(&left),
+                    said(b),
+                    in_words(&right)
                 ),
                 "cast one of them in a sub-query, or declare both tables with one type",
             ));
         }
     }
     Ok(())
+}
+
+/// Whether both sides of an equality are text, or none is: the engine would read the one as the other, row by row, and what cannot be read would find nobody, at full price.
+fn both_text_or_none(own: &Expr, owner: &Tracked, others: &Expr, other: &Tracked) -> Result<(), QueryError> {
+    let (left, right) = (type_of(own, owner)?, type_of(others, other)?);
+    let null = [&left, &right].contains(&&DataType::Null);
+    if null || is_text(&left) == is_text(&right) {
+        return Ok(());
+    }
+    let (one, another) = (in_words(&left), in_words(&right));
+    let number = written(if is_text(&left) { others } else { own });
+    Err(QueryError::asked(
+        format!("`{}` is {one} and `{}` is {another}, so they are not joined", said(own), said(others)),
+        format!("declare both columns with one type, or join in a sub-query that has CAST({number} AS VARCHAR)"),
+    ))
 }
 
 fn has_limit(plan: &LogicalPlan) -> bool {
@@ -58,28 +82,66 @@ pub(super) fn pair(join: &Join, around: &Surroundings<'_>) -> Result<Tracked, Lo
         };
         return track(&plan, around);
     }
-    let join = &sorted_out(join)?;
     let (left, right) = (track(&join.left, around)?, track(&join.right, around)?);
+    let (whole, (join, compared)) = (sorted_out(join)?, without_not_in(join)?);
     match (left.private.clone(), right.private.clone()) {
         (None, None) => {
             let tags = joined_tags(join.join_type, &left.tags, &right.tags);
-            Ok(Tracked { plan: LogicalPlan::Join(join.clone()), tags, private: None })
+            Ok(Tracked { plan: LogicalPlan::Join(whole), tags, private: None })
         }
         (Some(private), None) => {
             if !keeps_left(join.join_type) {
                 return unsided(join.join_type);
             }
-            with_public(join, left, right, private, true, around)
+            let join = match compared {
+                // Nothing but the list decides, and the engine looks for NULL in it.
+                Some(_) if join.on.is_empty() && join.filter.is_none() => whole,
+                Some(compared) => {
+                    comparable(std::slice::from_ref(&compared.0), &left, std::slice::from_ref(&compared.1), &right)?;
+                    with_condition(join, compared)
+                }
+                None => join,
+            };
+            with_public(&join, left, right, private, true, around)
         }
         (None, Some(private)) => {
             if !matches!(join.join_type, JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti)
             {
                 return unsided(join.join_type);
             }
-            with_public(join, left, right, private, false, around)
+            with_public(&join, left, right, private, false, around)
         }
-        (Some(a), Some(b)) => along_user(join, left, right, &a, &b, around),
+        (Some(a), Some(b)) => along_user(join, compared, left, right, &a, &b, around),
     }
+}
+
+/// The two sides of what `NOT IN` compares.
+type Compared = (Expr, Expr);
+
+/// A join by its equalities and other conditions, without the one by which it is a `NOT IN`: that compares with NULL in a way of its own.
+fn without_not_in(join: &Join) -> Result<(Join, Option<Compared>), Lost> {
+    if !join.null_aware {
+        return Ok((sorted_out(join)?, None));
+    }
+    let mut conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
+    // It is written before the others.
+    match (!conditions.is_empty()).then(|| conditions.remove(0)) {
+        Some(Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right })) if join.on.is_empty() => {
+            let rest = Join { filter: conjunction(conditions), null_aware: false, ..join.clone() };
+            Ok((sorted_out(&rest)?, Some((*left, *right))))
+        }
+        _ => never(
+            "this NOT IN cannot be told apart from its other conditions",
+            "write NOT EXISTS (SELECT 1 FROM … WHERE …) instead",
+        ),
+    }
+}
+
+/// The join with what `NOT IN` asks beside its other conditions: whatever is equal, or missing on either side, is a partner, and a row with one does not stay.
+fn with_condition(join: Join, (one, other): Compared) -> Join {
+    let missing = one.clone().is_null().or(other.clone().is_null());
+    let filter = conjunction(join.filter.into_iter().chain([one.eq(other).or(missing)]));
+    Join { filter, ..join }
 }
 
 /// Whether each row that comes out is one of the left side's, alone or beside others.
@@ -172,6 +234,9 @@ fn with_public(
     private.rows_of_element = private.rows_of_element.and_then(|rows| rows.checked_mul(most));
     // What is declared is about rows of the source: who is within a cap there is not cut here.
     private.caps = private.caps.times(most);
+    if most > 1 {
+        private.unique.clear();
+    }
     let adopt = |tag: &Tag| Tag {
         public: tag.public && public,
         known: own_known && most <= 1 && filtered.is_none(),
@@ -189,7 +254,7 @@ fn with_public(
     Ok(Tracked { plan, tags, private: Some(private) })
 }
 
-/// The side of a join whose rows have a declared key of the other side's.
+/// The side of a join of whose rows each finds at most one partner on the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeySide {
     Left,
@@ -201,7 +266,9 @@ struct Meeting {
     join: Join,
     left: Tracked,
     right: Tracked,
-    /// The side that has a declared key of the other's.
+    /// The side whose rows find at most one partner each,
+    single: Option<KeySide>,
+    /// and the same where that is known by a key that is no user.
     linked: Option<KeySide>,
     /// Whether it was the planner that said so, and no declared key: what is asked may have meant other rows.
     added: bool,
@@ -212,36 +279,49 @@ const PARTNER: &str = "__whit_partner";
 
 /// A join of two private relations, in which rows meet only where they belong to one user: where the question does not say so, the planner does. (An order's lines are those
 /// of the order's customer; where keys lead astray, rows of two users would meet.) The left side's user goes on; what else is hidden ends here.
-fn of_one_user(join: &Join, left: Tracked, right: Tracked, around: &Surroundings<'_>) -> Result<Meeting, Lost> {
-    let (mut linked, mut implied) = (None, false);
-    for (x, y) in &join.on {
-        let (Some(x), Some(y)) = (left.tag_of(x, around).origin, right.tag_of(y, around).origin) else { continue };
+fn of_one_user(
+    mut join: Join,
+    compared: Option<&Compared>,
+    left: Tracked,
+    right: Tracked,
+    around: &Surroundings<'_>,
+) -> Result<Meeting, Lost> {
+    let (mut linked, mut single, mut implied) = (None, None, false);
+    let unique = |tracked: &Tracked, column: &(String, String)| {
+        tracked.private.as_ref().is_some_and(|private| private.unique.contains(column))
+    };
+    for (x, y) in join.on.iter().chain(compared) {
+        let (x, y) = (left.tag_of(x, around), right.tag_of(y, around));
+        let users = x.user && y.user;
+        let (Some(x), Some(y)) = (x.origin, y.origin) else { continue };
         let (one, other) = (led_to(&x, around), led_to(&y, around));
         implied |= (one.is_some() || other.is_some()) && one.as_ref().unwrap_or(&x) == other.as_ref().unwrap_or(&y);
-        linked = linked.or(match (&one, &other) {
-            (Some(to), None) if *to == y => Some(KeySide::Left),
-            (None, Some(to)) if *to == x => Some(KeySide::Right),
-            _ => None,
-        });
+        // Where NULL finds NULL, what nobody has twice may be missing twice.
+        let side = match (unique(&left, &x), unique(&right, &y)) {
+            _ if join.null_equality == NullEquality::NullEqualsNull => None,
+            (_, true) => Some(KeySide::Left),
+            (true, false) => Some(KeySide::Right),
+            (false, false) => None,
+        };
+        single = single.or(side);
+        // How many rows a user has in a table of users is what its cap says.
+        linked = linked.or(side.filter(|_| !users));
     }
-    let mut join = join.clone();
     let along = join.on.iter().any(|(x, y)| left.tag_of(x, around).user && right.tag_of(y, around).user);
-    // One NULL of one user would otherwise decide about the rows of all.
-    join.null_aware = false;
     let names =
         |tracked: &Tracked| tracked.private.as_ref().map(|private| (private.dataset.clone(), private.sources.clone()));
     let ((one, ones), (other, others)) = (names(&left).unwrap_or_default(), names(&right).unwrap_or_default());
-    let alone = ones == others;
+    let (alone, compares) = (ones == others, !join.on.is_empty() || compared.is_some());
     let ours = left.hidden(USER);
     let left = without(left, &[ELEMENT])?;
     if along {
-        return Ok(Meeting { join, left, right: without(right, &[USER, ELEMENT])?, linked, added: false });
+        return Ok(Meeting { join, left, right: without(right, &[USER, ELEMENT])?, single, linked, added: false });
     }
     match ours {
         // Rows of one table that share a value are seldom meant to be one user's only.
-        Some(ours) if right.hidden(USER).is_some() && (implied || !join.on.is_empty() && !alone) => {
+        Some(ours) if right.hidden(USER).is_some() && (implied || (compares && !alone)) => {
             join.on.push((ours, Expr::Column(Column::new_unqualified(PARTNER))));
-            Ok(Meeting { join, left, right: as_partner(right)?, linked, added: !implied })
+            Ok(Meeting { join, left, right: as_partner(right)?, single, linked, added: !implied })
         }
         _ => never(
             format!(
@@ -285,7 +365,8 @@ fn without_partner(plan: LogicalPlan, tags: Vec<Tag>) -> Result<(LogicalPlan, Ve
 }
 
 fn along_user(
-    join: &Join,
+    mut join: Join,
+    mut compared: Option<Compared>,
     left: Tracked,
     right: Tracked,
     a: &Private,
@@ -313,8 +394,21 @@ fn along_user(
             "ask each table on its own",
         );
     }
-    let Meeting { join, left, right, linked, added } = of_one_user(join, left, right, around)?;
-    let join = &join;
+    for (x, y) in join.on.iter().chain(&compared) {
+        both_text_or_none(x, &left, y, &right)?;
+    }
+    // Nobody's user is missing, so that there NOT IN is no more than NOT EXISTS.
+    let users = |(x, y): &mut Compared| left.tag_of(x, around).user && right.tag_of(y, around).user;
+    join.on.extend(compared.take_if(users));
+    // A list that does not depend on the row is that of all users, and nobody finds what is missing in it.
+    let listed = join.on.is_empty() && join.filter.is_none();
+    let there = compared.as_ref().filter(|_| listed).map(|(x, _)| x.clone());
+    let Meeting { join, left, right, single, linked, added } =
+        of_one_user(join, compared.as_ref(), left, right, around)?;
+    let join = &match compared {
+        Some(compared) => with_condition(join, compared),
+        None => join,
+    };
     // Where a row finds no partner, the right side's user is missing and says nothing of whose the row is.
     let outer = join.join_type == JoinType::Left;
     let known =
@@ -322,7 +416,10 @@ fn along_user(
     let right_tags: Vec<Tag> = right.tags.iter().map(known).collect();
     let tags = joined_tags(join.join_type, &left.tags, &right_tags);
     let plan = rejoined(join, left.plan, right.plan, around)?;
-    let (plan, tags) = without_partner(plan, tags)?;
+    let (mut plan, tags) = without_partner(plan, tags)?;
+    if let Some(there) = there {
+        plan = built(LogicalPlanBuilder::from(plan).filter(safe_value(&there, around)?.is_not_null()))?;
+    }
     // Each row of a user may meet each of the other side's, so the caps of both tables bound the result, in whichever order they stand.
     // A semi-join keeps rows of the left side, once each.
     let widens = matches!(join.join_type, JoinType::Inner | JoinType::Left);
@@ -333,14 +430,23 @@ fn along_user(
     };
     let caps = match linked {
         _ if !widens => a.caps,
-        // A declared key leads to one row: whoever keeps to the caps of the rows that have it is not cut here.
+        // Each row finds at most one: whoever keeps to the caps of the side that has them is not cut here.
         Some(KeySide::Left) => a.caps,
         Some(KeySide::Right) if join.join_type == JoinType::Inner => b.caps,
         // and rows of the left side without any partner stand beside them.
         Some(KeySide::Right) => a.caps.with(b.caps, u64::checked_add),
         None => a.caps.with(b.caps, u64::checked_mul),
     };
+    let unique = match single {
+        _ if !widens => a.unique.clone(),
+        // The same column of the same table would stand for two.
+        _ if !a.sources.is_disjoint(&b.sources) => BTreeSet::new(),
+        Some(KeySide::Left) => a.unique.clone(),
+        Some(KeySide::Right) => b.unique.clone(),
+        None => BTreeSet::new(),
+    };
     let private = Private {
+        unique,
         element: false,
         copies: None,
         rows_of_user: of_user(a.rows_of_user, b.rows_of_user),

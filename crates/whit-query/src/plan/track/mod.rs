@@ -115,6 +115,8 @@ pub(crate) struct Private {
     pub(crate) rows_of_element: Option<u64>,
     /// Whether neighbours agree on which rows are there (feature and label units).
     pub(crate) rows_public: bool,
+    /// Columns, by where they come from, of which no user has a value twice: keys that others lead to, as long as each row stands once, and what rows were grouped by.
+    pub(crate) unique: BTreeSet<(String, String)>,
     /// Whether rows of private tables meet only under one user, though the question does not say so.
     pub(crate) met: bool,
 }
@@ -427,6 +429,7 @@ fn unite(union: &Union, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
     if !one_source {
         merged.copies = None; // what is one row of one table is none of the other
     }
+    merged.unique.clear();
     let mut plans: Vec<LogicalPlan> = Vec::new();
     for input in &inputs {
         let mut exprs: Vec<Expr> = input.visible().map(|(field, _)| field).collect();

@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
 use std::collections::BTreeSet;
-use whit_core::declare::{Bounds, Dataset};
+use whit_core::declare::{Bounds, Dataset, UserKey};
 use whit_core::unit::Kind;
 
 pub(super) fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings<'_>) -> Result<Tracked, Lost> {
@@ -80,6 +80,7 @@ pub(super) fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings
         rows_of_user: None,
         rows_of_element: None,
         rows_public: matches!(unit.protect, Kind::Feature | Kind::Label),
+        unique: keys_of(table, around),
         met: false,
     };
     let mut keep = None;
@@ -106,6 +107,18 @@ pub(super) fn source(plan: &LogicalPlan, scan: &TableScan, around: &Surroundings
     }
     let plan = built(builder.project(exprs))?;
     Ok(Tracked { plan, tags, private: Some(private) })
+}
+
+/// The columns of a table that keys of others lead to: each of them is meant to name one row.
+fn keys_of(table: &str, around: &Surroundings<'_>) -> BTreeSet<(String, String)> {
+    let users = around.declaration.datasets.values().filter_map(|dataset| dataset.unit.as_ref()?.user.as_ref());
+    let keys = users.filter_map(|user| match user {
+        UserKey::Through { other_table, other_column, .. } if other_table == table => {
+            Some((other_table.clone(), other_column.clone()))
+        }
+        _ => None,
+    });
+    keys.collect()
 }
 
 fn looked_up(dataset: &Dataset, around: &Surroundings<'_>) -> bool {
