@@ -67,6 +67,8 @@ impl<'a> DeclaredUnit<'a> {
             let hint = format!("ask in SQL: SELECT count(*) FROM {name}");
             QueryError::asked(format!("`{name}` is public, so there is nothing to hide"), hint)
         })?;
+        // Before any column is looked for: where users stand in another table, none of this one's holds them.
+        check_payer(tables, name)?;
         let user = unit.user.as_ref().ok_or_else(|| {
             let hint = "declare `unit.user`, or count rows in SQL";
             QueryError::asked(format!("`{name}` has no user column, and users are counted here"), hint)
@@ -139,7 +141,6 @@ where
     M::Exact: Sized,
     M::Noisy: Persist,
 {
-    check_payer(tables, question)?;
     let rungs = declared.ladder.rungs();
     let Calibration { epsilon, delta } = declared.promise;
     let price =

@@ -30,7 +30,6 @@ pub(in crate::estimate) fn charged_for_hitters<'a>(
 ) -> Result<Charged<'a>, QueryError> {
     let plan = HittersPlan::new(tables, question, asking)?;
     let asked = plan.question(tables, question, analyst);
-    check_payer(tables, &asked)?;
     let HittersPlan { declared, bound, hitters, .. } = plan;
     let charge = charge_of(&hitters, declared.ladder.rungs());
     let price = move |epsilon: f64| {
@@ -50,7 +49,6 @@ pub(in crate::estimate) fn charged_for_histogram<'a>(
 ) -> Result<Charged<'a>, QueryError> {
     let plan = HistogramPlan::new(tables, question, asking)?;
     let asked = plan.question(question, analyst);
-    check_payer(tables, &asked)?;
     let HistogramPlan { declared, histogram, .. } = plan;
     let charge = charge_of(&histogram, declared.ladder.rungs());
     let price = move |epsilon: f64| {
@@ -63,16 +61,15 @@ pub(in crate::estimate) fn charged_for_histogram<'a>(
 }
 
 /// Refuses a data set that pays from another's budget.
-pub(super) fn check_payer(tables: &Tables, question: &Question) -> Result<(), QueryError> {
-    let dataset = tables.warehouse().declaration().dataset(&question.dataset)?;
+pub(super) fn check_payer(tables: &Tables, name: &str) -> Result<(), QueryError> {
+    let dataset = tables.warehouse().declaration().dataset(name)?;
     let payer = &crate::source::payer(dataset, tables.warehouse().declaration()).name;
-    if *payer == question.dataset {
+    if payer == name {
         return Ok(());
     }
     Err(QueryError::asked(
         format!(
-            "`{}` pays from the budget of `{payer}`, and items are counted for data sets with a budget of their own",
-            question.dataset
+            "`{name}` pays from the budget of `{payer}`, and items are counted for data sets with a budget of their own"
         ),
         "ask in SQL: COUNT(DISTINCT user) by item",
     ))
