@@ -14,7 +14,7 @@
 //!
 //! A key is meant to have one user: then nothing else could be meant by a user's rows. Where several have it, a data set without the *orders* of one of them, but with the lines
 //! that led to several, is no neighbour: there the lines would belong to whoever is left. `whit check --owner` counts such keys. **Tried by**
-//! `chains::a_user_moves_only_rows_of_their_own` (`tests/tables`).
+//! `chains::a_user_moves_only_rows_of_their_own` and `chain_brute::chains_without_any_one_user_leave_the_rows_of_all_others` (`tests/tables`).
 
 use super::text::Scanned;
 use crate::error::{QueryError, planning};

@@ -5,6 +5,7 @@ mod ask;
 mod audit;
 mod brute;
 mod caps;
+mod chain_brute;
 mod chains;
 mod constants;
 mod coverage;
