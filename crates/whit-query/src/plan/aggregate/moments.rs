@@ -218,7 +218,9 @@ impl<'a> PairSums<'a> {
     fn bend(&self, sums: &[f64; 6], at: f64) -> Option<(f64, f64)> {
         let moved = |moves: &[(usize, f64)]| {
             let mut sums = *sums;
-            moves.iter().for_each(|&(i, by)| sums[i] += by * self.usual[i]);
+            for &(i, by) in moves {
+                sums[i] += by * self.usual[i];
+            }
             self.plain(&sums)
         };
         let (mut off, mut around) = (0.0, 0.0);
