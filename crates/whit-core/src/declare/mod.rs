@@ -30,6 +30,7 @@ mod check;
 mod day;
 mod error;
 mod kind;
+mod layout;
 pub mod nearest;
 mod read;
 mod unit;
@@ -38,6 +39,7 @@ mod value;
 pub use day::Day;
 pub use error::DeclareError;
 pub use kind::ColumnType;
+pub use layout::{Compression, Encoding, FileLayout};
 pub use nearest::nearest;
 pub use read::table_name;
 
@@ -120,6 +122,12 @@ pub struct Dataset {
     /// Whether a value of a CSV file may hold line breaks, in quotes. Where it may not, every line is a row.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub newlines_in_values: bool,
+    /// How else they are written, where that is not what their endings say.
+    #[serde(skip_serializing_if = "FileLayout::is_default")]
+    pub layout: FileLayout,
+    /// Columns whose values are in the names of folders, as in `day=2024-01-01/part-0.parquet`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partitioned_by: Vec<String>,
     /// Whether the whole table is public: it joins freely and has no unit.
     pub public: bool,
     /// What one whit is; there unless the table is public.
@@ -183,7 +191,7 @@ impl Format {
     pub fn extensions(self) -> &'static [&'static str] {
         match self {
             Self::Parquet => &["parquet", "pq"],
-            Self::Csv => &["csv"],
+            Self::Csv => &["csv", "tsv"],
             Self::Ndjson => &["ndjson", "jsonl"],
         }
     }

@@ -4,7 +4,7 @@ use super::error::DeclareResult;
 use super::value::{self, Entries, TomlValue};
 use super::{
     Bounds, BudgetDeclaration, CapsDeclaration, ColumnDeclaration, ColumnType, Dataset, Day, Declaration, DeclareError,
-    ElementSource, Format, Keys, QueryDefaults, UnitDeclaration, UserKey, check, nearest,
+    ElementSource, FileLayout, Format, Keys, QueryDefaults, UnitDeclaration, UserKey, check, nearest,
 };
 use crate::unit::{Change, Kind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub(super) fn declaration(text: &str) -> DeclareResult<Declaration> {
     }
     // What one data set says of another can be checked only when all are there.
     for (name, value) in entries.iter() {
-        let table = value.entries(&DATASET)?;
+        let table = value.entries(&known())?;
         check::references(&declaration, &declaration.datasets[name], &table)?;
     }
     Ok(declaration)
@@ -82,15 +82,29 @@ pub fn table_name(text: &str) -> String {
     }
 }
 
-const DATASET: [&str; 8] = ["source", "format", "newlines_in_values", "public", "unit", "columns", "budget", "query"];
+const DATASET: [&str; 9] =
+    ["source", "format", "newlines_in_values", "partitioned_by", "public", "unit", "columns", "budget", "query"];
+
+/// The keys of a data set.
+fn known() -> Vec<&'static str> {
+    let (files, rest) = DATASET.split_at(3);
+    files.iter().chain(&FileLayout::KEYS).chain(rest).copied().collect()
+}
 
 fn dataset(name: &str, value: &TomlValue<'_>) -> DeclareResult<Dataset> {
-    let table = value.entries(&DATASET)?;
+    let table = value.entries(&known())?;
     let public = table.read("public", |v| v.boolean("public = true says that the whole table is public"))?;
     let public = public.unwrap_or(false);
     let unit = table.read("unit", |v| unit(name, v))?;
     check::unit_or_public(&table, public)?;
     let budgets = table.read("budget", |v| budgets(v, unit.as_ref()))?.unwrap_or_default();
+    let columns = table.read("columns", columns)?.unwrap_or_default();
+    let partitioned_by = table.read("partitioned_by", |v| partitions(v, &columns))?.unwrap_or_default();
+    // A line of a file without names holds what no folder says.
+    let typed = |name: &str| columns.get(name).is_some_and(|column| column.kind.is_some());
+    let in_lines = |name: &String| typed(name) && !partitioned_by.contains(name);
+    let in_order = table.read("columns", |v| Ok(v.names("")?.as_written()))?.unwrap_or_default();
+    let in_order: Vec<String> = in_order.into_iter().filter(in_lines).collect();
     Ok(Dataset {
         name: name.to_owned(),
         source: source(&table)?,
@@ -102,12 +116,36 @@ fn dataset(name: &str, value: &TomlValue<'_>) -> DeclareResult<Dataset> {
                 v.boolean("true where a value of a CSV file may hold line breaks, in quotes")
             })?
             .unwrap_or(false),
+        layout: FileLayout::read(&table, &in_order)?,
+        partitioned_by,
         public,
         unit,
-        columns: table.read("columns", columns)?.unwrap_or_default(),
+        columns,
         budgets,
         query: table.read("query", query)?,
     })
+}
+
+/// Columns that folders are named after, each with a type: names of folders are as private as rows, and have none of their own.
+fn partitions(value: &TomlValue<'_>, columns: &BTreeMap<String, ColumnDeclaration>) -> DeclareResult<Vec<String>> {
+    let hint = "list the names before the `=` of folders: partitioned_by = [\"day\"]";
+    let names = if value.is_array() { value.texts(hint)? } else { vec![value.text(hint)?] };
+    for (at, name) in names.iter().enumerate() {
+        if names[..at].contains(name) {
+            return Err(value.wrong(&format!("{{key}} lists `{name}` twice"), "leave one out"));
+        }
+        match columns.get(name).map(|column| &column.kind) {
+            Some(Some(ColumnType::List(_))) => {
+                return Err(value.wrong(&format!("{{key}} lists `{name}`, but the name of a folder is no list"), hint));
+            }
+            Some(Some(_)) => {}
+            Some(None) | None => {
+                let sentence = format!("{{key}} lists `{name}`, which has no declared type");
+                return Err(value.wrong(&sentence, format!("say what it is: columns.{name} = \"date\"")));
+            }
+        }
+    }
+    Ok(names)
 }
 
 fn source(table: &Entries<'_>) -> DeclareResult<Vec<String>> {

@@ -543,3 +543,49 @@ fn types_are_declared_with_the_column_or_in_place_of_it() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+#[test]
+fn how_files_are_written_is_read_and_checked() {
+    let text = |more: &str| {
+        format!(
+            "[dataset.t]\nsource = 't.csv'\nunit.user = 'u'\nunit.protect = 'user'\n{more}\ncolumns.u.type = 'int'\ncolumns.day = 'date'\ncolumns.a = {{ type = 'text' }}\n"
+        )
+    };
+    let read = |more: &str| Declaration::parse(&text(more)).map(|mut declared| declared.datasets.remove("t").unwrap());
+    assert!(read("").unwrap().layout.is_default());
+    assert_eq!(serde_json::to_value(read("").unwrap()).unwrap().get("layout"), None);
+    let signs =
+        read("delimiter = '\\t'\nquote = \"'\"\nescape = '\\'\ncomment = '#'\nnull = ['NA', -9]").unwrap().layout;
+    assert_eq!(
+        (signs.delimiter, signs.quote, signs.escape, signs.comment),
+        (Some('\t'), Some('\''), Some('\\'), Some('#'))
+    );
+    assert_eq!(signs.null, ["NA", "-9"]);
+    assert_eq!(read("delimiter = \"\\t\"\nquote = ''").unwrap().layout.quote, None);
+    let columns = |more| read(more).unwrap().layout.names.unwrap();
+    assert_eq!(columns("header = false"), ["u", "day", "a"], "in the order in which they are written");
+    assert_eq!(columns("header = false\npartitioned_by = 'day'"), ["u", "a"], "a folder is no place in a line");
+    assert_eq!(columns("header = ['x', 'u']"), ["x", "u"]);
+    assert_eq!(read("header = true").unwrap().layout.names, None);
+    assert_eq!(read("compression = 'zstd'").unwrap().layout.compression, Some(Compression::Zstd));
+    assert_eq!(read("encoding = 'windows-1252'").unwrap().layout.encoding, Some(Encoding::Windows1252));
+    for (more, expected) in [
+        ("delimiter = ';;'", "line 5: `dataset.t.delimiter` is `;;`, but must be one sign of ASCII"),
+        ("delimiter = 'é'", "must be one sign of ASCII"),
+        ("delimiter = '\"'", "`delimiter` and `quote` are the same sign"),
+        ("quote = ','", "`delimiter` and `quote` are the same sign"),
+        ("quote = ''\nescape = '\\'", "has a meaning in quotes alone"),
+        ("header = 1", "must be true or false"),
+        ("header = ['a', 'a']", "lists `a` twice"),
+        ("encoding = 'utf8'", "did you mean `utf-8`?"),
+        ("compression = 'gzipp'", "did you mean `gzip`?"),
+        ("partitioned_by = ['month']", "lists `month`, which has no declared type"),
+        ("delimeter = ';'", "did you mean `delimiter`?"),
+    ] {
+        let error = read(more).unwrap_err();
+        let message = format!("{error} | {}", error.hint());
+        assert!(message.contains(expected), "{message}");
+    }
+    let bare = "[dataset.t]\nsource = 't.csv'\npublic = true\nheader = false\n";
+    assert!(Declaration::parse(bare).unwrap_err().to_string().contains("no column has a declared type"));
+}

@@ -118,6 +118,13 @@ impl<'a> Entries<'a> {
         self.values.iter().map(|(&name, value)| (name, value))
     }
 
+    /// The names of all entries, in the order in which they stand in the text.
+    pub(super) fn as_written(&self) -> Vec<String> {
+        let mut names: Vec<(usize, &str)> = self.values.iter().map(|(name, value)| (value.span.start, *name)).collect();
+        names.sort_unstable();
+        names.into_iter().map(|(_, name)| name.to_owned()).collect()
+    }
+
     /// Whether nothing is in it.
     pub(super) fn is_empty(&self) -> bool {
         self.values.is_empty()

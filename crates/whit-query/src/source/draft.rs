@@ -20,6 +20,21 @@ impl Inspection {
         text
     }
 
+    /// How the files seem to be written, where that is not what their endings say; a sentence each.
+    pub fn noticed(&self) -> Vec<String> {
+        let layout = &self.layout;
+        let delimiter = layout.delimiter.map(|sign| format!("{sign:?} stands between values: delimiter was drafted"));
+        let comment =
+            layout.comment.map(|sign| format!("lines that begin with {sign:?} are no rows: comment was drafted"));
+        let row = "the first line seems to be a row: header = false was drafted; call the columns what they are";
+        let encoding = layout.encoding.map(|encoding| format!("letters seem to be {encoding}: encoding was drafted"));
+        let folders = self.partitioned_by.join(", ");
+        let folders = format!("folders are named after {folders}: partitioned_by was drafted");
+        let folders = (!self.partitioned_by.is_empty()).then_some(folders);
+        let names = layout.names.as_ref().map(|_| row.to_owned());
+        [delimiter, comment, names, encoding, folders].into_iter().flatten().collect()
+    }
+
     fn write(&self, out: &mut String, name: &str, source: &str) -> std::fmt::Result {
         writeln!(out, "# What one whit of this data is, what is known of it without looking, and what may be spent.")?;
         if self.looked {
@@ -52,6 +67,7 @@ impl Inspection {
                 "newlines_in_values = true  # values in quotes hold line breaks; without this every line is a row"
             )?;
         }
+        self.write_layout(out)?;
         writeln!(
             out,
             "# public = true  # only if the whole table is public: then it joins freely, and has no unit and no budget\n"
@@ -59,6 +75,35 @@ impl Inspection {
         self.write_unit(out)?;
         self.write_columns(out)?;
         out.write_str(BUDGET)
+    }
+
+    /// How the files are written, where that is not what their endings say.
+    fn write_layout(&self, out: &mut String) -> std::fmt::Result {
+        let sign = |sign: char| quoted(&sign.to_string());
+        if let Some(delimiter) = self.layout.delimiter {
+            writeln!(out, "delimiter = {}  # what stands between values", sign(delimiter))?;
+        }
+        if let Some(comment) = self.layout.comment {
+            writeln!(out, "comment = {}  # lines that begin so are no rows", sign(comment))?;
+        }
+        if self.layout.names.is_some() {
+            writeln!(
+                out,
+                "header = false  # the first line seems to be a row: columns go by the order below, so call them what they are"
+            )?;
+        }
+        if let Some(encoding) = self.layout.encoding {
+            writeln!(out, "encoding = \"{encoding}\"  # letters are not written as UTF-8")?;
+        }
+        if !self.partitioned_by.is_empty() {
+            let names: Vec<String> = self.partitioned_by.iter().map(|name| quoted(name)).collect();
+            writeln!(
+                out,
+                "partitioned_by = [{}]  # folders are named after these; their names are as private as rows",
+                names.join(", ")
+            )?;
+        }
+        Ok(())
     }
 
     fn write_unit(&self, out: &mut String) -> std::fmt::Result {
@@ -71,7 +116,8 @@ impl Inspection {
             .map(|field| field.name().as_str())
             .collect();
         if let Some(user) = &self.user {
-            writeln!(out, "unit.user = {}  # recognised by its name: is it right?\n", quoted(user))?;
+            let said = if self.user_said { "as was said" } else { "recognised by its name: is it right?" };
+            writeln!(out, "unit.user = {}  # {said}\n", quoted(user))?;
         } else {
             let first = candidates.first().copied().unwrap_or("user_id");
             let could_be = one_line(&candidates.join(", "));
@@ -119,11 +165,17 @@ impl Inspection {
             out,
             "# With an element also elements_per_user and rows_per_element, which tell what a question costs a whole user."
         )?;
-        writeln!(out, "# unit.caps = {{ rows_per_user = 100, groups = 3 }}\n")
+        let caps = [("rows_per_user", self.rows_per_user), ("groups", self.groups)];
+        let caps = caps.iter().filter_map(|(name, cap)| cap.map(|cap| format!("{name} = {cap}")));
+        match caps.collect::<Vec<_>>() {
+            caps if caps.is_empty() => writeln!(out, "# unit.caps = {{ rows_per_user = 100, groups = 3 }}\n"),
+            caps => writeln!(out, "unit.caps = {{ {} }}\n", caps.join(", ")),
+        }
     }
 
     fn write_columns(&self, out: &mut String) -> std::fmt::Result {
-        if self.looked {
+        // In folders that are named after values the declaration alone says which columns there are.
+        if self.looked || !self.partitioned_by.is_empty() {
             writeln!(out, "# What each column is: {}.", ColumnType::KNOWN)?;
             writeln!(out, "# One without a type cannot be asked for. Codes that only look like numbers are text.")?;
             for field in self.schema.fields() {

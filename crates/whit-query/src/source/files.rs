@@ -3,7 +3,7 @@
 use crate::error::QueryError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
-use whit_core::declare::{Format, nearest};
+use whit_core::declare::{Compression, Format, nearest};
 
 /// The files of a data set, sorted by the name under which people know them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,8 +129,8 @@ impl<'a> Search<'a> {
                 self.folder(&path)?;
                 continue;
             }
-            let extension = path.extension().and_then(|extension| extension.to_str());
-            let known = extension.and_then(Format::of_extension);
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let (extension, known) = (endings(&name).0, format_by(&name));
             // Parts of a table often have no extension; then the format has to be said.
             if known
                 .map_or(self.format.is_some() && extension.is_none(), |known| self.format.is_none_or(|f| f == known))
@@ -176,16 +176,98 @@ fn entries(folder: &Path) -> Result<BTreeMap<String, PathBuf>, QueryError> {
     Ok(found)
 }
 
+/// The ending that says how a file is written, and how it is packed by the ending behind that.
+pub(crate) fn endings(name: &str) -> (Option<&str>, Option<Compression>) {
+    let ending = |name: &'_ Path| name.extension().and_then(|ending| ending.to_str()).map(str::len);
+    let last = |name: &str| ending(Path::new(name)).map(|length| name.len() - length);
+    let Some(at) = last(name) else { return (None, None) };
+    match Compression::of_extension(&name[at..]) {
+        None => (Some(&name[at..]), None),
+        Some(packed) => {
+            let inner = &name[..at - 1];
+            (last(inner).map(|at| &inner[at..]), Some(packed))
+        }
+    }
+}
+
+/// The format that the ending of a name stands for. Parquet is packed within, and never as a whole.
+fn format_by(name: &str) -> Option<Format> {
+    let (ending, packed) = endings(name);
+    ending.and_then(Format::of_extension).filter(|format| packed.is_none() || *format != Format::Parquet)
+}
+
+/// What the names of folders say of columns that they are named after, as in `day=2024-01-01/part-0.csv`; nothing of a column that no folder names, or that a folder
+/// says is missing.
+pub(crate) fn folders_of(name: &str, columns: &[String]) -> BTreeMap<String, Option<String>> {
+    let mut found: BTreeMap<String, Option<String>> = columns.iter().map(|column| (column.clone(), None)).collect();
+    let folders = Path::new(name).parent().map(Path::components).into_iter().flatten();
+    for folder in folders.filter_map(|folder| folder.as_os_str().to_str()) {
+        if let Some((column, value)) = folder.split_once('=')
+            && let Some(text) = found.get_mut(&plain(column).unwrap_or_default())
+        {
+            *text = plain(value).filter(|value| value != "__HIVE_DEFAULT_PARTITION__");
+        }
+    }
+    found
+}
+
+/// The columns that the folders of all these files are named after, in order.
+pub(crate) fn named_after<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut columns: Vec<String> = Vec::new();
+    for name in names {
+        let folders = Path::new(name).parent().map(Path::components).into_iter().flatten();
+        let named =
+            folders.filter_map(|folder| folder.as_os_str().to_str()?.split_once('=').and_then(|(own, _)| plain(own)));
+        for column in named.filter(|column| !column.is_empty()) {
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+    }
+    columns
+}
+
+/// A name with `%3A` for what no folder may be called.
+fn plain(name: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::new(), name.as_bytes());
+    while let Some((&first, behind)) = rest.split_first() {
+        let code = behind.get(..2).filter(|_| first == b'%').and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A name as messages tell it: a folder that is named after a value is as private as the rows in it.
+pub(crate) fn shown(name: &str) -> String {
+    let Some((folders, file)) = name.rsplit_once('/') else { return name.to_owned() };
+    let folder = |folder: &str| folder.split_once('=').map_or(folder.to_owned(), |(column, _)| format!("{column}=…"));
+    format!("{}/{file}", folders.split('/').map(folder).collect::<Vec<_>>().join("/"))
+}
+
 fn format_of(whose: &str, name: &str) -> Result<Format, QueryError> {
     let extension = Path::new(name).extension().map(|extension| extension.to_string_lossy().into_owned());
     let known: Vec<&str> = Format::ALL.iter().flat_map(|format| format.extensions()).copied().collect();
     let hint = match extension.as_deref() {
-        Some("gz" | "zst" | "bz2" | "xz" | "zip") => "unpack it first; Parquet is compressed within".to_owned(),
+        Some("bz2" | "xz" | "zip" | "7z") => {
+            "unpack it first, or pack it as gzip or zstd; Parquet is compressed within".to_owned()
+        }
+        Some("gz" | "gzip" | "zst" | "zstd") => {
+            "an ending before it says how the file is written, as in `visits.csv.gz`; else say it: format = \"csv\"; Parquet is compressed within".to_owned()
+        }
         _ => format!("known are: {}; for another name say how it is written: format = \"csv\"", known.join(", ")),
     };
     match extension {
         None => Err(QueryError::asked(format!("`{name}`{} has no extension", of(", a source of", whose)), hint)),
-        Some(extension) => Format::of_extension(&extension).ok_or_else(|| {
+        Some(extension) => format_by(name).ok_or_else(|| {
             QueryError::asked(
                 format!("`{name}`{} has an extension that is not known: `.{extension}`", of(", a source of", whose)),
                 hint,
@@ -219,6 +301,11 @@ fn no_file(whose: &str, source: &str, base: &Path, format: Option<Format>) -> Qu
 }
 
 pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> QueryError {
+    let name = shown(name);
+    if error.kind() == std::io::ErrorKind::InvalidData {
+        let hint = "pack it again, or say how it is packed: compression = \"gzip\", \"zstd\" or \"none\"";
+        return QueryError::asked(format!("`{name}` cannot be read: {error}"), hint);
+    }
     QueryError::asked(format!("`{name}` cannot be read: {error}"), "check that it is there and that you may read it")
 }
 
@@ -331,7 +418,9 @@ mod tests {
         scratch.write("visits.csv", "id\n1\n");
         scratch.write("old/visits.parquet", "");
         scratch.write("more/visits.xlsx", "");
-        scratch.write("packed.csv.gz", "");
+        scratch.write("packed.csv.xz", "");
+        scratch.write("packed.parquet.gz", "");
+        scratch.write("packed.gz", "");
         scratch.write("plain", "id\n1\n");
         let message = |sources: &[&str], format| {
             let error = names(&scratch, sources, format).unwrap_err();
@@ -348,7 +437,10 @@ mod tests {
             message(&["more"], None).contains("the folder `more`, the source of `visits`, has no file that is Parquet")
         );
         assert!(message(&["more/visits.xlsx"], None).contains("an extension that is not known: `.xlsx`"));
-        assert!(message(&["packed.csv.gz"], None).contains("unpack it first"));
+        assert!(message(&["packed.csv.xz"], None).contains("unpack it first, or pack it as gzip or zstd"));
+        assert!(message(&["packed.parquet.gz"], None).contains("Parquet is compressed within"));
+        assert!(message(&["packed.gz"], None).contains("as in `visits.csv.gz`"));
+        assert_eq!(names(&scratch, &["packed.gz"], Some(Format::Csv)).unwrap(), ["packed.gz"]);
         assert!(message(&["plain"], None).contains("has no extension"));
         assert_eq!(names(&scratch, &["plain"], Some(Format::Csv)).unwrap(), ["plain"]);
         assert!(message(&["visits.csv", "old"], None).contains("`old/visits.parquet` is parquet, `visits.csv` is csv"));
@@ -369,5 +461,31 @@ mod tests {
                 "one file under many names is one file"
             );
         }
+    }
+
+    #[test]
+    fn endings_say_how_a_file_is_written_and_packed() {
+        for (name, expected) in [
+            ("a.csv", (Some("csv"), None)),
+            ("in.d/a.tsv.gz", (Some("tsv"), Some(Compression::Gzip))),
+            ("a.ndjson.ZST", (Some("ndjson"), Some(Compression::Zstd))),
+            ("a.gz", (None, Some(Compression::Gzip))),
+            ("v1.2/a", (None, None)),
+        ] {
+            assert_eq!(endings(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn folders_say_what_they_are_named_after() {
+        let columns = ["day", "land", "at"].map(str::to_owned);
+        let found = folders_of("visits/day=2024-01-01/land=__HIVE_DEFAULT_PARTITION__/other=1/part=0.csv", &columns);
+        assert_eq!(found["day"].as_deref(), Some("2024-01-01"));
+        assert_eq!((&found["land"], &found["at"], found.len()), (&None, &None, 3));
+        let found = folders_of("at=2024-01-01%2010%3A00/day=a=b/x.csv", &columns);
+        assert_eq!((found["at"].as_deref(), found["day"].as_deref()), (Some("2024-01-01 10:00"), Some("a=b")));
+        assert_eq!(folders_of("day=%ff/x", &columns)["day"], None, "no text is no value");
+        assert_eq!(shown("v/day=2024-01-01/part=0.csv"), "v/day=…/part=0.csv");
+        assert_eq!(shown("part=0.csv"), "part=0.csv");
     }
 }

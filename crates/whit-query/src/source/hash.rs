@@ -1,6 +1,6 @@
 //! What is in the files, as one short text: so that a release can be found again, and changed data be noticed.
 
-use super::files::unreadable;
+use super::files::{shown, unreadable};
 use crate::error::QueryError;
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, left_subtree_len, merge_subtrees_non_root, merge_subtrees_root};
 use blake3::{Hash, Hasher};
@@ -98,7 +98,7 @@ impl Stamps {
 /// A file that is written while somebody reads it.
 fn changed_meanwhile(name: &str) -> QueryError {
     QueryError::asked(
-        format!("`{name}` changed while it was read, and nothing of it was released or stored"),
+        format!("`{}` changed while it was read, and nothing of it was released or stored", shown(name)),
         "wait until whoever writes it is done, and ask again",
     )
 }

@@ -3,12 +3,13 @@
 
 use super::owner::Owner;
 use super::text::cell::arrow_of;
+use super::text::writing::Writing;
 use super::{files, schema, session, text};
 use crate::error::QueryError;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::path::Path;
 use std::sync::Arc;
-use whit_core::declare::Format;
+use whit_core::declare::{FileLayout, Format};
 
 /// What files say of themselves, and what their column names suggest.
 ///
@@ -28,8 +29,18 @@ pub struct Inspection {
     pub odd: Vec<(String, String, u64, u64)>,
     /// Whether values of a CSV file seem to hold line breaks, in quotes.
     pub newlines: bool,
+    /// How the files seem to be written, where that is not what their endings say.
+    pub layout: FileLayout,
+    /// The columns that folders are named after.
+    pub partitioned_by: Vec<String>,
     /// The column that probably says whose a row is.
     pub user: Option<String>,
+    /// Whether the owner said whose rows are, so that nothing was guessed.
+    pub user_said: bool,
+    /// The most rows of one user that are to count, where the owner said so. It is never taken from the data.
+    pub rows_per_user: Option<u64>,
+    /// To how many groups one user is to contribute, where the owner said so.
+    pub groups: Option<u64>,
     /// The column that probably says when.
     pub time: Option<String>,
     /// The column that probably holds addresses of pages.
@@ -38,29 +49,50 @@ pub struct Inspection {
     pub numbers: Vec<String>,
 }
 
+impl Inspection {
+    /// The names of the columns, in order.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.schema.fields().iter().map(|field| field.name().as_str())
+    }
+}
+
 /// Looks at a file, a glob or a folder, relative to the present folder.
 pub async fn inspect(_: &Owner, path: &Path) -> Result<Inspection, QueryError> {
     let sources = [path.to_string_lossy().into_owned()];
     let found = files::find("", &sources, None, Path::new(""))?;
     let files = found.files.len();
+    let partitioned_by = files::named_after(found.files.keys());
+    let in_folders: Vec<_> = found.files.keys().map(|name| files::folders_of(name, &partitioned_by)).collect();
+    let folder = |column: &String| {
+        let values = in_folders.iter().filter_map(|folders| folders.get(column)?.as_deref());
+        Arc::new(Field::new(column, arrow_of(&text::guess::of_values(values)), true))
+    };
+    let with_folders = |fields: &[Arc<Field>]| {
+        let own = fields.iter().filter(|field| !partitioned_by.contains(field.name())).cloned();
+        Arc::new(Schema::new(own.chain(partitioned_by.iter().map(folder)).collect::<Vec<_>>()))
+    };
     if found.format == Format::Parquet {
         let schema = schema::parquets(&session(super::Tuning::default())?, &found).await?;
-        return Ok(guess(found.format, files, schema));
+        let schema = if partitioned_by.is_empty() { schema } else { with_folders(schema.fields()) };
+        return Ok(Inspection { partitioned_by, ..guess(found.format, files, schema) });
     }
-    let newlines = found.format == Format::Csv && text::newlines(found.files.values())?;
-    let writing = text::Writing { format: found.format, quotes: newlines };
-    let suggested = text::guess::suggest(writing, &found.files.iter().collect::<Vec<_>>())?;
+    let layout = text::sniff::layout_of(found.format, &found.files)?;
+    let written = |quotes: bool, name: &str| Writing::of(&layout, found.format, quotes, name);
+    let plain = found.files.iter().map(|(name, path)| (path, written(false, name)));
+    let newlines = found.format == Format::Csv && text::newlines(plain)?;
+    let given = found.files.iter().map(|(name, path)| (name, path, written(newlines, name)));
+    let suggested = text::guess::suggest(&given.collect::<Vec<_>>())?;
     if suggested.is_empty() {
         return Err(QueryError::asked(
             format!("`{}` has no columns that could be declared", path.display()),
             "a CSV file begins with a line of names, and an NDJSON file has one object a line",
         ));
     }
-    let fields = suggested.iter().map(|one| Field::new(&one.name, arrow_of(&one.kind), true));
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let fields = suggested.iter().map(|one| Arc::new(Field::new(&one.name, arrow_of(&one.kind), true)));
+    let schema = with_folders(&fields.collect::<Vec<_>>());
     let odd = suggested.iter().filter(|one| one.wrong > 0);
     let odd = odd.map(|one| (one.name.clone(), one.kind.to_string(), one.wrong, one.values)).collect();
-    Ok(Inspection { odd, newlines, ..guess(found.format, files, schema) })
+    Ok(Inspection { odd, newlines, layout, partitioned_by, ..guess(found.format, files, schema) })
 }
 
 /// Words by which people call the one whose row it is, the surest first.
@@ -94,7 +126,24 @@ fn guess(format: Format, files: usize, schema: SchemaRef) -> Inspection {
     });
     let numbers = numbers.map(|field| field.name().clone()).collect();
     let looked = format != Format::Parquet;
-    Inspection { format, files, schema, looked, odd: Vec::new(), newlines: false, user, time, url, numbers }
+    let (layout, partitioned_by) = (FileLayout::default(), Vec::new());
+    Inspection {
+        format,
+        files,
+        schema,
+        looked,
+        odd: Vec::new(),
+        newlines: false,
+        layout,
+        partitioned_by,
+        user,
+        user_said: false,
+        rows_per_user: None,
+        groups: None,
+        time,
+        url,
+        numbers,
+    }
 }
 
 /// The column whose name comes first in a list of names, among those of a fitting type.

@@ -83,6 +83,8 @@ pub struct Source {
     /// Columns of private CSV files that have no declared type. Nobody can ask for them.
     pub untyped: Vec<String>,
     text: Option<text::TextTable>,
+    /// What the way in which each file is read, and the names of its folders, add to a fingerprint.
+    marks: Vec<String>,
     threads: usize,
 }
 
@@ -108,9 +110,10 @@ impl Source {
         if self.dataset.newlines_in_values {
             all.update(b"newlines in values\n");
         }
-        for path in &self.files {
+        for (path, mark) in self.files.iter().zip(&self.marks) {
             let (hash, stamp) = hash::file(path, self.threads, hashes)?;
             stamps.push(path, stamp);
+            all.update(mark.as_bytes());
             all.update(hash.as_bytes());
             all.update(b"\n");
         }
@@ -131,8 +134,9 @@ impl Source {
     pub(crate) fn untyped_hint(&self, name: &str) -> Option<String> {
         let lines = self.text.is_some() && !self.dataset.public;
         let there = match self.format {
-            Format::Csv => self.untyped.iter().any(|own| own == name),
-            Format::Ndjson | Format::Parquet => self.dataset.column_type(name).is_none(),
+            // What headings say of folders that may be there or not is told to nobody.
+            Format::Csv if self.dataset.partitioned_by.is_empty() => self.untyped.iter().any(|own| own == name),
+            Format::Csv | Format::Ndjson | Format::Parquet => self.dataset.column_type(name).is_none(),
         };
         (lines && there).then(|| {
             format!(
@@ -173,12 +177,13 @@ impl Warehouse {
         let (mut sources, mut providers) = (BTreeMap::new(), BTreeMap::new());
         for dataset in declaration.datasets.values() {
             let found = files::find(&dataset.name, &dataset.source, dataset.format, folder)?;
-            let schema::Opened { schema, provider, text, untyped } = schema::open(&context, dataset, &found).await?;
+            let schema::Opened { schema, provider, text, untyped, marks } =
+                schema::open(&context, dataset, &found).await?;
             register(&context, &dataset.name, Arc::clone(&provider))?;
             providers.insert(dataset.name.clone(), provider);
             let (files, format) = (found.files.into_values().collect(), found.format);
             let threads = tuning.threads();
-            let source = Source { dataset: dataset.clone(), schema, files, format, untyped, text, threads };
+            let source = Source { dataset: dataset.clone(), schema, files, format, untyped, text, marks, threads };
             sources.insert(dataset.name.clone(), source);
         }
         for source in sources.values() {

@@ -349,6 +349,10 @@ fn in_words(shape: Shape) -> (&'static str, &'static str) {
             "a quote that its line does not close",
             "the value ends with the line; where values hold line breaks, declare newlines_in_values = true",
         ),
+        Shape::Foreign => (
+            "letters that are not of the encoding, UTF-8 unless declared",
+            "such text is NULL; where files are written so, declare encoding = \"latin1\", \"windows-1252\" or \"utf-16\"",
+        ),
         Shape::Broken => ("no JSON object", "what stands behind the break is NULL"),
     }
 }

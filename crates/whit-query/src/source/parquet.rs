@@ -1,6 +1,7 @@
 //! Parquet files whose columns are not of one type: what was declared, or agreed on, wins, and values that do not fit are NULL.
 
 pub(crate) mod bytes;
+pub(super) mod nested;
 
 use super::files::unreadable;
 use super::text::tally::{Found, Tally};
@@ -81,14 +82,14 @@ impl Fit {
     fn column(&self, column: &Column, plain: bool) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
         let name = column.name();
         let wanted = self.table.field_with_name(name)?.data_type();
-        let Ok(place) = self.file.index_of(name) else {
+        let Some((place, inside)) = nested::find(&self.file, name) else {
             return Ok(Transformed::yes(Arc::new(Literal::new(ScalarValue::try_new_null(wanted)?))));
         };
-        let there = Arc::new(Column::new(name, place));
-        if plain && self.file.field(place).data_type() == wanted {
+        let there = Arc::new(Column::new(self.file.field(place).name(), place));
+        if plain && inside.is_empty() && self.file.field(place).data_type() == wanted {
             return Ok(Transformed::yes(there));
         }
-        Ok(Transformed::yes(Arc::new(Fitted { column: there, kind: wanted.clone() })))
+        Ok(Transformed::yes(Arc::new(Fitted { column: there, inside, kind: wanted.clone() })))
     }
 }
 
@@ -96,19 +97,22 @@ impl Fit {
 #[derive(Debug, Clone, Eq)]
 struct Fitted {
     column: Arc<dyn PhysicalExpr>,
+    /// The way to a field inside of it, where it is a struct.
+    inside: Vec<usize>,
     kind: DataType,
 }
 
 // A derived one would move the trait object.
 impl PartialEq for Fitted {
     fn eq(&self, other: &Self) -> bool {
-        self.column.eq(&other.column) && self.kind == other.kind
+        self.column.eq(&other.column) && self.inside == other.inside && self.kind == other.kind
     }
 }
 
 impl Hash for Fitted {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.column.hash(state);
+        self.inside.hash(state);
         self.kind.hash(state);
     }
 }
@@ -130,7 +134,7 @@ impl PhysicalExpr for Fitted {
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         let values = self.column.evaluate(batch)?.into_array(batch.num_rows())?;
-        Ok(ColumnarValue::Array(fitted(&values, &self.kind)))
+        Ok(ColumnarValue::Array(fitted(&nested::inside(&values, &self.inside)?, &self.kind)))
     }
 
     fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
@@ -139,7 +143,7 @@ impl PhysicalExpr for Fitted {
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn PhysicalExpr>>) -> Result<Arc<dyn PhysicalExpr>> {
         let column = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.column));
-        Ok(Arc::new(Self { column, kind: self.kind.clone() }))
+        Ok(Arc::new(Self { column, inside: self.inside.clone(), kind: self.kind.clone() }))
     }
 
     fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,14 +1,17 @@
 //! The columns of a data set: as they are declared, or as its files say, and then whether all of them agree.
 
-use super::files::{Found, unreadable};
+use super::files::{self, Found, unreadable};
 use super::line;
-use super::parquet::Fitting;
-use super::parquet::bytes::Patient;
-use super::text::cell::arrow_of;
-use super::text::{self, TextTable, Writing};
+use super::parquet::bytes::{ParquetFile, Patient};
+use super::parquet::{Fitting, nested};
+use super::text::cell::{arrow_of, one};
+use super::text::writing::Writing;
+use super::text::{self, GivenFile, TextTable};
 use super::url_of;
 use crate::error::QueryError;
 use crate::translate::in_words;
+use datafusion::arrow::array::new_null_array;
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::csv::reader::Format as CsvReader;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
@@ -24,9 +27,9 @@ use datafusion::prelude::SessionContext;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use whit_core::declare::{ColumnDeclaration, ColumnType, Dataset, Format, nearest};
+use whit_core::declare::{ColumnDeclaration, ColumnType, Dataset, Encoding, Format, nearest};
 
 /// The types of a public CSV or NDJSON file's columns are taken from so many rows of the first file,
 pub(super) const ROWS_OF_FIRST: usize = 100_000;
@@ -59,6 +62,8 @@ pub(super) struct Opened {
     pub(super) text: Option<TextTable>,
     /// Columns of private CSV files that have no declared type, so that nobody can ask for them.
     pub(super) untyped: Vec<String>,
+    /// What each file adds to a fingerprint besides its content.
+    pub(super) marks: Vec<String>,
 }
 
 /// Finds the columns of a data set, and makes a table of its files.
@@ -66,44 +71,130 @@ pub(super) struct Opened {
 /// Of private CSV and NDJSON files no row is looked at: their columns are those that are declared with a type, and CSV files say by their first
 /// line where each stands. Of Parquet files the description at the end is read. Only public files are asked for the types of their values.
 pub(super) async fn open(context: &SessionContext, dataset: &Dataset, found: &Found) -> Result<Opened, QueryError> {
+    let layout = &dataset.layout;
+    laid_out(dataset, found.format)?;
+    let folders = |name: &str| files::folders_of(name, &dataset.partitioned_by);
     if found.format == Format::Parquet {
-        let schema = read(context, found, &dataset.columns).await?;
-        let engine = listing(context, &dataset.name, found, Arc::clone(&schema))?;
-        let provider = Arc::new(Patient { engine, files: found.files.values().cloned().collect() });
-        return Ok(Opened { schema, provider, text: None, untyped: Vec::new() });
-    }
-    let typed = dataset.columns.values().any(|column| column.kind.is_some());
-    if dataset.public && !typed {
-        let schema = read(context, found, &dataset.columns).await?;
-        let provider = listing(context, &dataset.name, found, Arc::clone(&schema))?;
-        return Ok(Opened { schema, provider, text: None, untyped: Vec::new() });
+        let marks = found.files.keys().map(|name| folder_mark(&folders(name))).collect();
+        let (schema, engine) = if dataset.partitioned_by.is_empty() {
+            let schema = read(context, found, &dataset.columns).await?;
+            (Arc::clone(&schema), Some(listing(context, &dataset.name, found, schema)?))
+        } else {
+            (partitioned(context, dataset, found).await?, None)
+        };
+        // A value that is not of its column's type is NULL, also in the name of a folder.
+        let value = |(name, text): (String, Option<String>)| {
+            let (kind, wanted) = (dataset.column_type(&name)?, schema.field_with_name(&name).ok()?.data_type());
+            let one = one(text.unwrap_or_default().as_bytes(), kind);
+            Some((name, cast(&one, wanted).unwrap_or_else(|_| new_null_array(wanted, 1))))
+        };
+        let file = |(name, path): (&String, &PathBuf)| {
+            let folders = folders(name).into_iter().filter_map(value).collect();
+            ParquetFile { path: path.clone(), folders }
+        };
+        let files = found.files.iter().map(file).collect();
+        let provider = Arc::new(Patient { engine, schema: Arc::clone(&schema), files });
+        return Ok(Opened { schema, provider, text: None, untyped: Vec::new(), marks });
     }
     let quotes = dataset.newlines_in_values || dataset.public;
-    let writing = Writing { format: found.format, quotes: quotes && found.format == Format::Csv };
-    let (columns, untyped) = if dataset.public {
+    let given = |(name, path): (&String, &PathBuf)| GivenFile {
+        path: path.clone(),
+        writing: Writing::of(layout, found.format, quotes, name),
+        folders: folders(name),
+    };
+    let given: Vec<GivenFile> = found.files.iter().map(given).collect();
+    let mark = |file: &GivenFile| file.writing.fingerprint().unwrap_or_default() + &folder_mark(&file.folders);
+    let marks = given.iter().map(mark).collect();
+    let typed = dataset.columns.values().any(|column| column.kind.is_some());
+    let plain = dataset.partitioned_by.is_empty() && given.iter().all(|file| file.writing.is_plain());
+    if dataset.public && !typed && plain {
+        let schema = read(context, found, &dataset.columns).await?;
+        let provider = listing(context, &dataset.name, found, Arc::clone(&schema))?;
+        return Ok(Opened { schema, provider, text: None, untyped: Vec::new(), marks });
+    }
+    let (mut columns, untyped) = if !dataset.public {
+        declared(dataset, found, &given)?
+    } else if plain {
         let inferred = read(context, found, &dataset.columns).await?;
         let kind = |field: &Field| declared_as(field.data_type()).unwrap_or(ColumnType::Text);
         let fields = inferred.fields().iter();
         let own = |field: &Arc<Field>| dataset.column_type(field.name()).cloned().unwrap_or_else(|| kind(field));
         (fields.map(|field| (field.name().clone(), own(field))).collect(), Vec::new())
     } else {
-        declared(dataset, found, writing)?
+        (asked(dataset, found, &given)?, Vec::new())
     };
-    let text = TextTable::new(writing, columns, found.files.values().cloned())
-        .map_err(|error| unreadable(&dataset.source.join(", "), &error))?;
-    Ok(Opened { schema: text.schema(), provider: Arc::new(text.clone()), text: Some(text), untyped })
+    columns.retain(|(name, _)| !dataset.partitioned_by.contains(name));
+    columns.extend(by_folder(dataset));
+    let text =
+        TextTable::new(found.format, columns, given).map_err(|error| unreadable(&dataset.source.join(", "), &error))?;
+    Ok(Opened { schema: text.schema(), provider: Arc::new(text.clone()), text: Some(text), untyped, marks })
+}
+
+/// What folders say of a file, for its fingerprint.
+fn folder_mark(folders: &BTreeMap<String, Option<String>>) -> String {
+    folders.iter().fold(String::new(), |mark, (column, value)| format!("{mark}folder {column:?} {value:?}\n"))
+}
+
+/// Nothing is declared of files that has no meaning for them.
+fn laid_out(dataset: &Dataset, format: Format) -> Result<(), QueryError> {
+    let idle = match format {
+        Format::Csv => None,
+        Format::Ndjson => dataset.layout.of_csv_alone(),
+        Format::Parquet => dataset.layout.of_lines_alone(),
+    };
+    idle.map_or(Ok(()), |key| {
+        let sentence = format!("`{key}` of `{}` has no meaning: its files are {format}", dataset.name);
+        Err(QueryError::asked(sentence, "leave it out, or say how the files are written with `format`"))
+    })
+}
+
+/// The columns that folders are named after.
+fn by_folder(dataset: &Dataset) -> impl Iterator<Item = (String, ColumnType)> {
+    dataset.partitioned_by.iter().filter_map(|name| Some((name.clone(), dataset.column_type(name)?.clone())))
+}
+
+/// The columns of Parquet files in folders that are named after values. Which of them are there is private, and so must be what they hold: of a private table the
+/// declaration alone says which columns there are.
+async fn partitioned(context: &SessionContext, dataset: &Dataset, found: &Found) -> Result<SchemaRef, QueryError> {
+    for (name, path) in &found.files {
+        footer(name, path)?;
+    }
+    let known = if dataset.public {
+        read(context, found, &dataset.columns).await?.fields().to_vec()
+    } else {
+        let typed = dataset.columns.iter().filter_map(|(name, column)| Some((name, column.kind.as_ref()?)));
+        typed.map(|(name, kind)| field_of(name, kind)).collect()
+    };
+    let own = |field: &Arc<Field>| !dataset.partitioned_by.contains(field.name());
+    let folders = by_folder(dataset).map(|(name, kind)| field_of(&name, &kind));
+    Ok(Arc::new(Schema::new(known.into_iter().filter(own).chain(folders).collect::<Vec<_>>())))
+}
+
+/// The columns of public files that the engine has no reader for, with types that all values have which are looked at.
+fn asked(dataset: &Dataset, found: &Found, given: &[GivenFile]) -> Result<Typed, QueryError> {
+    let files = found.files.iter().zip(given).map(|((name, path), file)| (name, path, file.writing.clone()));
+    let suggested = text::guess::suggest(&files.collect::<Vec<_>>())?;
+    let kind = |one: text::guess::Suggested| {
+        let kind = if one.wrong == 0 { one.kind } else { ColumnType::Text };
+        (one.name.clone(), dataset.column_type(&one.name).cloned().unwrap_or(kind))
+    };
+    Ok(suggested.into_iter().map(kind).collect())
 }
 
 /// Columns with their types, in order.
 type Typed = Vec<(String, ColumnType)>;
 
 /// The declared columns of private files of lines, and the names in their headings that have no type.
-fn declared(dataset: &Dataset, found: &Found, writing: Writing) -> Result<(Typed, Vec<String>), QueryError> {
-    let typed = |name: &str| dataset.column_type(name).cloned();
+fn declared(dataset: &Dataset, found: &Found, given: &[GivenFile]) -> Result<(Typed, Vec<String>), QueryError> {
+    let folder = |name: &str| dataset.partitioned_by.iter().any(|own| own == name);
+    let typed = |name: &str| dataset.column_type(name).filter(|_| !folder(name)).cloned();
     let mut names: Vec<String> = Vec::new();
-    if found.format == Format::Csv {
-        for (file, path) in &found.files {
-            let (heading, _) = text::heading(path, writing.quotes).map_err(|error| unreadable(file, &error))?;
+    // Where folders are named after values, which files there are is private, and so is what they call their columns.
+    if found.format == Format::Csv && dataset.partitioned_by.is_empty() {
+        for ((file, path), own) in found.files.iter().zip(given) {
+            let heading = own.writing.heading(path).map_err(|error| unreadable(file, &error))?;
+            heading.foreign.map_or(Ok(()), |encoding| Err(foreign(file, encoding)))?;
+            let heading = heading.names;
             let twice =
                 heading.iter().enumerate().find(|(at, name)| typed(name).is_some() && heading[..*at].contains(name));
             if let Some((_, twice)) = twice {
@@ -113,9 +204,16 @@ fn declared(dataset: &Dataset, found: &Found, writing: Writing) -> Result<(Typed
             names.extend(more);
         }
     }
-    let known =
-        dataset.columns.iter().filter_map(|(name, column)| column.kind.clone().map(|kind| (name.clone(), kind)));
+    let known = dataset.columns.keys().filter_map(|name| typed(name).map(|kind| (name.clone(), kind)));
     let known: Vec<(String, ColumnType)> = known.collect();
+    if found.format == Format::Csv
+        && let Some((name, kind)) = known.iter().find(|(_, kind)| matches!(kind, ColumnType::List(_)))
+    {
+        return Err(QueryError::asked(
+            format!("`{}.{name}` is declared as {kind}, but a value of a CSV file is no list", dataset.name),
+            "write the files as NDJSON or Parquet, or each item into a column of its own",
+        ));
+    }
     if names.is_empty() {
         // Nothing but the declaration says which columns there are.
         return Ok((known, Vec::new()));
@@ -129,15 +227,23 @@ fn declared(dataset: &Dataset, found: &Found, writing: Writing) -> Result<(Typed
             format!("`{}` has no column `{missing}`, which `columns.{}` names", dataset.name, line::key(missing));
         return Err(QueryError::asked(sentence, hint));
     }
-    if let Some((name, kind)) = known.iter().find(|(_, kind)| matches!(kind, ColumnType::List(_))) {
-        return Err(QueryError::asked(
-            format!("`{}.{name}` is declared as {kind}, but a value of a CSV file is no list", dataset.name),
-            "write the files as NDJSON or Parquet, or each item into a column of its own",
-        ));
-    }
     let columns = names.iter().filter_map(|name| typed(name).map(|kind| (name.clone(), kind))).collect();
     let untyped = names.into_iter().filter(|name| typed(name).is_none() && !name.is_empty()).collect();
     Ok((columns, untyped))
+}
+
+/// A heading whose letters are not UTF-8. It is public, so that anybody may know.
+fn foreign(file: &str, encoding: Encoding) -> QueryError {
+    let (what, hint) = match encoding {
+        Encoding::Utf16 => ("UTF-16", "declare encoding = \"utf-16\", or write the file as UTF-8"),
+        Encoding::Windows1252 => ("Windows-1252", "declare encoding = \"windows-1252\", or write the file as UTF-8"),
+        Encoding::Latin1 | Encoding::Utf8 => {
+            let hint =
+                "declare encoding = \"latin1\" (\"windows-1252\" if it comes from Windows), or write the file as UTF-8";
+            ("Latin-1 or Windows-1252", hint)
+        }
+    };
+    QueryError::asked(format!("the heading of `{file}` is not UTF-8, and seems to be {what}"), hint)
 }
 
 /// The declared type that comes to the same as one that was found.
@@ -213,24 +319,38 @@ async fn read(context: &SessionContext, found: &Found, columns: &Columns) -> Res
 
 /// A file's columns with declared types in place of its own.
 fn overridden(schema: &Schema, columns: &Columns) -> Schema {
-    let field = |field: &Arc<Field>| match kind_in(columns, field.name()) {
-        None => Arc::clone(field),
-        // The engine reads text from Parquet as views, which copy nothing.
-        Some(ColumnType::Text) => Arc::new(Field::new(field.name(), DataType::Utf8View, true)),
-        Some(kind) => Arc::new(Field::new(field.name(), arrow_of(kind), true)),
+    let field = |field: &Arc<Field>| {
+        kind_in(columns, field.name()).map_or(Arc::clone(field), |kind| field_of(field.name(), kind))
     };
-    Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>())
+    // Fields of structs are columns where they are declared as such: `address.city`.
+    let inside = columns.iter().filter_map(|(name, column)| {
+        let kind = column.kind.as_ref().filter(|_| schema.index_of(name).is_err())?;
+        nested::find(schema, name).map(|_| field_of(name, kind))
+    });
+    Schema::new(schema.fields().iter().map(field).chain(inside).collect::<Vec<_>>())
+}
+
+/// A column of a declared type, as it is read from Parquet.
+fn field_of(name: &str, kind: &ColumnType) -> Arc<Field> {
+    // The engine reads text from Parquet as views, which copy nothing.
+    let kind = if *kind == ColumnType::Text { DataType::Utf8View } else { arrow_of(kind) };
+    Arc::new(Field::new(name, kind, true))
+}
+
+/// A file that does not end as Parquet files do is none.
+fn footer(name: &str, path: &Path) -> Result<(), QueryError> {
+    if has_footer(path).map_err(|error| unreadable(name, &error))? {
+        return Ok(());
+    }
+    let name = files::shown(name);
+    Err(QueryError::asked(
+        format!("`{name}` is not a Parquet file that can be read: its end does not say where its description begins"),
+        "it may be cut short or be of another kind: write it again, or say how it is written with `format`",
+    ))
 }
 
 async fn parquet(context: &SessionContext, name: &str, path: &Path) -> Result<Schema, QueryError> {
-    if !has_footer(path).map_err(|error| unreadable(name, &error))? {
-        return Err(QueryError::asked(
-            format!(
-                "`{name}` is not a Parquet file that can be read: its end does not say where its description begins"
-            ),
-            "it may be cut short or be of another kind: write it again, or say how it is written with `format`",
-        ));
-    }
+    footer(name, path)?;
     let (state, url) = (context.state(), url_of(name, path)?);
     let read = async {
         let store = state.runtime_env().object_store(&url)?;

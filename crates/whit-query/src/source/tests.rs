@@ -1,3 +1,6 @@
+mod folders;
+mod written;
+
 use super::owner::Owner;
 use super::scratch::Scratch;
 use super::*;

@@ -4,9 +4,10 @@
 //! is released is the same, and only the time that it takes tells of it.
 
 use super::super::text::Scanned;
-use super::fitted;
+use super::{fitted, nested};
 use crate::evaluate::attempt::cast_each;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array, new_null_array};
+use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::{Session, TableProvider};
@@ -25,6 +26,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::prelude::SessionContext;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -55,13 +57,23 @@ impl Patience {
 /// A data set of Parquet files, read by the engine or with patience.
 #[derive(Debug)]
 pub(in crate::source) struct Patient {
-    pub(in crate::source) engine: Arc<dyn TableProvider>,
-    pub(in crate::source) files: Vec<PathBuf>,
+    /// The engine's own reader; none where folders say what stands in columns, which it is not told.
+    pub(in crate::source) engine: Option<Arc<dyn TableProvider>>,
+    pub(in crate::source) schema: SchemaRef,
+    pub(in crate::source) files: Vec<ParquetFile>,
+}
+
+/// One file of a data set, and what the names of its folders say of columns.
+#[derive(Debug, Clone)]
+pub(in crate::source) struct ParquetFile {
+    pub(in crate::source) path: PathBuf,
+    /// One value each, for all rows.
+    pub(in crate::source) folders: BTreeMap<String, ArrayRef>,
 }
 
 impl TableProvider for Patient {
     fn schema(&self) -> SchemaRef {
-        self.engine.schema()
+        Arc::clone(&self.schema)
     }
 
     fn table_type(&self) -> TableType {
@@ -86,8 +98,8 @@ impl TableProvider for Patient {
         'b: 'all,
         'c: 'all,
     {
-        if !Patience::is_in(state) {
-            return self.engine.scan(state, projection, filters, limit);
+        if let Some(engine) = self.engine.as_ref().filter(|_| !Patience::is_in(state)) {
+            return engine.scan(state, projection, filters, limit);
         }
         Box::pin(async move {
             let whole = self.schema();
@@ -96,7 +108,7 @@ impl TableProvider for Patient {
                 None => whole,
             };
             let many = self.files.len().div_ceil(state.config().target_partitions()).max(1);
-            let share = |files: &[PathBuf]| {
+            let share = |files: &[ParquetFile]| {
                 Arc::new(Share { files: files.to_vec(), schema: Arc::clone(&schema) }) as Arc<dyn PartitionStream>
             };
             let shares = self.files.chunks(many).map(share).collect();
@@ -108,7 +120,7 @@ impl TableProvider for Patient {
 
 /// The files that one thread reads, one after the other.
 struct Share {
-    files: Vec<PathBuf>,
+    files: Vec<ParquetFile>,
     schema: SchemaRef,
 }
 
@@ -125,17 +137,17 @@ impl PartitionStream for Share {
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let schema = Arc::clone(&self.schema);
-        let batches = self.files.clone().into_iter().flat_map(move |path| read(&path, &schema));
+        let batches = self.files.clone().into_iter().flat_map(move |file| read(file, &schema));
         let batches = batches.map(|batch| batch.map_err(|error| DataFusionError::ParquetError(Box::new(error))));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), futures::stream::iter(batches)))
     }
 }
 
 /// The rows of one file as those of a table.
-fn read(path: &Path, schema: &SchemaRef) -> Box<dyn Iterator<Item = Decoded<RecordBatch>> + Send> {
+fn read(file: ParquetFile, schema: &SchemaRef) -> Box<dyn Iterator<Item = Decoded<RecordBatch>> + Send> {
     let schema = Arc::clone(schema);
-    match Rows::open(path, &schema) {
-        Ok(rows) => Box::new(rows.map(move |raw| Ok(raw?.fitted(&schema)?))),
+    match Rows::open(&file.path, &schema) {
+        Ok(rows) => Box::new(rows.map(move |raw| Ok(raw?.fitted(&schema, &file.folders)?))),
         Err(error) => Box::new(std::iter::once(Err(error))),
     }
 }
@@ -173,7 +185,7 @@ impl Rows {
         let metadata = ParquetMetaData::new(about, found.metadata().row_groups().to_vec());
         let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
         let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), options)?;
-        let places = wanted.fields().iter().filter_map(|field| columns.index_of(field.name()).ok());
+        let places = wanted.fields().iter().filter_map(|field| Some(nested::find(&columns, field.name())?.0));
         let mask = ProjectionMask::roots(&descriptor, places);
         let reader =
             ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).with_projection(mask).build()?;
@@ -196,23 +208,32 @@ impl Raw {
     }
 
     /// A column as it lies in the file, with text as bytes.
-    pub(super) fn stored(&self, name: &str) -> Option<&ArrayRef> {
-        self.batch.column_by_name(name)
+    pub(super) fn stored(&self, name: &str) -> Option<ArrayRef> {
+        let (root, way) = nested::find(&self.columns, name)?;
+        nested::inside(self.batch.column_by_name(self.columns.field(root).name())?, &way).ok()
     }
 
     /// A column as a field of a table; NULL where bytes are no text, and where a value is not of the field's type.
     pub(super) fn column(&self, field: &Field) -> ArrayRef {
-        let kind = field.data_type();
-        let (Some(stored), Ok(own)) = (self.stored(field.name()), self.columns.field_with_name(field.name())) else {
-            return new_null_array(kind, self.rows());
+        let own = nested::find(&self.columns, field.name())
+            .and_then(|(root, way)| nested::kind_inside(self.columns.field(root).data_type(), &way));
+        let (Some(stored), Some(own)) = (self.stored(field.name()), own) else {
+            return new_null_array(field.data_type(), self.rows());
         };
-        let text =
-            if stored.data_type() == own.data_type() { Arc::clone(stored) } else { cast_each(stored, own.data_type()) };
-        fitted(&text, kind)
+        let text = if stored.data_type() == own { stored } else { cast_each(&stored, own) };
+        fitted(&text, field.data_type())
     }
 
-    fn fitted(&self, schema: &SchemaRef) -> std::result::Result<RecordBatch, ArrowError> {
-        let columns = schema.fields().iter().map(|field| self.column(field)).collect();
+    fn fitted(
+        &self,
+        schema: &SchemaRef,
+        folders: &BTreeMap<String, ArrayRef>,
+    ) -> std::result::Result<RecordBatch, ArrowError> {
+        let column = |field: &FieldRef| match folders.get(field.name()) {
+            Some(one) => take(one, &UInt64Array::from(vec![0; self.rows()]), None),
+            None => Ok(self.column(field)),
+        };
+        let columns = schema.fields().iter().map(column).collect::<std::result::Result<_, _>>()?;
         let rows = RecordBatchOptions::new().with_row_count(Some(self.rows()));
         RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows)
     }
@@ -225,7 +246,7 @@ fn as_bytes(descriptor: &SchemaDescriptor, columns: &Schema) -> Decoded<(SchemaD
     let mut bytes: Vec<FieldRef> = columns.fields().to_vec();
     for (field, column) in fields.iter_mut().zip(&mut bytes) {
         if let Some(kind) = bytes_of(column.data_type()) {
-            *field = Arc::new(without_text(field)?);
+            *field = Arc::new(text_taken(field, column.data_type())?);
             *column = Arc::new(column.as_ref().clone().with_data_type(kind));
         }
     }
@@ -241,10 +262,26 @@ fn bytes_of(kind: &DataType) -> Option<DataType> {
         DataType::LargeUtf8 => Some(DataType::LargeBinary),
         DataType::Utf8View => Some(DataType::BinaryView),
         DataType::Dictionary(key, value) => Some(DataType::Dictionary(key.clone(), Box::new(bytes_of(value)?))),
-        DataType::List(field) => Some(DataType::List(item(field)?)),
-        DataType::LargeList(field) => Some(DataType::LargeList(item(field)?)),
+        DataType::List(field) if !field.data_type().is_nested() => Some(DataType::List(item(field)?)),
+        DataType::LargeList(field) if !field.data_type().is_nested() => Some(DataType::LargeList(item(field)?)),
+        DataType::Struct(fields) => {
+            let any = fields.iter().any(|field| bytes_of(field.data_type()).is_some());
+            let fields = fields.iter().map(|field| item(field).unwrap_or_else(|| Arc::clone(field)));
+            any.then(|| DataType::Struct(fields.collect()))
+        }
         _ => None,
     }
+}
+
+/// What a file says of a column that has text in it, without saying so of that; what else is in a struct stays what it is.
+fn text_taken(kind: &Type, column: &DataType) -> Decoded<Type> {
+    let DataType::Struct(columns) = column else { return without_text(kind) };
+    let field = |(field, column): (&Arc<Type>, &FieldRef)| match bytes_of(column.data_type()) {
+        Some(_) => Ok(Arc::new(text_taken(field, column.data_type())?)),
+        None => Ok(Arc::clone(field)),
+    };
+    let fields = kind.get_fields().iter().zip(columns).map(field).collect::<Decoded<_>>()?;
+    Ok(Type::GroupType { basic_info: kind.get_basic_info().clone(), fields })
 }
 
 /// What a file says of a column, without saying that its bytes are text.

@@ -27,6 +27,13 @@ pub(in crate::source) fn arrow_of(kind: &ColumnType) -> DataType {
     }
 }
 
+/// One cell as an array, for what is the same in many rows.
+pub(in crate::source) fn one(text: &[u8], kind: &ColumnType) -> ArrayRef {
+    let mut column = Column::new(kind);
+    column.take(text);
+    column.finish()
+}
+
 /// What became of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
@@ -103,6 +110,12 @@ impl Column {
                 there.append_null();
             }
         }
+    }
+
+    /// Takes a cell that is not there.
+    pub(super) fn none(&mut self) -> Taken {
+        self.null();
+        Taken::Missing
     }
 
     /// Takes the text of a cell. An empty one is NULL, also for text, as in every CSV.

@@ -3,7 +3,7 @@
 use super::cell::{Column, Taken};
 use super::json::{self, Raw};
 use super::lines::Lines;
-use super::{Writing, csv, heading};
+use super::writing::{Heading, Writing};
 use crate::error::QueryError;
 use crate::source::files::unreadable;
 use std::path::PathBuf;
@@ -90,18 +90,19 @@ impl Seen {
     }
 }
 
+/// The type that nearly all of some values have, as they stand in the names of folders.
+pub(in crate::source) fn of_values<'a>(values: impl Iterator<Item = &'a str>) -> ColumnType {
+    let mut seen = Seen::default();
+    values.for_each(|value| seen.text(value.as_bytes()));
+    seen.suggested().0
+}
+
 /// Looks at the first lines of each file.
-pub(in crate::source) fn suggest(
-    writing: Writing,
-    files: &[(&String, &PathBuf)],
-) -> Result<Vec<Suggested>, QueryError> {
+pub(in crate::source) fn suggest(files: &[(&String, &PathBuf, Writing)]) -> Result<Vec<Suggested>, QueryError> {
     let mut seen: Vec<Seen> = Vec::new();
-    for (name, path) in files {
+    for (name, path, writing) in files {
         let wrong = |error: std::io::Error| unreadable(name, &error);
-        let (names, start) = match writing.format {
-            Format::Csv => heading(path, writing.quotes).map_err(wrong)?,
-            Format::Ndjson | Format::Parquet => (Vec::new(), 0),
-        };
+        let Heading { names, start, .. } = writing.heading(path).map_err(wrong)?;
         let place = |seen: &mut Vec<Seen>, name: &str| {
             seen.iter().position(|own| own.name == name).unwrap_or_else(|| {
                 seen.push(Seen { name: name.to_owned(), ..Seen::default() });
@@ -109,13 +110,17 @@ pub(in crate::source) fn suggest(
             })
         };
         let places: Vec<usize> = names.iter().map(|name| place(&mut seen, name)).collect();
-        let mut lines = Lines::open(path, start, 0..u64::MAX, writing.quotes).map_err(wrong)?;
+        let mut lines = Lines::open(path, start, 0..u64::MAX, writing).map_err(wrong)?;
         let mut spare = Vec::new();
         for _ in 0..LINES {
             let Some(line) = lines.next().map_err(wrong)? else { break };
             if writing.format == Format::Csv {
-                csv::fields(line, &mut spare, |number, field| {
-                    if let Some(&place) = places.get(number) {
+                if writing.signs.is_comment(line) {
+                    continue;
+                }
+                writing.signs.fields(line, &mut spare, |number, field| {
+                    let missing = writing.nulls.iter().any(|null| null.as_bytes() == field);
+                    if let Some(&place) = places.get(number).filter(|_| !missing) {
                         seen[place].text(field);
                     }
                     true
@@ -143,11 +148,13 @@ mod tests {
     use super::super::super::scratch::Scratch;
     use super::*;
     use std::fmt::Write as _;
+    use whit_core::declare::FileLayout;
 
     fn suggested(format: Format, text: &str) -> Vec<(String, String, u64)> {
         let scratch = Scratch::new(&format!("suggest_{}", text.len()));
         let (name, path) = ("f".to_owned(), scratch.write("f", text));
-        let found = suggest(Writing { format, quotes: false }, &[(&name, &path)]).unwrap();
+        let writing = Writing::of(&FileLayout::default(), format, false, &name);
+        let found = suggest(&[(&name, &path, writing)]).unwrap();
         found.into_iter().map(|one| (one.name, one.kind.to_string(), one.wrong)).collect()
     }
 

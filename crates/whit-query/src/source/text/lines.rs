@@ -3,7 +3,7 @@
 //! A part is a range of bytes, and has the lines that begin in it: so parts that together are the file have each line once, however it
 //! is divided.
 
-use super::csv;
+use super::writing::Writing;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -23,8 +23,11 @@ fn find(text: &[u8], byte: u8) -> Option<usize> {
 
 /// Lines, one after the other.
 pub(super) struct Lines {
-    file: File,
+    text: Box<dyn Read + Send>,
+    writing: Writing,
     buffer: Vec<u8>,
+    /// A line whose letters had to be written anew.
+    spare: Vec<u8>,
     /// What of the buffer is filled and not handed out yet.
     rest: Range<usize>,
     /// Where in the file the rest begins.
@@ -33,20 +36,27 @@ pub(super) struct Lines {
     end: u64,
     /// Whether the file has no more.
     done: bool,
-    /// Whether a line break in quotes ends no record.
-    quotes: bool,
 }
 
 impl Lines {
-    /// The lines of a file that begin in a range; `start` is the first byte of rows, from which on lines count.
-    pub(super) fn open(path: &Path, start: u64, part: Range<u64>, quotes: bool) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+    /// The lines of a file that begin in a range; `start` is the first byte of rows, from which on lines count. Of a file whose places are none of its text
+    /// the range is all of it.
+    pub(super) fn open(path: &Path, start: u64, part: Range<u64>, writing: &Writing) -> io::Result<Self> {
+        let (part, writing) = (if writing.is_stream() { 0..u64::MAX } else { part }, writing.clone());
         let from = part.start.max(start);
         // Whether a line begins just here is known from the byte before.
         let back = u64::from(from > start);
-        file.seek(SeekFrom::Start(from - back))?;
-        let mut lines =
-            Self { file, buffer: vec![0; BUFFER], rest: 0..0, at: from - back, end: part.end, done: false, quotes };
+        let text: Box<dyn Read + Send> = if writing.is_stream() {
+            let mut text = writing.text(path)?;
+            io::copy(&mut text.by_ref().take(start), &mut io::sink())?;
+            text
+        } else {
+            let mut file = File::open(path)?;
+            file.seek(SeekFrom::Start(from - back))?;
+            Box::new(file)
+        };
+        let (buffer, spare) = (vec![0; BUFFER], Vec::new());
+        let mut lines = Self { text, writing, buffer, spare, rest: 0..0, at: from - back, end: part.end, done: false };
         if back > 0 {
             lines.end = u64::MAX;
             lines.skip()?;
@@ -86,7 +96,7 @@ impl Lines {
             self.buffer.resize(2 * self.buffer.len(), 0);
         }
         loop {
-            match self.file.read(&mut self.buffer[self.rest.end..]) {
+            match self.text.read(&mut self.buffer[self.rest.end..]) {
                 Ok(0) => {
                     self.done = true;
                     return Ok(());
@@ -113,7 +123,7 @@ impl Lines {
         Ok(0..LONGEST)
     }
 
-    /// The next line without its end.
+    /// The next line without its end, as UTF-8.
     pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         if self.at >= self.end {
             return Ok(None);
@@ -124,8 +134,8 @@ impl Lines {
             let text = &self.buffer[self.rest.clone()];
             // Never further, or where a long line is cut would depend on how much was read before it.
             let near = &text[..text.len().min(LONGEST + 1)];
-            let end = if self.quotes {
-                csv::end_of_record(near)
+            let end = if self.writing.quotes {
+                self.writing.signs.end_of_record(near)
             } else {
                 find(&near[looked..], b'\n').map(|end| looked + end)
             };
@@ -148,7 +158,7 @@ impl Lines {
             self.fill()?;
         };
         let line = &self.buffer[found];
-        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+        Ok(Some(self.writing.line(line.strip_suffix(b"\r").unwrap_or(line), &mut self.spare)))
     }
 }
 
@@ -156,9 +166,11 @@ impl Lines {
 mod tests {
     use super::super::super::scratch::Scratch;
     use super::*;
+    use whit_core::declare::{FileLayout, Format};
 
     fn lines(path: &Path, start: u64, part: Range<u64>, quotes: bool) -> Vec<Vec<u8>> {
-        let mut lines = Lines::open(path, start, part, quotes).unwrap();
+        let writing = Writing::of(&FileLayout::default(), Format::Csv, quotes, "t.csv");
+        let mut lines = Lines::open(path, start, part, &writing).unwrap();
         let mut found = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             found.push(line.to_vec());

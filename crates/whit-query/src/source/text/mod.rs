@@ -10,11 +10,15 @@ pub(super) mod cell;
 mod csv;
 pub(super) mod guess;
 mod json;
+pub(super) mod letters;
 mod lines;
+pub(super) mod sniff;
 pub(super) mod tally;
+pub(super) mod writing;
 
 use crate::error::QueryError;
 use cell::{Column, Taken, arrow_of};
+use csv::Signs;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -25,15 +29,16 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use lines::Lines;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::future::Future;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use whit_core::declare::{ColumnType, Format};
+use writing::{Heading, Writing};
 
 /// How many rows a batch has,
 const ROWS: usize = 8192;
@@ -41,48 +46,17 @@ const ROWS: usize = 8192;
 const BYTES: usize = 1 << 23;
 /// No thread is woken for less than this.
 const PART: u64 = 1 << 20;
-/// A heading that is longer is none.
-const HEADING: usize = 1 << 20;
-
-/// How the files of a table are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Writing {
-    /// CSV or NDJSON.
-    pub(super) format: Format,
-    /// Whether a line break in quotes ends no row of a CSV file.
-    pub(super) quotes: bool,
-}
-
-/// The names in the first line of a CSV file, and where its rows begin. An empty file has none.
-pub(super) fn heading(path: &Path, quotes: bool) -> io::Result<(Vec<String>, u64)> {
-    let mut text = Vec::new();
-    File::open(path)?.take(HEADING as u64).read_to_end(&mut text)?;
-    let mark = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-    let line = &text[mark..];
-    let end = if quotes { csv::end_of_record(line) } else { line.iter().position(|&byte| byte == b'\n') };
-    let (line, behind) = match end {
-        Some(end) => (&line[..end], mark + end + 1),
-        None => (line, text.len()),
-    };
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let mut names = Vec::new();
-    if !line.is_empty() {
-        csv::fields(line, &mut Vec::new(), |_, name| {
-            names.push(String::from_utf8_lossy(name).trim().to_owned());
-            true
-        });
-    }
-    Ok((names, behind as u64))
-}
 
 /// Whether some value in the first part of a file seems to hold a line break: a quote that its line does not close, and a later one does.
-pub(super) fn newlines<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> std::result::Result<bool, QueryError> {
-    for path in paths {
+pub(super) fn newlines<'a>(
+    files: impl Iterator<Item = (&'a PathBuf, Writing)>,
+) -> std::result::Result<bool, QueryError> {
+    for (path, writing) in files {
         let wrong = |error: io::Error| super::files::unreadable(&path.to_string_lossy(), &error);
         let mut text = Vec::new();
-        File::open(path).map_err(wrong)?.take(1 << 24).read_to_end(&mut text).map_err(wrong)?;
+        writing.text(path).map_err(wrong)?.take(1 << 24).read_to_end(&mut text).map_err(wrong)?;
         let mut rest = text.as_slice();
-        while let Some(end) = csv::end_of_record(rest) {
+        while let Some(end) = writing.signs.end_of_record(rest) {
             if rest[..end].contains(&b'\n') {
                 return Ok(true);
             }
@@ -92,23 +66,37 @@ pub(super) fn newlines<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> std::res
     Ok(false)
 }
 
+/// A file as a table is given it: where it is, how it is written, and what the names of its folders say of columns.
+#[derive(Debug, Clone)]
+pub(super) struct GivenFile {
+    pub(super) path: PathBuf,
+    pub(super) writing: Writing,
+    /// The text of each column that folders are named after; nothing where no folder of this file says it.
+    pub(super) folders: BTreeMap<String, Option<String>>,
+}
+
 /// One file of a table.
 #[derive(Debug, Clone)]
 struct OneFile {
     path: PathBuf,
+    writing: Writing,
     size: u64,
-    /// Where rows begin.
+    /// Where rows begin,
     start: u64,
+    /// and how many lines are before them.
+    lines: u64,
     /// How many columns its heading has; 0 in NDJSON.
     width: usize,
     /// Where each column of the table stands in a line of CSV.
     places: Vec<Option<usize>>,
+    /// What is the same in all rows, by column.
+    folders: BTreeMap<usize, Option<String>>,
 }
 
-/// Files of one writing as a table.
+/// Files of one format as a table.
 #[derive(Debug, Clone)]
 pub(super) struct TextTable {
-    writing: Writing,
+    format: Format,
     columns: Arc<Vec<(String, ColumnType)>>,
     schema: SchemaRef,
     files: Arc<Vec<OneFile>>,
@@ -117,22 +105,23 @@ pub(super) struct TextTable {
 impl TextTable {
     /// The table of these files with these columns.
     pub(super) fn new(
-        writing: Writing,
+        format: Format,
         columns: Vec<(String, ColumnType)>,
-        paths: impl IntoIterator<Item = PathBuf>,
+        given: impl IntoIterator<Item = GivenFile>,
     ) -> io::Result<Self> {
         let fields: Vec<Field> = columns.iter().map(|(name, kind)| Field::new(name, arrow_of(kind), true)).collect();
         let mut files = Vec::new();
-        for path in paths {
-            let (names, start) = match writing.format {
-                Format::Csv => heading(&path, writing.quotes)?,
-                Format::Ndjson | Format::Parquet => (Vec::new(), 0),
-            };
-            let places = columns.iter().map(|(column, _)| names.iter().position(|name| name == column)).collect();
+        for GivenFile { path, writing, folders } in given {
+            // Of a packed file this finds out, before anything is paid for, whether it is one.
+            let Heading { names, start, lines, .. } = writing.heading(&path)?;
+            let place = |(column, _): &(String, _)| names.iter().position(|name| name == column);
+            let places = columns.iter().map(place).collect();
+            let number = |column: &String| columns.iter().position(|(name, _)| name == column);
+            let folders = folders.into_iter().filter_map(|(name, text)| number(&name).map(|at| (at, text))).collect();
             let size = std::fs::metadata(&path)?.len();
-            files.push(OneFile { path, size, start, width: names.len(), places });
+            files.push(OneFile { path, writing, size, start, lines, width: names.len(), places, folders });
         }
-        Ok(Self { writing, columns: Arc::new(columns), schema: Arc::new(Schema::new(fields)), files: Arc::new(files) })
+        Ok(Self { format, columns: Arc::new(columns), schema: Arc::new(Schema::new(fields)), files: Arc::new(files) })
     }
 
     pub(super) fn schema(&self) -> SchemaRef {
@@ -153,8 +142,7 @@ impl TextTable {
                     room = share;
                 }
                 // Where quotes may hold line breaks, only who read all that is before knows where a line begins.
-                let whole = self.writing.quotes && self.writing.format == Format::Csv;
-                let end = if whole { file.size } else { file.size.min(at + room) };
+                let end = if file.writing.is_divisible() { file.size.min(at + room) } else { file.size };
                 if let Some(last) = shares.last_mut() {
                     last.push((number, at..end));
                 }
@@ -219,7 +207,7 @@ struct Share {
 
 impl fmt::Debug for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lines of {}", self.table.writing.format)
+        write!(f, "lines of {}", self.table.format)
     }
 }
 
@@ -258,7 +246,7 @@ impl Reading {
                 let Some((number, part)) = self.parts.next() else { break };
                 let table = &self.share.table;
                 let file = &table.files[number];
-                let lines = Lines::open(&file.path, file.start, part, table.writing.quotes)?;
+                let lines = Lines::open(&file.path, file.start, part, &file.writing)?;
                 self.now = Some((Rows::new(table, file, &self.share.wanted), lines));
                 continue;
             };
@@ -323,6 +311,8 @@ pub(super) enum Shape {
     Open,
     /// No JSON object.
     Broken,
+    /// Bytes that are not UTF-8.
+    Foreign,
 }
 
 /// From lines of one file to cells.
@@ -332,23 +322,35 @@ struct Rows {
     places: Vec<(usize, usize)>,
     /// Columns that the file has not.
     absent: Vec<usize>,
+    /// Columns that the names of its folders say.
+    folders: BTreeMap<usize, Option<String>>,
     names: Vec<Vec<u8>>,
     width: usize,
+    signs: Signs,
+    nulls: Arc<[String]>,
     spare: Vec<u8>,
 }
 
 impl Rows {
     fn new(table: &TextTable, file: &OneFile, wanted: &[usize]) -> Self {
-        let place = |(target, &column): (usize, &usize)| file.places[column].map(|place| (place, target));
-        let mut places: Vec<(usize, usize)> = wanted.iter().enumerate().filter_map(place).collect();
+        let (mut places, mut absent, mut folders) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (target, column) in wanted.iter().enumerate() {
+            match (file.folders.get(column), file.places[*column]) {
+                (Some(text), _) => drop(folders.insert(target, text.clone())),
+                (None, Some(place)) => places.push((place, target)),
+                (None, None) => absent.push(target),
+            }
+        }
         places.sort_unstable();
-        let absent = wanted.iter().enumerate().filter(|(_, column)| file.places[**column].is_none());
         Self {
-            format: table.writing.format,
+            format: table.format,
             places,
-            absent: absent.map(|(target, _)| target).collect(),
+            absent,
+            folders,
             names: wanted.iter().map(|&column| table.columns[column].0.clone().into_bytes()).collect(),
             width: file.width,
+            signs: file.writing.signs,
+            nulls: Arc::clone(&file.writing.nulls),
             spare: Vec::new(),
         }
     }
@@ -357,7 +359,7 @@ impl Rows {
     fn row<N: Notice>(&mut self, line: &[u8], columns: &mut [Column], notice: &mut N) -> bool {
         match self.format {
             Format::Csv => {
-                if line.is_empty() && self.width != 1 {
+                if (line.is_empty() && self.width != 1) || self.signs.is_comment(line) {
                     return false;
                 }
                 self.csv(line, columns, notice);
@@ -376,12 +378,13 @@ impl Rows {
     fn csv<N: Notice>(&mut self, line: &[u8], columns: &mut [Column], notice: &mut N) {
         let mut next = 0;
         if !self.places.is_empty() || N::COUNTS {
-            let places = &self.places;
-            let ended = csv::fields(line, &mut self.spare, |number, field| {
+            let (places, nulls) = (&self.places, &self.nulls);
+            let ended = self.signs.fields(line, &mut self.spare, |number, field| {
                 if let Some(&(place, target)) = places.get(next)
                     && place == number
                 {
-                    let taken = columns[target].take(field);
+                    let missing = nulls.iter().any(|null| null.as_bytes() == field);
+                    let taken = if missing { columns[target].none() } else { columns[target].take(field) };
                     notice.cell(target, taken);
                     next += 1;
                 }
@@ -395,13 +398,11 @@ impl Rows {
                 }
             }
         }
-        for &(_, target) in &self.places[next..] {
-            columns[target].null();
-            notice.cell(target, Taken::Missing);
+        for target in self.places[next..].iter().map(|(_, target)| target).chain(&self.absent) {
+            notice.cell(*target, columns[*target].none());
         }
-        for &target in &self.absent {
-            columns[target].null();
-            notice.cell(target, Taken::Missing);
+        for (&target, text) in &self.folders {
+            notice.cell(target, columns[target].take(text.as_deref().unwrap_or_default().as_bytes()));
         }
     }
 
@@ -423,11 +424,10 @@ impl Rows {
             notice.shape(Shape::Broken);
         }
         for (target, raw) in found.into_iter().enumerate() {
-            let taken = if let Some(raw) = raw {
-                json::put(&mut columns[target], raw)
-            } else {
-                columns[target].null();
-                Taken::Missing
+            let taken = match (self.folders.get(&target), raw) {
+                (Some(text), _) => columns[target].take(text.as_deref().unwrap_or_default().as_bytes()),
+                (None, Some(raw)) => json::put(&mut columns[target], raw),
+                (None, None) => columns[target].none(),
             };
             notice.cell(target, taken);
         }

@@ -59,13 +59,16 @@ impl TextTable {
         let mut columns: Vec<Column> = self.columns.iter().map(|(_, kind)| Column::new(kind)).collect();
         for (number, file) in self.files.iter().enumerate() {
             let mut rows = Rows::new(self, file, &all);
-            let mut lines = Lines::open(&file.path, file.start, 0..u64::MAX, self.writing.quotes)?;
-            let mut line_number = u64::from(file.start > 0);
+            let mut lines = Lines::open(&file.path, file.start, 0..u64::MAX, &file.writing)?;
+            let mut line_number = file.lines;
             let mut held = 0;
             while let Some(line) = lines.next()? {
                 line_number += 1;
                 let mut at = At { tally: &mut tally, place: (number, line_number) };
                 held += line.len();
+                if std::str::from_utf8(line).is_err() {
+                    at.shape(Shape::Foreign);
+                }
                 rows.row(line, &mut columns, &mut at);
                 if held > super::BYTES {
                     // Values are of no interest here, and must not pile up.

@@ -46,7 +46,8 @@ fn files(scratch: &Scratch) -> (PathBuf, PathBuf) {
 }
 
 fn read_whole(path: &Path, schema: &SchemaRef) -> RecordBatch {
-    let batches: Vec<RecordBatch> = read(path, schema).map(Result::unwrap).collect();
+    let batches: Vec<RecordBatch> =
+        read(ParquetFile { path: path.to_owned(), folders: BTreeMap::new() }, schema).map(Result::unwrap).collect();
     assert_eq!(batches.len(), 1);
     batches[0].clone()
 }
