@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::session::{Options, Session};
 use std::path::{Component, Path, PathBuf};
-use whit_core::declare::{Declaration, table_name};
+use whit_core::declare::{Compression, Declaration, table_name};
 use whit_query::source::owner::Owner;
 use whit_query::source::{DatasetView, Inspection, Tuning, Warehouse, inspect, runtime};
 
@@ -92,8 +92,10 @@ fn named(path: &Path, name: Option<&str>) -> Result<String, Error> {
         Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
     });
     let last = parts.rfind(|part| !part.contains(['*', '?', '['])).unwrap_or_else(|| "data".to_owned());
-    let stem = Path::new(&last).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    Ok(table_name(&stem.unwrap_or(last)))
+    let stem = |name: &str| Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let packed = Path::new(&last).extension().and_then(|ending| Compression::of_extension(ending.to_str()?));
+    let last = packed.and_then(|_| stem(&last)).unwrap_or(last);
+    Ok(table_name(&stem(&last).unwrap_or(last)))
 }
 
 #[cfg(test)]
@@ -103,7 +105,12 @@ mod tests {
 
     #[test]
     fn a_data_set_is_called_like_its_file_unless_somebody_names_it() {
-        for (path, name) in [("data/Visits 2024.csv", "visits_2024"), ("data/*.parquet", "data"), ("*.csv", "data")] {
+        for (path, name) in [
+            ("data/Visits 2024.csv", "visits_2024"),
+            ("data/*.parquet", "data"),
+            ("*.csv", "data"),
+            ("visits.csv.gz", "visits"),
+        ] {
             assert_eq!(named(Path::new(path), None).unwrap(), name);
         }
         assert_eq!(named(Path::new("visits.csv"), Some("pages")).unwrap(), "pages");

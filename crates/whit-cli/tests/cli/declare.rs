@@ -268,3 +268,63 @@ fn a_draft_says_that_it_looked_and_its_types_stand() {
         "{talk}"
     );
 }
+
+/// Files as people have them, drafted, checked and asked: what comes out is what is in them.
+#[test]
+fn files_as_they_are_are_noticed_drafted_and_read() {
+    let wide = |text: &str| -> Vec<u8> {
+        [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+    };
+    let lines = |sign: &str| (1..=40).map(|user| format!("{user}{sign}{user}.5{sign}caf\u{e9}\n")).collect::<String>();
+    let latin = |text: &str| text.chars().map(|letter| u8::try_from(letter).expect("Latin-1")).collect::<Vec<u8>>();
+    let cases: [(&str, Vec<u8>, &[&str]); 5] = [
+        ("visits.csv", format!("user_id;seconds;place\n{}", lines(";")).into_bytes(), &["delimiter = \";\""]),
+        ("visits.tsv", format!("user_id\tseconds\tplace\n{}", lines("\t")).into_bytes(), &[]),
+        ("visits.csv", wide(&format!("user_id,seconds,place\n{}", lines(","))), &["encoding = \"utf-16\""]),
+        (
+            "visits.csv",
+            latin(&format!("# made on Monday\nuser_id|seconds|place\n{}", lines("|"))),
+            &["encoding = \"latin1\"", "comment = \"#\"", "delimiter = \"|\""],
+        ),
+        (
+            "day=2024-01-01/visits.csv",
+            format!("user_id,seconds,place\n{}", lines(",")).into_bytes(),
+            &["partitioned_by = [\"day\"]"],
+        ),
+    ];
+    for (case, (name, bytes, expected)) in cases.into_iter().enumerate() {
+        let folder = folder(&format!("init_as_they_are_{case}"));
+        let path = folder.join("data").join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("our own folder");
+        std::fs::write(&path, bytes).expect("room");
+        let output = whit_in(&folder, &["init", "data", "--user", "user_id", "--rows-per-user", "2"]);
+        assert!(output.status.success(), "{}", printed(&output));
+        let mut draft = std::fs::read_to_string(folder.join("whit.toml")).expect("it was written");
+        for line in
+            expected.iter().chain(&["unit.caps = { rows_per_user = 2 }", "unit.user = \"user_id\"  # as was said"])
+        {
+            assert!(draft.contains(line), "{name}: `{line}` is not in\n{draft}");
+        }
+        draft = draft
+            .replace("epsilon = 3.0", "epsilon = 1000.0")
+            .replace("# columns.seconds.bounds = \"auto\"", "columns.seconds.bounds = [0, 50]");
+        std::fs::write(folder.join("whit.toml"), draft).expect("room");
+        shown(&whit_in(&folder, &["check"]));
+        let sql = "SELECT COUNT(*) AS n, SUM(seconds) AS s FROM data WHERE place = 'caf\u{e9}'";
+        let answer: Value =
+            serde_json::from_str(&shown(&whit_in(&folder, &["query", sql, "--epsilon", "500", "--json"])))
+                .expect("JSON");
+        let row = &answer["rows"][0];
+        let number = |at: usize| row[at]["value"].as_f64().expect("a number");
+        assert!((number(0) - 40.0).abs() < 1.5, "{name}: {answer}");
+        assert!((number(1) - 840.0).abs() < 20.0, "{name}: {answer}");
+    }
+    let folder = shop("init_user");
+    let output = whit_in(&folder, &["init", "visits", "--user", "nobody"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        printed(&output).contains("`visits` has no column `nobody`\n  hint: its columns are: user_id, day"),
+        "{}",
+        printed(&output)
+    );
+}
