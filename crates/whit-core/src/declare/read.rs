@@ -105,6 +105,17 @@ fn dataset(name: &str, value: &TomlValue<'_>) -> DeclareResult<Dataset> {
     let in_lines = |name: &String| typed(name) && !partitioned_by.contains(name);
     let in_order = table.read("columns", |v| Ok(v.names("")?.as_written()))?.unwrap_or_default();
     let in_order: Vec<String> = in_order.into_iter().filter(in_lines).collect();
+    let layout = FileLayout::read(&table, &in_order)?;
+    if let Some((value, unit)) = table.get("comment").zip(unit.as_ref())
+        && matches!(unit.protect, Kind::Feature | Kind::Label)
+    {
+        // Such units leave in view which rows there are, and a value may begin a line.
+        let sentence = format!(
+            "{{key}} lets a value decide whether a line is a row, and where `unit.protect` is `{}` rows are in view",
+            unit.protect
+        );
+        return Err(value.wrong(&sentence, "take such lines out of the files, or protect another rung"));
+    }
     Ok(Dataset {
         name: name.to_owned(),
         source: source(&table)?,
@@ -116,7 +127,7 @@ fn dataset(name: &str, value: &TomlValue<'_>) -> DeclareResult<Dataset> {
                 v.boolean("true where a value of a CSV file may hold line breaks, in quotes")
             })?
             .unwrap_or(false),
-        layout: FileLayout::read(&table, &in_order)?,
+        layout,
         partitioned_by,
         public,
         unit,

@@ -586,6 +586,9 @@ fn how_files_are_written_is_read_and_checked() {
         let message = format!("{error} | {}", error.hint());
         assert!(message.contains(expected), "{message}");
     }
+    let label =
+        "[dataset.t]\nsource = 't.csv'\ncomment = '#'\nunit.label = 'a'\nunit.protect = 'label'\ncolumns.a = 'text'\n";
+    assert!(Declaration::parse(label).unwrap_err().to_string().contains("lets a value decide whether a line is a row"));
     let bare = "[dataset.t]\nsource = 't.csv'\npublic = true\nheader = false\n";
     assert!(Declaration::parse(bare).unwrap_err().to_string().contains("no column has a declared type"));
 }
