@@ -275,7 +275,10 @@ fn files_as_they_are_are_noticed_drafted_and_read() {
     let wide = |text: &str| -> Vec<u8> {
         [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
     };
-    let lines = |sign: &str| (1..=40).map(|user| format!("{user}{sign}{user}.5{sign}caf\u{e9}\n")).collect::<String>();
+    let lines = |sign: &str| {
+        let line = |all: String, user: i32| format!("{all}{user}{sign}{user}.5{sign}caf\u{e9}\n");
+        (1..=40).fold(String::new(), line)
+    };
     let latin = |text: &str| text.chars().map(|letter| u8::try_from(letter).expect("Latin-1")).collect::<Vec<u8>>();
     let cases: [(&str, Vec<u8>, &[&str]); 5] = [
         ("visits.csv", format!("user_id;seconds;place\n{}", lines(";")).into_bytes(), &["delimiter = \";\""]),

@@ -232,15 +232,12 @@ fn plain(name: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), name.as_bytes());
     while let Some((&first, behind)) = rest.split_first() {
         let code = behind.get(..2).filter(|_| first == b'%').and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = behind;
-            }
+        if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            bytes.push(byte);
+            rest = &behind[2..];
+        } else {
+            bytes.push(first);
+            rest = behind;
         }
     }
     String::from_utf8(bytes).ok()
