@@ -128,6 +128,9 @@ pub struct Dataset {
     /// Columns whose values are in the names of folders, as in `day=2024-01-01/part-0.parquet`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub partitioned_by: Vec<String>,
+    /// A column of lists of which each item is a row, with the rest of its row beside it. What is declared of the column is of its items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<String>,
     /// Whether the whole table is public: it joins freely and has no unit.
     pub public: bool,
     /// What one whit is; there unless the table is public.

@@ -82,8 +82,18 @@ pub fn table_name(text: &str) -> String {
     }
 }
 
-const DATASET: [&str; 9] =
-    ["source", "format", "newlines_in_values", "partitioned_by", "public", "unit", "columns", "budget", "query"];
+const DATASET: [&str; 10] = [
+    "source",
+    "format",
+    "newlines_in_values",
+    "partitioned_by",
+    "open",
+    "public",
+    "unit",
+    "columns",
+    "budget",
+    "query",
+];
 
 /// The keys of a data set.
 fn known() -> Vec<&'static str> {
@@ -128,6 +138,7 @@ fn dataset(name: &str, value: &TomlValue<'_>) -> DeclareResult<Dataset> {
             })?
             .unwrap_or(false),
         layout,
+        open: table.read("open", |v| opened(v, unit.as_ref(), &columns, &partitioned_by))?,
         partitioned_by,
         public,
         unit,
@@ -157,6 +168,41 @@ fn partitions(value: &TomlValue<'_>, columns: &BTreeMap<String, ColumnDeclaratio
         }
     }
     Ok(names)
+}
+
+/// A column of lists that is opened. A row of a file becomes several, so that it is no unit by itself, and how many it becomes is private.
+fn opened(
+    value: &TomlValue<'_>,
+    unit: Option<&UnitDeclaration>,
+    columns: &BTreeMap<String, ColumnDeclaration>,
+    folders: &[String],
+) -> DeclareResult<String> {
+    let hint = "name the column of lists of which each item is to be a row: open = \"tags\"";
+    let name = value.text(hint)?;
+    if let Some(kind) =
+        columns.get(&name).and_then(|column| column.kind.as_ref()).filter(|kind| matches!(kind, ColumnType::List(_)))
+    {
+        return Err(value.wrong(
+            &format!("{{key}} opens `{name}`, which is declared as {kind}, but what is declared is of one item"),
+            format!("declare what an item is: columns.{name} = \"text\""),
+        ));
+    }
+    if folders.contains(&name) {
+        return Err(value.wrong(&format!("{{key}} opens `{name}`, but the name of a folder is no list"), hint));
+    }
+    let Some(unit) = unit else { return Ok(name) };
+    if !matches!(unit.protect, Kind::User | Kind::Element) {
+        return Err(value.wrong(
+            &format!("{{key}} makes several rows of one, and `unit.protect` is `{}`, which would be a part of what one row was", unit.protect),
+            "protect whose the row is: unit.protect = \"user\", or \"element\"; caps count the opened rows",
+        ));
+    }
+    if unit.user.as_ref().is_some_and(|user| user.column() == name) {
+        return Err(
+            value.wrong(&format!("{{key}} opens `{name}`, the user column, but a row belongs to one user"), hint)
+        );
+    }
+    Ok(name)
 }
 
 fn source(table: &Entries<'_>) -> DeclareResult<Vec<String>> {

@@ -581,10 +581,21 @@ fn how_files_are_written_is_read_and_checked() {
         ("compression = 'gzipp'", "did you mean `gzip`?"),
         ("partitioned_by = ['month']", "lists `month`, which has no declared type"),
         ("delimeter = ';'", "did you mean `delimiter`?"),
+        ("open = 'u'", "opens `u`, the user column"),
+        ("open = 'day'\npartitioned_by = 'day'", "the name of a folder is no list"),
     ] {
         let error = read(more).unwrap_err();
         let message = format!("{error} | {}", error.hint());
         assert!(message.contains(expected), "{message}");
+    }
+    for (protect, kind, expected) in [
+        ("event", "text", "`unit.protect` is `event`, which would be a part of what one row was"),
+        ("user", "list(text)", "opens `tags`, which is declared as list(text), but what is declared is of one item"),
+    ] {
+        let text = format!(
+            "[dataset.t]\nsource = 't'\nopen = 'tags'\nunit.user = 'u'\nunit.protect = '{protect}'\ncolumns.tags = '{kind}'\n"
+        );
+        assert!(Declaration::parse(&text).unwrap_err().to_string().contains(expected), "{protect} {kind}");
     }
     let label =
         "[dataset.t]\nsource = 't.csv'\ncomment = '#'\nunit.label = 'a'\nunit.protect = 'label'\ncolumns.a = 'text'\n";

@@ -13,6 +13,7 @@ mod fit;
 mod hash;
 mod inputs;
 mod inspect;
+mod items;
 pub mod learn;
 pub(crate) mod line;
 pub mod owner;
@@ -76,6 +77,8 @@ pub struct Source {
     pub dataset: Dataset,
     /// The columns of its files.
     pub(crate) schema: SchemaRef,
+    /// The same before a list is opened.
+    stored: SchemaRef,
     /// Where its files are, in the order of their names relative to `whit.toml`.
     pub files: Vec<PathBuf>,
     /// How they are written.
@@ -109,6 +112,9 @@ impl Source {
         }
         if self.dataset.newlines_in_values {
             all.update(b"newlines in values\n");
+        }
+        if let Some(column) = &self.dataset.open {
+            all.update(format!("open {column}\n").as_bytes());
         }
         for (path, mark) in self.files.iter().zip(&self.marks) {
             let (hash, stamp) = hash::file(path, self.threads, hashes)?;
@@ -177,14 +183,15 @@ impl Warehouse {
         let (mut sources, mut providers) = (BTreeMap::new(), BTreeMap::new());
         for dataset in declaration.datasets.values() {
             let found = files::find(&dataset.name, &dataset.source, dataset.format, folder)?;
-            let schema::Opened { schema, provider, text, untyped, marks } =
-                schema::open(&context, dataset, &found).await?;
+            let schema::Opened { schema, stored, provider, text, untyped, marks } =
+                schema::opened(&context, dataset, &found).await?;
             register(&context, &dataset.name, Arc::clone(&provider))?;
             providers.insert(dataset.name.clone(), provider);
             let (files, format) = (found.files.into_values().collect(), found.format);
             let threads = tuning.threads();
-            let source = Source { dataset: dataset.clone(), schema, files, format, untyped, text, marks, threads };
-            sources.insert(dataset.name.clone(), source);
+            let dataset = dataset.clone();
+            let source = Source { dataset, schema, stored, files, format, untyped, text, marks, threads };
+            sources.insert(source.dataset.name.clone(), source);
         }
         for source in sources.values() {
             fit::check(source, &sources, &context, folder)?;

@@ -150,7 +150,7 @@ impl Tables {
         let dataset = &source.dataset;
         let tally = match &source.text {
             Some(text) => text.tally().map_err(|error| unreadable(&dataset.source.join(", "), &error))?,
-            None => super::parquet::tally(&source.files, &source.schema)?,
+            None => super::parquet::tally(&source.files, &source.stored)?,
         };
         let place = |found: &Found| {
             found.first.map(|(file, line)| {

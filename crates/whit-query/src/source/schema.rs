@@ -1,6 +1,7 @@
 //! The columns of a data set: as they are declared, or as its files say, and then whether all of them agree.
 
 use super::files::{self, Found, unreadable};
+use super::items::ItemTable;
 use super::line;
 use super::parquet::bytes::{ParquetFile, Patient};
 use super::parquet::{Fitting, nested};
@@ -57,6 +58,8 @@ fn kind_in<'a>(columns: &'a Columns, name: &str) -> Option<&'a ColumnType> {
 /// A data set as a table.
 pub(super) struct Opened {
     pub(super) schema: SchemaRef,
+    /// The columns as the files have them.
+    pub(super) stored: SchemaRef,
     pub(super) provider: Arc<dyn TableProvider>,
     /// The lines, where it is a table of lines.
     pub(super) text: Option<TextTable>,
@@ -66,11 +69,27 @@ pub(super) struct Opened {
     pub(super) marks: Vec<String>,
 }
 
+/// A data set as a table, with its lists opened where that is declared.
+pub(super) async fn opened(context: &SessionContext, dataset: &Dataset, found: &Found) -> Result<Opened, QueryError> {
+    let Some(column) = &dataset.open else { return open(context, dataset, found).await };
+    if found.format == Format::Csv {
+        let sentence = format!("`open` of `{}` names `{column}`, but a value of a CSV file is no list", dataset.name);
+        return Err(QueryError::asked(sentence, "write the files as NDJSON or Parquet, or leave `open` out"));
+    }
+    let mut lists = dataset.clone();
+    if let Some(kind) = lists.columns.get_mut(column).and_then(|own| own.kind.as_mut()) {
+        *kind = ColumnType::List(Box::new(kind.clone()));
+    }
+    let rows = open(context, &lists, found).await?;
+    let items = ItemTable::new(Arc::clone(&rows.provider), &dataset.name, column)?;
+    Ok(Opened { schema: items.schema(), provider: Arc::new(items), ..rows })
+}
+
 /// Finds the columns of a data set, and makes a table of its files.
 ///
 /// Of private CSV and NDJSON files no row is looked at: their columns are those that are declared with a type, and CSV files say by their first
 /// line where each stands. Of Parquet files the description at the end is read. Only public files are asked for the types of their values.
-pub(super) async fn open(context: &SessionContext, dataset: &Dataset, found: &Found) -> Result<Opened, QueryError> {
+async fn open(context: &SessionContext, dataset: &Dataset, found: &Found) -> Result<Opened, QueryError> {
     let layout = &dataset.layout;
     laid_out(dataset, found.format)?;
     let folders = |name: &str| files::folders_of(name, &dataset.partitioned_by);
@@ -94,7 +113,7 @@ pub(super) async fn open(context: &SessionContext, dataset: &Dataset, found: &Fo
         };
         let files = found.files.iter().map(file).collect();
         let provider = Arc::new(Patient { engine, schema: Arc::clone(&schema), files });
-        return Ok(Opened { schema, provider, text: None, untyped: Vec::new(), marks });
+        return Ok(Opened { stored: Arc::clone(&schema), schema, provider, text: None, untyped: Vec::new(), marks });
     }
     let quotes = dataset.newlines_in_values || dataset.public;
     let given = |(name, path): (&String, &PathBuf)| GivenFile {
@@ -110,7 +129,7 @@ pub(super) async fn open(context: &SessionContext, dataset: &Dataset, found: &Fo
     if dataset.public && !typed && plain {
         let schema = read(context, found, &dataset.columns).await?;
         let provider = listing(context, &dataset.name, found, Arc::clone(&schema))?;
-        return Ok(Opened { schema, provider, text: None, untyped: Vec::new(), marks });
+        return Ok(Opened { stored: Arc::clone(&schema), schema, provider, text: None, untyped: Vec::new(), marks });
     }
     let (mut columns, untyped) = if !dataset.public {
         declared(dataset, found, &given)?
@@ -127,7 +146,8 @@ pub(super) async fn open(context: &SessionContext, dataset: &Dataset, found: &Fo
     columns.extend(by_folder(dataset));
     let text =
         TextTable::new(found.format, columns, given).map_err(|error| unreadable(&dataset.source.join(", "), &error))?;
-    Ok(Opened { schema: text.schema(), provider: Arc::new(text.clone()), text: Some(text), untyped, marks })
+    let (schema, stored, provider) = (text.schema(), text.schema(), Arc::new(text.clone()));
+    Ok(Opened { schema, stored, provider, text: Some(text), untyped, marks })
 }
 
 /// What folders say of a file, for its fingerprint.

@@ -1,9 +1,9 @@
 //! Folders that are named after values, and fields inside of structs.
 
 use super::*;
-use datafusion::arrow::array::{Array, StructArray};
+use datafusion::arrow::array::{Array, ListArray, StructArray};
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::datatypes::{Field, Fields};
+use datafusion::arrow::datatypes::{Field, Fields, Int32Type};
 
 fn table(source: &str, more: &str) -> String {
     format!(
@@ -182,4 +182,55 @@ async fn text_in_a_struct_that_is_no_text_is_missing() {
     let tally = parquet::tally(&warehouse.source("t").unwrap().files, &warehouse.source("t").unwrap().schema).unwrap();
     let wrong: u64 = tally.wrong.iter().map(|found| found.rows).sum();
     assert_eq!(wrong, 1, "and the owner is told");
+}
+
+/// Each item of a list is a row of whose the list is; a list that is empty or missing is none.
+#[tokio::test]
+async fn lists_are_opened_to_rows() {
+    let scratch = Scratch::new("folders_open");
+    let lists: Vec<Option<Vec<Option<i32>>>> =
+        vec![Some(vec![Some(1), Some(2), None]), Some(vec![]), None, Some(vec![Some(3)])];
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(lists);
+    scratch.parquet(
+        "t.parquet",
+        vec![
+            ("user_id", ints([7, 7, 8, 8])),
+            ("x", ints([1, 2, 3, 4])),
+            ("y", ints([1; 4])),
+            ("tags", Arc::new(lists)),
+        ],
+    );
+    scratch.write(
+        "t.ndjson",
+        "{\"user_id\":7,\"x\":1,\"tags\":[1,2,\"odd\"]}\n{\"user_id\":7,\"x\":2,\"tags\":[]}\n{\"user_id\":8,\"x\":3}\n{\"user_id\":8,\"x\":4,\"tags\":[3]}\n",
+    );
+    let text = |name: &str, more: &str| {
+        format!(
+            "[dataset.t]\nsource = '{name}'\n{more}\nunit.user = 'user_id'\nunit.protect = 'user'\ncolumns.user_id = 'int'\ncolumns.x = 'int'\ncolumns.tags = {{ type = 'int', bounds = [0, 9] }}\n"
+        )
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    for name in ["t.parquet", "t.ndjson"] {
+        let warehouse = open(&scratch, &text(name, "open = 'tags'")).await.unwrap();
+        for (sql, expected) in [
+            ("SELECT count(*) FROM t", 4),
+            ("SELECT count(tags) * 100 + sum(tags) FROM t", 306),
+            ("SELECT sum(x) FROM t", 7),
+            ("SELECT sum(x) * 10 + count(*) FROM t WHERE tags > 1", 52),
+            ("SELECT count(*) FROM t WHERE user_id = 7", 3),
+            ("SELECT count(DISTINCT user_id) FROM t", 2),
+        ] {
+            assert_eq!(count(&warehouse, sql).await, expected, "{name}: {sql}");
+        }
+        let source = warehouse.source("t").unwrap();
+        assert_eq!(source.schema.field_with_name("tags").unwrap().data_type(), &DataType::Int64);
+        assert!(seen.insert(source.fingerprint(&mut NoHashes).unwrap()));
+    }
+    let found = message(&scratch, &text("t.parquet", "open = 'y'")).await;
+    assert!(found.contains("`open` of `t` names `y`, which is no list"), "{found}");
+    let found = message(&scratch, &text("t.parquet", "open = 'z'")).await;
+    assert!(found.contains("`t` has no column `z`, which `open` names"), "{found}");
+    scratch.write("t.csv", "user_id,x,tags\n");
+    let found = message(&scratch, &text("t.csv", "open = 'tags'")).await;
+    assert!(found.contains("a value of a CSV file is no list"), "{found}");
 }
