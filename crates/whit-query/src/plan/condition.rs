@@ -181,9 +181,8 @@ fn missing_with_its_parts(expr: &Expr) -> bool {
     let steps = expr.exists(|part| {
         Ok(match part {
             Expr::BinaryExpr(BinaryExpr { op, .. }) => !matches!(op, Plus | Minus | Multiply | Divide | Modulo),
-            Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_) | Expr::Cast(_) | Expr::TryCast(_) => false,
-            Expr::Negative(_) => false,
-            _ => true,
+            Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_) => false,
+            part => !matches!(part, Expr::Negative(_) | Expr::Cast(_) | Expr::TryCast(_)),
         })
     });
     matches!(steps, Ok(false)) && !expr.column_refs().is_empty()

@@ -103,12 +103,12 @@ fn owned(declaration: &Declaration, dataset: &Dataset, tables: &Providers, says:
     let missing = |name: &str| datafusion::common::plan_datafusion_err!("`{name}` was not opened");
     let rows = Arc::clone(tables.get(&dataset.name).ok_or_else(|| missing(&dataset.name))?);
     let other = declaration.datasets.get(table).ok_or_else(|| missing(table))?;
-    let (owners, users): (Arc<dyn TableProvider>, _) = match owned(declaration, other, tables, Says::Ends)? {
-        Some(owners) => (Arc::new(owners), ENDS.map(str::to_owned)),
-        None => {
-            let user = user_column(declaration, other).ok_or_else(|| missing(table))?;
-            (Arc::clone(tables.get(table).ok_or_else(|| missing(table))?), [user.to_owned(), user.to_owned()])
-        }
+    let found = owned(declaration, other, tables, Says::Ends)?;
+    let (owners, users): (Arc<dyn TableProvider>, _) = if let Some(owners) = found {
+        (Arc::new(owners), ENDS.map(str::to_owned))
+    } else {
+        let user = user_column(declaration, other).ok_or_else(|| missing(table))?;
+        (Arc::clone(tables.get(table).ok_or_else(|| missing(table))?), [user.to_owned(), user.to_owned()])
     };
     let kind = owners.schema().field_with_name(&users[0])?.data_type().clone();
     let mut fields: Vec<Arc<Field>> = rows.schema().fields().iter().cloned().collect();
@@ -170,14 +170,14 @@ impl Owned {
         }
         let mut plan = rows.join(keys, JoinType::Inner, on, None)?.project(columns)?;
         if let Some(condition) = conjunction(filters.iter().cloned()) {
-            let own = |column: Column| self.own(&column.name);
+            let own = |column: Column| Self::own(&column.name);
             plan = plan.filter(crate::evaluate::words::renamed(condition, &own)?.data)?;
         }
         plan.project(wanted)?.build()
     }
 
     /// A column of this table, where it stands inside.
-    fn own(&self, name: &str) -> Column {
+    fn own(name: &str) -> Column {
         let added = name == OWNER || ENDS.contains(&name);
         if added { Column::new_unqualified(name) } else { Column::new(Some(Self::ROWS), name) }
     }
@@ -212,7 +212,7 @@ impl TableProvider for Owned {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let wanted = projection.unwrap_or(&all).iter().map(|place| {
             let name = self.schema.field(*place).name();
-            Expr::Column(self.own(name)).alias(name)
+            Expr::Column(Self::own(name)).alias(name)
         });
         let plan = self.plan(wanted.collect(), filters);
         Box::pin(async move { state.create_physical_plan(&plan?).await })

@@ -65,12 +65,11 @@ impl Tables {
         };
         let names: Vec<String> = tables.warehouse.declaration().datasets.keys().cloned().collect();
         for name in names {
-            let scan = match tables.warehouse.looked_up.get(&name) {
-                Some(found) => found.scan.clone(),
-                None => {
-                    let table = tables.warehouse.context().table(TableReference::bare(name.as_str()));
-                    tables.runtime.block_on(table).map_err(|error| planning(&error))?.into_unoptimized_plan()
-                }
+            let scan = if let Some(found) = tables.warehouse.looked_up.get(&name) {
+                found.scan.clone()
+            } else {
+                let table = tables.warehouse.context().table(TableReference::bare(name.as_str()));
+                tables.runtime.block_on(table).map_err(|error| planning(&error))?.into_unoptimized_plan()
             };
             tables.scans.insert(name.clone(), scan);
             if let Some(element) = tables.element_of(&name)? {

@@ -170,11 +170,13 @@ fn a_user_moves_only_rows_of_their_own() {
     for user in [5, 17, 198, 199] {
         let near = shop(&format!("chains_without_{user}"));
         let kept = orders.iter().filter(|order| order[1] != user);
-        let text: String = kept.map(|order| format!("{},{},{}\n", order[0], order[1], order[2] == 1)).collect();
-        near.write("orders.csv", &format!("o_id,o_customer,urgent\n{text}"));
+        let kept = kept.map(|order| format!("{},{},{}", order[0], order[1], order[2] == 1));
+        let text = kept.collect::<Vec<_>>().join("\n");
+        near.write("orders.csv", &format!("o_id,o_customer,urgent\n{text}\n"));
         let kept = lines.iter().filter(|line| !users(line).contains(&user));
-        let text: String = kept.map(|line| format!("{},{},{}\n", line[0], line[1], line[2])).collect();
-        near.write("lines.csv", &format!("l_id,l_order,price\n{text}"));
+        let kept = kept.map(|line| format!("{},{},{}", line[0], line[1], line[2]));
+        let text = kept.collect::<Vec<_>>().join("\n");
+        near.write("lines.csv", &format!("l_id,l_order,price\n{text}\n"));
         let own = lines.iter().filter(|line| users(line).len() == 1 && users(line).contains(&user)).count();
         assert!(own <= 20, "nobody has more than the cap: {user}");
         assert_eq!(counted(&near), belonging - own as f64, "{user}");
@@ -186,8 +188,8 @@ fn a_user_moves_only_rows_of_their_own() {
 fn a_row_that_leads_to_several_users_is_nobodys_and_the_owner_is_told() {
     let room = shop("chains_shared");
     room.write("lines.csv", "l_id,l_order,price\n1,500,40\n2,501,40\n3,999,1\n3,501,40\n");
-    let shared: String = (0..61).map(|customer| format!("500,{customer},false\n")).collect();
-    room.write("orders.csv", &format!("o_id,o_customer,urgent\n{shared}501,7,true\n"));
+    let shared = (0..61).map(|customer| format!("500,{customer},false")).collect::<Vec<_>>().join("\n");
+    room.write("orders.csv", &format!("o_id,o_customer,urgent\n{shared}\n501,7,true\n"));
     // The second parcel's line is 7's alone; the third's stands for two orders, of which one is nobody's; the fourth leads to 61, one table further on.
     room.write("parcels.csv", "p_line,weight\n2,3\n3,3\n1,3\n");
     let tables = room.tables(SHOP);

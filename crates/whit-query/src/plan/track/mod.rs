@@ -94,6 +94,7 @@ pub(crate) struct Tracked {
 
 /// What is known of a relation over private rows.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts about a relation")]
 pub(crate) struct Private {
     /// The data set that the unit is taken from: the payer, where it is among those that are read.
     pub(crate) dataset: String,
