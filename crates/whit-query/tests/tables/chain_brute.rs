@@ -294,6 +294,61 @@ const QUESTIONS: &[Question] = &[
         "SELECT COUNT(*) FROM orders JOIN (SELECT l_order, MAX(price) AS m FROM lines GROUP BY l_order) AS l ON l_order = o_id WHERE m > 3",
         |own| count(&own.orders, |order| prices(own, order).into_iter().flatten().max().is_some_and(|most| most > 3)),
     ),
+    (
+        "SELECT COUNT(*) FROM orders LEFT JOIN lines ON l_order = o_id LEFT JOIN parcels ON p_line = l_id WHERE weight IS NULL",
+        |own| {
+            let of_line = |line: &Line| {
+                let parcels = own.parcels.iter().filter(|parcel| same(parcel.line, line.id));
+                let weights: Vec<Number> = parcels.map(|parcel| parcel.weight).collect();
+                if weights.is_empty() { 1 } else { count(&weights, Option::is_none) }
+            };
+            let of_order = |order: &Order| {
+                let lines: Vec<&Line> = own.lines.iter().filter(|line| same(line.order, order.id)).collect();
+                if lines.is_empty() { 1 } else { lines.into_iter().map(of_line).sum() }
+            };
+            own.orders.iter().map(of_order).sum()
+        },
+    ),
+    ("SELECT COUNT(*) FROM orders LEFT JOIN lines ON l_order = o_id WHERE l_order IS NULL", |own| {
+        count(&own.orders, |order| prices(own, order).is_empty())
+    }),
+    (
+        "SELECT COUNT(*) FROM (SELECT price AS x FROM lines UNION ALL SELECT weight AS x FROM parcels) AS both_kinds WHERE x > 2",
+        |own| {
+            let above = |x: Number| x.is_some_and(|x| x > 2);
+            count(&own.lines, |line| above(line.price)) + count(&own.parcels, |parcel| above(parcel.weight))
+        },
+    ),
+    ("SELECT COUNT(DISTINCT o_customer) FROM orders JOIN lines ON l_order = o_id", |own| {
+        i64::from(own.orders.iter().any(|order| !prices(own, order).is_empty()))
+    }),
+    (
+        "SELECT COUNT(*) FROM orders WHERE EXISTS (SELECT 1 FROM lines JOIN parcels ON p_line = l_id WHERE l_order = o_id AND price > n)",
+        |own| {
+            let packed = |line: &Line| own.parcels.iter().any(|parcel| same(parcel.line, line.id));
+            count(&own.orders, |order| {
+                own.lines.iter().any(|line| {
+                    same(line.order, order.id)
+                        && packed(line)
+                        && line.price.zip(order.n).is_some_and(|(price, n)| price > n)
+                })
+            })
+        },
+    ),
+    ("SELECT COUNT(*) FROM orders WHERE n + 1 NOT IN (SELECT DISTINCT price FROM lines WHERE l_order = o_id)", |own| {
+        count(&own.orders, |order| not_in(order.n.map(|n| n + 1), &prices(own, order)))
+    }),
+    ("SELECT COUNT(*) FROM orders WHERE NOT (urgent OR EXISTS (SELECT 1 FROM lines WHERE l_order = o_id))", |own| {
+        count(&own.orders, |order| !order.urgent && prices(own, order).is_empty())
+    }),
+    (
+        "SELECT COUNT(*) FROM lines JOIN orders ON l_order = o_id WHERE l_id IN (SELECT p_line FROM parcels) AND urgent",
+        |own| {
+            let packed = |line: &&Line| own.parcels.iter().any(|parcel| same(parcel.line, line.id));
+            let lines = own.lines.iter().filter(packed);
+            lines.map(|line| count(&own.orders, |order| same(line.order, order.id) && order.urgent)).sum()
+        },
+    ),
     ("SELECT COUNT(*) FROM lines WHERE price BETWEEN 1.5 AND 5 AND price <> 7 / 2", |own| {
         count(&own.lines, |line| line.price.is_some_and(|price| (2..=5).contains(&price) && price != 3))
     }),
