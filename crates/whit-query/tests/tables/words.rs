@@ -79,7 +79,7 @@ const WRONG: &[(&str, &str)] = &[
     ("SELECT COUNT(*) FROM visits WHERE regexp_match(shop, 'a') IS NULL", "regexp_like(x, 'pattern')"),
     ("SELECT SUM(DISTINCT seconds) FROM visits", "FROM (SELECT DISTINCT seconds FROM …)"),
     ("SELECT COUNT(DISTINCT shop, day) FROM visits", "concat_ws('|', shop, day)"),
-    ("SELECT SUM(day - CAST('3' AS INT)) FROM visits", "CAST('3' AS INT)"),
+    ("SELECT SUM(CAST(shop AS INT)) FROM visits", "write clamp(CAST(shop AS INT), low, high)"),
     ("SELECT string_agg(shop, ',') FROM visits", "`string_agg` has no private form"),
     ("SELECT COUNT(*) FROM visits WHERE arrow_typeof(shop) = 'a'", "nothing of a row is in it"),
     ("SELECT cuont(seconds) FROM visits", "did you mean `count`?"),
