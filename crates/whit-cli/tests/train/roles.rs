@@ -312,8 +312,8 @@ fn a_training_is_not_paid_for_beside_the_budget_of_its_users() {
     std::fs::write(folder.join("whit.toml"), format!("{declared}\n{people}")).unwrap();
     let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 2 && out.is_empty() && talk.contains("has a budget of its own"), "{talk}");
-    let without: String =
-        declared.lines().filter(|line| !line.starts_with("budget")).map(|line| format!("{line}\n")).collect();
+    let kept: Vec<&str> = declared.lines().filter(|line| !line.starts_with("budget")).collect();
+    let without: String = kept.join("\n") + "\n";
     std::fs::write(folder.join("whit.toml"), format!("{without}\n{people}")).unwrap();
     let (code, out, talk) = whit(&folder, &["train", "train.toml"]);
     assert!(code == 2 && out.is_empty() && talk.contains("pays from the budget of `people`"), "{talk}");
