@@ -542,6 +542,7 @@ fn a_shell_that_only_looks_makes_no_ledger() {
     let look = "\\tables\n.schema VISITS\n\\timing\n\\budget\n\\epsilon 0.5\n\\preview SELECT COUNT(*) FROM visits;\n";
     let (code, out, talk) = shell(look);
     assert_eq!(code, 0, "{talk}");
+    assert!(!out.contains("event, "), "{out}");
     for word in ["protects", "seconds", "visits", "it is said how long", "left ε", "ε = 0.5"] {
         assert!(out.contains(word), "{word}: {out}");
     }

@@ -64,8 +64,11 @@ pub fn write_list(tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
     let out = &mut PlainText::onto(out);
     let mut table = Table::new([("table", Side::Left), ("protects", Side::Left), ("columns", Side::Right)]);
     for source in tables.warehouse().sources() {
-        let unit = source.dataset.unit.as_ref().and_then(|unit| unit.units().into_iter().next());
-        let protects = unit.map_or_else(|| "nothing: it is public".to_owned(), |unit| unit.to_string());
+        let protected = source.dataset.unit.as_ref().map(|unit| {
+            let own = unit.units().into_iter().find(|own| own.kind() == unit.protect);
+            own.map_or_else(|| unit.protect.to_string(), |own| own.to_string())
+        });
+        let protects = protected.unwrap_or_else(|| "nothing: it is public".to_owned());
         table.row([source.dataset.name.clone(), protects, source.columns().count().to_string()]);
     }
     table.write(out)

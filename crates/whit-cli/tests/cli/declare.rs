@@ -145,7 +145,7 @@ fn what_is_wrong_is_said_with_a_hint() {
         (
             "columns.country = {",
             "columns.country = { bounds = [0, 1],",
-            "whit.toml, line 10: `dataset.visits.columns.country` has bounds, but is declared as text\n  hint: ",
+            "whit.toml, line 10: `dataset.visits.columns.country` has bounds that are not of its type, which is text\n  hint: ",
         ),
     ] {
         std::fs::write(folder.join("whit.toml"), DECLARED.replace(line, instead)).expect("room");

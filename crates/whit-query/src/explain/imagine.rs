@@ -173,7 +173,7 @@ fn drawn(part: &Part, noise: &[SumNoise], made: &[Vec<i64>], confidence: f64) ->
     let nothing = SumNoise::new(nothing, SumReach::unknown(), Coordinates::Any);
     let nothing = vec![nothing; noise.len()]; // so little that it is always 0
     let truth = NoisyMeasures::new(part, &nothing, made.to_vec(), &[], confidence).without_noise();
-    let noisy = NoisyMeasures::new(part, noise, values, &[], confidence);
+    let noisy_measures = NoisyMeasures::new(part, noise, values, &[], confidence);
     let groups: Vec<usize> = (0..draws).collect();
     let mut cells = Vec::new();
     for statistic in &part.statistics {
@@ -184,10 +184,16 @@ fn drawn(part: &Part, noise: &[SumNoise], made: &[Vec<i64>], confidence: f64) ->
         };
         // Only trees need their intervals to be read at all, and those take the longest.
         cells.push(
-            if let (Some(truth), Some(noisy)) = (estimate.values(&truth, 1)?, estimate.values(&noisy, draws)?) {
+            if let (Some(truth), Some(noisy)) = (estimate.values(&truth, 1)?, estimate.values(&noisy_measures, draws)?)
+            {
+                let at = truth.first().map_or(f64::NAN, |truth| number_of(&bare(truth.clone())));
+                let noisy = match estimate.previewed(&noisy_measures, draws)? {
+                    Some(off) => off.into_iter().map(|off| Value::Float(at + off)).collect(),
+                    None => noisy,
+                };
                 truth.into_iter().chain(noisy).map(bare).collect()
             } else {
-                let (mut cells, noisy) = (estimate.cells(&truth, &[0])?, estimate.cells(&noisy, &groups)?);
+                let (mut cells, noisy) = (estimate.cells(&truth, &[0])?, estimate.cells(&noisy_measures, &groups)?);
                 let (truth, range) = (cells.first().map_or(f64::NAN, number_of), range_of(part, statistic)?);
                 cells.extend(noisy.into_iter().map(|cell| counted(cell, estimate, truth, range)));
                 cells

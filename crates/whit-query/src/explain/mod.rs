@@ -171,9 +171,12 @@ impl Tables {
                 (None, None) => Err(QueryError::failed("a question that was not planned")),
             }
         };
-        let reaches =
-            |preview: &Preview| preview.errors.iter().filter_map(|error| error.within).fold(0.0, f64::max) <= goal;
-        let (mut low, mut high) = (1e-6_f64, 1e4_f64);
+        // Less than the least ε that a declaration or a command takes is found for nobody. An error that is not known is no error that is small enough.
+        let noisy = |error: &&Error| error.words != EXACT;
+        let reaches = |preview: &Preview| {
+            preview.errors.iter().filter(noisy).all(|error| error.within.is_some_and(|within| within <= goal))
+        };
+        let (mut low, mut high) = (1e-3_f64, 1e4_f64);
         let mut best = at(high)?;
         if best.errors.iter().all(|error| error.within.is_none()) {
             return Err(QueryError::asked(
@@ -223,8 +226,10 @@ fn view(plan: &Plan, calibrated: Option<&Calibrated>, errors: Vec<Error>, confid
     }
 }
 
+const EXACT: &str = "exact, and free";
+
 fn exact(name: String) -> Error {
-    Error { name, within: None, words: "exact, and free".to_owned() }
+    Error { name, within: None, words: EXACT.to_owned() }
 }
 
 /// A guess in words: what it rests on.

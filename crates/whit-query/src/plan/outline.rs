@@ -20,8 +20,7 @@ use whit_core::Rung;
 pub(crate) const ROW: &str = "__whit_row";
 
 /// What is said where several groupings are released.
-const EACH_ITS_OWN: &str =
-    "each grouping has noise of its own, so that rows do not add up to their totals; each interval is that of its row";
+const EACH_ITS_OWN: &str = "each grouping has noise of its own, so that rows do not add up to their totals; each interval is that of its row, and totals count also rows that finer groups leave out";
 
 struct Outline<'a> {
     asking: &'a Asking,

@@ -17,6 +17,13 @@ const MOST_SETS: usize = 64;
 pub(super) fn apart(aggregate: &Aggregate) -> Result<Option<LogicalPlan>, QueryError> {
     let [Expr::GroupingSet(sets)] = aggregate.group_expr.as_slice() else { return Ok(None) };
     let sets = listed(sets)?;
+    let asked = aggregate.aggr_expr.iter().filter_map(left_out).flatten();
+    if let Some(other) = asked.into_iter().find(|key| !sets.iter().any(|set| set.contains(key))) {
+        return Err(QueryError::asked(
+            format!("`GROUPING({})` asks of what is no key of this grouping", super::track::said(other)),
+            "name one of the keys of ROLLUP, CUBE or GROUPING SETS in it",
+        ));
+    }
     for (number, set) in sets.iter().enumerate() {
         if sets[..number].iter().any(|other| other.len() == set.len() && set.iter().all(|key| other.contains(key))) {
             return Err(QueryError::asked(

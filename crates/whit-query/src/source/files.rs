@@ -2,6 +2,7 @@
 
 use crate::error::QueryError;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use whit_core::declare::{Compression, Format, nearest};
 
@@ -30,7 +31,7 @@ pub(crate) fn find(whose: &str, sources: &[String], format: Option<Format>, base
     let mut formats: BTreeMap<Format, String> = BTreeMap::new();
     for name in search.files.keys() {
         let format = format.map_or_else(|| format_of(whose, name), Ok)?;
-        formats.entry(format).or_insert_with(|| name.clone());
+        formats.entry(format).or_insert_with(|| shown(name));
     }
     let mut found = formats.into_iter();
     match (found.next(), found.next()) {
@@ -103,6 +104,7 @@ impl<'a> Search<'a> {
             self.glob(at, rest)?; // no folder at all
         }
         for (name, path) in entries(at)? {
+            let name = name.to_string_lossy();
             if first == "**" {
                 if path.is_dir() {
                     self.glob(&path, pattern)?;
@@ -145,7 +147,12 @@ impl<'a> Search<'a> {
         // One file that two sources name is one file: its rows count once.
         let real = path.canonicalize().map_err(|error| unreadable(&self.name(path), &error))?;
         if self.known.insert(real.clone()) {
-            self.files.insert(self.name(path), real);
+            let mut name = self.name(path);
+            // Letters that are none are all written alike, and a file is a file of its own whatever it is called.
+            while self.files.contains_key(&name) {
+                name = format!("again/{name}");
+            }
+            self.files.insert(name, real);
         }
         Ok(())
     }
@@ -162,14 +169,14 @@ impl<'a> Search<'a> {
 }
 
 /// The visible entries of a folder, by name.
-fn entries(folder: &Path) -> Result<BTreeMap<String, PathBuf>, QueryError> {
+fn entries(folder: &Path) -> Result<BTreeMap<OsString, PathBuf>, QueryError> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let wrong = |error| unreadable(&folder.display().to_string(), &error);
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).map_err(wrong)? {
         let entry = entry.map_err(wrong)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.starts_with(['.', '_']) {
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with(['.', '_']) {
             found.insert(name, entry.path());
         }
     }
@@ -232,6 +239,7 @@ fn plain(name: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), name.as_bytes());
     while let Some((&first, behind)) = rest.split_first() {
         let code = behind.get(..2).filter(|_| first == b'%').and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.filter(|code| code.bytes().all(|digit| digit.is_ascii_hexdigit()));
         if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
             bytes.push(byte);
             rest = &behind[2..];
@@ -245,9 +253,8 @@ fn plain(name: &str) -> Option<String> {
 
 /// A name as messages tell it: a folder that is named after a value is as private as the rows in it.
 pub(crate) fn shown(name: &str) -> String {
-    let Some((folders, file)) = name.rsplit_once('/') else { return name.to_owned() };
-    let folder = |folder: &str| folder.split_once('=').map_or(folder.to_owned(), |(column, _)| format!("{column}=…"));
-    format!("{}/{file}", folders.split('/').map(folder).collect::<Vec<_>>().join("/"))
+    let part = |part: &str| part.split_once('=').map_or(part.to_owned(), |(column, _)| format!("{column}=…"));
+    name.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 fn format_of(whose: &str, name: &str) -> Result<Format, QueryError> {
@@ -262,11 +269,12 @@ fn format_of(whose: &str, name: &str) -> Result<Format, QueryError> {
         }
         _ => format!("known are: {}; for another name say how it is written: format = \"csv\"", known.join(", ")),
     };
+    let told = shown(name);
     match extension {
-        None => Err(QueryError::asked(format!("`{name}`{} has no extension", of(", a source of", whose)), hint)),
+        None => Err(QueryError::asked(format!("`{told}`{} has no extension", of(", a source of", whose)), hint)),
         Some(extension) => format_by(name).ok_or_else(|| {
             QueryError::asked(
-                format!("`{name}`{} has an extension that is not known: `.{extension}`", of(", a source of", whose)),
+                format!("`{told}`{} has an extension that is not known: `.{extension}`", of(", a source of", whose)),
                 hint,
             )
         }),
@@ -290,7 +298,9 @@ fn no_file(whose: &str, source: &str, base: &Path, format: Option<Format>) -> Qu
     // The nearest thing in the same folder, for a name that was misspelt.
     let siblings = path.parent().and_then(|folder| entries(folder).ok()).unwrap_or_default();
     let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let hint = match nearest(&wanted, siblings.keys().map(String::as_str)) {
+    // A folder that is named after a value is no name that is told.
+    let names = siblings.keys().filter_map(|name| name.to_str()).filter(|name| !name.contains('='));
+    let hint = match nearest(&wanted, names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "a source is looked for relative to the folder of `whit.toml`".to_owned(),
     };
@@ -359,6 +369,44 @@ fn set(pattern: &[char], letter: char) -> Option<usize> {
 mod tests {
     use super::super::scratch::Scratch;
     use super::*;
+
+    /// Two names that are no text look alike, and hid one another: with another user's folder 499 rows went.
+    #[cfg(unix)]
+    #[test]
+    fn names_that_are_no_text_are_files_of_their_own() {
+        use std::os::unix::ffi::OsStrExt;
+        let scratch = Scratch::new("files_no_text");
+        let names: [&[u8]; 4] = [b"c=\xff", b"c=\xfe", "c=\u{fffd}".as_bytes(), b"c=at"];
+        for name in names {
+            let folder = scratch.path().join("d").join(std::ffi::OsStr::from_bytes(name));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("1.csv"), "x\n1\n").unwrap();
+        }
+        for source in ["d", "d/*/1.csv", "d/**/*.csv"] {
+            let found = find("t", &[source.to_owned()], None, scratch.path()).unwrap();
+            assert_eq!(found.files.len(), 4, "{source}: {:?}", found.files);
+            assert_eq!(found.files.values().collect::<BTreeSet<_>>().len(), 4);
+        }
+    }
+
+    #[test]
+    fn what_a_folder_is_named_after_is_not_told() {
+        assert_eq!(shown("d/c=secret/1.csv"), "d/c=…/1.csv");
+        assert_eq!(shown("c=secret"), "c=…");
+        assert_eq!(plain("100%+5%41").as_deref(), Some("100%+5A"));
+        let scratch = Scratch::new("files_told");
+        for name in ["d/c=secret/1.csv", "d/c=other/1.ndjson", "d/c=third/1.txt"] {
+            scratch.write(name, "x\n1\n");
+        }
+        for source in ["d", "d/*/*", "d/c=secre", "d/*/*.txt"] {
+            let error = find("t", &[source.to_owned()], None, scratch.path()).err();
+            let told = error.map(|error| format!("{} {}", error.sentence, error.hint.unwrap_or_default()));
+            let told = told.unwrap_or_default().replace("d/c=secre`", "");
+            for value in ["secret", "other", "third"] {
+                assert!(!told.contains(value), "{source}: {told}");
+            }
+        }
+    }
 
     #[test]
     fn patterns_match_as_shells_do() {

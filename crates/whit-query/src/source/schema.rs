@@ -208,12 +208,27 @@ type Typed = Vec<(String, ColumnType)>;
 fn declared(dataset: &Dataset, found: &Found, given: &[GivenFile]) -> Result<(Typed, Vec<String>), QueryError> {
     let folder = |name: &str| dataset.partitioned_by.iter().any(|own| own == name);
     let typed = |name: &str| dataset.column_type(name).filter(|_| !folder(name)).cloned();
-    let mut names: Vec<String> = Vec::new();
+    let (mut names, mut hidden): (Vec<String>, bool) = (Vec::new(), false);
     // Where folders are named after values, which files there are is private, and so is what they call their columns.
     if found.format == Format::Csv && dataset.partitioned_by.is_empty() {
         for ((file, path), own) in found.files.iter().zip(given) {
             let heading = own.writing.heading(path).map_err(|error| unreadable(file, &error))?;
-            heading.foreign.map_or(Ok(()), |encoding| Err(foreign(file, encoding)))?;
+            hidden |= heading.hidden;
+            if let Some(encoding) = heading.foreign {
+                return Err(text::writing::packed_by(path).map_or_else(
+                    || foreign(file, encoding),
+                    |packed| {
+                        let hint =
+                            format!("declare compression = \"{packed}\", or let its name end so that it says it");
+                        QueryError::asked(
+                            format!(
+                                "`{file}` is packed, by {packed}, and neither its name nor the declaration says so"
+                            ),
+                            hint,
+                        )
+                    },
+                ));
+            }
             let heading = heading.names;
             let twice =
                 heading.iter().enumerate().find(|(at, name)| typed(name).is_some() && heading[..*at].contains(name));
@@ -240,15 +255,17 @@ fn declared(dataset: &Dataset, found: &Found, given: &[GivenFile]) -> Result<(Ty
     }
     if let Some((missing, _)) = known.iter().find(|(name, _)| !names.contains(name)) {
         let hint = match nearest(missing, names.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("its columns are: {}", names.join(", ")),
+            Some(near) if !hidden => format!("did you mean `{near}`?"),
+            _ if hidden => "the first line of one of its files has no end of its own: write line ends as \\n, and say in which encoding it is".to_owned(),
+            _ if names.len() > 20 => format!("its columns are: {}, and {} more", names[..20].join(", "), names.len() - 20),
+            _ => format!("its columns are: {}", names.join(", ")),
         };
         let sentence =
             format!("`{}` has no column `{missing}`, which `columns.{}` names", dataset.name, line::key(missing));
         return Err(QueryError::asked(sentence, hint));
     }
     let columns = names.iter().filter_map(|name| typed(name).map(|kind| (name.clone(), kind))).collect();
-    let untyped = names.into_iter().filter(|name| typed(name).is_none() && !name.is_empty()).collect();
+    let untyped = names.into_iter().filter(|name| !hidden && typed(name).is_none() && !name.is_empty()).collect();
     Ok((columns, untyped))
 }
 

@@ -108,7 +108,15 @@ fn what_is_made_of_a_declared_range_has_all_its_values_too() {
 fn a_long_range_and_a_part_of_a_moment_below_the_hour_are_selected_as_before() {
     let room = Room::new("domains_long");
     let tables = tables(&room);
-    for key in ["zip", "EXTRACT(minute FROM at)", "hour * 0.5", "hour, zip", "hour, hour + 1, hour + 2"] {
+    for key in [
+        "zip",
+        "EXTRACT(minute FROM at)",
+        "hour * 0.5",
+        "hour, zip",
+        "hour, hour + 1, hour + 2",
+        "CASE WHEN hour < 5 THEN 'low' END",
+        "nullif(hour, 3)",
+    ] {
         let sql = format!("SELECT {key}, COUNT(*) FROM visits GROUP BY {key}");
         let told = tables.preview(&sql, &asking(4.0)).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         let told = format!("{told:?}");

@@ -189,3 +189,23 @@ fn buckets_are_public_keys_and_all_appear() {
         assert!((number(&row[1].value) - truth as f64).abs() <= 3.0, "{row:?} and {truth}");
     }
 }
+
+/// Made-up values have nothing to do with one another, so that a correlation of 0 looked exact at any ε.
+#[test]
+fn a_preview_of_pairs_is_as_wrong_as_their_answers() {
+    use whit_query::explain::Within;
+    let (room, tables, _) = tables("pairs_previewed");
+    let about = Asking { about: Some(2400.0), ..asking(0.001) };
+    for call in ["CORR(y, x)", "REGR_R2(y, x)"] {
+        let sql = format!("SELECT {call} FROM t");
+        let hopeless = tables.preview(&sql, &about).unwrap();
+        assert!(hopeless.errors[0].within.is_none_or(|within| within > 0.4), "{call}: {:?}", hopeless.errors);
+        let asked = Asking { epsilon: None, ..about.clone() };
+        let found = tables.within(&sql, &asked, Within::Absolute(0.1)).unwrap();
+        assert!(found.epsilon > 0.1 && found.errors[0].within.unwrap() <= 0.1, "{call}: {found:?}");
+        let answer = ask(&tables, &room, &sql, &asking(found.epsilon)).unwrap();
+        let cell = &answer.rows[0][0];
+        let half = (cell.high.unwrap() - cell.low.unwrap()) / 2.0;
+        assert!(half < 0.25, "{call}: ± {half} where ± 0.1 was foreseen");
+    }
+}

@@ -162,3 +162,11 @@ fn what_would_be_paid_for_twice_or_is_about_one_person_is_refused() {
     let answer = ask(&tables, &room, "SELECT shop, COUNT(*) FROM shown GROUP BY ROLLUP (shop)", &asking(1.0)).unwrap();
     assert_eq!(answer.rows.len(), 5);
 }
+
+#[test]
+fn grouping_of_what_is_no_key_is_refused() {
+    let (room, tables) = tables("sets_no_key");
+    let sql = "SELECT shop, GROUPING(day), COUNT(*) FROM visits GROUP BY ROLLUP(shop)";
+    let refused = ask(&tables, &room, sql, &asking(10.0)).unwrap_err();
+    assert!(refused.sentence.contains("no key"), "{}", refused.sentence);
+}

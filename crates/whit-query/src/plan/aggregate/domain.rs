@@ -16,7 +16,7 @@ use datafusion::catalog::MemTable;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, ExprSchema, TableReference};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -96,12 +96,14 @@ impl Draft<'_> {
         (values, of_column): (Vec<ScalarValue>, &DataType),
         data_type: &DataType,
     ) -> Result<Option<Vec<ScalarValue>>, QueryError> {
-        if values.len() > MOST_TRIED || data_type.is_floating() {
+        if values.is_empty() || values.len() > MOST_TRIED || data_type.is_floating() {
             return Ok(None);
         }
         let missing = ScalarValue::try_from(of_column).map_err(|error| planning(&error))?;
         let values = ScalarValue::iter_to_array(values.into_iter().chain([missing]));
         let values: ArrayRef = values.map_err(|error| planning(&error))?;
+        // A key that is missing although its column is there would be left out unseen: rows may have it.
+        let there = Expr::Column(Column::new(Some(TableReference::bare("domain")), "value")).is_not_null();
         let schema = Arc::new(Schema::new(vec![Field::new("value", values.data_type().clone(), true)]));
         let own = |inner: Expr| {
             Ok(match inner {
@@ -114,14 +116,18 @@ impl Draft<'_> {
         let plan = || {
             let expr = safe_value(expr, self.around).ok()?.transform(own).ok()?.data;
             let batch = RecordBatch::try_new(Arc::clone(&schema), vec![values]).ok()?;
-            let table = MemTable::try_new(schema, vec![vec![batch]]).ok()?;
-            let scan = LogicalPlanBuilder::scan("domain", provider_as_source(Arc::new(table)), None);
-            scan.and_then(|scan| scan.project(vec![expr.alias("key")])?.distinct()?.build()).ok()
+            let table = provider_as_source(Arc::new(MemTable::try_new(schema, vec![vec![batch]]).ok()?));
+            let scan = LogicalPlanBuilder::scan("domain", table, None).ok()?;
+            let lost = there.and(expr.clone().is_null());
+            let lost = scan.clone().filter(lost).and_then(|lost| lost.project(vec![lit(1_i64)])?.build()).ok()?;
+            let keys = scan.project(vec![expr.alias("key")]).and_then(|keys| keys.distinct()?.build()).ok()?;
+            Some((lost, keys))
         };
-        match plan() {
-            Some(plan) => self.sorted_values(plan, data_type).map(Some),
-            None => Ok(None),
+        let Some((lost, keys)) = plan() else { return Ok(None) };
+        if (self.around.collect)(lost)?.iter().any(|batch| batch.num_rows() > 0) {
+            return Ok(None);
         }
+        self.sorted_values(keys, data_type).map(Some)
     }
 }
 

@@ -170,6 +170,11 @@ pub(crate) trait Estimator: Debug + Send + Sync {
     /// The most that it can come to over so many rows, or be off by if one knows nothing; nothing where no bounds are known.
     fn widest(&self, part: &Part, rows: f64) -> Option<f64>;
 
+    /// How far a preview says that it is off, draw by draw, where that does not show in its values: as far as its intervals reach.
+    fn previewed(&self, _noisy: &NoisyMeasures<'_>, _draws: usize) -> Result<Option<Vec<f64>>, QueryError> {
+        Ok(None)
+    }
+
     /// How far it may be off from this truth where an answer leaves all of a range open.
     fn furthest(&self, _truth: f64, (low, high): (f64, f64)) -> f64 {
         high - low

@@ -133,8 +133,9 @@ pub(super) struct PairSums<'a> {
     deviations: f64,
 }
 
-/// A spread that is not so many times the reach of its noise may be 0: nothing is divided by it.
-const CLEAR: f64 = 1.5;
+/// A spread that is not so many times the reach of its noise may be far smaller: nothing is divided by it. What noise made look clear is mostly what noise made larger, so this is
+/// well beyond what rules 0 out.
+const CLEAR: f64 = 3.0;
 
 impl<'a> PairSums<'a> {
     pub(super) fn new(

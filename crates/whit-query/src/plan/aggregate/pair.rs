@@ -187,6 +187,18 @@ impl Estimator for PairEstimator {
         true
     }
 
+    /// Made-up values have nothing to do with one another, and there some of these are 0 whatever the noise: their intervals say how far they are off.
+    fn previewed(&self, noisy: &NoisyMeasures<'_>, draws: usize) -> Result<Option<Vec<f64>>, QueryError> {
+        let cells = self.cells(noisy, &(0..draws).collect::<Vec<_>>())?;
+        let half = |cell: Cell| match (cell.low, cell.high) {
+            // R² moves by up to twice what the correlation does, and its own interval at 0 is the square of that.
+            (Some(_), Some(high)) if self.kind == PairStatistic::Determination => (2.0 * high.sqrt()).min(1.0),
+            (Some(low), Some(high)) => (high - low) / 2.0,
+            _ => f64::NAN,
+        };
+        Ok(Some(cells.into_iter().map(half).collect()))
+    }
+
     fn widest(&self, _: &Part, rows: f64) -> Option<f64> {
         self.kind.most(self.sides, rows)
     }

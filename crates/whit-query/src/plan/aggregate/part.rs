@@ -167,9 +167,9 @@ fn check_payers(private: &Private, payer: &Dataset, around: &Surroundings<'_>) -
 fn without_user(private: &Private, around: &Surroundings<'_>) -> Vec<String> {
     let note = |source: &String| match around.declaration.owning(around.declaration.datasets.get(source)?)? {
         Owning::Column(column) => Some(format!("rows without a user in `{column}` are left out")),
-        Owning::LookedUp { column, table, key } => {
-            Some(format!("rows of `{source}` whose `{column}` leads to nobody by `{table}.{key}` are left out"))
-        }
+        Owning::LookedUp { column, table, key } => Some(format!(
+            "rows of `{source}` whose `{column}` leads to nobody by `{table}.{key}`, or to several users, are left out; what is protected is a user with all rows that lead to them"
+        )),
     };
     let notes = private.sources.iter().filter(|_| private.user && !private.rows_public).filter_map(note);
     let met =

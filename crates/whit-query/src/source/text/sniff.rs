@@ -2,13 +2,13 @@
 
 use super::cell::{Column, Taken};
 use super::letters::shown_by;
-use super::writing::Writing;
+use super::writing::{Writing, packed_by};
 use crate::error::QueryError;
 use crate::source::files::unreadable;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use whit_core::declare::{ColumnType, Encoding, FileLayout, Format};
+use whit_core::declare::{ColumnType, Compression, Encoding, FileLayout, Format};
 
 /// So much of each file is looked at for its letters,
 const BYTES: u64 = 1 << 24;
@@ -24,6 +24,8 @@ pub(in crate::source) fn layout_of(
 ) -> Result<FileLayout, QueryError> {
     let mut layout = FileLayout::default();
     for (name, path) in files {
+        let plain = Writing::of(&layout, format, false, name).compression == Compression::None;
+        layout.compression = layout.compression.or_else(|| packed_by(path).filter(|_| plain));
         let raw =
             beginning(&Writing::of(&layout, format, false, name), path).map_err(|error| unreadable(name, &error))?;
         // UTF-16 without its mark: every other byte of most letters is 0.

@@ -40,6 +40,8 @@ pub(in crate::source) struct Heading {
     pub(in crate::source) lines: u64,
     /// How its letters seem to be written, where they are not UTF-8 and nobody said so.
     pub(in crate::source) foreign: Option<Encoding>,
+    /// Whether it has no end, or goes over several lines: what is taken for names may then be rows, and is told to nobody.
+    pub(in crate::source) hidden: bool,
 }
 
 impl Writing {
@@ -139,7 +141,9 @@ impl Writing {
             }
             let shown = if line.contains(&0) { Encoding::Utf16 } else { shown_by(raw) };
             let foreign = Some(shown).filter(|shown| self.encoding == Encoding::Utf8 && *shown != Encoding::Utf8);
-            return Ok(Heading { names, start: behind as u64, lines, foreign });
+            let whole = raw.strip_suffix(b"\r").unwrap_or(raw);
+            let clear = end.is_some() && !whole.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+            return Ok(Heading { names, start: behind as u64, lines, foreign, hidden: !clear });
         }
     }
 }
@@ -167,6 +171,17 @@ impl<R: Read> Read for Unpacked<R> {
     }
 }
 
+/// How a file is packed, by its first bytes, which no text begins with.
+pub(in crate::source) fn packed_by(path: &Path) -> Option<Compression> {
+    let mut first = Vec::new();
+    std::fs::File::open(path).ok()?.take(4).read_to_end(&mut first).ok()?;
+    match first.as_slice() {
+        [0x1f, 0x8b, ..] => Some(Compression::Gzip),
+        [0x28, 0xb5, 0x2f, 0xfd] => Some(Compression::Zstd),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::scratch::Scratch;
@@ -184,5 +199,17 @@ mod tests {
         assert_eq!((empty.names.len(), empty.start, empty.lines), (0, 0, 0));
         let latin = writing.heading(&scratch.write("l.csv", b"id;na\xefve\n1;a\n")).unwrap();
         assert_eq!(latin.foreign, Some(Encoding::Latin1));
+    }
+
+    #[test]
+    fn what_may_be_rows_is_not_told_as_a_heading() {
+        let scratch = Scratch::new("writing_hidden");
+        let hidden = |quotes: bool, text: &str| {
+            let writing = Writing::of(&FileLayout::default(), Format::Csv, quotes, "a.csv");
+            writing.heading(&scratch.write("a.csv", text)).unwrap().hidden
+        };
+        assert!(!hidden(false, "id,x\r\n1,a\r\n") && !hidden(false, "id,x\n"));
+        assert!(hidden(false, "id,x\r1,secret\r") && hidden(false, "id,x\r1,secret\n2,b\n") && hidden(false, "id,x"));
+        assert!(hidden(true, "id,\"x\n1,secret\n2,b\n") && hidden(true, "id,\"x\n1,secret\",y\n2,b\n"));
     }
 }
