@@ -122,6 +122,9 @@ fn of_names(text: &str) -> Option<Said> {
 
 /// Of types that do not go together.
 fn of_types(text: &str) -> Option<Said> {
+    if text.contains("Divide by zero") {
+        return said("it divides by zero".to_owned(), "divide by something else");
+    }
     if let Some(types) = text.split_once("Cannot infer common argument type for ").map(|(_, types)| types) {
         let types =
             plain(types.trim_start_matches("comparison operation ").trim_start_matches("logical boolean operation "));

@@ -78,5 +78,6 @@ pub(crate) fn said(expr: &Expr) -> String {
             other => Transformed::no(other),
         })
     });
-    plain.map_or_else(|_| expr.to_string(), |plain| plain.data.to_string())
+    // What the engine calls a count of rows.
+    plain.map_or_else(|_| expr.to_string(), |plain| plain.data.to_string()).replace("count(Int64(1))", "count(*)")
 }
