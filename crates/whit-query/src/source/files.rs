@@ -254,7 +254,11 @@ fn plain(name: &str) -> Option<String> {
 /// A name as messages tell it: a folder that is named after a value is as private as the rows in it.
 pub(crate) fn shown(name: &str) -> String {
     let part = |part: &str| part.split_once('=').map_or(part.to_owned(), |(column, _)| format!("{column}=…"));
-    name.split('/').map(part).collect::<Vec<_>>().join("/")
+    // The last may be a file, which is called as it is.
+    let (folders, file) = name.rsplit_once('/').map_or((None, name), |(folders, file)| (Some(folders), file));
+    let file = if format_by(file).is_some() { file.to_owned() } else { part(file) };
+    let folders = folders.map(|folders| folders.split('/').map(part).collect::<Vec<_>>().join("/") + "/");
+    folders.unwrap_or_default() + &file
 }
 
 fn format_of(whose: &str, name: &str) -> Result<Format, QueryError> {
@@ -395,14 +399,14 @@ mod tests {
         assert_eq!(shown("c=secret"), "c=…");
         assert_eq!(plain("100%+5%41").as_deref(), Some("100%+5A"));
         let scratch = Scratch::new("files_told");
-        for name in ["d/c=secret/1.csv", "d/c=other/1.ndjson", "d/c=third/1.txt"] {
+        for name in ["d/c=secret/1.csv", "d/c=hidden/1.ndjson", "d/c=veiled/1.txt"] {
             scratch.write(name, "x\n1\n");
         }
         for source in ["d", "d/*/*", "d/c=secre", "d/*/*.txt"] {
             let error = find("t", &[source.to_owned()], None, scratch.path()).err();
             let told = error.map(|error| format!("{} {}", error.sentence, error.hint.unwrap_or_default()));
             let told = told.unwrap_or_default().replace("d/c=secre`", "");
-            for value in ["secret", "other", "third"] {
+            for value in ["secret", "hidden", "veiled"] {
                 assert!(!told.contains(value), "{source}: {told}");
             }
         }

@@ -142,7 +142,7 @@ impl Writing {
             let shown = if line.contains(&0) { Encoding::Utf16 } else { shown_by(raw) };
             let foreign = Some(shown).filter(|shown| self.encoding == Encoding::Utf8 && *shown != Encoding::Utf8);
             let whole = raw.strip_suffix(b"\r").unwrap_or(raw);
-            let clear = end.is_some() && !whole.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+            let clear = raw.is_empty() || end.is_some() && !whole.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
             return Ok(Heading { names, start: behind as u64, lines, foreign, hidden: !clear });
         }
     }
