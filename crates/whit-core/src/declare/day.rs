@@ -8,7 +8,8 @@ use std::fmt;
 pub struct Day {
     year: u16,
     month: u8,
-    day: u8,
+    /// Of the month.
+    of_month: u8,
 }
 
 impl Day {
@@ -30,13 +31,13 @@ impl Day {
             _ => return None,
         };
         let (month, day) = (u8::try_from(month).ok()?, u8::try_from(day).ok()?);
-        (year >= 1 && (1..=last).contains(&day)).then_some(Self { year, month, day })
+        (year >= 1 && (1..=last).contains(&day)).then_some(Self { year, month, of_month: day })
     }
 }
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
+        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.of_month)
     }
 }
 
@@ -48,6 +49,7 @@ impl Serialize for Day {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Bounds, Declaration};
     use super::*;
 
     #[test]
@@ -69,5 +71,14 @@ mod tests {
             assert_eq!(Day::parse(text), None, "{text}");
         }
         assert!(Day::parse("2023-12-31") < Day::parse("2024-01-01"));
+    }
+
+    #[test]
+    fn days_are_bounds_with_quotes_or_without() {
+        let text = "[dataset.t]\nsource = 't.csv'\nunit.user = 'u'\nunit.protect = 'user'\n\
+            columns.u = { type = 'timestamp', bounds = [2024-01-31, '2024-02-29'] }";
+        let bounds = Declaration::parse(text).unwrap().datasets["t"].bounds("u");
+        let days = Day::parse("2024-01-31").zip(Day::parse("2024-02-29"));
+        assert_eq!(bounds, days.map(|(first, last)| Bounds::Days { first, last }));
     }
 }

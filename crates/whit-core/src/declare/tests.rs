@@ -514,13 +514,6 @@ fn types_are_declared_with_the_column_or_in_place_of_it() {
     assert_eq!(dataset.column_type("u"), Some(&ColumnType::Int));
     assert_eq!(dataset.column_type("x").map(ToString::to_string).as_deref(), Some("decimal(9, 2)"));
     assert_eq!((dataset.column_type("y"), dataset.bounds("x").is_some()), (None, true));
-    let days =
-        Declaration::parse(&text("columns.u = { type = 'timestamp', bounds = [2024-01-31, '2024-02-29'] }")).unwrap();
-    let days = days.datasets["t"].bounds("u");
-    assert_eq!(
-        days,
-        Day::parse("2024-01-31").zip(Day::parse("2024-02-29")).map(|(first, last)| Bounds::Days { first, last })
-    );
     assert_eq!(serde_json::to_value(dataset).unwrap()["columns"]["x"]["type"], "decimal(9, 2)");
     for (columns, expected) in [
         (

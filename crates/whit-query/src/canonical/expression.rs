@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use whit_account::meaning::{set, text};
 
 /// What an expression means.
+#[expect(clippy::too_many_lines, reason = "one arm a kind of expression, and each a few lines")]
 pub(super) fn of(expr: &Expr, over: &Over<'_>, numbers: &mut Numbers<'_>) -> Result<Value, QueryError> {
     let mut inside = |expr: &Expr| of(expr, over, numbers);
     Ok(match expr {

@@ -94,6 +94,7 @@ fn questions_of_pairs_groupings_and_spans_mean_what_they_meant() {
 }
 
 /// Spellings of one question, and beside them questions that are others.
+#[expect(clippy::too_many_lines, reason = "a list of questions")]
 #[test]
 fn spellings_of_one_question_mean_the_same_and_others_do_not() {
     let (_scratch, tables) = tables("spellings");
