@@ -15,7 +15,7 @@ fn wanted(pager: Option<String>) -> Option<Vec<String>> {
 
 /// Prints a text, through the pager where it has more lines than fit on the screen and there is a pager.
 pub(super) fn print(text: &[u8], rows: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
-    let lines = text.iter().filter(|&&byte| byte == b'\n').count();
+    let lines = text.split(|&byte| byte == b'\n').count() - 1;
     let long = rows.is_some_and(|rows| lines >= rows);
     let pager = wanted(std::env::var("PAGER").ok()).filter(|_| long);
     let started = pager.and_then(|words| {
