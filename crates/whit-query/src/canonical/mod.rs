@@ -6,12 +6,12 @@ mod numbers;
 mod rows;
 mod value;
 
+pub(crate) use value::{kind, literal as constant};
+
 use crate::error::QueryError;
 use crate::evaluate::attempt::quietly;
-use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
-use datafusion::scalar::ScalarValue;
 use numbers::Numbers;
 use rows::Rows;
 use serde_json::Value;
@@ -48,14 +48,4 @@ impl<'a> Canonical<'a> {
         let computed = computed.and_then(Result::ok).unwrap_or_else(|| expr.clone());
         expression::of(&computed, &self.rows.over(self.plan.schema()), &mut self.numbers)
     }
-}
-
-/// A constant with its type.
-pub(crate) fn constant(value: &ScalarValue) -> Result<Value, QueryError> {
-    value::literal(value)
-}
-
-/// What a type is called.
-pub(crate) fn kind(kind: &DataType) -> Value {
-    value::kind(kind)
 }

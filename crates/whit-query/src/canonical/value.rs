@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use whit_account::meaning::number;
 
 /// What a type is called.
-pub(super) fn kind(kind: &DataType) -> Value {
+pub(crate) fn kind(kind: &DataType) -> Value {
     use DataType as D;
     let fields = |fields: &datafusion::arrow::datatypes::Fields| -> Vec<Value> {
         fields.iter().map(|field| json!([field.name(), self::kind(field.data_type())])).collect()
@@ -72,7 +72,7 @@ fn unit_of(unit: TimeUnit) -> &'static str {
 }
 
 /// A constant with its type: numbers in digits, so that none is rounded.
-pub(super) fn literal(value: &ScalarValue) -> Result<Value, QueryError> {
+pub(crate) fn literal(value: &ScalarValue) -> Result<Value, QueryError> {
     use ScalarValue as S;
     let whole = |number: &dyn ToString| Value::from(number.to_string());
     let said = match value {

@@ -41,11 +41,16 @@ impl Names {
     }
 }
 
+/// The one of these names that is spelled so, or is the only one but for its case.
+pub(crate) fn called<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<String> {
+    let mut known = Names::default();
+    names.into_iter().for_each(|name| known.add(name));
+    known.only(name).map(str::to_owned)
+}
+
 /// How a column is declared that somebody calls so, wherever that is no SQL; the name itself where nobody declared it, or several differ by case alone.
 pub(crate) fn column_called(schema: &Schema, name: &str) -> String {
-    let mut names = Names::default();
-    schema.fields().iter().for_each(|field| names.add(field.name()));
-    names.only(name).unwrap_or(name).to_owned()
+    called(schema.fields().iter().map(|field| field.name().as_str()), name).unwrap_or_else(|| name.to_owned())
 }
 
 /// How the names of a question are declared.

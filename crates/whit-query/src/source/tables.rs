@@ -1,7 +1,7 @@
 //! Declared data sets, open: what is planned over, asked and learned from.
 
 use super::chain::links;
-use super::spelling::{Spelling, column_called};
+use super::spelling::{Spelling, called, column_called};
 use super::{FileHashes, Stamps, Threads, Tuning, Warehouse};
 use crate::error::{QueryError, of_ledger, planning, running};
 use crate::evaluate::attempt::quietly;
@@ -81,14 +81,9 @@ impl Tables {
 
     /// How a data set is declared that somebody calls so, without regard to case where only one can be meant.
     pub fn table_called(&self, name: &str) -> Result<&str, QueryError> {
-        let datasets = &self.warehouse.declaration().datasets;
-        let spelled = datasets.keys().find(|own| *own == name);
-        let mut alike = datasets.keys().filter(|own| own.eq_ignore_ascii_case(name));
-        let one = alike.next().filter(|_| alike.next().is_none());
-        match spelled.or(one) {
-            Some(name) => Ok(name),
-            None => Ok(&self.warehouse.declaration().dataset(name)?.name),
-        }
+        let declaration = self.warehouse.declaration();
+        let found = called(declaration.datasets.keys().map(String::as_str), name);
+        Ok(&declaration.dataset(found.as_deref().unwrap_or(name))?.name)
     }
 
     /// How a column is declared that somebody calls so, without regard to case where only one can be meant; the name itself where there is none.

@@ -42,9 +42,7 @@ impl Draft<'_> {
             self.key_tags.push(tag);
         }
         // What nobody listed is shown only where it is a table that people read, and where all of it is public.
-        let mut groups = self.keys.iter().map(|key| key.listed.as_ref().map(Vec::len));
-        let groups = groups.try_fold(1_usize, |all, keys| all.checked_mul(keys?));
-        if groups.is_none_or(|groups| groups > MOST_IMPLIED_GROUPS) {
+        if self.listed_groups().is_none_or(|groups| groups > MOST_IMPLIED_GROUPS) {
             let keys = self.keys.iter_mut().zip(implied);
             keys.filter(|(_, implied)| *implied).for_each(|(key, _)| key.listed = None);
         }
@@ -64,11 +62,7 @@ impl Draft<'_> {
         self.number = match self.groups {
             Groups::One => Some(1),
             Groups::Listed | Groups::Selected if all_listed => {
-                let number = self
-                    .keys
-                    .iter()
-                    .map(|key| key.listed.as_ref().map_or(0, Vec::len))
-                    .try_fold(1_usize, usize::checked_mul);
+                let number = self.listed_groups();
                 let number = number.filter(|&number| number <= MOST_GROUPS).ok_or_else(|| {
                     QueryError::asked(
                         format!("the listed keys make more than {MOST_GROUPS} groups, and each of them would appear"),
@@ -83,6 +77,12 @@ impl Draft<'_> {
             notes.push("rows whose keys are not listed are left out".to_owned());
         }
         Ok(())
+    }
+
+    /// How many groups the keys make; nothing where one of them is not listed, or nobody could count them.
+    fn listed_groups(&self) -> Option<usize> {
+        let mut keys = self.keys.iter().map(|key| key.listed.as_ref().map(Vec::len));
+        keys.try_fold(1_usize, |all, keys| all.checked_mul(keys?))
     }
 
     /// The public values of a key: true and false, bins, or whatever its [domain](Self::domain) has; and whether nobody listed them.
