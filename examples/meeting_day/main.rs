@@ -129,7 +129,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let days = Candidates::new(DAYS.len(), "0.5".parse()?, 1, Scores::Monotone)?.without(CLOSED)?;
-    let person = Rung { unit: Unit::user("person", Change::AddRemove), holds: 1, disjoint: false };
+    let person = Rung { unit: Unit::user("person", Change::AddRemove), holds: 1, disjoint: false, slices: None };
     let mut ledger = Notebook::default();
     let released = release(&PermuteAndFlip::new(days), |_| Ok(&counts[..]), &[person], &mut ledger, &mut Os)?;
     let cost = match &released.charge[0].1 {

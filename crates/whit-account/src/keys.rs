@@ -21,7 +21,7 @@ const SHARES: [f64; 5] = [0.5, 0.25, 0.1, 0.75, 0.9];
 /// use whit_account::keys::choose;
 /// use whit_core::mechanism::keys::Moved;
 /// use whit_core::{Change, Rung, Unit};
-/// let user = Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false };
+/// let user = Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false, slices: None };
 /// let one = choose(1.0, 1e-6, vec![(user.clone(), Moved { keys: 1, by: 1 })])?;
 /// assert!(one.half() == 14 && one.sigma().is_none());
 /// let many = choose(1.0, 1e-6, vec![(user, Moved { keys: 100, by: 1 })])?;
@@ -138,7 +138,7 @@ mod tests {
     use whit_noise::ball::exp_minus;
 
     fn user() -> Rung {
-        Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false }
+        Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false, slices: None }
     }
 
     fn moves(keys: u64, by: u64) -> Vec<(Rung, Moved)> {

@@ -57,7 +57,11 @@ pub fn number(number: f64) -> Value {
 /// Units and what coarser ones hold of them, as ledgers write them too.
 pub fn units(rungs: &[Rung]) -> Value {
     // A rung is made of text, whole numbers and two words: it can be written.
-    let of = |rung: &Rung| serde_json::to_value(rung).unwrap_or_else(|_| Value::from(rung.to_string()));
+    // Which slices are read follows from the question, and a declaration of slices asks no other one.
+    let of = |rung: &Rung| {
+        let rung = Rung { slices: None, ..rung.clone() };
+        serde_json::to_value(&rung).unwrap_or_else(|_| Value::from(rung.to_string()))
+    };
     rungs.iter().map(of).collect()
 }
 

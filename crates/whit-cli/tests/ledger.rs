@@ -15,7 +15,7 @@ fn sample(name: &str) -> PathBuf {
     let mut books = Books::open(&folder.join("whit.ledger")).unwrap();
     let (element, user) = (Unit::element("id", "day"), Unit::user("id", Change::Replace));
     let budgets = [Budget::new("visits", element.clone(), 3.0, 1e-6)];
-    let rung = |unit: &Unit, holds| Rung { unit: unit.clone(), holds, disjoint: false };
+    let rung = |unit: &Unit, holds| Rung { unit: unit.clone(), holds, disjoint: false, slices: None };
     let charge: Charge =
         vec![(rung(&element, 1), Cost::Gaussian { noise: 10.0 }), (rung(&user, 8), Cost::Gaussian { noise: 1.25 })];
     for (k, analyst) in ["alice", "bob", "alice", "bob"].into_iter().enumerate() {
@@ -71,7 +71,7 @@ fn notes_say_what_changed_and_why_a_user_may_seem_to_lose_less_than_an_element()
     assert!(!talk.contains("where it was") && !talk.contains("below ε per"), "{talk}");
     let mut books = Books::open(&folder.join("whit.ledger")).unwrap();
     let (element, user) = (Unit::element("id", "day"), Unit::user("id", Change::Replace));
-    let rung = |unit: &Unit| Rung { unit: unit.clone(), holds: 1, disjoint: false };
+    let rung = |unit: &Unit| Rung { unit: unit.clone(), holds: 1, disjoint: false, slices: None };
     let (near, far) = (Cost::Gaussian { noise: 10.0 }, Cost::Gaussian { noise: 9.9 });
     let first = Budget::new("days", element.clone(), 3.0, 1e-6);
     let second = Budget { currency: CurrencyName::Concentrated, ..first.clone() };
@@ -132,7 +132,8 @@ fn what_was_typed_into_a_ledger_commands_no_terminal() {
         fingerprint: "blake3:1".into(),
         partition: None,
     };
-    let charge = vec![(Rung { unit: element, holds: 1, disjoint: false }, Cost::Gaussian { noise: 10.0 })];
+    let charge =
+        vec![(Rung { unit: element, holds: 1, disjoint: false, slices: None }, Cost::Gaussian { noise: 10.0 })];
     let _open = books.booking(question, &budgets).reserve(&charge).unwrap();
     drop(books);
     let reason = format!("it is mine{typed}\nnote: nothing is spent");
@@ -217,7 +218,7 @@ fn an_export_has_a_line_for_each_event() {
     let rebuilt = Books::import(&folder.join("again.ledger"), lines.as_bytes()).unwrap();
     assert_eq!(rebuilt.verify().unwrap().events, 7);
     let (_, csv, _) = ask(&folder, &["export", "--csv"]);
-    assert_eq!(csv.lines().next().unwrap(), "entry,time,state,dataset,analyst,question,unit,holds,cost");
+    assert_eq!(csv.lines().next().unwrap(), "entry,time,state,dataset,analyst,question,unit,holds,cost,slices");
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn ball(radius: f64, support: Support, change: Change) -> Sensitivity {
 ///
 /// ```
 /// use whit_core::{Change, Rung, Sensitivity, Unit};
-/// let rung = Rung { unit: Unit::user("author", Change::AddRemove), holds: 9, disjoint: true };
+/// let rung = Rung { unit: Unit::user("author", Change::AddRemove), holds: 9, disjoint: true, slices: None };
 /// let word = Sensitivity { l1: 1.0, l2: 1.0 };
 /// assert_eq!(word.at(&rung), Sensitivity { l1: 9.0, l2: 3.0 });
 /// ```

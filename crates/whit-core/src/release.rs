@@ -99,7 +99,7 @@ pub struct Release<T> {
 ///
 /// let one_row = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::NonNegative };
 /// let count = Laplace::for_epsilon(one_row, Change::AddRemove, "0.1".parse()?)?;
-/// let rungs = [Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false }];
+/// let rungs = [Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false, slices: None }];
 /// let released = release(&count, |_| Ok(1_234), &rungs, &mut Endless::default(), &mut whit_noise::Os)?;
 /// assert_eq!(released.accuracy.to_string(), "± 30 at 95 %");
 /// assert!(!released.reproducible);
@@ -247,8 +247,8 @@ mod tests {
 
     fn rungs() -> Vec<Rung> {
         vec![
-            Rung { unit: Unit::event(Change::Replace), holds: 1, disjoint: false },
-            Rung { unit: Unit::user("id", Change::Replace), holds: 9, disjoint: false },
+            Rung { unit: Unit::event(Change::Replace), holds: 1, disjoint: false, slices: None },
+            Rung { unit: Unit::user("id", Change::Replace), holds: 9, disjoint: false, slices: None },
         ]
     }
 

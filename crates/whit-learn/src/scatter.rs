@@ -103,7 +103,7 @@ const RATIO: (u128, u128) = (5741, 8119);
 /// use whit_core::{Change, Cost, Mechanism, Rung, Unit};
 /// use whit_learn::scatter::Scatter;
 /// let scatter = Scatter::new(2, 1.0, "3".parse()?)?;
-/// let row = |change| Rung { unit: Unit::event(change), holds: 1, disjoint: false };
+/// let row = |change| Rung { unit: Unit::event(change), holds: 1, disjoint: false, slices: None };
 /// assert_eq!(scatter.cost(&row(Change::AddRemove)), Cost::Gaussian { noise: 3.0 });
 /// let Cost::Gaussian { noise } = scatter.cost(&row(Change::Replace)) else { panic!("Gaussian") };
 /// assert!(noise <= 3.0 / 2_f64.sqrt() && noise > 2.1213);

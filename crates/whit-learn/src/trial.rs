@@ -18,7 +18,7 @@ impl Ledger for Endless {
 
 /// What a release of these sums would be, from a seed.
 pub(crate) fn sanitised<M: Mechanism<Noisy = Vec<i64>>>(mechanism: &M, sums: &M::Exact, seed: u64) -> Vec<i64> {
-    let rungs = [Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false }];
+    let rungs = [Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false, slices: None }];
     release_reproducibly_without_privacy(mechanism, |_| Ok(sums), &rungs, &mut Endless, &mut Replay::new(seed))
         .unwrap()
         .value

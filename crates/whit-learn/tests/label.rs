@@ -84,7 +84,7 @@ fn accuracy(model: &Linear, features: &[f32], labels: &[u32]) -> f64 {
 /// without.
 #[test]
 fn two_stages_beat_plain_response() {
-    let label = Rung { unit: Unit::label(&[], "y"), holds: 1, disjoint: false };
+    let label = Rung { unit: Unit::label(&[], "y"), holds: 1, disjoint: false, slices: None };
     let (mut gained, mut worst) = (0.0, f64::INFINITY);
     let seeds = 5;
     for seed in 0..seeds {

@@ -71,8 +71,9 @@ fn write_budgets(fits: &Fits, out: &mut dyn Write) -> io::Result<()> {
     let columns = [("budget", Side::Left), ("for", Side::Left), ("ε left", Side::Right), ("it fits", Side::Left)];
     let mut table = Table::new(columns);
     for budget in &fits.budgets {
+        let slice = budget.slice.as_ref().map_or_else(String::new, |slice| format!(", where {slice}"));
         table.row([
-            format!("{}, ε = {} at δ = {}", budget.unit, brief(budget.epsilon), brief(budget.delta)),
+            format!("{}{slice}, ε = {} at δ = {}", budget.unit, brief(budget.epsilon), brief(budget.delta)),
             budget.analyst.clone().unwrap_or_else(|| "all".to_owned()),
             brief_down(budget.left),
             match (budget.fits, budget.times) {

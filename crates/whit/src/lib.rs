@@ -60,7 +60,7 @@
 //! let count = Laplace::for_epsilon(one_row, Change::AddRemove, "0.1".parse()?)?;
 //! let user = Unit::user("id", Change::AddRemove);
 //! let mut ledger = Memory::new().with_budget(user.clone(), Filter::new(0.25, 0.0, Currency::Sum)?);
-//! let rungs = [Rung { unit: user, holds: 1, disjoint: false }];
+//! let rungs = [Rung { unit: user, holds: 1, disjoint: false, slices: None }];
 //!
 //! let released = release(&count, |_| Ok(1_234), &rungs, &mut ledger, &mut Os)?;
 //! println!("{} {}", released.value, released.accuracy); // such as "1229 ± 30 at 95 %"

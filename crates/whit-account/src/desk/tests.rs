@@ -10,7 +10,7 @@ fn pure(epsilon: f64) -> Cost {
 }
 
 fn user() -> Rung {
-    Rung { unit: Unit::user("id", Change::Replace), holds: 1, disjoint: false }
+    Rung { unit: Unit::user("id", Change::Replace), holds: 1, disjoint: false, slices: None }
 }
 
 fn budgets() -> [Budget; 1] {

@@ -1,11 +1,11 @@
 //! Budgets as their owner declares them, and which of a charge's rungs answers to which.
 
-use super::refusal;
 use crate::accountant::Unsupported;
-use crate::filter::{Currency, Filter, Refused};
+use crate::filter::{Currency, Filter};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use whit_core::{Change, Charge, Cost, Kind, Refusal, Unit};
+use whit_core::unit::Slicing;
+use whit_core::{Change, Charge, Cost, Kind, Refusal, Rung, Unit};
 
 /// In which currency a budget is kept, by name.
 ///
@@ -75,6 +75,9 @@ pub struct Budget {
     pub delta: f64,
     /// What is added up.
     pub currency: CurrencyName,
+    /// The slices in which its units lie, each in one, as the declaration has it: what reads some of them alone is charged to those alone. All is charged to all where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slicing: Option<Slicing>,
 }
 
 impl Budget {
@@ -90,13 +93,19 @@ impl Budget {
     #[must_use]
     pub fn new(dataset: &str, unit: Unit, epsilon: f64, delta: f64) -> Self {
         let currency = if delta == 0.0 { CurrencyName::Sum } else { CurrencyName::Gaussian };
-        Self { dataset: dataset.to_owned(), unit, analyst: None, epsilon, delta, currency }
+        Self { dataset: dataset.to_owned(), unit, analyst: None, epsilon, delta, currency, slicing: None }
     }
 
     /// The same for one analyst only.
     #[must_use]
     pub fn of_analyst(self, analyst: &str) -> Self {
         Self { analyst: Some(analyst.to_owned()), ..self }
+    }
+
+    /// The same with slices in which its units lie, each in one: see [`lies_in_one_slice`](whit_core::declare::UnitDeclaration::lies_in_one_slice), on which the promise rests.
+    #[must_use]
+    pub fn along(self, slicing: Option<Slicing>) -> Self {
+        Self { slicing, ..self }
     }
 
     /// A filter that has not been charged yet. Half of δ is set aside for the δ that approximate runs bring along; a sum shares all of it.
@@ -122,8 +131,10 @@ impl Budget {
 pub struct Fit {
     /// The budget.
     pub budget: Budget,
-    /// What it has left: see [`Filter::left`].
+    /// What it has left for this charge: see [`Filter::left`].
     pub left: f64,
+    /// The slice in which that is, such as "day = 2024-01-03", where it is one among others.
+    pub slice: Option<String>,
     /// Its "no", where it would say that.
     pub refusal: Option<Refusal>,
     /// How often the same would fit, one after the other, as far as that is [counted](MOST_TIMES).
@@ -133,46 +144,12 @@ pub struct Fit {
 /// Further than this nobody counts.
 pub const MOST_TIMES: u64 = 1_000;
 
-/// How a charge stands to a budget of which this much was used. A budget for a unit of which the charge says nothing is for the caller to refuse.
-pub(super) fn fit(budget: &Budget, filter: &mut Filter, charge: &Charge) -> Fit {
-    let refusal = refused(budget, filter, charge, |refused, cost, filter| {
-        refusal(refused, (&budget.unit, budget.analyst.as_deref()), filter, cost)
-    });
-    Fit { budget: budget.clone(), left: filter.left(), refusal, times: 0 }
-}
-
-/// How often a charge fits into what a budget has left, one after the other, up to [`MOST_TIMES`].
-pub(super) fn times(budget: &Budget, filter: &mut Filter, charge: &Charge) -> u64 {
-    let mark = filter.mark();
-    let costs = costs_for(&budget.unit, charge);
-    let mut fits = || costs.iter().all(|cost| filter.charge(cost).is_ok());
-    let times = (0..MOST_TIMES).take_while(|_| fits()).count() as u64;
-    filter.restore(mark);
-    times
-}
-
-/// A filter's "no" to the first cost of a charge that does not fit, if there is one, as `say` puts it: it sees the filter with the costs before that one. The
-/// filter stays as it was: an entry is added when it is read back, so that all sums are made in one way.
-pub(super) fn refused<T>(
-    budget: &Budget,
-    filter: &mut Filter,
-    charge: &Charge,
-    say: impl FnOnce(Refused, &Cost, &Filter) -> T,
-) -> Option<T> {
-    let mark = filter.mark();
-    let costs = costs_for(&budget.unit, charge);
-    let no = costs.into_iter().find_map(|cost| filter.charge(cost).err().map(|refused| (refused, cost)));
-    let said = no.map(|(refused, cost)| say(refused, cost, filter));
-    filter.restore(mark);
-    said
-}
-
 /// What a charge costs a unit: at its own rung, or at a rung whose unit contains it; empty where the charge says nothing of it.
-pub(super) fn costs_for<'a>(unit: &Unit, charge: &'a Charge) -> Vec<&'a Cost> {
+pub(super) fn costs_for<'a>(unit: &Unit, charge: &'a Charge) -> Vec<(&'a Rung, &'a Cost)> {
     let units = || charge.iter().map(|(rung, _)| &rung.unit);
     let speaks = units().find(|&own| own == unit).or_else(|| units().find(|coarse| contains(coarse, unit)));
     let Some(speaks) = speaks else { return Vec::new() };
-    charge.iter().filter(|(rung, _)| rung.unit == *speaks).map(|(_, cost)| cost).collect()
+    charge.iter().filter(|(rung, _)| rung.unit == *speaks).map(|(rung, cost)| (rung, cost)).collect()
 }
 
 /// Whether whatever one unit `fine` may do to the data, one unit `coarse` may do too, so that a cost for `coarse` is one for `fine`.
@@ -204,8 +181,12 @@ mod tests {
     }
 
     fn charge(units: &[(Unit, f64)]) -> Charge {
-        let rung = |unit: &Unit| Rung { unit: unit.clone(), holds: 1, disjoint: false };
+        let rung = |unit: &Unit| Rung { unit: unit.clone(), holds: 1, disjoint: false, slices: None };
         units.iter().map(|(unit, epsilon)| (rung(unit), pure(*epsilon))).collect()
+    }
+
+    fn costs_for<'a>(unit: &Unit, charge: &'a Charge) -> Vec<&'a Cost> {
+        super::costs_for(unit, charge).into_iter().map(|(_, cost)| cost).collect()
     }
 
     #[test]

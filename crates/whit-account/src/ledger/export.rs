@@ -111,7 +111,7 @@ pub(super) fn write_events(events: &[Event], out: &mut dyn Write) -> Result<(), 
 
 /// Entries as a table.
 pub(super) fn write_csv(entries: &[super::Entry], out: &mut dyn Write) -> Result<(), ExportError> {
-    writeln!(out, "entry,time,state,dataset,analyst,question,unit,holds,cost")?;
+    writeln!(out, "entry,time,state,dataset,analyst,question,unit,holds,cost,slices")?;
     for entry in entries {
         for (rung, cost) in entry.charge.iter() {
             let cost = serde_json::to_string(cost).map_err(io::Error::from)?;
@@ -119,7 +119,8 @@ pub(super) fn write_csv(entries: &[super::Entry], out: &mut dyn Write) -> Result
             let [dataset, analyst, question, unit] = texts.map(|text| quoted(text));
             let (time, state) = (time_text(entry.time), entry.state.word());
             let (number, holds, cost) = (entry.number, rung.holds, quoted(&cost));
-            writeln!(out, "{number},{time},{state},{dataset},{analyst},{question},{unit},{holds},{cost}")?;
+            let slices = quoted(&rung.slices.as_ref().map_or_else(String::new, ToString::to_string));
+            writeln!(out, "{number},{time},{state},{dataset},{analyst},{question},{unit},{holds},{cost},{slices}")?;
         }
     }
     Ok(())

@@ -9,14 +9,23 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use whit_core::{Charge, Cost, Rung};
 
-/// The format that is written. Format 1 had no secret, no progress and no head outside of the file; it is brought up to date when it is opened.
-pub(super) const VERSION: i64 = 2;
+/// The format that is written. Format 1 had no secret, no progress and no head outside of the file; it is brought up to date when it is opened. Format 2 had no slices, in
+/// charges and budgets: a ledger of it is read as it is, and is one of format 3 from the next event on that is written, so that programs which know nothing of slices
+/// do not read it.
+pub(super) const VERSION: i64 = 3;
+
+/// The first format that is not brought up to date when it is opened.
+pub(super) const SINCE_SECRET: i64 = 2;
 
 /// "whit", where SQLite files say which program they belong to.
 pub(super) const APPLICATION: i64 = 0x7768_6974;
 
-/// The version of a charge as text.
-const CHARGE_VERSION: u32 = 1;
+/// The version of a charge as text. In the first no rung has slices, and a charge without any is still written so.
+const CHARGE_VERSIONS: [u32; 2] = [1, 2];
+
+fn version_of(charge: &Charge) -> u32 {
+    CHARGE_VERSIONS[usize::from(charge.iter().any(|(rung, _)| rung.slices.is_some()))]
+}
 
 /// The tables. Rows of the first three are never changed; the triggers are there against accidents, the hashes against the rest. There is no
 /// index: one that is damaged would hide what is there, and nothing but a look at all of it would tell.
@@ -131,7 +140,7 @@ struct RungText<'a> {
 pub(super) fn write_charge(charge: &Charge) -> Result<String, String> {
     let rungs =
         charge.iter().map(|(rung, cost)| RungText { rung: Cow::Borrowed(rung), cost: writable(cost) }).collect();
-    let text = ChargeText { version: CHARGE_VERSION, rungs };
+    let text = ChargeText { version: version_of(charge), rungs };
     let written = serde_json::to_string(&text).map_err(|error| error.to_string())?;
     let read = read_charge(&written)?;
     let same = read.iter().zip(&text.rungs).all(|((rung, cost), kept)| *rung == *kept.rung && *cost == *kept.cost);
@@ -145,13 +154,17 @@ pub(super) fn read_charge(text: &str) -> Result<Charge, String> {
         version: u32,
     }
     let Version { version } = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if version != CHARGE_VERSION {
-        return Err(format!("it has version {version}, and this whit reads version {CHARGE_VERSION}"));
+    if !CHARGE_VERSIONS.contains(&version) {
+        let [first, last] = CHARGE_VERSIONS;
+        return Err(format!("it has version {version}, and this whit reads versions {first} and {last}"));
     }
     let text: ChargeText<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let charge: Charge = text.rungs.into_iter().map(|r| (r.rung.into_owned(), r.cost.into_owned())).collect();
     for (_, cost) in &charge {
         cost.validate().map_err(|error| error.to_string())?;
+    }
+    if version_of(&charge) != version {
+        return Err(format!("it has version {version}, and is written as one of version {}", version_of(&charge)));
     }
     Ok(charge)
 }
@@ -239,7 +252,7 @@ mod tests {
     use whit_core::{Change, Delta, Draw, Epsilon, Rho, Sampled, Sampling, Unit};
 
     fn rung() -> Rung {
-        Rung { unit: Unit::user("id", Change::Replace), holds: 3, disjoint: true }
+        Rung { unit: Unit::user("id", Change::Replace), holds: 3, disjoint: true, slices: None }
     }
 
     #[test]
@@ -278,8 +291,27 @@ mod tests {
         assert_eq!(read_charge(&text).unwrap()[0].1, Cost::Series(vec![Cost::Everything, Cost::Nothing]));
         assert!(write_charge(&vec![(rung(), Cost::Gaussian { noise: f64::NAN })]).is_err());
         assert!(write_charge(&vec![(rung(), Cost::Gaussian { noise: -1.0 })]).is_err());
-        assert!(read_charge(r#"{"version":2,"rungs":[]}"#).unwrap_err().contains("version 2"));
+        assert!(read_charge(r#"{"version":3,"rungs":[]}"#).unwrap_err().contains("version 3"));
         assert!(read_charge(r#"{"version":1,"rungs":[],"more":1}"#).is_err());
+    }
+
+    /// The words stand in ledgers: what was written once is read as that, and nothing else is.
+    #[test]
+    fn slices_are_written_into_a_charge_of_their_own_version() {
+        use whit_core::unit::{SliceKind, SliceRange, SliceValue, Slices, Slicing};
+        let slicing = Slicing { column: "day".to_owned(), kind: SliceKind::Day };
+        let slices = Slices::new(slicing, vec![SliceRange::one(SliceValue::Whole(19_725))]);
+        let charge = vec![(Rung { slices, ..rung() }, Cost::Nothing), (rung(), Cost::Everything)];
+        let text = write_charge(&charge).unwrap();
+        let kept = r#""slices":{"slicing":{"column":"day","kind":"day"},"ranges":[{"from":19725,"to":19725}]}"#;
+        assert!(text.starts_with(r#"{"version":2,"#) && text.contains(kept), "{text}");
+        assert_eq!(read_charge(&text).unwrap(), charge);
+        assert!(
+            read_charge(&text.replacen("\"version\":2", "\"version\":1", 1)).is_err(),
+            "the first version has no slices"
+        );
+        let plain = write_charge(&vec![(rung(), Cost::Nothing)]).unwrap();
+        assert!(plain.starts_with(r#"{"version":1,"#) && !plain.contains("slices"), "{plain}");
     }
 
     #[test]

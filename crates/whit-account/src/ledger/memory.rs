@@ -39,7 +39,7 @@ use whit_core::{Charge, Ledger, Progress, Refusal, Unit};
 ///
 /// let rows = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::NonNegative };
 /// let count = Laplace::for_epsilon(rows, Change::AddRemove, "0.1".parse()?)?;
-/// let rungs = [Rung { unit: user, holds: 1, disjoint: false }];
+/// let rungs = [Rung { unit: user, holds: 1, disjoint: false, slices: None }];
 /// for _ in 0..2 {
 ///     release(&count, |_| Ok(1_234), &rungs, &mut ledger, &mut whit_noise::Os)?;
 /// }
@@ -86,7 +86,7 @@ impl Memory {
     fn charge_all(&mut self, charge: &Charge) -> Result<(), Refusal> {
         for (rung, cost) in charge {
             let Some(filter) = self.budgets.get_mut(&rung.unit) else { continue };
-            filter.charge(cost).map_err(|refused| refusal(refused, (&rung.unit, None), filter, cost))?;
+            filter.charge(cost).map_err(|refused| refusal(refused, (&rung.unit, None, None), filter, cost))?;
         }
         Ok(())
     }
@@ -299,8 +299,8 @@ mod tests {
 
     fn rungs() -> [Rung; 2] {
         [
-            Rung { unit: Unit::element("user", "domain"), holds: 1, disjoint: false },
-            Rung { unit: Unit::user("user", Change::Replace), holds: 10, disjoint: false },
+            Rung { unit: Unit::element("user", "domain"), holds: 1, disjoint: false, slices: None },
+            Rung { unit: Unit::user("user", Change::Replace), holds: 10, disjoint: false, slices: None },
         ]
     }
 

@@ -71,6 +71,8 @@ mod register;
 mod remembered;
 mod report;
 mod secret;
+mod segments;
+mod spending;
 mod sqlite;
 mod turn;
 mod unmade;
@@ -92,6 +94,7 @@ pub use opening::Opening;
 pub use question::{Question, Stored};
 pub use register::{Register, Terms};
 pub use report::{Account, BudgetChange, Moment, Reaccounted, SpendingReport, Which};
+pub use spending::SliceLevel;
 pub use sqlite::Books;
 #[doc(hidden)]
 pub use sqlite::Step;
@@ -104,9 +107,14 @@ use whit_core::digits::{brief_down, brief_up};
 use whit_core::release::{ShortOf, Shortfall};
 use whit_core::{Cost, Refusal, Unit};
 
-/// A filter's "no" to a cost, in the words of a release and in its numbers. It is the filter of this unit, and of this analyst alone where one is named. The
+/// A filter's "no" to a cost, in the words of a release and in its numbers. It is the filter of this unit, and of this analyst and this slice alone where they are named. The
 /// words are rounded as in every report: what is left is never printed as more, nor what is asked as less.
-fn refusal(refused: Refused, (unit, analyst): (&Unit, Option<&str>), filter: &Filter, cost: &Cost) -> Refusal {
+fn refusal(
+    refused: Refused,
+    (unit, analyst, slice): (&Unit, Option<&str>, Option<String>),
+    filter: &Filter,
+    cost: &Cost,
+) -> Refusal {
     let (asked, left, of) = match refused {
         Refused::Short { asked, left, delta } => {
             let of = ShortOf::Epsilon { asked, left, delta };
@@ -122,11 +130,14 @@ fn refusal(refused: Refused, (unit, analyst): (&Unit, Option<&str>), filter: &Fi
         }
     };
     let available = if matches!(of, ShortOf::Epsilon { .. }) { filter.available(cost) } else { None };
-    let shortfall = Shortfall { unit: unit.clone(), analyst: analyst.map(str::to_owned), of, fits: None };
-    let whose = match analyst {
-        Some(analyst) => format!("{unit} for {analyst}"),
-        None => unit.to_string(),
-    };
+    let mut whose = unit.to_string();
+    if let Some(analyst) = analyst {
+        whose = format!("{whose} for {analyst}");
+    }
+    if let Some(slice) = &slice {
+        whose = format!("{whose}, where {slice}");
+    }
+    let shortfall = Shortfall { unit: unit.clone(), analyst: analyst.map(str::to_owned), slice, of, fits: None };
     Refusal { available, shortfall: Some(Box::new(shortfall)), ..Refusal::new(asked, left, whose) }
 }
 

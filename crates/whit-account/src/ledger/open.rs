@@ -3,7 +3,7 @@
 use super::chain::{EventKind, Head, New, append};
 use super::entry::{EntriesSeen, UPGRADED};
 use super::error::LedgerError;
-use super::format::{APPLICATION, SCHEMA, SINCE_2, UNTIL_1, VERSION, genesis};
+use super::format::{APPLICATION, SCHEMA, SINCE_2, SINCE_SECRET, UNTIL_1, VERSION, genesis};
 use super::opening::Opening;
 use super::secret::LedgerSecret;
 use super::sqlite::{Books, NOW, Step};
@@ -143,7 +143,7 @@ impl Books {
         match found {
             LedgerFile::Empty => {}
             // An earlier attempt came so far, and nothing was charged since.
-            LedgerFile::Version(VERSION) if matches!(books.has_only_begun(), Ok(true)) => {}
+            LedgerFile::Version(SINCE_SECRET..=VERSION) if matches!(books.has_only_begun(), Ok(true)) => {}
             LedgerFile::Version(_) => return Err(in_the_way()),
         }
         books.hook = hook;

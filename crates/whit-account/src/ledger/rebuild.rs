@@ -4,7 +4,7 @@ use super::chain::{ChainFault, Event, Head, New, append, check_head, read_head, 
 use super::entry::EntriesSeen;
 use super::error::LedgerError;
 use super::export::{CheckedLines, EventLine, ExportError, First, line, unchecked, values};
-use super::format::{VERSION, genesis};
+use super::format::{SINCE_SECRET, VERSION, genesis};
 use super::sqlite::Books;
 use serde::Deserialize;
 use std::io::{BufRead, Write};
@@ -59,10 +59,10 @@ impl Books {
             let wrong = |what: String| LedgerError::Line { line: place as u64 + 1, what };
             let text = text.map_err(|error| wrong(error.to_string()))?;
             if let (None, Ok(Any { version })) = (wanted, serde_json::from_str::<Any>(&text))
-                && version != VERSION
+                && !(SINCE_SECRET..=VERSION).contains(&version)
             {
                 return Err(wrong(format!(
-                    "it is an export of format {version}, and this whit reads format {VERSION}"
+                    "it is an export of format {version}, and this whit reads formats {SINCE_SECRET} to {VERSION}"
                 )));
             }
             let (text, check) = unchecked(&text, last)

@@ -3,7 +3,9 @@
 use super::budget::{Budget, costs_for};
 use super::entry::{Entry, State};
 use super::error::LedgerError;
-use super::watch::{Watches, add, currency_error};
+use super::segments::Segments;
+use super::spending::{SliceLevel, Spending, ranges_of};
+use super::watch::{Watches, currency_error};
 use crate::accountant::{self, Name};
 use crate::filter::{Currency, Filter};
 use std::collections::BTreeSet;
@@ -61,14 +63,16 @@ pub struct Account {
     pub releases: u64,
     /// How many of them say nothing of this unit, so that ε is infinite.
     pub unknown: u64,
-    /// ε so far, at δ.
+    /// ε so far, at δ; where units lie in slices, in the slice in which it is largest.
     pub spent: f64,
     /// The δ at which ε is reported: the budget's.
     pub delta: f64,
     /// The budget, where there is one.
     pub budget: Option<Budget>,
-    /// ε of the largest release that would still fit into the budget.
+    /// ε of the largest release that would still fit into the budget, in every slice of it.
     pub left: Option<f64>,
+    /// The slices by what was spent in them, most first; none where units do not lie in slices.
+    pub slices: Vec<SliceLevel>,
 }
 
 /// What was spent, by rung and by analyst.
@@ -196,19 +200,46 @@ impl Reaccounted {
                     && entry.dataset == account.dataset
                     && account.analyst.as_deref().is_none_or(|analyst| analyst == entry.analyst)
             };
-            let counted = entries.iter().filter(counts);
-            let costs: Vec<Cost> =
-                counted.flat_map(|entry| costs_for(&account.unit, &entry.charge).into_iter().cloned()).collect();
+            let counted: Vec<&Entry> = entries.iter().filter(counts).collect();
             let loss = if account.unknown > 0 {
                 let releases = number_of(account.releases, "release");
                 Err(format!("{} of {releases} say nothing of this unit", account.unknown))
             } else {
-                accountant::epsilon(&Cost::Series(costs), account.delta, name).map_err(|why| why.to_string())
+                worst_loss(&account, &counted, name)
             };
             Self { account, accountant: name, loss }
         };
         Ok(accounts(entries, budgets)?.into_iter().map(price).collect())
     }
+}
+
+/// What an accountant makes of entries in the slice in which that is most; of all of them together where units do not lie in slices.
+fn worst_loss(account: &Account, entries: &[&Entry], name: Name) -> Result<Loss, String> {
+    let limit = || Budget::new(&account.dataset, account.unit.clone(), UNLIMITED, account.delta);
+    let budget = account.budget.clone().unwrap_or_else(limit);
+    let mut slices: Segments<Vec<&Cost>> = Segments::all(Vec::new());
+    for (rung, cost) in entries.iter().flat_map(|entry| costs_for(&account.unit, &entry.charge)) {
+        slices.touch(ranges_of(&budget, rung), |costs| costs.push(cost));
+    }
+    // Many slices have seen the same, and each is asked once.
+    let mut lists: Vec<&Vec<&Cost>> = Vec::new();
+    for (_, costs) in slices.iter() {
+        if !lists.contains(&costs) {
+            lists.push(costs);
+        }
+    }
+    let mut worst: Option<Loss> = None;
+    for costs in lists {
+        let costs = Cost::Series(costs.iter().map(|&cost| cost.clone()).collect());
+        let loss = accountant::epsilon(&costs, account.delta, name).map_err(|why| why.to_string())?;
+        // The loss of all is at most the largest upper bound, and at least the largest lower one.
+        worst = Some(match worst {
+            Some(so_far) if so_far.upper >= loss.upper => Loss { lower: so_far.lower.max(loss.lower), ..so_far },
+            Some(so_far) => Loss { lower: so_far.lower.max(loss.lower), ..loss },
+            None => loss,
+        });
+    }
+    worst.ok_or_else(|| "there is no slice".to_owned())
 }
 
 /// The budgets of the latest entry that each applied to.
@@ -280,8 +311,11 @@ fn kept(entries: &[Entry], watches: &mut Watches, budget: &Budget) -> Result<Acc
     let mut account = empty(budget, entries);
     let voids = entries.iter().filter(|entry| !entry.counts()).count() as u64;
     account.budget = Some(budget.clone());
-    match watches.filter(budget, entries, voids) {
-        Ok(filter) => (account.spent, account.left) = (filter.spent(), Some(filter.left())),
+    match watches.spending(budget, entries, voids) {
+        Ok(spending) => {
+            (account.spent, account.left) = (spending.spent(), Some(spending.left()));
+            account.slices = spending.levels();
+        }
         Err(LedgerError::Unknown { .. }) => (account.spent, account.left) = (f64::INFINITY, Some(0.0)),
         Err(error) => return Err(error),
     }
@@ -295,14 +329,13 @@ fn kept(entries: &[Entry], watches: &mut Watches, budget: &Budget) -> Result<Acc
 struct Meter {
     /// What is added up: this data set's, and of this analyst where one is named.
     of: Budget,
-    filters: Vec<Filter>,
+    filters: Vec<Spending>,
 }
 
 impl Meter {
     /// For a budget.
     fn of(budget: &Budget) -> Result<Self, LedgerError> {
-        let filter = budget.filter().map_err(|why| currency_error(budget, why))?;
-        Ok(Self { of: budget.clone(), filters: vec![filter] })
+        Ok(Self { of: budget.clone(), filters: vec![Spending::of(budget)?] })
     }
 
     /// For an account: in the currency of its unit's budget, where that has one.
@@ -323,7 +356,7 @@ impl Meter {
             [(Currency::Gaussian, 0.98), (Currency::Concentrated, 0.01), (Currency::renyi_of_any_loss(), 0.01)];
         let filters = currencies.into_iter().map(|(currency, share)| {
             let delta = share * of.delta;
-            Filter::with_aside(UNLIMITED, delta, 0.5 * delta, currency)
+            Filter::with_aside(UNLIMITED, delta, 0.5 * delta, currency).map(|filter| Spending::with(filter, None))
         });
         let filters = filters.collect::<Result<_, _>>().map_err(|why| currency_error(&of, why))?;
         Ok(Self { of, filters })
@@ -336,7 +369,7 @@ impl Meter {
     /// Adds what an entry cost. A filter that has no price for it says nothing from then on; an error where none is left.
     fn add(&mut self, entry: &Entry) -> Result<(), LedgerError> {
         let (mut why, of) = (Ok(()), &self.of);
-        self.filters.retain_mut(|filter| match add(filter, of, entry) {
+        self.filters.retain_mut(|filter| match filter.add(of, entry) {
             Ok(()) => true,
             Err(error) => {
                 why = Err(error);
@@ -346,8 +379,8 @@ impl Meter {
         if self.filters.is_empty() { why } else { Ok(()) }
     }
 
-    fn spent(&self) -> f64 {
-        self.filters.iter().map(Filter::spent).fold(f64::INFINITY, f64::min)
+    fn spent(&mut self) -> f64 {
+        self.filters.iter_mut().map(Spending::spent).fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -393,5 +426,6 @@ fn empty(budget: &Budget, entries: &[Entry]) -> Account {
         delta: budget.delta,
         budget: None,
         left: None,
+        slices: Vec::new(),
     }
 }

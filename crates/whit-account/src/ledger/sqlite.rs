@@ -5,7 +5,7 @@ use super::budget::Budget;
 use super::chain::{ChainFault, EventKind, Head, New, Stop, append, read_head};
 use super::entry::EntriesSeen;
 use super::error::{Denied, LedgerError};
-use super::format::genesis;
+use super::format::{VERSION, genesis};
 use super::question::Question;
 #[cfg(doc)]
 use super::register::Register;
@@ -87,7 +87,7 @@ pub enum Step {
 ///
 /// let rows = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::NonNegative };
 /// let count = Laplace::for_epsilon(rows, Change::AddRemove, "0.1".parse()?)?;
-/// let rungs = [Rung { unit: user, holds: 1, disjoint: false }];
+/// let rungs = [Rung { unit: user, holds: 1, disjoint: false, slices: None }];
 /// let mut booking = books.booking(question.clone(), &budgets);
 /// let released = release(&count, |_| Ok(1_234), &rungs, &mut booking, &mut whit_noise::Os)?;
 ///
@@ -217,6 +217,10 @@ impl Books {
     pub(super) fn append(&mut self, kind: EventKind, entry: i64, values: &[Value]) -> Result<(), LedgerError> {
         let append = || {
             let time = self.connection.query_row(NOW, [], |row| row.get(0))?;
+            // What is written from here on a program of an earlier format might not know.
+            if self.connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0))? != VERSION {
+                self.connection.execute_batch(&format!("PRAGMA user_version = {VERSION}"))?;
+            }
             append(&self.connection, self.seen.head, &New { kind, entry, time, values })
         };
         append().map(|_| ()).map_err(|error| self.explain(&error))

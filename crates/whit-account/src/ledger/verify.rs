@@ -1,6 +1,5 @@
 //! Walking the whole chain again, and adding everything up anew.
 
-use super::budget::refused;
 use super::chain::{ChainFault, EventKind, Head, Stop, check_head, read_head, walk};
 use super::entry::{EntriesSeen, Entry};
 use super::report::Account;
@@ -62,11 +61,13 @@ fn check_fit(watches: &mut Watches, entry: &Entry, before: &[Entry], seen: &Entr
         what,
     };
     for budget in entry.budgets.iter() {
-        let filter = watches
-            .filter(budget, before, seen.voids)
+        let spending = watches
+            .spending(budget, before, seen.voids)
             .map_err(|error| fault("budgets", format!("cannot be kept: {error}")))?;
-        if let Some(refused) = refused(budget, filter, &entry.charge, |refused, _, _| refused) {
-            let what = format!("does not fit into the budget per {} that was in force: {refused}", budget.unit);
+        let no = spending.refused(budget, &entry.charge, |refused, _, _, slice| (refused, slice));
+        if let Some((refused, slice)) = no {
+            let place = slice.map_or_else(String::new, |slice| format!(", where {slice},"));
+            let what = format!("does not fit into the budget per {}{place} that was in force: {refused}", budget.unit);
             return Err(fault("charge", what));
         }
     }

@@ -1,16 +1,16 @@
-//! Filters that have seen every entry that counts against their budget.
+//! Budgets whose filters have seen every entry that counts against them.
 
-use super::budget::{Budget, Fit, costs_for, fit, times};
+use super::budget::{Budget, Fit, costs_for};
 use super::entry::Entry;
 use super::error::{Denied, LedgerError};
+use super::spending::Spending;
 use crate::accountant::Unsupported;
-use crate::filter::Filter;
 use whit_core::{Charge, Unit};
 
 /// So many budgets are watched at a time; when they change more often than that, the oldest are forgotten.
 const WATCHED: usize = 64;
 
-/// One filter a budget, kept from charge to charge so that only new entries are added.
+/// What was spent of each budget, kept from charge to charge so that only new entries are added.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Watches {
     voids: u64,
@@ -20,19 +20,19 @@ pub(super) struct Watches {
 #[derive(Debug, Clone)]
 struct BudgetWatch {
     budget: Budget,
-    filter: Filter,
+    spending: Spending,
     /// So many entries have been looked at.
     upto: usize,
 }
 
 impl Watches {
-    /// The filter of a budget after all entries. `voids` counts what was taken back: a sum cannot be, so it is made anew.
-    pub(super) fn filter(
+    /// What was spent of a budget after all entries. `voids` counts what was taken back: a sum cannot be, so it is made anew.
+    pub(super) fn spending(
         &mut self,
         budget: &Budget,
         entries: &[Entry],
         voids: u64,
-    ) -> Result<&mut Filter, LedgerError> {
+    ) -> Result<&mut Spending, LedgerError> {
         if self.voids != voids {
             *self = Self { voids, list: Vec::new() };
         }
@@ -40,30 +40,35 @@ impl Watches {
         let place = if let Some(place) = place {
             place
         } else {
-            let filter = budget.filter().map_err(|why| currency_error(budget, why))?;
+            let spending = Spending::of(budget)?;
             if self.list.len() >= WATCHED {
                 self.list.remove(0);
             }
-            self.list.push(BudgetWatch { budget: budget.clone(), filter, upto: 0 });
+            self.list.push(BudgetWatch { budget: budget.clone(), spending, upto: 0 });
             self.list.len() - 1
         };
         let watch = &mut self.list[place];
         for entry in &entries[watch.upto..] {
             if entry.counts() && budget.applies(&entry.dataset, &entry.analyst) {
-                add(&mut watch.filter, budget, entry)?;
+                watch.spending.add(budget, entry)?;
             }
             watch.upto += 1;
         }
-        Ok(&mut watch.filter)
+        Ok(&mut watch.spending)
     }
 
-    /// How a charge stands to one budget, after these entries, of which so many were voided.
-    fn fit(&mut self, budget: &Budget, (entries, voids): (&[Entry], u64), charge: &Charge) -> Result<Fit, LedgerError> {
+    /// What was spent of a budget of which a charge says something, after these entries, of which so many were voided.
+    fn spending_for(
+        &mut self,
+        budget: &Budget,
+        (entries, voids): (&[Entry], u64),
+        charge: &Charge,
+    ) -> Result<&mut Spending, LedgerError> {
         if costs_for(&budget.unit, charge).is_empty() {
             let (dataset, unit) = (budget.dataset.clone(), budget.unit.to_string());
             return Err(LedgerError::Silent { dataset, unit, units: units_of(charge) });
         }
-        Ok(fit(budget, self.filter(budget, entries, voids)?, charge))
+        self.spending(budget, entries, voids)
     }
 
     /// How a charge stands to each of these budgets that applies to what this analyst asks of this data set.
@@ -76,8 +81,10 @@ impl Watches {
     ) -> Result<Vec<Fit>, LedgerError> {
         let applying = budgets.iter().filter(|budget| budget.applies(dataset, analyst));
         let fit = |budget: &Budget| {
-            let fit = self.fit(budget, entries, charge)?;
-            Ok(Fit { times: times(budget, self.filter(budget, entries.0, entries.1)?, charge), ..fit })
+            let spending = self.spending_for(budget, entries, charge)?;
+            let (left, slice) = spending.left_for(budget, charge);
+            let (refusal, times) = (spending.refusal(budget, charge), spending.times(budget, charge));
+            Ok(Fit { budget: budget.clone(), left, slice, refusal, times })
         };
         applying.map(fit).collect()
     }
@@ -95,31 +102,12 @@ impl Watches {
             return Err(LedgerError::NoBudget { dataset: dataset.to_owned(), units: units_of(charge), kind }.into());
         }
         for budget in budgets {
-            if let Some(refusal) = self.fit(budget, entries, charge)?.refusal {
+            if let Some(refusal) = self.spending_for(budget, entries, charge)?.refusal(budget, charge) {
                 return Err(Denied::Refused(refusal));
             }
         }
         Ok(())
     }
-}
-
-/// Adds what an entry cost, whether or not it fits: it was spent.
-pub(super) fn add(filter: &mut Filter, budget: &Budget, entry: &Entry) -> Result<(), LedgerError> {
-    let costs = costs_for(&budget.unit, &entry.charge);
-    if costs.is_empty() {
-        return Err(LedgerError::Unknown {
-            dataset: budget.dataset.clone(),
-            unit: budget.unit.to_string(),
-            number: entry.number,
-            units: units_of(&entry.charge),
-        });
-    }
-    // All prices first, so that an entry is added as a whole or not at all.
-    let prices: Result<Vec<_>, _> = costs.into_iter().map(|cost| filter.price(cost)).collect();
-    for price in &prices.map_err(|why| currency_error(budget, why))? {
-        filter.add(price);
-    }
-    Ok(())
 }
 
 pub(super) fn currency_error(budget: &Budget, why: Unsupported) -> LedgerError {

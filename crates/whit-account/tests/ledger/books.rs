@@ -18,7 +18,7 @@ fn pure(epsilon: f64) -> Cost {
 }
 
 fn rung(unit: Unit) -> Rung {
-    Rung { unit, holds: 1, disjoint: false }
+    Rung { unit, holds: 1, disjoint: false, slices: None }
 }
 
 fn commit(books: &mut Books, meaning: &str, epsilon: f64, value: &[u8]) -> u64 {
@@ -315,7 +315,7 @@ fn a_format_of_the_future_is_named() {
     drop(books);
     rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
     let (_, sentence, hint) = error_at(&path);
-    assert!(sentence.ends_with("has format 7, and this whit reads formats up to 2"), "{sentence}");
+    assert!(sentence.ends_with("has format 7, and this whit reads formats up to 3"), "{sentence}");
     assert!(hint.contains("a later one"));
 }
 

@@ -137,7 +137,7 @@ fn verifying_while_others_write_raises_no_alarm() {
 fn count(books: &mut Books, meaning: &str, reads: &AtomicU32) -> Served<i64> {
     let one_row = Bound::Coordinates { groups: 1, low: 0, high: 1, support: Support::NonNegative };
     let count = Laplace::for_epsilon(one_row, Change::Replace, "0.0625".parse().unwrap()).unwrap();
-    let rungs = [Rung { unit: user(), holds: 1, disjoint: false }];
+    let rungs = [Rung { unit: user(), holds: 1, disjoint: false, slices: None }];
     let (question, budgets) = (question(meaning), budgets(1.0));
     let (coins, start, instead) = (Coins::Secret(&mut whit_noise::Os), Start::Anew, Instead::Nothing);
     let request = ReleaseRequest { question: &question, rungs: &rungs, coins, start, instead };

@@ -78,7 +78,7 @@ fn child() {
     let mut books = Books::open(Path::new(&path)).unwrap();
     let hooked = stops.clone();
     books.watch_steps(move |step: Step| hooked(&format!("{step:?}")));
-    let rungs = [Rung { unit: user(), holds: 1, disjoint: false }];
+    let rungs = [Rung { unit: user(), holds: 1, disjoint: false, slices: None }];
     let budget = budgets(1.0);
     let pid = u64::from(std::process::id());
     for k in 0_u64.. {

@@ -9,6 +9,7 @@ mod crash;
 mod integrity;
 mod report;
 mod room;
+mod slices;
 mod verify;
 
 use std::path::PathBuf;
@@ -42,7 +43,7 @@ pub(crate) fn question(meaning: &str) -> Question {
 /// A pure ε for a user.
 pub(crate) fn charge(epsilon: f64) -> Charge {
     let cost = Cost::Pure { epsilon: Epsilon::new(epsilon).unwrap() };
-    vec![(Rung { unit: user(), holds: 1, disjoint: false }, cost)]
+    vec![(Rung { unit: user(), holds: 1, disjoint: false, slices: None }, cost)]
 }
 
 /// ε for a user, as a plain sum.

@@ -10,7 +10,7 @@ fn element() -> Unit {
 }
 
 fn rung(unit: Unit, holds: u64) -> Rung {
-    Rung { unit, holds, disjoint: false }
+    Rung { unit, holds, disjoint: false, slices: None }
 }
 
 fn gaussian(noise: f64) -> Charge {

@@ -4,6 +4,7 @@ use crate::{budgets, charge, folder, question, reserve, user};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use whit_account::ledger::{Books, Budget, ChainFault, Head, LedgerError, Opening, Question, Register, State, Which};
+use whit_core::unit::{SliceKind, SliceRange, SliceValue, Slices, Slicing};
 use whit_core::{Charge, Cost, Delta, Epsilon, Ledger, Progress, Rung, Unit};
 
 /// Four entries: two committed, one void, one open. The events are reserve 1, commit 1, reserve 2, void 2, reserve 3, commit 3, reserve 4.
@@ -268,9 +269,9 @@ fn a_changed_export_is_not_imported() {
     let changed = text.replace("0.125", "0.0625");
     let error = Books::import(&path.with_extension("again"), changed.as_bytes()).unwrap_err();
     assert!(error.to_string().contains("line 2 of the export: its check does not follow"), "{error}");
-    let old = text.replace("\"version\":2", "\"version\":1");
+    let old = text.replace("\"version\":3", "\"version\":1");
     let error = Books::import(&path.with_extension("old"), old.as_bytes()).unwrap_err();
-    assert!(error.to_string().contains("an export of format 1, and this whit reads format 2"), "{error}");
+    assert!(error.to_string().contains("an export of format 1, and this whit reads formats 2 to 3"), "{error}");
 }
 
 #[test]
@@ -381,26 +382,56 @@ const HEAD_IN_VERSION_1: &str = "9:3ee7efbd14de15d959d0db6cb73179824bee501621573
 
 const SPENT_IN_VERSION_1: [f64; 2] = [2.295_742, 0.725];
 
-/// Today's format, as text. `WHIT_WRITE_LEDGER=1 cargo test -p whit-account --test ledger version` writes it anew.
+/// The ledger in a file of this version, as it was written then.
+fn of_version(version: u32) -> Books {
+    let text = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/ledger/version-{version}.sql"));
+    let path = folder(&format!("version-{version}")).join("whit.ledger");
+    Connection::open(&path).unwrap().execute_batch(&std::fs::read_to_string(&text).unwrap()).unwrap();
+    std::fs::copy(text.with_extension("head"), path.with_extension("ledger.head")).unwrap();
+    Books::open(&path).unwrap()
+}
+
+/// The second format, which knew of no slices: what is in it touches all of them, also under a budget that has some today.
 #[test]
 fn a_ledger_of_version_2_is_read() {
-    let text = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/ledger/version-2.sql");
-    let head = text.with_extension("head");
-    let folder = folder("version-2");
-    if std::env::var_os("WHIT_WRITE_LEDGER").is_some() {
-        let written_to = folder.join("written.ledger");
-        std::fs::write(&text, written(&written_to)).unwrap();
-        std::fs::copy(folder.join("written.ledger.head"), &head).unwrap();
-    }
-    let path = folder.join("whit.ledger");
-    Connection::open(&path).unwrap().execute_batch(&std::fs::read_to_string(&text).unwrap()).unwrap();
-    std::fs::copy(&head, folder.join("whit.ledger.head")).unwrap();
-    let mut books = Books::open(&path).unwrap();
+    let mut books = of_version(2);
+    let version = |books: &Books| -> i64 {
+        Connection::open(books.path()).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(version(&books), 2, "to look at it writes nothing");
+    let day = Slicing { column: "day".to_owned(), kind: SliceKind::Day };
+    let whole = Budget::new("visits", Unit::element("id", "day"), 3.0, 1e-6);
+    let (whole, by_day) = (books.spent(&whole).unwrap(), books.spent(&whole.along(Some(day))).unwrap());
+    assert_eq!((whole.spent, by_day.slices.len()), (by_day.spent, 1));
     let verified = books.verify().unwrap();
     assert_eq!((verified.events, verified.entries), (10, 5));
     assert_eq!(books.stored(&question("three")).unwrap().unwrap().value, [0, 159, 146, 150, 255]);
     assert_eq!(books.progress_of(4).unwrap().unwrap().step, 120);
     assert!(reserve(&mut books, "six", 0.01).is_ok());
+    books.verify().unwrap();
+    assert_eq!(version(&books), 3, "from the next event on");
+    assert!(Books::open(books.path()).is_ok());
+}
+
+/// Today's format, as text. `WHIT_WRITE_LEDGER=1 cargo test -p whit-account --test ledger version` writes it anew.
+#[test]
+fn a_ledger_of_version_3_is_read() {
+    if std::env::var_os("WHIT_WRITE_LEDGER").is_some() {
+        let text = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/ledger/version-3.sql");
+        let folder = folder("version-3-written");
+        std::fs::write(&text, written(&folder.join("written.ledger"))).unwrap();
+        std::fs::copy(folder.join("written.ledger.head"), text.with_extension("head")).unwrap();
+    }
+    let mut books = of_version(3);
+    let verified = books.verify().unwrap();
+    assert_eq!((verified.events, verified.entries), (12, 6));
+    let element = Unit::element("id", "day");
+    let account = verified.accounts.iter().find(|account| account.unit == element).unwrap();
+    let slices: Vec<(&str, u64)> =
+        account.slices.iter().map(|level| (level.slices[0].as_str(), level.releases)).collect();
+    assert_eq!(slices, [("2024-01-03 to 2024-01-04", 5), ("2024-01-02 and below", 4)]);
+    assert_eq!(books.stored(&question("six")).unwrap().unwrap().value, b"7");
+    assert!(reserve(&mut books, "seven", 0.01).is_ok());
     books.verify().unwrap();
 }
 
@@ -410,22 +441,30 @@ fn written(path: &Path) -> String {
     fill(&mut books);
     books.note_progress(4, None, &Progress { step: 120, checkpoint: "blake3:c".to_owned() }).unwrap();
     let element = Unit::element("id", "day");
-    let budget = [Budget::new("visits", user(), 1.0, 0.0), Budget::new("visits", element.clone(), 3.0, 1e-6)];
+    let day = Slicing { column: "day".to_owned(), kind: SliceKind::Day };
+    let by_day = Budget::new("visits", element.clone(), 3.0, 1e-6).along(Some(day.clone()));
+    let budget = [Budget::new("visits", user(), 1.0, 0.0), by_day];
     let pure = Cost::Pure { epsilon: Epsilon::new(0.1).unwrap() };
     let approximate = Cost::Approximate { epsilon: Epsilon::ZERO, delta: Delta::new(1e-8).unwrap() };
     let costs = Cost::Series(vec![Cost::Gaussian { noise: 12.5 }, approximate, pure.clone().repeat(2)]);
-    let rung = |unit: Unit, holds| Rung { unit, holds, disjoint: false };
-    let charge: Charge = vec![(rung(element, 1), costs), (rung(user(), 8), pure)];
+    let rung = |unit: Unit, holds| Rung { unit, holds, disjoint: false, slices: None };
+    let charge: Charge = vec![(rung(element.clone(), 1), costs), (rung(user(), 8), pure.clone())];
     let mut booking = books.booking(question("five"), &budget);
     let reservation = booking.reserve(&charge).unwrap();
     booking.commit(reservation, b"[1,2,3]").unwrap();
+    let two_days = SliceRange { from: Some(SliceValue::Whole(19_725)), to: Some(SliceValue::Whole(19_726)) };
+    let sliced = Rung { slices: Slices::new(day, vec![two_days]), ..rung(element, 1) };
+    let mut booking = books.booking(question("six"), &budget);
+    let reservation =
+        booking.reserve(&vec![(sliced, Cost::Gaussian { noise: 12.5 }), (rung(user(), 8), pure)]).unwrap();
+    booking.commit(reservation, b"7").unwrap();
     drop(books);
     let connection = Connection::open(path).unwrap();
     let list = |sql: &str| -> Vec<String> {
         let mut statement = connection.prepare(sql).unwrap();
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    let mut text = vec!["PRAGMA application_id = 2003331444;".to_owned(), "PRAGMA user_version = 2;".to_owned()];
+    let mut text = vec!["PRAGMA application_id = 2003331444;".to_owned(), "PRAGMA user_version = 3;".to_owned()];
     let schema = list("SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type = 'trigger', rowid");
     text.extend(schema);
     for table in ["entries", "results", "events", "head", "secret"] {

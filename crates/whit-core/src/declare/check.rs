@@ -27,6 +27,46 @@ pub(super) fn unit_or_public(table: &Entries<'_>, public: bool) -> DeclareResult
     Ok(())
 }
 
+/// A column of slices divides a private table, and units of some rung that is charged lie in one slice each: else nothing would ever be charged to a slice alone.
+pub(super) fn slice(value: &TomlValue<'_>, unit: Option<&UnitDeclaration>) -> DeclareResult<String> {
+    let column = value.text("name the column by whose values questions are charged apart: slice = \"day\"")?;
+    let Some(unit) = unit else {
+        return Err(value.wrong("{key} divides a table that is public, and nothing of it is charged", "leave it out"));
+    };
+    let Ok(ladder) = unit.ladder() else { return Ok(column) }; // said already
+    if ladder.rungs().iter().any(|rung| unit.lies_in_one_slice(&rung.unit, &column)) {
+        return Ok(column);
+    }
+    let (why, hint) = match unit.protect {
+        Kind::Event => (
+            "a row that is replaced may go from one slice to another",
+            "write unit.change = \"add-remove\", or leave `slice` out".to_owned(),
+        ),
+        Kind::Element => (
+            "an element is not known to lie in one slice",
+            format!("make the column itself the element, unit.element = \"{column}\", or leave `slice` out"),
+        ),
+        Kind::User => (
+            "a user has rows in many slices",
+            format!(
+                "make the column the element, unit.element = \"{column}\" with unit.protect = \"element\": what is protected then is a user's rows in one slice. Or leave `slice` out"
+            ),
+        ),
+        Kind::Feature | Kind::Label if unit.user.is_some() => (
+            "one user's rows, of which each keeps its public columns, may lie in many slices",
+            "leave out unit.user, so that one row is protected, or leave `slice` out".to_owned(),
+        ),
+        Kind::Feature | Kind::Label => (
+            "its column is private, so that a row may go from one slice to another",
+            format!("list it, unit.public = [\"{column}\"], if it is known of everybody anyway; or leave `slice` out"),
+        ),
+    };
+    Err(value.wrong(
+        &format!("{{key}} is `{column}`, but `unit.protect` is `{}`, and {why}: questions about several slices would still be paid by one unit", unit.protect),
+        hint,
+    ))
+}
+
 /// The protected rung has the columns that it needs, and nothing is declared that would be ignored.
 pub(super) fn unit(dataset: &str, unit: &UnitDeclaration, table: &Entries<'_>) -> DeclareResult<()> {
     let missing = |name: &str, why: &str, hint: &str| {

@@ -136,6 +136,9 @@ pub struct Dataset {
     /// What one whit is; there unless the table is public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<UnitDeclaration>,
+    /// The column by whose values rows are divided into slices: what reads some of them alone is charged to those alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice: Option<String>,
     /// What is said of columns.
     pub columns: BTreeMap<String, ColumnDeclaration>,
     /// What an owner allows: those for everybody first, fine to coarse, then those of analysts by name.

@@ -82,7 +82,7 @@ pub fn table_name(text: &str) -> String {
     }
 }
 
-const DATASET: [&str; 10] = [
+const DATASET: [&str; 11] = [
     "source",
     "format",
     "newlines_in_values",
@@ -90,6 +90,7 @@ const DATASET: [&str; 10] = [
     "open",
     "public",
     "unit",
+    "slice",
     "columns",
     "budget",
     "query",
@@ -141,6 +142,7 @@ fn dataset(name: &str, value: &TomlValue<'_>) -> DeclareResult<Dataset> {
         open: table.read("open", |v| opened(v, unit.as_ref(), &columns, &partitioned_by))?,
         partitioned_by,
         public,
+        slice: table.read("slice", |v| check::slice(v, unit.as_ref()))?,
         unit,
         columns,
         budgets,

@@ -1,6 +1,6 @@
 //! From a declared unit to units, caps and the ladder.
 
-use super::{CapsDeclaration, UnitDeclaration, UserKey};
+use super::{CapsDeclaration, ElementSource, UnitDeclaration, UserKey};
 use crate::unit::{Caps, Change, Kind, Ladder, LadderError, Unit};
 
 impl UnitDeclaration {
@@ -34,6 +34,40 @@ impl UnitDeclaration {
                 let user = user.map(|user| Unit::user(user, self.change()));
                 [Some(Unit::event(self.change())), element, user].into_iter().flatten().collect()
             }
+        }
+    }
+
+    /// Whether all rows in which neighbours at this unit differ have one value in a column, the same in both: then each unit lies in one slice of that column.
+    ///
+    /// | unit | lies in one slice |
+    /// |---|---|
+    /// | event, add-remove | always: it is one row, which is there or not |
+    /// | event, replace | never: a row may go from one value to another |
+    /// | element | where the element *is* the column: it keeps its identity, whatever becomes of its rows |
+    /// | feature, label, of one row | where the column is public, since then neighbours agree on it row by row |
+    /// | feature, label, of one user | never: the user's rows may lie anywhere |
+    /// | user | never |
+    ///
+    /// That the element is looked up for the column, in a dictionary or a file, is not enough: an element may then hold several values.
+    ///
+    /// ```
+    /// use whit_core::declare::Declaration;
+    /// let text = "[dataset.v]\nsource = 'v.csv'\nunit.user = 'id'\nunit.element = 'day'\nunit.protect = 'element'\nunit.caps.elements_per_user = 9";
+    /// let declaration = Declaration::parse(text)?;
+    /// let unit = declaration.datasets["v"].unit.as_ref().unwrap();
+    /// let lies: Vec<bool> = unit.units().iter().map(|rung| unit.lies_in_one_slice(rung, "day")).collect();
+    /// assert_eq!(lies, [false, true, false]); // event (replace), element, user
+    /// # Ok::<(), whit_core::declare::DeclareError>(())
+    /// ```
+    pub fn lies_in_one_slice(&self, unit: &Unit, column: &str) -> bool {
+        match unit.kind() {
+            Kind::Event => unit.change() == Change::AddRemove,
+            Kind::Element => match &self.element {
+                Some(ElementSource::Expression(text)) => text == column || *text == format!("\"{column}\""),
+                Some(ElementSource::Dictionary { .. } | ElementSource::PartitionFile { .. }) | None => false,
+            },
+            Kind::Feature | Kind::Label => unit.key().is_empty() && unit.is_public(column),
+            Kind::User => false,
         }
     }
 
@@ -76,6 +110,66 @@ impl UnitDeclaration {
             (Some(protected), Some(asked)) => {
                 Ladder::new(vec![protected.clone(), asked.clone()], self.caps(), self.protect).err()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Declaration;
+
+    fn slice(unit: &str) -> Result<Option<String>, String> {
+        let text = format!("[dataset.t]\nsource = 't.csv'\nslice = 'day'\n{unit}\n");
+        let declared = Declaration::parse(&text).map_err(|error| format!("{error} | {}", error.hint()))?;
+        Ok(declared.datasets["t"].slice.clone())
+    }
+
+    #[test]
+    fn slices_are_declared_where_some_unit_lies_in_one() {
+        let element = "unit.user = 'u'\nunit.protect = 'element'\nunit.caps.elements_per_user = 3";
+        for unit in [
+            format!("{element}\nunit.element = 'day'"),
+            format!("{element}\nunit.element = '\"day\"'"),
+            "unit.protect = 'event'\nunit.change = 'add-remove'".to_owned(),
+            "unit.protect = 'feature'\nunit.public = ['day']".to_owned(),
+            "unit.protect = 'label'\nunit.label = 'clicked'".to_owned(),
+            // Events are replaced, and have no rung that is charged.
+            format!("{element}\nunit.element = 'day'\nunit.change = 'replace'"),
+        ] {
+            assert_eq!(slice(&unit), Ok(Some("day".to_owned())), "{unit}");
+        }
+    }
+
+    #[test]
+    fn slices_of_which_one_unit_has_several_are_refused_with_the_next_step() {
+        let element = "unit.user = 'u'\nunit.protect = 'element'\nunit.caps.elements_per_user = 3";
+        for (unit, expected) in [
+            (
+                "unit.user = 'u'\nunit.protect = 'user'".to_owned(),
+                "line 3: `dataset.t.slice` is `day`, but `unit.protect` is `user`",
+            ),
+            (
+                "unit.user = 'u'\nunit.protect = 'user'".to_owned(),
+                "make the column the element, unit.element = \"day\"",
+            ),
+            ("unit.protect = 'event'".to_owned(), "unit.change = \"add-remove\""),
+            (format!("{element}\nunit.element = 'week'"), "make the column itself the element"),
+            (format!("{element}\nunit.element = \"date_trunc('day', day)\""), "make the column itself the element"),
+            (
+                format!("{element}\nunit.element = {{ column = 'day', dictionary = {{ a = 'x' }}, unknown = 'y' }}"),
+                "make the column itself the element",
+            ),
+            (
+                format!("{element}\nunit.element = {{ column = 'day', file = 'p' }}"),
+                "make the column itself the element",
+            ),
+            ("unit.protect = 'feature'\nunit.public = ['age']".to_owned(), "unit.public = [\"day\"]"),
+            ("unit.protect = 'label'\nunit.label = 'day'".to_owned(), "its column is private"),
+            ("unit.user = 'u'\nunit.protect = 'label'\nunit.label = 'clicked'".to_owned(), "leave out unit.user"),
+            ("public = true".to_owned(), "nothing of it is charged"),
+        ] {
+            let message = slice(&unit).unwrap_err();
+            assert!(message.contains(expected), "{unit}: {message}");
         }
     }
 }

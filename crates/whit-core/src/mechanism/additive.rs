@@ -418,7 +418,7 @@ impl Reaches for Reach {
 /// use whit_core::{Bound, Change, Cost, Rung, Support, Unit};
 /// let visits = Bound::coordinates(4, 0, 1, Support::NonNegative)?;
 /// let noise = Additive::new(Law::rounded("6".parse()?)?, Reach::new(visits), Coordinates::Many(50));
-/// let user = Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false };
+/// let user = Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false, slices: None };
 /// assert_eq!(noise.cost(&user), Cost::Gaussian { noise: 3.0 });
 /// assert_eq!(noise.law().within(0.95), 12.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

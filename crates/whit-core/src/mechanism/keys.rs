@@ -63,7 +63,7 @@ pub struct Moved {
 /// ```
 /// use whit_core::mechanism::{Mechanism, keys::{Keys, Moved}};
 /// use whit_core::{Change, Delta, Epsilon, Rung, Unit};
-/// let user = Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false };
+/// let user = Rung { unit: Unit::user("id", Change::AddRemove), holds: 1, disjoint: false, slices: None };
 /// let keys = Keys::optimal(Epsilon::new(1.0)?, Delta::new(1e-6)?, vec![(user, Moved { keys: 1, by: 1 })])?;
 /// assert_eq!((keys.chance(0), keys.half()), (0.0, 14));
 /// assert!(keys.chance(1) <= 1e-6 && keys.chance(28) == 1.0);

@@ -68,7 +68,7 @@ pub(crate) mod trial {
     use whit_noise::fit::chi_square_p_value;
 
     pub(crate) fn rung(change: Change, holds: u64) -> Rung {
-        Rung { unit: Unit::user("id", change), holds, disjoint: false }
+        Rung { unit: Unit::user("id", change), holds, disjoint: false, slices: None }
     }
 
     /// The ε of a pure or bounded-range cost, all of it together.

@@ -38,6 +38,8 @@ pub struct Shortfall {
     pub unit: Unit,
     /// Whose budget it is, where it is one analyst's own.
     pub analyst: Option<String>,
+    /// The slice in which it is short, such as "day = 2024-01-03", where its units lie in slices and not all are.
+    pub slice: Option<String>,
     /// What it is short of.
     pub of: ShortOf,
     /// The ε of the whole question or training that was tried and would fit now; nothing where none was found or looked for.

@@ -4,7 +4,7 @@
 //! known how many units of the protected rung move when one unit of the coarser one does. The caps that say so are
 //! enforced by bounding the data, never assumed.
 
-use super::{Change, Kind, Unit};
+use super::{Change, Kind, Slices, Unit};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl Caps {
 ///
 /// ```
 /// use whit_core::{Change, Rung, Unit};
-/// let rung = Rung { unit: Unit::user("author", Change::AddRemove), holds: 12, disjoint: false };
+/// let rung = Rung { unit: Unit::user("author", Change::AddRemove), holds: 12, disjoint: false, slices: None };
 /// assert_eq!(rung.to_string(), "user (author), add-remove: 12 units of the protected rung");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,6 +53,9 @@ pub struct Rung {
     pub holds: u64,
     /// Whether those units move different coordinates (an element-wise histogram), so that ℓ2 grows with the root.
     pub disjoint: bool,
+    /// Which slices of the data set are read at all, where a question reads some alone: see [`Slices`]. Nothing says that it may read everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<Slices>,
 }
 
 impl Rung {
@@ -229,7 +232,7 @@ impl Ladder {
             let k = if rungs.is_empty() { 1 } else { held_by(&unit, &protected, caps)? };
             let moved = if rungs.is_empty() { 1 } else { moves_per_held(&unit, &protected) };
             let holds = k.checked_mul(moved).ok_or_else(|| LadderError::TooLarge(unit.clone()))?;
-            rungs.push(Rung { unit, holds, disjoint: false });
+            rungs.push(Rung { unit, holds, disjoint: false, slices: None });
             held.push(k);
         }
         Ok(Self { rungs, held })
@@ -535,7 +538,7 @@ mod tests {
 
     #[test]
     fn a_rung_survives_being_written_down() {
-        let rung = Rung { unit: Unit::label(&["user"], "clicked"), holds: 3, disjoint: true };
+        let rung = Rung { unit: Unit::label(&["user"], "clicked"), holds: 3, disjoint: true, slices: None };
         let text = serde_json::to_string(&rung).unwrap();
         assert_eq!(serde_json::from_str::<Rung>(&text).unwrap(), rung);
     }

@@ -5,9 +5,11 @@
 
 pub mod distance;
 pub mod ladder;
+mod slices;
 
 pub use distance::{Domain, Rows, RowsError, are_neighbours, distance, neighbours};
 pub use ladder::{Caps, Ladder, LadderError, Rung};
+pub use slices::{SliceKind, SliceRange, SliceValue, Slices, Slicing};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

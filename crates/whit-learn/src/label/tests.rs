@@ -12,7 +12,7 @@ fn ratio(text: &str) -> Ratio {
 }
 
 fn one_label() -> Rung {
-    Rung { unit: Unit::label(&[], "y"), holds: 1, disjoint: false }
+    Rung { unit: Unit::label(&[], "y"), holds: 1, disjoint: false, slices: None }
 }
 
 fn epsilon(cost: &Cost) -> f64 {
@@ -152,7 +152,7 @@ fn a_flat_prior_is_plain_response() {
 
 #[test]
 fn units_that_are_no_labels_are_promised_nothing() {
-    let rung = |unit, holds| Rung { unit, holds, disjoint: false };
+    let rung = |unit, holds| Rung { unit, holds, disjoint: false, slices: None };
     let response = PriorResponse::flat(3, Ratio::ONE, 5).unwrap();
     for unit in [Unit::event(Change::Replace), Unit::user("user", Change::Replace), Unit::feature(&[], &["a"])] {
         assert_eq!(response.cost(&rung(unit, 1)), Cost::Everything, "its prior would change with it");

@@ -37,7 +37,7 @@ fn a_plan_charges_every_rung_for_what_it_holds() {
     assert_eq!((step_of(&users, 0).holds, step_of(&users, 0).draw), (1, Draw::User { elements: 10 }));
     assert_eq!((step_of(&users, 1).holds, step_of(&users, 1).draw), (10, Draw::User { elements: 10 }));
     assert_eq!(users.charge().len(), 2);
-    let stranger = Rung { unit: Unit::event(Change::Replace), holds: 1, disjoint: false };
+    let stranger = Rung { unit: Unit::event(Change::Replace), holds: 1, disjoint: false, slices: None };
     assert_eq!(users.cost(&stranger), Cost::Everything, "a unit that is not on the ladder is promised nothing");
     let user = ladder(vec![Unit::user("user", Change::AddRemove)], 10, Kind::User);
     let whole = Draft { drawn: Drawn::Users, ..draft(user) }.with_noise(4.0).unwrap();

@@ -173,7 +173,7 @@ fn one_step_has_the_noise_that_the_plan_counts_on() {
     for (noise, norm, coordinates) in [(1.0, 1.0, 3), (0.7, 0.3, 100_000), (40.0, 12_345.6, 1 << 22)] {
         let plan = plan(noise, norm, 10, 1);
         let sanitiser = Sanitiser::new(&plan, coordinates).unwrap();
-        let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false };
+        let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false, slices: None };
         let Cost::Gaussian { noise: found } = sanitiser.noise().cost(&rung) else { panic!("Gaussian") };
         assert!((found / plan.effective_noise() - 1.0).abs() < 1e-11, "{found} and {}", plan.effective_noise());
         let deviation = sanitiser.noise().deviation() * sanitiser.grid().step();

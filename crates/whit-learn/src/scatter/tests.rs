@@ -13,7 +13,7 @@ fn scatter(dimension: usize) -> Scatter {
 }
 
 fn rung(change: Change, holds: u64) -> Rung {
-    Rung { unit: Unit::user("id", change), holds, disjoint: false }
+    Rung { unit: Unit::user("id", change), holds, disjoint: false, slices: None }
 }
 
 fn of_unit(scatter: &Scatter, rows: &[f64]) -> Vec<i64> {

@@ -313,7 +313,7 @@ fn a_sandwich_restores_what_went_in() {
     let near = |a: &[f64], b: [f64; 4]| assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4), "{a:?} {b:?}");
     near(&moments.hessian, [0.625, 0.125, 0.125, 0.625]);
     near(&moments.gradient, [0.36, 0.24, 0.24, 0.32]);
-    let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false };
+    let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false, slices: None };
     let Cost::Series(costs) = sandwich.cost(&rung) else { panic!("three releases") };
     let noise = |cost: &Cost| if let Cost::Gaussian { noise } = cost { *noise } else { panic!("Gaussian") };
     let found: Vec<f64> = costs.iter().map(noise).collect();

@@ -187,7 +187,7 @@ fn steps_that_cost_nothing_wait_for_noisy_labels() {
     let plan = || draft().after_labels(reporting.clone(), 60, None).unwrap();
     let rung = label().protected().clone();
     assert_eq!(plan().cost(&rung), Cost::Nothing);
-    let user = Rung { unit: Unit::user("user", Change::Replace), holds: 1, disjoint: false };
+    let user = Rung { unit: Unit::user("user", Change::Replace), holds: 1, disjoint: false, slices: None };
     assert_eq!(plan().cost(&user), Cost::Everything, "who has rows is not hidden");
     assert!((plan().loss(0.0).unwrap()[0].1.upper - 1.0).abs() < 1e-9, "the answers are what costs");
     assert!(

@@ -16,7 +16,7 @@ fn line<M: Mechanism>(what: &str, mechanism: &M, exact: &M::Exact) -> String
 where
     M::Noisy: Persist,
 {
-    let rung = |unit: Unit| Rung { unit, holds: 1, disjoint: false };
+    let rung = |unit: Unit| Rung { unit, holds: 1, disjoint: false, slices: None };
     let element = Unit::element("user", "item");
     let mut text = format!("{what}: within {}\n", mechanism.accuracy(0.95).within);
     for unit in [

@@ -24,9 +24,12 @@ pub struct BudgetFit {
     pub epsilon: f64,
     /// The budget's δ.
     pub delta: f64,
-    /// ε left, as `whit ledger` tells it.
+    /// ε left, as `whit ledger` tells it; of the slices that are read, in that with least.
     #[serde(rename = "epsilon_left")]
     pub left: f64,
+    /// That slice, such as "day = 2024-01-03", where the budget is kept by slice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice: Option<String>,
     /// Whether the question fits.
     pub fits: bool,
     /// How often it would, one after the other with fresh noise, as far as that is counted.
@@ -74,6 +77,9 @@ impl Denial {
 struct ShortfallView {
     unit: String,
     analyst: Option<String>,
+    /// The slice in which it is short, where the budget is kept by slice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slice: Option<String>,
     /// `epsilon` or `delta`; nothing where the budget has no price for this release.
     of: Option<&'static str>,
     #[serde(serialize_with = "number_or_word")]
@@ -93,8 +99,8 @@ impl ShortfallView {
             ShortOf::Delta { asked, left } => (Some("delta"), Some(asked), left, None),
             ShortOf::Uncountable { left, delta } => (None, None, left, Some(delta)),
         };
-        let (unit, analyst) = (shortfall.unit.to_string(), shortfall.analyst.clone());
-        Some(Self { unit, analyst, of, asked, left, delta, fits: shortfall.fits })
+        let (unit, analyst, slice) = (shortfall.unit.to_string(), shortfall.analyst.clone(), shortfall.slice.clone());
+        Some(Self { unit, analyst, slice, of, asked, left, delta, fits: shortfall.fits })
     }
 }
 
@@ -190,12 +196,13 @@ impl Tables {
                 shortfall.fits = instead.as_ref().and_then(|epsilon| epsilon.parse().ok());
             }
         }
-        let view = |Fit { budget, left, refusal, times }: Fit| BudgetFit {
+        let view = |Fit { budget, left, slice, refusal, times }: Fit| BudgetFit {
             unit: budget.unit.to_string(),
             analyst: budget.analyst,
             epsilon: budget.epsilon,
             delta: budget.delta,
             left,
+            slice,
             fits: refusal.is_none(),
             times,
             refusal,

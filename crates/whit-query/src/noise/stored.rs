@@ -92,7 +92,7 @@ mod tests {
             let read: StoredLaw = serde_json::from_str(&written).unwrap();
             assert_eq!(read, stored);
             assert_eq!(read.drawn().within(0.95).to_bits(), law.within(0.95).to_bits());
-            let user = Rung { unit: Unit::user("id", Change::Replace), holds: 1, disjoint: false };
+            let user = Rung { unit: Unit::user("id", Change::Replace), holds: 1, disjoint: false, slices: None };
             assert_eq!(read.drawn().cost(&user), Cost::Everything, "it says how far noise reaches, and no price");
         }
         for text in ["rounded", "rounded 0", "rounded -1", "rounded x", "flat 3", "", "rounded 1/0"] {

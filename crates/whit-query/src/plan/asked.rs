@@ -34,7 +34,8 @@ impl Tables {
         let mut budgets = Vec::new();
         for budget in &declared.budgets {
             let Some(unit) = units.iter().rev().find(|unit| unit.kind() == budget.kind) else { continue };
-            let mut made = Budget::new(dataset, Unit::clone(unit), budget.epsilon, budget.delta);
+            let mut made = Budget::new(dataset, Unit::clone(unit), budget.epsilon, budget.delta)
+                .along(self.slicing_of(dataset, unit));
             if let Some(analyst) = &budget.analyst {
                 made = made.of_analyst(analyst);
             }

@@ -22,6 +22,7 @@ mod question;
 pub mod range;
 mod sensible;
 mod sets;
+pub(crate) mod slices;
 pub(crate) mod title;
 pub(crate) mod track;
 

@@ -33,7 +33,8 @@ impl Tables {
                 "give one from 1 on, such as `asking.about = 1000`",
             ));
         }
-        self.surrounded(|around| outline::plan(sql, logical, asking, around))
+        let plan = self.surrounded(|around| outline::plan(sql, logical, asking, around))?;
+        Ok(self.sliced(plan))
     }
 
     /// Whether a question reads what an estimator releases, and what it does with that.

@@ -12,6 +12,7 @@ use datafusion::prelude::SessionContext;
 use std::collections::BTreeMap;
 use std::path::Path;
 use whit_core::declare::{Bounds, ElementSource, Keys, UserKey, nearest};
+use whit_core::unit::SliceKind;
 
 type Check = Result<(), QueryError>;
 
@@ -36,6 +37,15 @@ pub(super) fn check(
     if let Some(label) = &unit.label {
         column(source, label, "unit.label")?;
     }
+    if let Some(name) = &source.dataset.slice {
+        let kind = column(source, name, "slice")?;
+        if slice_kind(kind).is_none() {
+            return Err(QueryError::asked(
+                format!("`{}.{name}` divides rows into slices, but is {}", source.dataset.name, in_words(kind)),
+                "slices are whole numbers, days or texts: make it one of these where it is written, such as a date in place of a time",
+            ));
+        }
+    }
     match &unit.element {
         None => Ok(()),
         Some(ElementSource::Expression(text)) => expression(source, text, context),
@@ -52,6 +62,18 @@ pub(super) fn check(
                 "it is looked for relative to `whit.toml`; `PartitionFile::save` writes one",
             ))
         }
+    }
+}
+
+/// The kind of slices that a column of this type makes; none where its values are not whole numbers, days or texts.
+pub(crate) fn slice_kind(kind: &DataType) -> Option<SliceKind> {
+    match kind {
+        DataType::Date32 => Some(SliceKind::Day),
+        // The largest of these do not fit into the numbers that slices have.
+        DataType::UInt64 => None,
+        kind if kind.is_integer() => Some(SliceKind::Number),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(SliceKind::Text),
+        _ => None,
     }
 }
 

@@ -27,6 +27,7 @@ mod tables;
 mod text;
 mod threads;
 
+pub(crate) use fit::slice_kind;
 #[cfg(test)]
 pub(crate) use hash::NoHashes;
 pub use hash::{FileHashes, Stamps};

@@ -21,6 +21,7 @@ mod public;
 mod refuse;
 mod room;
 mod sets;
+mod slices;
 mod small;
 mod suites;
 mod ways;

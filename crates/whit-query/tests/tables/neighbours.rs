@@ -16,7 +16,7 @@ use whit_query::plan::{Asking, Groups, Plan, What};
 use whit_query::release::ExactPart;
 
 /// A neighbour at a unit of this kind and change.
-fn neighbour(rows: &[Row], kind: Kind, change: Change, way: &Way, dice: &mut Dice) -> Vec<Row> {
+pub(crate) fn neighbour(rows: &[Row], kind: Kind, change: Change, way: &Way, dice: &mut Dice) -> Vec<Row> {
     let mut rows = rows.to_vec();
     match kind {
         Kind::Event => {
@@ -124,7 +124,7 @@ impl Found {
 }
 
 /// One measure by group.
-fn by_key<'a>(part: &'a ExactPart, values: &'a [i64]) -> BTreeMap<String, &'a [i64]> {
+pub(crate) fn by_key<'a>(part: &'a ExactPart, values: &'a [i64]) -> BTreeMap<String, &'a [i64]> {
     let width = if part.keys.is_empty() { 0 } else { values.len() / part.keys.len() };
     part.keys.iter().enumerate().map(|(i, key)| (format!("{key:?}"), &values[i * width..(i + 1) * width])).collect()
 }
@@ -248,7 +248,7 @@ fn compare(
 }
 
 /// The exact sums, or why there are none: a question that fails on one table and not on another tells of their rows.
-fn exact(tables: &Tables, sql: &str, asking: &Asking) -> Result<(Plan, Vec<ExactPart>), String> {
+pub(crate) fn exact(tables: &Tables, sql: &str, asking: &Asking) -> Result<(Plan, Vec<ExactPart>), String> {
     let run = std::panic::AssertUnwindSafe(|| tables.exact_for_tests(sql, asking));
     std::panic::catch_unwind(run).unwrap_or_else(|_| panic_fault()).map_err(|error| error.sentence)
 }

@@ -11,9 +11,11 @@ use crate::plot::Picture;
 use serde::Serialize;
 use whit::account::Name;
 use whit::account::ledger::{
-    Account, ChainFault, CurrencyName, LedgerError, Reaccounted, Register, State, Verified, Which, time_text,
+    Account, Budget, ChainFault, CurrencyName, LedgerError, Reaccounted, Register, SliceLevel, State, Verified, Which,
+    time_text,
 };
 use whit::core::Kind;
+use whit::core::unit::SliceKind;
 use whit::{Cost, Rung};
 
 /// What one unit has lost.
@@ -33,6 +35,36 @@ pub(crate) struct AccountView {
     pub(crate) left: Option<Exact>,
     pub(crate) delta: f64,
     pub(crate) budget: Option<LedgerBudget>,
+    /// The column by whose values the budget is kept apart.
+    #[serde(rename = "slice", skip_serializing_if = "Option::is_none")]
+    pub(crate) slice_column: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) slices: Vec<SliceLevelView>,
+}
+
+/// Slices in which the same was spent.
+#[derive(Serialize)]
+pub(crate) struct SliceLevelView {
+    pub(crate) slices: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) number: Option<u64>,
+    pub(crate) releases: u64,
+    #[serde(rename = "epsilon_spent")]
+    pub(crate) spent: Exact,
+    #[serde(rename = "epsilon_left")]
+    pub(crate) left: Exact,
+}
+
+impl SliceLevelView {
+    fn of(level: &SliceLevel) -> Self {
+        Self {
+            slices: level.slices.clone(),
+            number: level.number,
+            releases: level.releases,
+            spent: Exact(level.spent),
+            left: Exact(level.left),
+        }
+    }
 }
 
 #[derive(Serialize, Clone, Copy)]
@@ -61,6 +93,8 @@ impl AccountView {
             left: account.left.map(Exact),
             delta: account.delta,
             budget: budget.map(|b| LedgerBudget { epsilon: b.epsilon, delta: b.delta, currency: b.currency }),
+            slice_column: budget.and_then(|b| b.slicing.as_ref()).map(|slicing| slicing.column.clone()),
+            slices: account.slices.iter().map(SliceLevelView::of).collect(),
         }
     }
 }
@@ -91,6 +125,21 @@ pub(crate) struct ChangeView {
     pub(crate) delta: f64,
     pub(crate) currency_before: CurrencyName,
     pub(crate) currency: CurrencyName,
+    /// The column by whose values it is kept apart, where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) slice_before: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) slice: Option<String>,
+}
+
+/// The column of slices of a budget, and what its values are.
+fn column_of(budget: &Budget) -> Option<String> {
+    let kind = |kind: SliceKind| match kind {
+        SliceKind::Number => "whole numbers",
+        SliceKind::Day => "days",
+        SliceKind::Text => "texts",
+    };
+    budget.slicing.as_ref().map(|slicing| format!("{} ({})", slicing.column, kind(slicing.kind)))
 }
 
 /// What the owner decided about the ledger as a whole.
@@ -141,11 +190,14 @@ struct ChargeView {
     unit: String,
     holds: u64,
     cost: Cost,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slices: Option<String>,
 }
 
 impl ChargeView {
     fn of((rung, cost): &(Rung, Cost)) -> Self {
-        Self { unit: rung.unit.to_string(), holds: rung.holds, cost: cost.clone() }
+        let slices = rung.slices.as_ref().map(ToString::to_string);
+        Self { unit: rung.unit.to_string(), holds: rung.holds, cost: cost.clone(), slices }
     }
 }
 
@@ -202,6 +254,8 @@ impl ShowView {
                     delta: change.after.delta,
                     currency_before: change.before.currency,
                     currency: change.after.currency,
+                    slice_before: column_of(&change.before),
+                    slice: column_of(&change.after),
                 })
                 .collect(),
             decisions: books

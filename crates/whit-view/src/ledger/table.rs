@@ -43,6 +43,7 @@ pub fn write_releases(view: &ShowView, all: bool, out: &mut dyn Write) -> io::Re
     }
     writeln!(out)?;
     accounts(&view.accounts).write(out)?;
+    write_slices(&view.accounts, all, out)?;
     if view.by_analyst.len() > view.accounts.len() {
         writeln!(out, "\nby analyst")?;
         accounts(&view.by_analyst).write(out)?;
@@ -121,6 +122,15 @@ fn changed(change: &ChangeView) -> String {
     if change.currency != change.currency_before {
         words.push(format!("kept in {}, where it was in {}", change.currency, change.currency_before));
     }
+    if change.slice != change.slice_before {
+        let by = |slice: &Option<String>| {
+            slice.as_ref().map_or_else(|| "as a whole".to_owned(), |slice| format!("by {slice}"))
+        };
+        let (now, before) = (by(&change.slice), by(&change.slice_before));
+        words.push(format!(
+            "kept {now}, where it was kept {before}: what was charged to slices before counts in all of them"
+        ));
+    }
     words.join("; and ")
 }
 
@@ -195,6 +205,38 @@ pub fn write_reaccounted(lines: &[ReaccountView], accountant: Name, out: &mut dy
         ]);
     }
     table.write(out)
+}
+
+/// What was spent by slice, most first; or the worst of the slices alone.
+fn write_slices(accounts: &[AccountView], all: bool, out: &mut dyn Write) -> io::Result<()> {
+    for account in accounts.iter().filter(|account| account.slices.len() > 1) {
+        let (column, unit) = (account.slice_column.as_deref().unwrap_or_default(), &account.unit);
+        let whose = account.analyst.as_ref().map_or_else(String::new, |analyst| format!(", for {analyst}"));
+        let shown = if all { account.slices.len() } else { account.slices.len().min(LISTED) };
+        writeln!(out, "\n{}, {unit}{whose}, by {column}", account.dataset)?;
+        let columns = [
+            (column, Side::Left),
+            ("slices", Side::Right),
+            ("releases", Side::Right),
+            ("ε spent", Side::Right),
+            ("ε left", Side::Right),
+        ];
+        let mut table = Table::new(columns);
+        for level in &account.slices[..shown] {
+            table.row([
+                fit(&level.slices.join(", "), LETTERS),
+                level.number.map_or_else(|| "–".to_owned(), |number| number.to_string()),
+                level.releases.to_string(),
+                brief_up(level.spent.0),
+                brief_down(level.left.0),
+            ]);
+        }
+        table.write(out)?;
+        if shown < account.slices.len() {
+            writeln!(out, "and {} more with less spent", number_of(account.slices.len() - shown, "level"))?;
+        }
+    }
+    Ok(())
 }
 
 /// What each unit has lost, and what is left of its budget.

@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_mechanism_at_a_price_costs_that_and_everything_where_nobody_spoke_of_it() {
-        let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false };
+        let rung = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false, slices: None };
         let cost = Cost::Gaussian { noise: 2.0 };
         let work = |exact: &i64, _: &mut dyn Entropy| Ok(Sealed::new(*exact));
         let priced = AtPrice { charge: vec![(rung.clone(), cost.clone())], work: Box::new(work) };

@@ -22,7 +22,7 @@ fn rungs() -> Vec<Rung> {
             rungs.push(Rung { disjoint, ..rung(change, holds) });
         }
     }
-    rungs.push(Rung { unit: Unit::element("id", "word"), holds: 1, disjoint: false });
+    rungs.push(Rung { unit: Unit::element("id", "word"), holds: 1, disjoint: false, slices: None });
     rungs
 }
 

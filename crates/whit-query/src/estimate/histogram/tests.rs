@@ -307,7 +307,8 @@ fn neither_stage_of_a_split_moves_further_than_both_pay_for() {
                 }
             }
             let mu = |unit: &Unit| {
-                let Cost::Gaussian { noise } = histogram.cost(&Rung { unit: unit.clone(), holds: 1, disjoint: false })
+                let Cost::Gaussian { noise } =
+                    histogram.cost(&Rung { unit: unit.clone(), holds: 1, disjoint: false, slices: None })
                 else {
                     panic!("one Gaussian")
                 };
@@ -324,7 +325,7 @@ fn neither_stage_of_a_split_moves_further_than_both_pay_for() {
 }
 
 fn rung(unit: Unit) -> Rung {
-    Rung { unit, holds: 1, disjoint: false }
+    Rung { unit, holds: 1, disjoint: false, slices: None }
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn noise_is_the_least_that_keeps_the_promise() {
     assert!((sigma(&Unit::user("user", REPLACE)) - 37.306_316).abs() < 1e-5);
     let hitters =
         Hitters::for_promise(bound(9, Some(2), Touch::Most(1)), &Unit::element("user", "word"), promise).unwrap();
-    let rung = |unit| Rung { unit, holds: 1, disjoint: false };
+    let rung = |unit| Rung { unit, holds: 1, disjoint: false, slices: None };
     let epsilon =
         |unit| whit_account::epsilon(&hitters.cost(&rung(unit)), 1e-5, whit_account::Name::Gdp).unwrap().upper;
     let stated = epsilon(Unit::element("user", "word"));
@@ -199,7 +199,7 @@ fn sums_bounded_in_another_way_are_refused() {
 fn released(hitters: &Hitters, exact: &ProjectedSums<PresenceBound>) -> NoisyVector {
     let word = Unit::element("user", "word");
     let mut ledger = Memory::new().with_budget(word.clone(), Filter::new(1e6, 1e-6, Currency::Gaussian).unwrap());
-    let rungs = [Rung { unit: word, holds: 1, disjoint: false }];
+    let rungs = [Rung { unit: word, holds: 1, disjoint: false, slices: None }];
     release(hitters, |_| Ok(exact), &rungs, &mut ledger, &mut Os).unwrap().value.value
 }
 
