@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use whit::account::ledger::{Books, Budget, CurrencyName, Question, Register as _};
@@ -396,4 +397,68 @@ fn a_state_folder_that_cannot_be_used_is_said_and_is_no_damage() {
     let (code, talk) = at(Path::new("state"), &["verify"]);
     assert!(code == 2 && talk.contains("no absolute path") && !talk.contains("trusted"), "{talk}");
     assert!(!folder.join("state").exists());
+}
+
+/// Days that are different are paid for apart; one that is spent refuses, with exit code 3, and the others still answer.
+#[test]
+fn a_day_that_is_spent_is_refused_while_another_answers() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cli-slices");
+    let _ = std::fs::remove_dir_all(&folder); // it may not be there
+    std::fs::create_dir_all(&folder).unwrap();
+    let whit = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whit"));
+        let output = command.args(words).current_dir(&folder).env("WHIT_STATE", "").output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let mut rows = "user_id,day,seconds\n".to_owned();
+    for i in 0..900 {
+        let _ = writeln!(rows, "{},2024-01-0{},{}", i % 300, 1 + i % 7, i % 600);
+    }
+    std::fs::write(folder.join("visits.csv"), rows).unwrap();
+    let declared = r#"
+[dataset.visits]
+source = "visits.csv"
+slice = "day"
+unit.user = "user_id"
+unit.element = "day"
+unit.protect = "element"
+unit.caps = { elements_per_user = 7, rows_per_element = 4 }
+columns.user_id = "int"
+columns.day = "date"
+columns.seconds = { type = "int", bounds = [0, 600] }
+budget.element = { epsilon = 1.0 }
+budget.user = { epsilon = 1000.0 }
+"#;
+    std::fs::write(folder.join("whit.toml"), declared).unwrap();
+    let (code, check, talk) = whit(&["check"]);
+    assert!(code == 0 && check.contains("ε = 1 for each day"), "{check}{talk}");
+    let of = |day: u32, what: &str| format!("SELECT {what} FROM visits WHERE day = DATE '2024-01-0{day}'");
+    let ask = |analyst: &str, sql: &str| whit(&["query", sql, "--epsilon", "0.7", "--analyst", analyst]);
+    for (analyst, day) in [("alice", 1), ("bob", 2), ("alice", 3)] {
+        let (code, _, talk) = ask(analyst, &of(day, "COUNT(*)"));
+        assert!(code == 0 && talk.contains(&format!("it is charged to day = 2024-01-0{day} alone")), "{talk}");
+    }
+    let (code, out, talk) = ask("bob", &of(1, "SUM(seconds)"));
+    assert_eq!((code, out.as_str()), (3, ""), "{talk}");
+    let said = "this release needs ε = 0.7 per element (user_id, day), replace, where day = 2024-01-01, and ε = 0.3 of the budget is left";
+    assert!(talk.contains(said), "{talk}");
+    assert_eq!(ask("bob", &of(4, "SUM(seconds)")).0, 0);
+    assert_eq!(ask("bob", "SELECT SUM(seconds) FROM visits").0, 3, "what may read every day is short where one is");
+    let (_, preview, _) = whit(&["preview", &of(5, "SUM(seconds)"), "--epsilon", "0.3"]);
+    assert!(preview.contains("where day = 2024-01-05") && preview.contains("yes, 3 times"), "{preview}");
+    let (_, shown, talk) = whit(&["ledger"]);
+    assert!(shown.contains("visits, element (user_id, day), replace, by day"), "{shown}");
+    assert!(shown.contains("2024-01-01 to 2024-01-04") && talk.contains("is kept by `day`"), "{shown}{talk}");
+    let (_, json, _) = whit(&["ledger", "--json"]);
+    let view: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let element = &view["accounts"][0];
+    assert_eq!((element["slice"].as_str(), element["slices"][0]["number"].as_u64()), (Some("day"), Some(4)));
+    assert_eq!(view["releases"][0]["charge"][0]["slices"], "day = 2024-01-01");
+    assert!(element["slices"][1]["epsilon_spent"].as_f64() == Some(0.0), "{element}");
+    assert_eq!(whit(&["ledger", "verify"]).0, 0);
+    let (_, again, _) = whit(&["ledger", "reaccount", "--accountant", "basic", "--json"]);
+    let again: serde_json::Value = serde_json::from_str(&again).unwrap();
+    let upper = |i: usize| again[i]["epsilon_upper"].as_f64().unwrap();
+    assert!((upper(0) - 0.7).abs() < 1e-6 && upper(1) > 2.8, "{again}");
 }

@@ -68,6 +68,9 @@ pub struct BudgetView {
     pub delta: f64,
     /// What the filter adds up.
     pub currency: String,
+    /// The column by whose values it is kept apart, where units of this rung lie in one of its slices each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice: Option<String>,
 }
 
 impl fmt::Display for BudgetView {
@@ -76,7 +79,10 @@ impl fmt::Display for BudgetView {
             write!(f, "{analyst}: ")?;
         }
         write!(f, "ε = {}", self.epsilon)?;
-        if self.delta > 0.0 { write!(f, ", δ = {:e}", self.delta) } else { Ok(()) }
+        if self.delta > 0.0 {
+            write!(f, ", δ = {:e}", self.delta)?;
+        }
+        self.slice.iter().try_for_each(|slice| write!(f, " for each {slice}"))
     }
 }
 
@@ -198,6 +204,7 @@ fn rungs(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<RungVi
     let view = |rung: &whit_core::Rung| {
         let kind = rung.unit.kind();
         let budgets = source.dataset.budgets.iter().filter(|budget| budget.kind == kind);
+        let slice = source.dataset.slice.as_ref().filter(|column| unit.lies_in_one_slice(&rung.unit, column));
         RungView {
             rung: kind,
             unit: rung.unit.to_string().trim_end_matches(&format!(", {}", rung.unit.change())).to_owned(),
@@ -210,6 +217,7 @@ fn rungs(source: &Source, unit: &UnitDeclaration, ladder: &Ladder) -> Vec<RungVi
                     epsilon: budget.epsilon,
                     delta: budget.delta,
                     currency: budget.currency.clone().unwrap_or_else(|| "gaussian".to_owned()),
+                    slice: slice.cloned(),
                 })
                 .collect(),
         }

@@ -75,6 +75,13 @@ pub fn write_notes(view: &ShowView, talk: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     write_left(&view.accounts, talk)?;
+    if let Some(account) = view.accounts.iter().find(|account| account.slices.len() > 1) {
+        let column = account.slice_column.as_deref().unwrap_or_default();
+        writeln!(
+            talk,
+            "note: a budget that is kept by `{column}` is spent where most of it is: other slices have more left"
+        )?;
+    }
     write_coarser(&view.accounts, talk)?;
     for change in &view.changes {
         let ChangeView { entry, dataset, unit, .. } = change;
