@@ -5,10 +5,10 @@ use super::entry::Entry;
 use super::error::LedgerError;
 use super::refusal;
 use super::segments::Segments;
-use super::watch::{currency_error, units_of};
+use crate::accountant::Unsupported;
 use crate::filter::{Filter, Refused};
 use whit_core::unit::{SliceRange, SliceValue, Slicing};
-use whit_core::{Charge, Cost, Refusal, Rung};
+use whit_core::{Charge, Cost, Refusal, Rung, Unit};
 
 /// One filter for each slice of a budget, of which each sees the charges that may read the slice. A budget without slices has one filter, which sees them all.
 ///
@@ -40,17 +40,17 @@ pub(super) struct Spending {
     slicing: Option<Slicing>,
     /// It knows prices; what it has spent is put into it where it is asked.
     filter: Filter,
-    standings: Segments<Standing>,
+    standings: Segments<SliceStanding>,
 }
 
 /// What was spent in a slice.
 #[derive(Debug, Clone, PartialEq)]
-struct Standing {
+struct SliceStanding {
     spent: (Vec<f64>, f64),
     releases: u64,
 }
 
-impl Standing {
+impl SliceStanding {
     /// Whether at least as much was spent in it as in another, of every currency.
     fn covers(&self, other: &Self) -> bool {
         let ((own, own_aside), (amounts, aside)) = (&self.spent, &other.spent);
@@ -59,9 +59,9 @@ impl Standing {
 }
 
 /// A slice in which a charge is judged, and the costs that it has there.
-struct Place<'a> {
+struct JudgedSlice<'a> {
     values: Option<SliceRange>,
-    standing: Standing,
+    standing: SliceStanding,
     costs: Vec<&'a Cost>,
 }
 
@@ -96,7 +96,7 @@ impl Spending {
 
     /// The same by a filter that has not been charged yet.
     pub(super) fn with(filter: Filter, slicing: Option<Slicing>) -> Self {
-        let standing = Standing { spent: filter.mark(), releases: 0 };
+        let standing = SliceStanding { spent: filter.mark(), releases: 0 };
         Self { slicing, filter, standings: Segments::all(standing) }
     }
 
@@ -127,21 +127,22 @@ impl Spending {
     }
 
     /// The slices in which a charge costs something, without those in which no more was spent than in another of them.
-    fn places<'c>(&self, budget: &Budget, charge: &'c Charge) -> Vec<Place<'c>> {
+    fn places<'c>(&self, budget: &Budget, charge: &'c Charge) -> Vec<JudgedSlice<'c>> {
         let costs = costs_for(&budget.unit, charge);
         let mut refined = self.standings.map(|standing| (standing.clone(), Vec::new()));
         for (i, (rung, _)) in costs.iter().enumerate() {
             refined.touch(ranges_of(budget, rung), |(_, touching)| touching.push(i));
         }
-        let mut worst: Vec<(Option<SliceRange>, &(Standing, Vec<usize>))> = Vec::new();
+        let mut worst: Vec<(Option<SliceRange>, &(SliceStanding, Vec<usize>))> = Vec::new();
         for (values, known) in refined.iter().filter(|(_, (_, touching))| !touching.is_empty()) {
-            let covers = |a: &(Standing, Vec<usize>), b: &(Standing, Vec<usize>)| a.1 == b.1 && a.0.covers(&b.0);
+            let covers =
+                |a: &(SliceStanding, Vec<usize>), b: &(SliceStanding, Vec<usize>)| a.1 == b.1 && a.0.covers(&b.0);
             if !worst.iter().any(|(_, other)| covers(other, known)) {
                 worst.retain(|(_, other)| !covers(known, other));
                 worst.push((values, known));
             }
         }
-        let place = |(values, (standing, touching)): (_, &(Standing, Vec<usize>))| Place {
+        let place = |(values, (standing, touching)): (_, &(SliceStanding, Vec<usize>))| JudgedSlice {
             values,
             standing: standing.clone(),
             costs: touching.iter().map(|&i| costs[i].1).collect(),
@@ -210,7 +211,7 @@ impl Spending {
 
     /// What was spent and what is left in those slices in which no less was spent than in any other.
     fn worst(&mut self) -> Vec<(f64, f64)> {
-        let mut worst: Vec<&Standing> = Vec::new();
+        let mut worst: Vec<&SliceStanding> = Vec::new();
         for (_, standing) in self.standings.iter() {
             if !worst.iter().any(|other| other.covers(standing)) {
                 worst.retain(|other| !standing.covers(other));
@@ -228,7 +229,7 @@ impl Spending {
     /// All slices by what was spent in them, most first; none where units do not lie in slices.
     pub(super) fn levels(&mut self) -> Vec<SliceLevel> {
         let Some(slicing) = &self.slicing else { return Vec::new() };
-        let mut groups: Vec<(&Standing, Vec<Option<SliceRange>>)> = Vec::new();
+        let mut groups: Vec<(&SliceStanding, Vec<Option<SliceRange>>)> = Vec::new();
         for (values, standing) in self.standings.iter() {
             match groups.iter_mut().find(|(known, _)| *known == standing) {
                 Some((_, slices)) => slices.push(values),
@@ -236,7 +237,7 @@ impl Spending {
             }
         }
         let filter = &mut self.filter;
-        let level = |(standing, slices): (&Standing, Vec<Option<SliceRange>>)| {
+        let level = |(standing, slices): (&SliceStanding, Vec<Option<SliceRange>>)| {
             filter.restore(standing.spent.clone());
             let number = slices.iter().try_fold(0_u64, |sum, range| sum.checked_add(number_in(range.as_ref()?)?));
             let mut words: Vec<String> = Vec::new();
@@ -282,6 +283,18 @@ fn number_in(range: &SliceRange) -> Option<u64> {
         (Some(from), Some(to)) => (from == to).then_some(1),
         _ => None,
     }
+}
+
+pub(super) fn currency_error(budget: &Budget, why: Unsupported) -> LedgerError {
+    LedgerError::Currency { dataset: budget.dataset.clone(), unit: budget.unit.to_string(), why }
+}
+
+/// The units of a charge, in words.
+pub(super) fn units_of(charge: &Charge) -> String {
+    let mut units: Vec<&Unit> = charge.iter().map(|(rung, _)| &rung.unit).collect();
+    units.dedup();
+    let words: Vec<String> = units.iter().map(ToString::to_string).collect();
+    if words.is_empty() { "nothing".to_owned() } else { words.join(" and per ") }
 }
 
 #[cfg(test)]

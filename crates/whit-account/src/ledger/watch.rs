@@ -3,9 +3,8 @@
 use super::budget::{Budget, Fit, costs_for};
 use super::entry::Entry;
 use super::error::{Denied, LedgerError};
-use super::spending::Spending;
-use crate::accountant::Unsupported;
-use whit_core::{Charge, Unit};
+use super::spending::{Spending, units_of};
+use whit_core::Charge;
 
 /// So many budgets are watched at a time; when they change more often than that, the oldest are forgotten.
 const WATCHED: usize = 64;
@@ -108,16 +107,4 @@ impl Watches {
         }
         Ok(())
     }
-}
-
-pub(super) fn currency_error(budget: &Budget, why: Unsupported) -> LedgerError {
-    LedgerError::Currency { dataset: budget.dataset.clone(), unit: budget.unit.to_string(), why }
-}
-
-/// The units of a charge, in words.
-pub(super) fn units_of(charge: &Charge) -> String {
-    let mut units: Vec<&Unit> = charge.iter().map(|(rung, _)| &rung.unit).collect();
-    units.dedup();
-    let words: Vec<String> = units.iter().map(ToString::to_string).collect();
-    if words.is_empty() { "nothing".to_owned() } else { words.join(" and per ") }
 }

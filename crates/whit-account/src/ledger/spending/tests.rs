@@ -46,10 +46,10 @@ fn budget(epsilon: f64, delta: f64) -> Budget {
     Budget::new("visits", element(), epsilon, delta).along(Some(by_day()))
 }
 
-/// Numbers that look random and are the same in every run.
-struct Numbers(u64);
+/// SameNumbers that look random and are the same in every run.
+struct SameNumbers(u64);
 
-impl Numbers {
+impl SameNumbers {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
@@ -59,7 +59,7 @@ impl Numbers {
 const DAYS: i64 = 7;
 
 /// A charge at random, and the days on which it costs something.
-fn asked(numbers: &mut Numbers) -> (Charge, Vec<i64>) {
+fn asked(numbers: &mut SameNumbers) -> (Charge, Vec<i64>) {
     let all: Vec<i64> = (0..DAYS).collect();
     let cost = match numbers.below(3) {
         0 => pure(0.05 + 0.01 * numbers.below(9) as f64),
@@ -106,7 +106,7 @@ fn the_state_of_every_slice_is_the_composition_of_what_touches_it() {
         let all = [CurrencyName::Gaussian, CurrencyName::Concentrated, CurrencyName::Renyi, CurrencyName::Sum];
         all.into_iter().map(move |currency| (seed, currency))
     }) {
-        let mut numbers = Numbers(seed);
+        let mut numbers = SameNumbers(seed);
         let budget = Budget { currency, ..budget(0.6, 1e-6) };
         let mut spending = Spending::of(&budget).unwrap();
         let mut each: Vec<Filter> = (0..DAYS).map(|_| budget.filter().unwrap()).collect();
