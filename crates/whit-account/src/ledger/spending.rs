@@ -7,7 +7,7 @@ use super::refusal;
 use super::segments::Segments;
 use crate::accountant::Unsupported;
 use crate::filter::{Filter, Refused};
-use whit_core::unit::{SliceRange, SliceValue, Slicing};
+use whit_core::unit::{SliceRange, SliceValue, Slices, Slicing};
 use whit_core::{Charge, Cost, Refusal, Rung, Unit};
 
 /// One filter for each slice of a budget, of which each sees the charges that may read the slice. A budget without slices has one filter, which sees them all.
@@ -84,7 +84,7 @@ pub struct SliceLevel {
 pub(super) fn ranges_of<'a>(budget: &Budget, rung: &'a Rung) -> Option<&'a [SliceRange]> {
     let slicing = budget.slicing.as_ref()?;
     let own = rung.slices.as_ref().filter(|slices| rung.unit == budget.unit && slices.slicing() == slicing);
-    own.map(whit_core::unit::Slices::ranges)
+    own.map(Slices::ranges)
 }
 
 impl Spending {
@@ -240,14 +240,12 @@ impl Spending {
         let level = |(standing, slices): (&SliceStanding, Vec<Option<SliceRange>>)| {
             filter.restore(standing.spent.clone());
             let number = slices.iter().try_fold(0_u64, |sum, range| sum.checked_add(number_in(range.as_ref()?)?));
-            let mut words: Vec<String> = Vec::new();
-            for range in &slices {
-                let word = in_words(range.as_ref(), slicing);
-                // Those between texts are named once, wherever they are.
-                if range.is_some() || !words.contains(&word) {
-                    words.push(word);
-                }
-            }
+            // Those that follow one another are told as one; those between texts have no name, and are told once.
+            let named: Vec<SliceRange> = slices.iter().flatten().cloned().collect();
+            let others = slices.iter().any(Option::is_none).then(|| in_words(None, slicing));
+            let merged = Slices::new(slicing.clone(), named);
+            let ranges = merged.iter().flat_map(Slices::ranges);
+            let words = ranges.map(|range| in_words(Some(range), slicing)).chain(others).collect();
             SliceLevel {
                 slices: words,
                 number,

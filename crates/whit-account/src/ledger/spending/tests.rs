@@ -2,7 +2,7 @@ use super::super::budget::CurrencyName;
 use super::super::entry::State;
 use super::*;
 use std::sync::Arc;
-use whit_core::unit::{SliceKind, Slices};
+use whit_core::unit::SliceKind;
 use whit_core::{Change, Delta, Epsilon, Unit};
 
 fn element() -> Unit {
