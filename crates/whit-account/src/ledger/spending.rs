@@ -13,7 +13,7 @@ use whit_core::{Charge, Cost, Refusal, Rung, Unit};
 /// One filter for each slice of a budget, of which each sees the charges that may read the slice. A budget without slices has one filter, which sees them all.
 ///
 /// # Neighbours
-/// Data sets that differ in one unit of the budget. Where the budget has a [slicing](Budget::slicing), all rows in which they differ have one value in its column, the same
+/// Data sets that differ in one unit of the budget. Where the budget has a [`slicing`](Budget::slicing), all rows in which they differ have one value in its column, the same
 /// in both: [`lies_in_one_slice`](whit_core::declare::UnitDeclaration::lies_in_one_slice) says for which units that is so. Rows without a value are one more slice, which only
 /// charges without slices may read.
 ///
@@ -25,12 +25,12 @@ use whit_core::{Charge, Cost, Refusal, Rung, Unit};
 /// Fix two neighbours, and let s be the value of the rows in which they differ. A question whose [`Slices`](whit_core::unit::Slices) do not hold s has the same law on both given
 /// all answers so far, so its share in the loss of the transcript is 0. Any other question costs at most what its charge says. Which of the two it is follows from its text and the
 /// declaration, and so is known before it is answered. So the loss is that of a sequence whose costs are, for this pair, 0 or the stated ones, chosen adaptively, and a
-/// filter that adds up these costs bounds it: that is individual accounting with public costs (Feldman and Zrnic 2021, "Individual privacy accounting via a Rényi filter", Theorem 4.3; for
+/// filter that adds up these costs bounds it: that is individual accounting with public costs (Feldman and Zrnic 2021, "Individual privacy accounting via a Rényi filter"; for
 /// Gaussian noise Koskela, Tobaben and Honkela 2023). The filter for s sees just these costs, and a charge is let through only if it fits into the filter of every
 /// slice that it may read; in all others it costs nothing. As s was any value, this holds for all neighbours.
 ///
-/// What was charged under another slicing, or at a coarser unit, counts in every slice: that is more than it costs, and so is safe. Where slicings change, each charge
-/// is let through only if, for every pair, at least its true costs so far fit; so they fit after the last that costs the pair something.
+/// What was charged under another slicing, or at a coarser unit, counts in every slice: that is more than it costs, and so is safe. Where slicings change, what a charge is
+/// added to is, for every pair that it costs something, at least what the pair has lost so far. So the pair's own costs fit whenever one of them is let through.
 ///
 /// # Tried by
 /// `the_state_of_every_slice_is_the_composition_of_what_touches_it` (against an independent sum for each value, on random sequences), `a_charge_without_slices_or_under_another_slicing_touches_all`
