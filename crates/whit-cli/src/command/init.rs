@@ -14,7 +14,7 @@ use whit::query::source::Inspection;
 /// else of a value is used: bounds that were taken from the data would tell of its largest value, and that belongs to somebody.
 #[derive(clap::Args)]
 pub(super) struct Init {
-    /// A Parquet, CSV or NDJSON file, a glob in quotes, or a folder of such files.
+    /// A Parquet, CSV or NDJSON file, a glob in quotes, a folder of such files, or a Delta table.
     path: PathBuf,
     /// What the data set is called; without it, like the file or folder.
     #[arg(long, value_name = "NAME")]
