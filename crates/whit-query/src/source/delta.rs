@@ -64,7 +64,7 @@ impl Table<'_> {
             );
         }
         let logged = Logged {
-            folder: self.folder.to_owned(),
+            folder: Some(self.folder.to_owned()),
             schema: columns.schema,
             mark: columns.mark,
             partitions: metadata.partitions,

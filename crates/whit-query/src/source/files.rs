@@ -21,8 +21,8 @@ pub(crate) struct Found {
 /// What the log of a table says, so that no file is asked for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Logged {
-    /// The folder of the table, all of which is the table's.
-    pub(crate) folder: PathBuf,
+    /// The folder of the table, all of which is the table's; none where only copies of its files are on this machine.
+    pub(crate) folder: Option<PathBuf>,
     /// Its columns.
     pub(crate) schema: SchemaRef,
     /// What these add to a fingerprint.

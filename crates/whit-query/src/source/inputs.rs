@@ -145,11 +145,12 @@ impl Inputs {
         // One with a mistake in it still has its ledger.
         let declaration = Declaration::parse(&text).unwrap_or_default();
         inputs.declared(&declaration, folder);
-        for dataset in declaration.datasets.values() {
+        let local = declaration.datasets.values().filter(|dataset| !locate::is_remote(&dataset.source));
+        for dataset in local {
             match locate::declared(dataset, folder) {
                 Ok(found) => {
                     inputs.kept.extend(found.files.into_values().map(|path| (Input::Data, path)));
-                    inputs.tables.extend(found.logged.map(|logged| logged.folder));
+                    inputs.tables.extend(found.logged.and_then(|logged| logged.folder));
                 }
                 // One of several may be missing, and the others are data still.
                 Err(_) => inputs.kept.extend(dataset.source.iter().map(|name| (Input::Data, folder.join(name)))),

@@ -1,7 +1,8 @@
-//! Where the files of a data set are: in folders, or behind the log of a Delta table.
+//! Where the files of a data set are: in folders or on S3-compatible storage, and there by themselves or behind the log of a Delta table.
 
 use super::delta::Table;
 use super::files::{self, Found, LOG};
+use super::s3;
 use crate::error::QueryError;
 use std::path::Path;
 use whit_core::declare::{Dataset, Format};
@@ -16,7 +17,26 @@ pub(super) fn undeclared(path: &Path) -> Result<Found, QueryError> {
     find("", &[path.to_string_lossy().into_owned()], (None, None), Path::new(""))
 }
 
+/// Whether one of these sources is not on this machine.
+pub(super) fn is_remote(sources: &[String]) -> bool {
+    sources.iter().any(|source| s3::is_remote(source))
+}
+
 fn find(
+    whose: &str,
+    sources: &[String],
+    (format, version): (Option<Format>, Option<u64>),
+    base: &Path,
+) -> Result<Found, QueryError> {
+    if !is_remote(sources) {
+        return in_folders(whose, sources, (format, version), base);
+    }
+    let variable = |name: &str| std::env::var(name).ok();
+    let search = |view: &Path, inside: &[String]| in_folders(whose, inside, (format, version), view);
+    s3::found(sources, &format!("{format:?} {version:?}"), &variable, search)
+}
+
+pub(super) fn in_folders(
     whose: &str,
     sources: &[String],
     (format, version): (Option<Format>, Option<u64>),

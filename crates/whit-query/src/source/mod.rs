@@ -20,6 +20,7 @@ pub(crate) mod line;
 mod locate;
 pub mod owner;
 mod parquet;
+mod s3;
 mod schema;
 #[cfg(test)]
 pub(crate) mod scratch;
@@ -196,7 +197,7 @@ impl Warehouse {
                 schema::opened(&context, dataset, &found).await?;
             register(&context, &dataset.name, Arc::clone(&provider))?;
             providers.insert(dataset.name.clone(), provider);
-            let table = found.logged.map(|logged| logged.folder);
+            let table = found.logged.and_then(|logged| logged.folder);
             let (files, format) = (found.files.into_values().collect(), found.format);
             let threads = tuning.threads();
             let dataset = dataset.clone();
