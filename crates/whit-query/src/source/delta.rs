@@ -12,7 +12,7 @@ mod types;
 
 use super::files::{Found, LOG, Logged, shown, unreadable};
 use crate::error::QueryError;
-use log::{Parts, Protocol, State, TableMetadata};
+use log::{LogParts, ReaderProtocol, TableMetadata, TableState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whit_core::declare::Format;
@@ -21,30 +21,30 @@ use whit_core::declare::Format;
 const HARMLESS: [&str; 2] = ["timestampNtz", "vacuumProtocolCheck"];
 
 /// A Delta table that somebody named: what it is called, where it is, and which version is wanted.
-pub(super) struct Table<'a> {
+pub(super) struct DeltaTable<'a> {
     pub(super) name: &'a str,
     pub(super) folder: &'a Path,
     pub(super) version: Option<u64>,
 }
 
-impl Table<'_> {
+impl DeltaTable<'_> {
     /// Its files, and what the log says of them.
     pub(super) fn found(&self) -> Result<Found, QueryError> {
         let log = self.folder.join(LOG);
         let entries = std::fs::read_dir(&log).map_err(|error| unreadable(&self.log_file(""), &error))?;
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let parts = Parts::of(names, self.version).map_err(|gap| self.no_version(gap))?;
-        let mut state = State::default();
+        let parts = LogParts::of(names, self.version).map_err(|gap| self.no_version(&gap))?;
+        let mut state = TableState::default();
         for name in &parts.checkpoint {
-            state.checkpoint(&log.join(name)).map_err(|error| self.broken(name, error))?;
+            state.checkpoint(&log.join(name)).map_err(|error| self.broken(name, &error))?;
         }
         for name in &parts.commits {
-            state.commit(&log.join(name)).map_err(|error| self.broken(name, error))?;
+            state.commit(&log.join(name)).map_err(|error| self.broken(name, &error))?;
         }
-        let State { protocol, metadata, live } = state;
+        let TableState { protocol, metadata, live } = state;
         let (Some(protocol), Some(metadata)) = (protocol, metadata) else {
             let first = parts.checkpoint.first().or(parts.commits.first()).map_or("", String::as_str);
-            return Err(self.broken(first, log::Broken::Short));
+            return Err(self.broken(first, &log::LogFault::Short));
         };
         self.understood(&protocol, &metadata)?;
         let columns = types::columns(&metadata.schema, &metadata.partitions).map_err(|why| {
@@ -92,7 +92,7 @@ impl Table<'_> {
     }
 
     /// Refuses what cannot be read rightly, by what the table says of itself.
-    fn understood(&self, protocol: &Protocol, metadata: &TableMetadata) -> Result<(), QueryError> {
+    fn understood(&self, protocol: &ReaderProtocol, metadata: &TableMetadata) -> Result<(), QueryError> {
         let name = self.shown();
         let refused = |feature: &str| {
             QueryError::asked(
@@ -127,39 +127,39 @@ impl Table<'_> {
         Ok(())
     }
 
-    fn no_version(&self, gap: log::Gap) -> QueryError {
+    fn no_version(&self, gap: &log::NoVersion) -> QueryError {
         let name = self.shown();
         match gap {
-            log::Gap::Empty => QueryError::asked(
+            log::NoVersion::Empty => QueryError::asked(
                 format!("the log of `{name}` has no commit, so it is no Delta table"),
                 "a table that is still being written has its first commit soon; else say how the files are written: format = \"parquet\"",
             ),
-            log::Gap::NoSuchVersion(version) => QueryError::asked(
+            log::NoVersion::NoSuchVersion(version) => QueryError::asked(
                 format!("`{name}` has no version {version}"),
                 "leave `version` out for the newest, or name one that is there",
             ),
-            log::Gap::Missing(file) => QueryError::asked(
-                format!("`{}` is missing, so the table cannot be put together", self.log_file(&file)),
+            log::NoVersion::Missing(file) => QueryError::asked(
+                format!("`{}` is missing, so the table cannot be put together", self.log_file(file)),
                 "copy the log as a whole; commits before a checkpoint may be gone, those behind it may not",
             ),
         }
     }
 
-    fn broken(&self, name: &str, error: log::Broken) -> QueryError {
+    fn broken(&self, name: &str, error: &log::LogFault) -> QueryError {
         let file = self.log_file(name);
         match error {
-            log::Broken::Unreadable(error) => unreadable(&file, &error),
-            log::Broken::NoAction => QueryError::asked(
+            log::LogFault::Unreadable(error) => unreadable(&file, error),
+            log::LogFault::NoAction => QueryError::asked(
                 format!(
                     "`{file}` is no part of a Delta log that can be read: something in it is not as the protocol has it"
                 ),
                 "it may be cut short: copy the log again from where it was written",
             ),
-            log::Broken::Outside => QueryError::asked(
+            log::LogFault::Outside => QueryError::asked(
                 format!("the log of `{}` lists files that are not in its folder, as shallow clones do", self.shown()),
                 "name the table that it was cloned from, or make a deep clone",
             ),
-            log::Broken::Short => QueryError::asked(
+            log::LogFault::Short => QueryError::asked(
                 format!(
                     "`{file}` and what is behind it do not say what the table is: its protocol or its columns are missing"
                 ),

@@ -1,6 +1,6 @@
 //! Where the files of a data set are: in folders or on S3-compatible storage, and there by themselves or behind the log of a Delta table.
 
-use super::delta::Table;
+use super::delta::DeltaTable;
 use super::files::{self, Found, LOG};
 use super::s3;
 use crate::error::QueryError;
@@ -66,5 +66,5 @@ pub(super) fn in_folders(
             "name the folder that holds the log, or say how the files are written: format = \"parquet\"",
         ));
     }
-    Table { name: source, folder: &base.join(source), version }.found()
+    DeltaTable { name: source, folder: &base.join(source), version }.found()
 }

@@ -15,11 +15,11 @@ mod sign;
 
 use super::files::{Found, LOG, shown};
 use crate::error::QueryError;
-use cache::{Cache, View, no_room};
+use cache::{BucketView, ObjectCache, no_room};
 use http::Get;
 use list::{Object, Page};
-use sign::{Asked, Credentials, escaped};
-use std::collections::{BTreeMap, BTreeSet};
+use sign::{BareRequest, Credentials, escaped};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
@@ -58,8 +58,8 @@ pub(super) fn found(
             "make two data sets of them, and ask about both with UNION ALL",
         ));
     }
-    let store = Store::open(bucket, variables)?;
-    let cache = Cache::of(format!("{}\n{sources:?}\n{told_apart}", store.host).as_bytes(), variables)?;
+    let store = ObjectStorage::open(bucket, variables)?;
+    let cache = ObjectCache::of(format!("{}\n{sources:?}\n{told_apart}", store.host).as_bytes(), variables)?;
     let mut objects = BTreeMap::new();
     for address in &addresses {
         let before = objects.len();
@@ -115,8 +115,8 @@ fn is_log(key: &str) -> bool {
 /// Makes a folder look like the bucket: what is in logs is there as it is, and everything else as an empty file.
 fn mirror(
     objects: &BTreeMap<String, Object>,
-    view: &View,
-    cache: &Cache,
+    view: &BucketView,
+    cache: &ObjectCache,
     fetch: impl Fn(&[&Object]) -> Result<(), QueryError>,
 ) -> Result<(), QueryError> {
     let logs: Vec<&Object> = objects.values().filter(|object| is_log(&object.key)).collect();
@@ -188,7 +188,7 @@ impl<'a> Address<'a> {
 }
 
 /// A bucket, and who asks it.
-struct Store {
+struct ObjectStorage {
     who: Credentials,
     encrypted: bool,
     host: String,
@@ -205,7 +205,7 @@ enum Trouble {
     Disk(io::Error),
 }
 
-impl Store {
+impl ObjectStorage {
     fn open(bucket: &str, variables: Variables<'_>) -> Result<Self, QueryError> {
         let set = |name: &str| variables(name).filter(|text| !text.is_empty());
         let (Some(id), Some(secret)) = (set("AWS_ACCESS_KEY_ID"), set("AWS_SECRET_ACCESS_KEY")) else {
@@ -243,7 +243,7 @@ impl Store {
     }
 
     /// All objects that an address may name. Names that end with a slash stand for folders, and are none.
-    fn below(&self, address: &Address<'_>, cache: &Cache) -> Result<Vec<Object>, QueryError> {
+    fn below(&self, address: &Address<'_>, cache: &ObjectCache) -> Result<Vec<Object>, QueryError> {
         let (prefix, exact) = address.prefixes();
         let whole = shown(address.source);
         let mut objects = self.listed(&prefix, cache, &whole)?;
@@ -255,20 +255,20 @@ impl Store {
         Ok(objects)
     }
 
-    fn listed(&self, prefix: &str, cache: &Cache, whole: &str) -> Result<Vec<Object>, QueryError> {
+    fn listed(&self, prefix: &str, cache: &ObjectCache, whole: &str) -> Result<Vec<Object>, QueryError> {
         let (mut objects, mut next) = (Vec::new(), None::<String>);
         loop {
             let mut query =
                 vec![("list-type", "2".to_owned()), ("encoding-type", "url".to_owned()), ("prefix", prefix.to_owned())];
             query.extend(next.take().map(|token| ("continuation-token", token)));
             let path = if self.before.is_empty() { "/" } else { &self.before };
-            let asked = Asked { host: self.host.clone(), path: path.to_owned(), query, headers: Vec::new() };
+            let asked = BareRequest { host: self.host.clone(), path: path.to_owned(), query, headers: Vec::new() };
             let answer = self.get(&asked, cache).and_then(|file| {
                 let text = std::fs::read_to_string(&file);
                 let _ = std::fs::remove_file(&file);
                 text.map_err(Trouble::Disk)
             });
-            let text = answer.map_err(|trouble| self.said(trouble, whole))?;
+            let text = answer.map_err(|trouble| self.said(&trouble, whole))?;
             let Some(Page { objects: more, next: token }) = list::page(&text) else {
                 return Err(QueryError::asked(
                     format!("`{}` does not list `{whole}` as S3 has it", self.host),
@@ -284,7 +284,7 @@ impl Store {
     }
 
     /// Copies objects of which there is no copy yet.
-    fn fetch(&self, wanted: &[&Object], cache: &Cache, whole: &str) -> Result<(), QueryError> {
+    fn fetch(&self, wanted: &[&Object], cache: &ObjectCache, whole: &str) -> Result<(), QueryError> {
         let missing: Vec<&&Object> = wanted.iter().filter(|object| !cache.place(object).is_file()).collect();
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let fail = |trouble: Trouble| {
@@ -300,14 +300,14 @@ impl Store {
         };
         std::thread::scope(|scope| (0..AT_ONCE.min(missing.len())).for_each(|_| drop(scope.spawn(work))));
         let failed = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        failed.map_or(Ok(()), |trouble| Err(self.said(trouble, whole)))
+        failed.map_or(Ok(()), |trouble| Err(self.said(&trouble, whole)))
     }
 
-    fn copy(&self, object: &Object, cache: &Cache) -> Result<(), Trouble> {
+    fn copy(&self, object: &Object, cache: &ObjectCache) -> Result<(), Trouble> {
         // What was listed, and nothing that has taken its place meanwhile.
         let headers = if object.etag.is_empty() { Vec::new() } else { vec![("if-match", object.etag.clone())] };
         let path = format!("{}/{}", self.before, escaped(&object.key, true));
-        let asked = Asked { host: self.host.clone(), path, query: Vec::new(), headers };
+        let asked = BareRequest { host: self.host.clone(), path, query: Vec::new(), headers };
         let file = self.get(&asked, cache)?;
         let whole = std::fs::metadata(&file).is_ok_and(|about| about.len() == object.size);
         let kept = if whole { std::fs::rename(&file, cache.place(object)) } else { Ok(()) };
@@ -319,7 +319,7 @@ impl Store {
     }
 
     /// The answer to a request, in a file of its own; asked for again where it failed for a moment.
-    fn get(&self, asked: &Asked, cache: &Cache) -> Result<PathBuf, Trouble> {
+    fn get(&self, asked: &BareRequest, cache: &ObjectCache) -> Result<PathBuf, Trouble> {
         let file = cache.part().map_err(Trouble::Disk)?;
         let mut tried = 0;
         let trouble = loop {
@@ -352,10 +352,10 @@ impl Store {
     }
 
     /// What went wrong, of bucket and prefix alone.
-    fn said(&self, trouble: Trouble, whole: &str) -> QueryError {
+    fn said(&self, trouble: &Trouble, whole: &str) -> QueryError {
         let (bucket, host) = (&self.bucket, &self.host);
         match trouble {
-            Trouble::Disk(error) => no_room(&error),
+            Trouble::Disk(error) => no_room(error),
             Trouble::Network(error) => QueryError::asked(
                 format!("`{whole}` cannot be read: `{host}` cannot be asked: {error}"),
                 "check the network, and AWS_ENDPOINT_URL and AWS_REGION",

@@ -14,7 +14,7 @@ use std::path::{Component, Path};
 
 /// The names of those files of a log that make one version.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Parts {
+pub(super) struct LogParts {
     /// One checkpoint, in one or several files; none where the log is read from its beginning.
     pub(super) checkpoint: Vec<String>,
     /// The commits behind it, in order.
@@ -23,7 +23,7 @@ pub(super) struct Parts {
 
 /// Why there is no such version.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Gap {
+pub(super) enum NoVersion {
     /// There is no commit at all.
     Empty,
     /// The log does not go so far, or not so far back.
@@ -32,10 +32,10 @@ pub(super) enum Gap {
     Missing(String),
 }
 
-impl Parts {
+impl LogParts {
     /// What to read for a version, or for the newest. The newest checkpoint that is whole is as good as any other: `_last_checkpoint` only saves who cannot list a
     /// folder from looking for it.
-    pub(super) fn of(names: impl Iterator<Item = String>, version: Option<u64>) -> Result<Self, Gap> {
+    pub(super) fn of(names: impl Iterator<Item = String>, version: Option<u64>) -> Result<Self, NoVersion> {
         let (mut commits, mut checkpoints) = (BTreeSet::new(), BTreeMap::<(u64, u64), BTreeSet<(u64, String)>>::new());
         for name in names {
             if let Some(number) = name.strip_suffix(".json").and_then(number) {
@@ -46,10 +46,10 @@ impl Parts {
         }
         let whole = |of: u64, parts: &BTreeSet<(u64, String)>| parts.iter().map(|(part, _)| *part).eq(1..=of);
         let last = commits.last().copied().max(checkpoints.keys().last().map(|(number, _)| *number));
-        let last = last.ok_or(Gap::Empty)?;
+        let last = last.ok_or(NoVersion::Empty)?;
         let wanted = version.unwrap_or(last);
         if wanted > last {
-            return Err(Gap::NoSuchVersion(wanted));
+            return Err(NoVersion::NoSuchVersion(wanted));
         }
         let mut before = checkpoints.iter().filter(|((number, of), parts)| *number <= wanted && whole(*of, parts));
         let (start, checkpoint) = before.next_back().map_or((0, Vec::new()), |((number, _), parts)| {
@@ -59,8 +59,8 @@ impl Parts {
             // What a clean-up took away is gone on purpose; a hole is not.
             let cleaned = checkpoint.is_empty() && commits.first().is_none_or(|first| missing < *first);
             return Err(match version {
-                Some(version) if cleaned => Gap::NoSuchVersion(version),
-                _ => Gap::Missing(commit_name(missing)),
+                Some(version) if cleaned => NoVersion::NoSuchVersion(version),
+                _ => NoVersion::Missing(commit_name(missing)),
             });
         }
         Ok(Self { checkpoint, commits: (start..=wanted).map(commit_name).collect() })
@@ -90,7 +90,7 @@ fn checkpoint(name: &str) -> Option<(u64, u64, u64)> {
 
 /// What is wrong with a file of the log.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub(super) enum LogFault {
     /// It cannot be opened or read.
     Unreadable(io::Error),
     /// Something in it is no action of the protocol.
@@ -103,7 +103,7 @@ pub(super) enum Broken {
 
 /// What a reader has to understand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Protocol {
+pub(super) struct ReaderProtocol {
     pub(super) min_reader: i32,
     pub(super) features: Vec<String>,
 }
@@ -124,8 +124,8 @@ type PartitionValues = BTreeMap<String, Option<String>>;
 
 /// A table as far as its log was read.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) protocol: Option<Protocol>,
+pub(super) struct TableState {
+    pub(super) protocol: Option<ReaderProtocol>,
     pub(super) metadata: Option<TableMetadata>,
     /// The files that are the table's, by their paths in its folder.
     pub(super) live: BTreeMap<String, PartitionValues>,
@@ -134,7 +134,7 @@ pub(super) struct State {
 /// One line of a commit. What else there may be says nothing about which rows there are.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Action {
+struct LogAction {
     add: Option<Add>,
     remove: Option<Remove>,
     meta_data: Option<MetaData>,
@@ -178,29 +178,29 @@ struct ProtocolAction {
 const PROVIDER: &str = "parquet";
 const MAPPING: &str = "delta.columnMapping.mode";
 
-impl State {
+impl TableState {
     /// Does what a commit says.
-    pub(super) fn commit(&mut self, path: &Path) -> Result<(), Broken> {
-        let file = File::open(path).map_err(Broken::Unreadable)?;
+    pub(super) fn commit(&mut self, path: &Path) -> Result<(), LogFault> {
+        let file = File::open(path).map_err(LogFault::Unreadable)?;
         for line in BufReader::new(file).lines() {
             let line = line.map_err(|error| match error.kind() {
-                io::ErrorKind::InvalidData => Broken::NoAction,
-                _ => Broken::Unreadable(error),
+                io::ErrorKind::InvalidData => LogFault::NoAction,
+                _ => LogFault::Unreadable(error),
             })?;
             if line.trim().is_empty() {
                 continue;
             }
             // The parser's own words would quote the line.
-            let action: Action = serde_json::from_str(&line).map_err(|_| Broken::NoAction)?;
+            let action: LogAction = serde_json::from_str(&line).map_err(|_| LogFault::NoAction)?;
             self.act(action)?;
         }
         Ok(())
     }
 
-    fn act(&mut self, action: Action) -> Result<(), Broken> {
+    fn act(&mut self, action: LogAction) -> Result<(), LogFault> {
         if let Some(own) = action.protocol {
             let features = own.reader_features.unwrap_or_default();
-            self.protocol = Some(Protocol { min_reader: own.min_reader_version, features });
+            self.protocol = Some(ReaderProtocol { min_reader: own.min_reader_version, features });
         }
         if let Some(own) = action.meta_data {
             let configuration = own.configuration.unwrap_or_default();
@@ -212,7 +212,7 @@ impl State {
             });
         }
         if let Some(own) = action.remove {
-            self.live.remove(&plain(&own.path).ok_or(Broken::NoAction)?);
+            self.live.remove(&plain(&own.path).ok_or(LogFault::NoAction)?);
         }
         if let Some(own) = action.add {
             self.add(&own.path, own.partition_values.unwrap_or_default(), own.deletion_vector.is_some())?;
@@ -220,44 +220,44 @@ impl State {
         Ok(())
     }
 
-    fn add(&mut self, path: &str, values: PartitionValues, rows_are_struck: bool) -> Result<(), Broken> {
+    fn add(&mut self, path: &str, values: PartitionValues, rows_are_struck: bool) -> Result<(), LogFault> {
         // The protocol decides whether there may be such; one that says no and a file that has some contradict one another.
         let allowed =
             self.protocol.as_ref().is_none_or(|own| own.features.iter().any(|name| name == "deletionVectors"));
         if rows_are_struck && !allowed {
-            return Err(Broken::NoAction);
+            return Err(LogFault::NoAction);
         }
-        let path = plain(path).ok_or(Broken::NoAction)?;
+        let path = plain(path).ok_or(LogFault::NoAction)?;
         if !is_inside(&path) {
-            return Err(Broken::Outside);
+            return Err(LogFault::Outside);
         }
         self.live.insert(path, values);
         Ok(())
     }
 
     /// Takes what one file of a checkpoint says.
-    pub(super) fn checkpoint(&mut self, path: &Path) -> Result<(), Broken> {
-        let file = File::open(path).map_err(Broken::Unreadable)?;
+    pub(super) fn checkpoint(&mut self, path: &Path) -> Result<(), LogFault> {
+        let file = File::open(path).map_err(LogFault::Unreadable)?;
         // Without the writer's own notes on types text is text, whoever wrote it.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let builder =
-            ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|_| Broken::NoAction)?;
+            ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(|_| LogFault::NoAction)?;
         let schema = builder.parquet_schema();
         let leaf = |at: &usize| {
             let path = schema.column(*at).path().string();
             WANTED.iter().any(|wanted| path.starts_with(wanted))
         };
         let mask = ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(leaf).collect::<Vec<_>>());
-        let reader = builder.with_projection(mask).build().map_err(|_| Broken::NoAction)?;
+        let reader = builder.with_projection(mask).build().map_err(|_| LogFault::NoAction)?;
         for batch in reader {
-            let batch = batch.map_err(|_| Broken::NoAction)?;
-            self.rows(&batch).ok_or(Broken::NoAction)??;
+            let batch = batch.map_err(|_| LogFault::NoAction)?;
+            self.rows(&batch).ok_or(LogFault::NoAction)??;
         }
         Ok(())
     }
 
     /// Nothing where a column is not of the type that the protocol gives it.
-    fn rows(&mut self, batch: &RecordBatch) -> Option<Result<(), Broken>> {
+    fn rows(&mut self, batch: &RecordBatch) -> Option<Result<(), LogFault>> {
         let column = |name: &str| match batch.column_by_name(name) {
             None => Some(None),
             Some(column) => column.as_struct_opt().map(Some),
@@ -265,7 +265,7 @@ impl State {
         let (adds, metadata, protocols) = (column("add")?, column("metaData")?, column("protocol")?);
         for row in 0..batch.num_rows() {
             let there = |of: Option<&'_ StructArray>| of.is_some_and(|of| of.is_valid(row));
-            let mut action = Action { add: None, remove: None, meta_data: None, protocol: None };
+            let mut action = LogAction { add: None, remove: None, meta_data: None, protocol: None };
             if let Some(adds) = adds.filter(|_| there(adds)) {
                 let vector = adds.column_by_name("deletionVector").is_some_and(|vector| vector.is_valid(row));
                 action.add = Some(Add {
@@ -340,12 +340,12 @@ fn pairs(of: &StructArray, name: &str, row: usize) -> Option<BTreeMap<String, Op
 mod tests {
     use super::*;
 
-    fn of(names: &[&str], version: Option<u64>) -> Result<(Vec<String>, Vec<u64>), Gap> {
+    fn of(names: &[&str], version: Option<u64>) -> Result<(Vec<String>, Vec<u64>), NoVersion> {
         let full = |name: &&str| match name.split_once('.') {
             Some((number, rest)) => format!("{number:0>20}.{rest}"),
             None => (*name).to_owned(),
         };
-        Parts::of(names.iter().map(full), version).map(|parts| {
+        LogParts::of(names.iter().map(full), version).map(|parts| {
             let short = |name: &String| name.trim_start_matches('0').to_owned();
             let commits = parts.commits.iter().map(|name| number(&name[..20]).unwrap()).collect();
             (parts.checkpoint.iter().map(short).collect(), commits)
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(of(&log, None), Ok((vec!["1.checkpoint.parquet".to_owned()], vec![2, 3])));
         assert_eq!(of(&log, Some(1)), Ok((vec!["1.checkpoint.parquet".to_owned()], vec![])));
         assert_eq!(of(&log, Some(0)), Ok((vec![], vec![0])));
-        assert_eq!(of(&log, Some(4)), Err(Gap::NoSuchVersion(4)));
+        assert_eq!(of(&log, Some(4)), Err(NoVersion::NoSuchVersion(4)));
         let parts = ["2.checkpoint.0000000001.0000000002.parquet", "2.checkpoint.0000000002.0000000002.parquet"];
         let (first, second) = (parts[0].to_owned(), parts[1].to_owned());
         assert_eq!(of(&["3.json", parts[1], parts[0]], None), Ok((vec![first, second], vec![3])));
@@ -368,12 +368,12 @@ mod tests {
 
     #[test]
     fn a_hole_in_a_log_is_found_and_named() {
-        let missing = |number: u64| Err(Gap::Missing(commit_name(number)));
+        let missing = |number: u64| Err(NoVersion::Missing(commit_name(number)));
         assert_eq!(of(&["0.json", "2.json"], None), missing(1));
         assert_eq!(of(&["0.json", "2.json"], Some(2)), missing(1));
         assert_eq!(of(&["5.json", "4.checkpoint.parquet", "7.json"], None), missing(6));
-        assert_eq!(of(&["8.json", "8.checkpoint.parquet"], Some(3)), Err(Gap::NoSuchVersion(3)), "cleaned up");
+        assert_eq!(of(&["8.json", "8.checkpoint.parquet"], Some(3)), Err(NoVersion::NoSuchVersion(3)), "cleaned up");
         assert_eq!(of(&["3.json"], None), missing(0));
-        assert_eq!(of(&["1.crc", "x.json", "-1.json"], None), Err(Gap::Empty));
+        assert_eq!(of(&["1.crc", "x.json", "-1.json"], None), Err(NoVersion::Empty));
     }
 }

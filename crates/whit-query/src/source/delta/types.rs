@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The columns, and what they add to a fingerprint: names and types, without comments and defaults.
-pub(super) struct Columns {
+pub(super) struct LoggedColumns {
     pub(super) schema: SchemaRef,
     pub(super) mark: String,
 }
 
 /// The columns that a log says a table has; or why these are none.
-pub(super) fn columns(text: &str, partitions: &[String]) -> Result<Columns, String> {
+pub(super) fn columns(text: &str, partitions: &[String]) -> Result<LoggedColumns, String> {
     let odd = || "its log does not say what its columns are".to_owned();
     let json: Value = serde_json::from_str(text).map_err(|_| odd())?;
     let listed = json.get("fields").and_then(Value::as_array).ok_or_else(odd)?;
@@ -34,7 +34,7 @@ pub(super) fn columns(text: &str, partitions: &[String]) -> Result<Columns, Stri
         return Err(format!("it is partitioned by `{missing}`, which is none of its columns"));
     }
     let _ = writeln!(mark, "by {partitions:?}");
-    Ok(Columns { schema: Arc::new(Schema::new(fields)), mark })
+    Ok(LoggedColumns { schema: Arc::new(Schema::new(fields)), mark })
 }
 
 fn named(field: &Value) -> Option<(&str, &Value)> {

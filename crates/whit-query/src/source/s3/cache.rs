@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The copies of one source.
-pub(super) struct Cache {
+pub(super) struct ObjectCache {
     folder: PathBuf,
 }
 
-impl Cache {
+impl ObjectCache {
     /// The place for what a source names, which is made if it is not there.
     pub(super) fn of(source: &[u8], variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, QueryError> {
         let set = |name: &str| variable(name).filter(|text| !text.is_empty()).map(PathBuf::from);
@@ -51,10 +51,10 @@ impl Cache {
     }
 
     /// A folder that is gone when it is dropped.
-    pub(super) fn view(&self) -> io::Result<View> {
+    pub(super) fn view(&self) -> io::Result<BucketView> {
         let path = self.own("view");
         private_folder(&path)?;
-        Ok(View(path.canonicalize()?))
+        Ok(BucketView(path.canonicalize()?))
     }
 
     fn own(&self, kind: &str) -> PathBuf {
@@ -75,15 +75,15 @@ impl Cache {
 }
 
 /// A folder as a bucket would be one, for a while.
-pub(super) struct View(PathBuf);
+pub(super) struct BucketView(PathBuf);
 
-impl View {
+impl BucketView {
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for View {
+impl Drop for BucketView {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

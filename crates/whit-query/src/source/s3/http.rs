@@ -3,6 +3,7 @@
 //! A library for TLS would make the command 1.4 MB larger for those who have their files on a disk; `curl` is there wherever people talk to S3, knows the system's
 //! certificates and proxies, and is told all it needs on its standard input, so that nothing shows in a list of processes.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -92,7 +93,7 @@ impl Get<'_> {
         told.push_str("proto = \"=https\"\nconnect-timeout = 30\nspeed-limit = 1\nspeed-time = 60\n");
         let mut say = |name: &str, value: &str| {
             let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-            told.push_str(&format!("{name} = \"{value}\"\n"));
+            let _ = writeln!(told, "{name} = \"{value}\""); // writing to a text never fails
         };
         say("url", &format!("https://{}{}", self.host, self.target));
         for (name, value) in &self.headers {

@@ -11,7 +11,7 @@ pub(super) struct Credentials {
 }
 
 /// A request without a body: what is asked of which host.
-pub(super) struct Asked {
+pub(super) struct BareRequest {
     pub(super) host: String,
     /// The path, escaped.
     pub(super) path: String,
@@ -21,7 +21,7 @@ pub(super) struct Asked {
     pub(super) headers: Vec<(&'static str, String)>,
 }
 
-impl Asked {
+impl BareRequest {
     /// What is asked for, as it stands in the first line.
     pub(super) fn target(&self) -> String {
         let query = self.canonical_query();
@@ -113,7 +113,7 @@ mod tests {
             region: "us-east-1".to_owned(),
         };
         let moment = 1_369_353_600; // 2013-05-24, 00:00:00
-        let asked = |path: &str, query: Vec<(&'static str, &str)>, headers: Vec<(&'static str, &str)>| Asked {
+        let asked = |path: &str, query: Vec<(&'static str, &str)>, headers: Vec<(&'static str, &str)>| BareRequest {
             host: "examplebucket.s3.amazonaws.com".to_owned(),
             path: path.to_owned(),
             query: query.into_iter().map(|(name, value)| (name, value.to_owned())).collect(),
