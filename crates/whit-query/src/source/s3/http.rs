@@ -89,7 +89,7 @@ impl Get<'_> {
     }
 
     fn by_curl(&self, file: &Path) -> io::Result<u16> {
-        let mut told = String::from("silent\ngloboff\n");
+        let mut told = String::from("silent\ngloboff\npath-as-is\n");
         told.push_str("proto = \"=https\"\nconnect-timeout = 30\nspeed-limit = 1\nspeed-time = 60\n");
         let mut say = |name: &str, value: &str| {
             let value = value.replace('\\', "\\\\").replace('"', "\\\"");
