@@ -206,7 +206,7 @@ impl Format {
     }
 
     /// The word for it in a declaration.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         self.extensions().first().copied().unwrap_or("delta")
     }
 

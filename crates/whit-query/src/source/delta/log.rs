@@ -275,7 +275,7 @@ impl TableState {
                 });
             }
             if let Some(own) = metadata.filter(|_| there(metadata)) {
-                let format = own.column_by_name("format").and_then(|format| format.as_struct_opt());
+                let format = own.column_by_name("format").and_then(AsArray::as_struct_opt);
                 action.meta_data = Some(MetaData {
                     schema_string: text(own, "schemaString", row)?,
                     partition_columns: texts(own, "partitionColumns", row),

@@ -53,7 +53,8 @@ impl Get<'_> {
         let mut stream = connection.ok_or(last)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let headers: String = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let headers: Vec<String> = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let headers = headers.concat();
         let head = format!("GET {} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{headers}\r\n", self.target, self.host);
         stream.write_all(head.as_bytes())?;
         let mut answer = BufReader::new(stream);

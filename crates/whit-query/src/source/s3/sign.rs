@@ -51,7 +51,8 @@ impl BareRequest {
         headers.sort();
         let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
         let names = names.join(";");
-        let lines: String = headers.iter().map(|(name, value)| format!("{name}:{}\n", value.trim())).collect();
+        let lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}:{}\n", value.trim())).collect();
+        let lines = lines.concat();
         let request = format!("GET\n{}\n{}\n{lines}\n{names}\n{empty}", self.path, self.canonical_query());
         let scope = format!("{day}/{}/s3/aws4_request", who.region);
         let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex(&sha256(request.as_bytes())));

@@ -128,15 +128,17 @@ impl Bucket {
         let after = query.get("continuation-token").cloned().unwrap_or_default();
         let below: Vec<_> =
             objects.iter().filter(|(key, _)| key.starts_with(&query["prefix"]) && **key > after).collect();
-        let mut xml = String::from("<ListBucketResult>");
-        for (key, content) in below.iter().take(2) {
+        let contents = below.iter().take(2).map(|(key, content)| {
             let (key, etag, size) = (escaped(key, true).replace("%20", "+"), etag(content), content.len());
-            xml += &format!("<Contents><Key>{key}</Key><ETag>&quot;{etag}&quot;</ETag><Size>{size}</Size></Contents>");
-        }
-        if below.len() > 2 {
-            xml += &format!("<NextContinuationToken>{}</NextContinuationToken>", below[1].0);
-        }
-        xml + &format!("<IsTruncated>{}</IsTruncated></ListBucketResult>", below.len() > 2)
+            format!("<Contents><Key>{key}</Key><ETag>&quot;{etag}&quot;</ETag><Size>{size}</Size></Contents>")
+        });
+        let contents: Vec<String> = contents.collect();
+        let more = below.len() > 2;
+        let next = if more { below[1].0.as_str() } else { "" };
+        let contents = contents.concat();
+        format!(
+            "<ListBucketResult><IsTruncated>{more}</IsTruncated>{contents}<NextContinuationToken>{next}</NextContinuationToken></ListBucketResult>"
+        )
     }
 
     fn object(&self, key: &str, if_match: Option<&String>) -> (u16, Vec<u8>) {
@@ -161,7 +163,8 @@ fn is_signed(path: &str, query: &str, headers: &BTreeMap<String, String>) -> boo
     for needed in ["host", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"] {
         assert!(names.split(';').any(|name| name == needed), "{needed} is not signed");
     }
-    let lines: String = names.split(';').map(|name| format!("{name}:{}\n", headers[name])).collect();
+    let lines: Vec<String> = names.split(';').map(|name| format!("{name}:{}\n", headers[name])).collect();
+    let lines = lines.concat();
     assert!(query.split('&').is_sorted(), "{query}");
     let request = format!("GET\n{path}\n{query}\n{lines}\n{names}\n{}", hex(&sha256(b"")));
     let text = format!("AWS4-HMAC-SHA256\n{}\n{scope}\n{}", headers["x-amz-date"], hex(&sha256(request.as_bytes())));
@@ -250,7 +253,7 @@ fn of_a_delta_table_the_live_files_are_fetched_alone() {
     let found = server.find(&cache, "s3://b/lake/t/", &[]).unwrap();
     assert_eq!((parquet, found.format, found.files.len()), (2, Format::Delta, 1));
     let got = server.got();
-    assert_eq!(got.iter().filter(|key| key.ends_with(".parquet")).count(), 1, "{got:?}");
+    assert_eq!(got.iter().filter(|key| key.contains(".parquet")).count(), 1, "{got:?}");
     let logged = found.logged.unwrap();
     assert_eq!(logged.values.keys().collect::<Vec<_>>(), found.files.keys().collect::<Vec<_>>());
     server.find(&cache, "s3://b/lake/t/", &[]).unwrap();
@@ -306,8 +309,9 @@ fn answers_that_break_off_or_are_none_are_no_answers() {
         let host = listener.local_addr().unwrap().to_string();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
-                let _ = stream.read(&mut [0; 4096]);
-                let _ = stream.write_all(answer.as_bytes());
+                if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
+                    let _ = stream.write_all(answer.as_bytes());
+                }
             }
         });
         let server = Server { bucket: Arc::default(), host };
