@@ -1,4 +1,4 @@
-//! The front desk: `cargo xtask check`, `test`, `bench`, `attack`, `demo`, `experiment`, `claims`, `weight`. It needs nothing but cargo.
+//! The front desk: `cargo xtask check`, `test`, `bench`, `attack`, `demo`, `experiment`, `storage`, `claims`, `weight`. It needs nothing but cargo, but for races and `storage`.
 
 mod claims;
 mod cycles;
@@ -28,6 +28,7 @@ cargo xtask <task>
   demo        the ladder on a small built-in table; further arguments go to `whit demo`
   experiment  NAME [--data FOLDER] [--small]: one of examples/, on the data of the folder or on a little that is made up; further
               arguments go to `whit experiment`, and the picture to out/NAME/
+  storage     files on S3-compatible storage, against a real server that is installed with pip (xtask/storage/run.sh)
   claims      writes docs/claims.md from the documentation of the mechanisms
   weight      [--build] [--rebuild] [--timings FILE]: size of the release binary, time of a first build and of a change of one line,
               crates compiled, heaviest crates; plainly it builds nothing";
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Some("attack") => attack(&rest),
         Some("demo") => demo(&rest),
         Some("experiment") => experiment::run(&rest),
+        Some("storage") => storage(&rest),
         Some("claims") => write_claims(),
         Some("weight") => weight::run(&rest),
         Some("help" | "--help" | "-h") => {
@@ -213,6 +215,13 @@ fn test(rest: &[String]) -> Result<(), String> {
         return Err("no test ran: is the filter right?".into());
     }
     Ok(())
+}
+
+/// Files in a bucket against the same files in a folder, with a server that is not ours.
+fn storage(rest: &[String]) -> Result<(), String> {
+    let mut command = Command::new("bash");
+    command.arg(root().join("xtask/storage/run.sh")).args(rest).current_dir(root());
+    finish(command, "files on S3-compatible storage")
 }
 
 fn bench(rest: &[String]) -> Result<(), String> {

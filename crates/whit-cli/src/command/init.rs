@@ -14,7 +14,7 @@ use whit::query::source::Inspection;
 /// else of a value is used: bounds that were taken from the data would tell of its largest value, and that belongs to somebody.
 #[derive(clap::Args)]
 pub(super) struct Init {
-    /// A Parquet, CSV or NDJSON file, a glob in quotes, or a folder of such files.
+    /// A Parquet, CSV or NDJSON file, a glob in quotes, a folder of such files, or a Delta table; also on S3, as in s3://bucket/visits/.
     path: PathBuf,
     /// What the data set is called; without it, like the file or folder.
     #[arg(long, value_name = "NAME")]
@@ -127,7 +127,7 @@ impl Init {
         let folder = self.output.parent().unwrap_or(Path::new(""));
         let here = folder.as_os_str().is_empty() || folder == Path::new(".");
         let path = match (std::path::absolute(&self.path), std::path::absolute(folder)) {
-            _ if here || self.path.is_absolute() => self.path.clone(),
+            _ if here || self.path.is_absolute() || self.path.starts_with("s3:") => self.path.clone(),
             (Ok(path), Ok(folder)) => path.strip_prefix(&folder).map_or(path.clone(), Path::to_owned),
             _ => self.path.clone(),
         };

@@ -119,6 +119,9 @@ pub struct Dataset {
     /// How the files are written; by their extension where this is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// Which version of a Delta table is read; the newest where this is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
     /// Whether a value of a CSV file may hold line breaks, in quotes. Where it may not, every line is a row.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub newlines_in_values: bool,
@@ -175,11 +178,13 @@ pub enum Format {
     Csv,
     /// One JSON object a line.
     Ndjson,
+    /// A folder of Parquet files, with a log that says which of them are the table's.
+    Delta,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 3] = [Self::Parquet, Self::Csv, Self::Ndjson];
+    pub const ALL: [Self; 4] = [Self::Parquet, Self::Csv, Self::Ndjson, Self::Delta];
 
     /// The format that an extension stands for, in any case.
     ///
@@ -193,19 +198,33 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.extensions().contains(&extension.as_str()))
     }
 
-    /// The extensions that stand for it, without the dot.
+    /// The extensions that stand for it, without the dot. No ending stands for a folder with a log.
     pub fn extensions(self) -> &'static [&'static str] {
         match self {
             Self::Parquet => &["parquet", "pq"],
             Self::Csv => &["csv", "tsv"],
             Self::Ndjson => &["ndjson", "jsonl"],
+            Self::Delta => &[],
+        }
+    }
+
+    /// The word for it in a declaration.
+    pub(crate) fn word(self) -> &'static str {
+        self.extensions().first().copied().unwrap_or("delta")
+    }
+
+    /// Whether its rows lie in Parquet files, which say what their columns are.
+    pub fn is_parquet(self) -> bool {
+        match self {
+            Self::Parquet | Self::Delta => true,
+            Self::Csv | Self::Ndjson => false,
         }
     }
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.extensions()[0])
+        f.write_str(self.word())
     }
 }
 

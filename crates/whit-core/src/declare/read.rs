@@ -85,6 +85,7 @@ pub fn table_name(text: &str) -> String {
 const DATASET: [&str; 11] = [
     "source",
     "format",
+    "version",
     "newlines_in_values",
     "partitioned_by",
     "open",
@@ -98,7 +99,7 @@ const DATASET: [&str; 11] = [
 
 /// The keys of a data set.
 fn known() -> Vec<&'static str> {
-    let (files, rest) = DATASET.split_at(3);
+    let (files, rest) = DATASET.split_at(4);
     files.iter().chain(&FileLayout::KEYS).chain(rest).copied().collect()
 }
 
@@ -131,8 +132,10 @@ fn dataset(name: &str, value: &TomlValue<'_>) -> DeclareResult<Dataset> {
         name: name.to_owned(),
         source: source(&table)?,
         format: table.read("format", |v| {
-            v.word(&Format::ALL.map(|f| (f.extensions()[0], f)), "parquet, csv or ndjson; else the extension decides")
+            let hint = "parquet, csv, ndjson or delta; else the extension decides, or a folder's log";
+            v.word(&Format::ALL.map(|format| (format.word(), format)), hint)
         })?,
+        version: table.read("version", |v| v.whole("the number of a version of a Delta table, as in version = 12"))?,
         newlines_in_values: table
             .read("newlines_in_values", |v| {
                 v.boolean("true where a value of a CSV file may hold line breaks, in quotes")

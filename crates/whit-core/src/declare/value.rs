@@ -250,6 +250,14 @@ impl<'a> TomlValue<'a> {
         }
     }
 
+    /// A whole number, at least 0.
+    pub(super) fn whole(&self, hint: &str) -> Result<u64, DeclareError> {
+        let integer = self.toml.as_integer().ok_or_else(|| self.not("a whole number", hint))?;
+        let found = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        let fits = found.and_then(|whole| u64::try_from(whole).ok());
+        fits.ok_or_else(|| self.wrong("{key} must be a whole number, at least 0", hint))
+    }
+
     /// Yes or no.
     pub(super) fn boolean(&self, hint: &str) -> Result<bool, DeclareError> {
         self.toml.as_bool().ok_or_else(|| self.not("true or false", hint))

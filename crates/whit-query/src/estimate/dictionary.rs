@@ -5,7 +5,7 @@ use crate::error::{QueryError, planning, running};
 use crate::partition::PartitionFile;
 pub use crate::plan::call::ItemList;
 use crate::source::spelling::Spelling;
-use crate::source::{Inputs, Tables, line};
+use crate::source::{Tables, line};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -92,7 +92,7 @@ impl Dictionary {
     /// The items of a file that somebody names. What is declared as private is no list of what is public: its lines would be printed as items.
     fn listed_in(path: &Path, tables: &Tables) -> Result<Self, QueryError> {
         let mut private = tables.warehouse().sources().filter(|source| !source.dataset.public);
-        match private.find(|source| Inputs::are_one(path, &source.files)) {
+        match private.find(|source| source.holds(path)) {
             Some(source) => Err(QueryError::asked(
                 format!(
                     "`{}` holds rows of `{}`, which is private, so its lines may not be named",

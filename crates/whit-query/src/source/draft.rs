@@ -6,7 +6,7 @@ use super::line::{key, quoted};
 use super::schema::declared_as;
 use crate::translate::in_words;
 use std::fmt::Write as _;
-use whit_core::declare::ColumnType;
+use whit_core::declare::{ColumnType, Format};
 use whit_core::digits::number_of;
 
 impl Inspection {
@@ -32,7 +32,9 @@ impl Inspection {
         let folders = format!("folders are named after {folders}: partitioned_by was drafted");
         let folders = (!self.partitioned_by.is_empty()).then_some(folders);
         let names = layout.names.as_ref().map(|_| row.to_owned());
-        [delimiter, comment, names, encoding, folders].into_iter().flatten().collect()
+        let table = "it is a Delta table: its newest version is read, unless `version` names another";
+        let table = (self.format == Format::Delta).then(|| table.to_owned());
+        [table, delimiter, comment, names, encoding, folders].into_iter().flatten().collect()
     }
 
     fn write(&self, out: &mut String, name: &str, source: &str) -> std::fmt::Result {
@@ -54,13 +56,14 @@ impl Inspection {
             )?;
         }
         writeln!(out, "[dataset.{name}]")?;
-        let files = number_of(self.files, "file");
-        writeln!(
-            out,
-            "source = {}  # {}, {files}; a file, a glob, a folder, or a list of these",
-            quoted(source),
-            self.format
-        )?;
+        if self.format == Format::Delta {
+            writeln!(out, "source = {}  # a Delta table: its log says which files and columns it has", quoted(source))?;
+            writeln!(out, "# version = 0  # which version is read; the newest where this is left out")?;
+        } else {
+            let files = number_of(self.files, "file");
+            let kinds = "a file, a glob, a folder, or a list of these";
+            writeln!(out, "source = {}  # {}, {files}; {kinds}", quoted(source), self.format)?;
+        }
         if self.newlines {
             writeln!(
                 out,

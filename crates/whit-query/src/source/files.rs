@@ -1,6 +1,7 @@
 //! From what a declaration calls its source to files: a file, a glob, a folder, or several of these.
 
 use crate::error::QueryError;
+use datafusion::arrow::datatypes::SchemaRef;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -13,7 +14,27 @@ pub(crate) struct Found {
     pub(crate) files: BTreeMap<String, PathBuf>,
     /// How they are written.
     pub(crate) format: Format,
+    /// What a log says of them, where there is one.
+    pub(crate) logged: Option<Logged>,
 }
+
+/// What the log of a table says, so that no file is asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Logged {
+    /// The folder of the table, all of which is the table's; none where only copies of its files are on this machine.
+    pub(crate) folder: Option<PathBuf>,
+    /// Its columns.
+    pub(crate) schema: SchemaRef,
+    /// What these add to a fingerprint.
+    pub(crate) mark: String,
+    /// Those whose values are the same in all rows of a file,
+    pub(crate) partitions: Vec<String>,
+    /// and these values, as text, by the names of files.
+    pub(crate) values: BTreeMap<String, BTreeMap<String, Option<String>>>,
+}
+
+/// The folder in which a Delta table has its log.
+pub(crate) const LOG: &str = "_delta_log";
 
 /// Finds the files of a source. `whose` is what it belongs to, for messages; nothing where it is still to be declared.
 ///
@@ -35,7 +56,7 @@ pub(crate) fn find(whose: &str, sources: &[String], format: Option<Format>, base
     }
     let mut found = formats.into_iter();
     match (found.next(), found.next()) {
-        (Some((format, _)), None) => Ok(Found { format, files: search.files }),
+        (Some((format, _)), None) => Ok(Found { format, files: search.files, logged: None }),
         (Some((one, first)), Some((other, second))) => Err(QueryError::asked(
             format!(
                 "these files{} are of several formats: `{first}` is {one}, `{second}` is {other}",
@@ -125,6 +146,13 @@ impl<'a> Search<'a> {
     fn folder(&mut self, folder: &Path) -> Result<(), QueryError> {
         if !self.walk(folder, 0)? {
             return Ok(());
+        }
+        if folder.join(LOG).is_dir() {
+            let name = shown(&self.name(folder));
+            return Err(QueryError::asked(
+                format!("`{name}` is a Delta table, whose log alone says which files are its own"),
+                format!("name it by itself, as in source = \"{name}\", and leave `format` out"),
+            ));
         }
         for (_, path) in entries(folder)? {
             if path.is_dir() {
@@ -235,7 +263,7 @@ pub(crate) fn named_after<'a>(names: impl Iterator<Item = &'a String>) -> Vec<St
 }
 
 /// A name with `%3A` for what no folder may be called.
-fn plain(name: &str) -> Option<String> {
+pub(super) fn plain(name: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), name.as_bytes());
     while let Some((&first, behind)) = rest.split_first() {
         let code = behind.get(..2).filter(|_| first == b'%').and_then(|code| std::str::from_utf8(code).ok());

@@ -3,7 +3,7 @@
 //! One rule for whatever writes a file that somebody named: [`Inputs::check`], before anything is charged. Files are compared as files, so that another
 //! way to write a path, a symbolic link and a hard link are all the same one. It reads declarations, the names of files and their first bytes, and no row.
 
-use super::{Tables, files};
+use super::{Tables, locate};
 use crate::error::QueryError;
 use std::fs::File;
 use std::io::Read;
@@ -57,6 +57,8 @@ pub struct Inputs {
     kept: Vec<(Input, PathBuf)>,
     /// Folders of heads.
     heads: Vec<PathBuf>,
+    /// Folders that are tables as a whole.
+    tables: Vec<PathBuf>,
     may: Vec<Input>,
 }
 
@@ -68,6 +70,7 @@ impl Inputs {
         inputs.kept.extend(tables.config().map(|config| (Input::Declaration, config.to_owned())));
         for source in warehouse.sources() {
             inputs.kept.extend(source.files.iter().map(|path| (Input::Data, path.clone())));
+            inputs.tables.extend(source.table.clone());
         }
         inputs.declared(warehouse.declaration(), warehouse.folder());
         inputs
@@ -77,6 +80,11 @@ impl Inputs {
     pub(crate) fn are_one(path: &Path, files: &[PathBuf]) -> bool {
         let place = FileIdentity::of(path);
         files.iter().any(|file| place.is_at(file))
+    }
+
+    /// Whether a path leads into a folder, through whichever links.
+    pub(super) fn is_in(path: &Path, folder: &Path) -> bool {
+        resolved(path).starts_with(resolved(folder))
     }
 
     /// These and one more.
@@ -113,6 +121,15 @@ impl Inputs {
                 }
             }
         }
+        // Which files of such a folder are the table's now is private, so that no file there is written over.
+        let mut tables = near.iter().chain([self]).flat_map(|inputs| &inputs.tables);
+        if let Some(folder) = tables.find(|folder| Self::is_in(output, folder)) {
+            let [output, folder] = [output, folder].map(|path| path.strip_prefix(".").unwrap_or(path).display());
+            let sentence = format!(
+                "`{output}` lies in `{folder}`, which is a Delta table as a whole, and no output is written into it"
+            );
+            return Err(QueryError::asked(sentence, "name another file for the output; nothing was touched"));
+        }
         match self.by_itself(output).filter(|input| !self.may.contains(input)) {
             Some(input) => Err(replaces(output, input, output)),
             None => Ok(()),
@@ -128,9 +145,13 @@ impl Inputs {
         // One with a mistake in it still has its ledger.
         let declaration = Declaration::parse(&text).unwrap_or_default();
         inputs.declared(&declaration, folder);
-        for dataset in declaration.datasets.values() {
-            match files::find(&dataset.name, &dataset.source, dataset.format, folder) {
-                Ok(found) => inputs.kept.extend(found.files.into_values().map(|path| (Input::Data, path))),
+        let local = declaration.datasets.values().filter(|dataset| !locate::is_remote(&dataset.source));
+        for dataset in local {
+            match locate::declared(dataset, folder) {
+                Ok(found) => {
+                    inputs.kept.extend(found.files.into_values().map(|path| (Input::Data, path)));
+                    inputs.tables.extend(found.logged.and_then(|logged| logged.folder));
+                }
                 // One of several may be missing, and the others are data still.
                 Err(_) => inputs.kept.extend(dataset.source.iter().map(|name| (Input::Data, folder.join(name)))),
             }

@@ -4,7 +4,7 @@
 use super::owner::Owner;
 use super::text::cell::arrow_of;
 use super::text::writing::Writing;
-use super::{files, schema, session, text};
+use super::{files, locate, schema, session, text};
 use crate::error::QueryError;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::path::Path;
@@ -58,9 +58,11 @@ impl Inspection {
 
 /// Looks at a file, a glob or a folder, relative to the present folder.
 pub async fn inspect(_: &Owner, path: &Path) -> Result<Inspection, QueryError> {
-    let sources = [path.to_string_lossy().into_owned()];
-    let found = files::find("", &sources, None, Path::new(""))?;
+    let found = locate::undeclared(path)?;
     let files = found.files.len();
+    if let Some(logged) = found.logged {
+        return Ok(guess(found.format, files, logged.schema));
+    }
     let partitioned_by = files::named_after(found.files.keys());
     let in_folders: Vec<_> = found.files.keys().map(|name| files::folders_of(name, &partitioned_by)).collect();
     let folder = |column: &String| {
@@ -125,7 +127,7 @@ fn guess(format: Format, files: usize, schema: SchemaRef) -> Inspection {
         field.data_type().is_numeric() && Some(field.name()) != user.as_ref() && !identifies(field.name())
     });
     let numbers = numbers.map(|field| field.name().clone()).collect();
-    let looked = format != Format::Parquet;
+    let looked = !format.is_parquet();
     let (layout, partitioned_by) = (FileLayout::default(), Vec::new());
     Inspection {
         format,

@@ -7,6 +7,7 @@
 //! What reads private rows for whoever owns them is in [`owner`], and needs an [`owner::Owner`].
 
 pub(crate) mod chain;
+mod delta;
 mod draft;
 pub(crate) mod files;
 mod fit;
@@ -16,8 +17,10 @@ mod inspect;
 mod items;
 pub mod learn;
 pub(crate) mod line;
+mod locate;
 pub mod owner;
 mod parquet;
+mod s3;
 mod schema;
 #[cfg(test)]
 pub(crate) mod scratch;
@@ -82,6 +85,8 @@ pub struct Source {
     stored: SchemaRef,
     /// Where its files are, in the order of their names relative to `whit.toml`.
     pub files: Vec<PathBuf>,
+    /// The folder of a Delta table, which also has files that are not the table's now, and what its log says of rows.
+    table: Option<PathBuf>,
     /// How they are written.
     pub format: Format,
     /// Columns of private CSV files that have no declared type. Nobody can ask for them.
@@ -143,7 +148,7 @@ impl Source {
         let there = match self.format {
             // What headings say of folders that may be there or not is told to nobody.
             Format::Csv if self.dataset.partitioned_by.is_empty() => self.untyped.iter().any(|own| own == name),
-            Format::Csv | Format::Ndjson | Format::Parquet => self.dataset.column_type(name).is_none(),
+            Format::Csv | Format::Ndjson | Format::Parquet | Format::Delta => self.dataset.column_type(name).is_none(),
         };
         (lines && there).then(|| {
             format!(
@@ -154,6 +159,11 @@ impl Source {
                 whit_core::declare::ColumnType::KNOWN
             )
         })
+    }
+
+    /// Whether a path leads to one of its files, under whichever name, or into its folder where that is a table as a whole.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        Inputs::are_one(path, &self.files) || self.table.as_ref().is_some_and(|folder| Inputs::is_in(path, folder))
     }
 
     /// How many bytes all files have. For the owner: it tells of rows.
@@ -183,15 +193,16 @@ impl Warehouse {
         crate::functions::register(&context);
         let (mut sources, mut providers) = (BTreeMap::new(), BTreeMap::new());
         for dataset in declaration.datasets.values() {
-            let found = files::find(&dataset.name, &dataset.source, dataset.format, folder)?;
+            let found = locate::declared(dataset, folder)?;
             let schema::Opened { schema, stored, provider, text, untyped, marks } =
                 schema::opened(&context, dataset, &found).await?;
             register(&context, &dataset.name, Arc::clone(&provider))?;
             providers.insert(dataset.name.clone(), provider);
+            let table = found.logged.and_then(|logged| logged.folder);
             let (files, format) = (found.files.into_values().collect(), found.format);
             let threads = tuning.threads();
             let dataset = dataset.clone();
-            let source = Source { dataset, schema, stored, files, format, untyped, text, marks, threads };
+            let source = Source { dataset, schema, stored, files, table, format, untyped, text, marks, threads };
             sources.insert(source.dataset.name.clone(), source);
         }
         for source in sources.values() {

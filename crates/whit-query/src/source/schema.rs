@@ -1,6 +1,6 @@
 //! The columns of a data set: as they are declared, or as its files say, and then whether all of them agree.
 
-use super::files::{self, Found, unreadable};
+use super::files::{self, Found, Logged, unreadable};
 use super::items::ItemTable;
 use super::line;
 use super::parquet::bytes::{ParquetFile, Patient};
@@ -40,7 +40,7 @@ pub(super) const ROWS_OF_OTHERS: usize = 1_000;
 /// How the engine reads files whose types are their own, or public.
 fn options(format: Format) -> ListingOptions {
     let format: Arc<dyn FileFormat> = match format {
-        Format::Parquet => Arc::new(ParquetFormat::default()),
+        Format::Parquet | Format::Delta => Arc::new(ParquetFormat::default()),
         Format::Csv => Arc::new(CsvFormat::default().with_has_header(true).with_newlines_in_values(true)),
         Format::Ndjson => Arc::new(JsonFormat::default()),
     };
@@ -92,29 +92,10 @@ pub(super) async fn opened(context: &SessionContext, dataset: &Dataset, found: &
 async fn open(context: &SessionContext, dataset: &Dataset, found: &Found) -> Result<Opened, QueryError> {
     let layout = &dataset.layout;
     laid_out(dataset, found.format)?;
-    let folders = |name: &str| files::folders_of(name, &dataset.partitioned_by);
-    if found.format == Format::Parquet {
-        let marks = found.files.keys().map(|name| folder_mark(&folders(name))).collect();
-        let (schema, engine) = if dataset.partitioned_by.is_empty() {
-            let schema = read(context, found, &dataset.columns).await?;
-            (Arc::clone(&schema), Some(listing(context, &dataset.name, found, schema)?))
-        } else {
-            (partitioned(context, dataset, found).await?, None)
-        };
-        // A value that is not of its column's type is NULL, also in the name of a folder.
-        let value = |(name, text): (String, Option<String>)| {
-            let (kind, wanted) = (dataset.column_type(&name)?, schema.field_with_name(&name).ok()?.data_type());
-            let one = one(text.unwrap_or_default().as_bytes(), kind);
-            Some((name, cast(&one, wanted).unwrap_or_else(|_| new_null_array(wanted, 1))))
-        };
-        let file = |(name, path): (&String, &PathBuf)| {
-            let folders = folders(name).into_iter().filter_map(value).collect();
-            ParquetFile { path: path.clone(), folders }
-        };
-        let files = found.files.iter().map(file).collect();
-        let provider = Arc::new(Patient { engine, schema: Arc::clone(&schema), files });
-        return Ok(Opened { stored: Arc::clone(&schema), schema, provider, text: None, untyped: Vec::new(), marks });
+    if found.format.is_parquet() {
+        return of_parquet(context, dataset, found).await;
     }
+    let folders = |name: &str| files::folders_of(name, &dataset.partitioned_by);
     let quotes = dataset.newlines_in_values || dataset.public;
     let given = |(name, path): (&String, &PathBuf)| GivenFile {
         path: path.clone(),
@@ -150,6 +131,53 @@ async fn open(context: &SessionContext, dataset: &Dataset, found: &Found) -> Res
     Ok(Opened { schema, stored, provider, text: Some(text), untyped, marks })
 }
 
+/// Parquet files as a table, by themselves, in folders that are named after values, or behind a log.
+async fn of_parquet(context: &SessionContext, dataset: &Dataset, found: &Found) -> Result<Opened, QueryError> {
+    let by_file = |name: &String| match &found.logged {
+        Some(logged) => logged.values.get(name).cloned().unwrap_or_default(),
+        None => files::folders_of(name, &dataset.partitioned_by),
+    };
+    let mark = found.logged.as_ref().map_or("", |logged| &logged.mark);
+    let marks = found.files.keys().map(|name| mark.to_owned() + &folder_mark(&by_file(name))).collect();
+    let (schema, alike) = match &found.logged {
+        Some(logged) => (behind_log(dataset, logged, found)?, logged.partitions.is_empty()),
+        None if dataset.partitioned_by.is_empty() => (read(context, found, &dataset.columns).await?, true),
+        None => (partitioned(context, dataset, found).await?, false),
+    };
+    let listed = alike && !found.files.is_empty();
+    let engine = listed.then(|| listing(context, &dataset.name, found, Arc::clone(&schema))).transpose()?;
+    // A value that is not of its column's type is NULL, also in the name of a folder.
+    let value = |(name, text): (String, Option<String>)| {
+        let wanted = schema.field_with_name(&name).ok()?.data_type();
+        let kind = dataset.column_type(&name).cloned().or_else(|| declared_as(wanted))?;
+        let one = one(text.unwrap_or_default().as_bytes(), &kind);
+        Some((name, cast(&one, wanted).unwrap_or_else(|_| new_null_array(wanted, 1))))
+    };
+    let file = |(name, path): (&String, &PathBuf)| {
+        let folders = by_file(name).into_iter().filter_map(value).collect();
+        ParquetFile { path: path.clone(), folders }
+    };
+    let files = found.files.iter().map(file).collect();
+    let provider = Arc::new(Patient { engine, schema: Arc::clone(&schema), files });
+    Ok(Opened { stored: Arc::clone(&schema), schema, provider, text: None, untyped: Vec::new(), marks })
+}
+
+/// The columns of a table with a log: what that says, or else what is declared. Which files there are is private, so that none of them is asked.
+fn behind_log(dataset: &Dataset, logged: &Logged, found: &Found) -> Result<SchemaRef, QueryError> {
+    if !dataset.partitioned_by.is_empty() {
+        let sentence =
+            format!("`partitioned_by` of `{}` has no meaning: the log of a Delta table says it", dataset.name);
+        return Err(QueryError::asked(sentence, "leave it out; `columns` may still say what each of them is"));
+    }
+    if !found.files.values().all(|path| has_footer(path).unwrap_or(false)) {
+        return Err(QueryError::asked(
+            format!("a file that the log of `{}` lists is not a Parquet file that can be read", dataset.name),
+            "copy the table as a whole from where it was written",
+        ));
+    }
+    Ok(Arc::new(overridden(&logged.schema, &dataset.columns)))
+}
+
 /// What folders say of a file, for its fingerprint.
 fn folder_mark(folders: &BTreeMap<String, Option<String>>) -> String {
     folders.iter().fold(String::new(), |mark, (column, value)| format!("{mark}folder {column:?} {value:?}\n"))
@@ -160,7 +188,7 @@ fn laid_out(dataset: &Dataset, format: Format) -> Result<(), QueryError> {
     let idle = match format {
         Format::Csv => None,
         Format::Ndjson => dataset.layout.of_csv_alone(),
-        Format::Parquet => dataset.layout.of_lines_alone(),
+        Format::Parquet | Format::Delta => dataset.layout.of_lines_alone(),
     };
     idle.map_or(Ok(()), |key| {
         let sentence = format!("`{key}` of `{}` has no meaning: its files are {format}", dataset.name);
@@ -311,7 +339,7 @@ fn listing(
     let urls = found.files.iter().map(|(name, path)| url_of(name, path)).collect::<Result<Vec<_>, _>>()?;
     let mut config =
         ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options(found.format)).with_schema(schema);
-    if found.format == Format::Parquet {
+    if found.format.is_parquet() {
         config = config.with_expr_adapter_factory(Arc::new(Fitting));
     }
     let cache = context.runtime_env().cache_manager.get_file_statistic_cache();
@@ -332,12 +360,12 @@ async fn read(context: &SessionContext, found: &Found, columns: &Columns) -> Res
     for (name, path) in &found.files {
         let rows = if agreed.is_none() { ROWS_OF_FIRST } else { ROWS_OF_OTHERS };
         let schema = match found.format {
-            Format::Parquet => parquet(context, name, path).await?,
+            Format::Parquet | Format::Delta => parquet(context, name, path).await?,
             Format::Csv => csv(name, path, rows)?,
             Format::Ndjson => ndjson(name, path, rows)?,
         };
         check_names(name, &schema)?;
-        let schema = if found.format == Format::Parquet { overridden(&schema, columns) } else { schema };
+        let schema = if found.format.is_parquet() { overridden(&schema, columns) } else { schema };
         agreed = Some(match agreed {
             None => (name, schema),
             Some((first, so_far)) => (first, agree(found.format, columns, (first, &so_far), (name, &schema))?),

@@ -1,3 +1,4 @@
+mod delta;
 mod folders;
 mod written;
 

@@ -57,7 +57,7 @@ impl Patience {
 /// A data set of Parquet files, read by the engine or with patience.
 #[derive(Debug)]
 pub(in crate::source) struct Patient {
-    /// The engine's own reader; none where folders say what stands in columns, which it is not told.
+    /// The engine's own reader; none where folders or a log say what stands in columns, which it is not told, and where there are no files.
     pub(in crate::source) engine: Option<Arc<dyn TableProvider>>,
     pub(in crate::source) schema: SchemaRef,
     pub(in crate::source) files: Vec<ParquetFile>,
@@ -111,7 +111,11 @@ impl TableProvider for Patient {
             let share = |files: &[ParquetFile]| {
                 Arc::new(Share { files: files.to_vec(), schema: Arc::clone(&schema) }) as Arc<dyn PartitionStream>
             };
-            let shares = self.files.chunks(many).map(share).collect();
+            let mut shares: Vec<_> = self.files.chunks(many).map(share).collect();
+            // A table may have no files at all, and is a table without rows then.
+            if shares.is_empty() {
+                shares.push(share(&[]));
+            }
             let exec = StreamingTableExec::try_new(Arc::clone(&schema), shares, None, [], false, None)?;
             Ok(Arc::new(exec) as Arc<dyn ExecutionPlan>)
         })

@@ -365,7 +365,7 @@ impl Rows {
                 self.csv(line, columns, notice);
                 true
             }
-            Format::Ndjson | Format::Parquet => {
+            Format::Ndjson | Format::Parquet | Format::Delta => {
                 if line.trim_ascii().is_empty() {
                     return false;
                 }
