@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Races whit against its peers on this machine, in one run, and prints the ratios beside what is required of them.
-# `tables` as the first word races queries over tables instead of noise and accounts, `learn` a step of learning; `--json` prints everything for programs.
+# `tables` as the first word races queries over tables instead of noise and accounts, `tpch` those of TPC-H against DuckDB, `learn` a step of learning; `--json` prints everything for programs.
 # It is a report, not a test: it fails only when something broke.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 if [ "${1:-}" = tables ]; then
     exec tables/run.sh "${@:2}"
+fi
+if [ "${1:-}" = tpch ]; then
+    exec tpch/run.sh "${@:2}"
 fi
 if [ "${1:-}" = learn ]; then
     exec learn/run.sh "${@:2}"

@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from peers import Report  # noqa: E402  (the same table as for noise and accounts)
+from sheet import Report  # noqa: E402  (the same table as for noise and accounts)
 
 FASTER = {"opendp": 20, "pipeline-dp": 100}
 MINUTES, SECONDS = 600, 10  # what "in minutes" and "in seconds" are taken to mean, in seconds

@@ -9,11 +9,11 @@ mod again;
 use crate::bound::collect::Collector;
 use crate::bound::hash::{Role, hashes};
 use crate::bound::quantise::QuantiseFunction;
-use crate::bound::{Addend, BoundedSums, Inner, Layout, Rules, WEIGHT};
+use crate::bound::{Addend, BoundedSums, Inner, Layout, RowCap, Rules, WEIGHT};
 use crate::error::{QueryError, own_words, planning, running};
 use crate::evaluate::{guarded, samples};
 use crate::plan::measure::{LEAVES, ends_of, quantise_of};
-use crate::plan::{ELEMENT, Grain, Groups, Leaves, Part, RowExpr, USER, What, track};
+use crate::plan::{ELEMENT, Grain, Groups, Key, Leaves, Part, RowExpr, USER, What, track};
 use crate::source::Patience;
 use crate::translate::in_our_words;
 use crate::whose::{Owners, Whose, engine_plan};
@@ -24,14 +24,16 @@ use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{DataFusionError, Result as Outcome};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility, lit,
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
 };
 use datafusion::physical_expr::expressions::Column as PhysicalColumn;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning, execute_stream_partitioned};
-use datafusion::prelude::{SessionContext, col};
+use datafusion::prelude::SessionContext;
+use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,7 +65,7 @@ pub(crate) async fn sums(
     let sums = loop {
         match job.collect(context, &rules, shares).await {
             // Fewer users at a time need less memory, and a further reading of the rows.
-            Err(error) if is_exhausted(&error) && rules.layout.user && shares < MOST_SHARES => shares *= 4,
+            Err(error) if is_exhausted(&error) && job.has_users() && shares < MOST_SHARES => shares *= 4,
             Err(error) if !is_exhausted(&error) && Patience::gained(context) => {}
             other => break other.map_err(|error| running(&error))?,
         }
@@ -163,14 +165,13 @@ impl<'a> Job<'a> {
         let mut whole: Option<BoundedSums> = None;
         for share in 0..shares {
             let plan = guarded(self.plan(Share { share, shares }).map_err(wrong)?, &state).map_err(wrong)?;
-            let fits =
-                |run: &LogicalPlan, whose: &Whose, owners: &Owners| self.is_as_planned(&plan, run, (whose, owners));
+            let fits = |run: &LogicalPlan, whose: &Whose, _: &Owners| self.is_as_planned(&plan, run, whose);
             let plan = engine_plan(&plan, &state, &self.part.owners, fits).await?;
-            let plan = if rules.layout.user { by_user(plan, threads)? } else { plan };
+            let plan = if self.has_users() { by_user(plan, threads)? } else { plan };
             let room = Arc::new(Room::of(context));
             let parts = run_all(execute_stream_partitioned(plan, context.task_ctx())?, |stream| {
-                let (rules, room) = (rules.clone(), Arc::clone(&room));
-                async move { gather(stream, rules, &room).await }
+                let (rules, caps, room) = (rules.clone(), self.row_caps(), Arc::clone(&room));
+                async move { gather(stream, rules, &caps, &room).await }
             })
             .await?;
             whole = Some(BoundedSums::merge(whole.into_iter().chain(parts).collect())?);
@@ -178,23 +179,41 @@ impl<'a> Job<'a> {
         whole.ok_or_else(|| DataFusionError::Internal("no share".to_owned()))
     }
 
+    /// Whether users stand first: because they are bounded, or because each of them keeps only so many rows.
+    fn has_users(&self) -> bool {
+        self.part.grain != Grain::Row || !self.part.row_caps.is_empty()
+    }
+
+    /// How many rows are kept where each stands for itself.
+    fn row_caps(&self) -> Vec<RowCap> {
+        let cap = |(within, most): &(Vec<&str>, u64)| RowCap { of_element: within.contains(&ELEMENT), most: *most };
+        self.part.row_caps.iter().map(cap).collect()
+    }
+
     /// Whose rows they are, in which groups they stand and what they add.
     fn plan(&self, share: Share) -> Result<LogicalPlan, QueryError> {
         let part = self.part;
-        let mut rows = LogicalPlanBuilder::from(cut_rows(part, self.seed)?);
+        let mut rows = LogicalPlanBuilder::from(part.rows.clone());
         if let Some(user) = track::hidden(rows.schema(), USER).filter(|_| share.shares > 1) {
             rows = rows.filter(ShareFunction::call(share, user)).map_err(|error| planning(&error))?;
         }
         // Where some are not listed, combinations are as they come.
         let all_listed = part.keys.iter().all(|key| key.listed.is_some());
         let listed = part.keys.iter().filter_map(|key| key.listed.as_ref().map(|values| (key, values)));
-        for (key, values) in listed.filter(|_| all_listed) {
-            let values = values.iter().cloned().map(lit).collect();
-            rows = rows.filter(key.expr.clone().in_list(values, false)).map_err(|error| planning(&error))?;
-        }
-        if let Some(inner) = &self.inner {
-            rows = rows.filter(inner.clone().is_not_null()).map_err(|error| planning(&error))?;
-        }
+        let of_list = |(key, values): (&Key, &Vec<ScalarValue>)| {
+            key.expr.clone().in_list(values.iter().cloned().map(lit).collect(), false)
+        };
+        let mut counts: Vec<Expr> = listed.filter(|_| all_listed).map(of_list).collect();
+        counts.extend(self.inner.iter().map(|inner| inner.clone().is_not_null()));
+        // What a user keeps is chosen among all rows, also those that do not count.
+        let counts = if part.row_caps.is_empty() {
+            for counts in counts {
+                rows = rows.filter(counts).map_err(|error| planning(&error))?;
+            }
+            None
+        } else {
+            Some(conjunction(counts).unwrap_or_else(|| lit(true)).alias(COUNTS))
+        };
         let schema = Arc::clone(rows.schema());
         let hidden = |name: &str| {
             track::hidden(&schema, name)
@@ -203,7 +222,17 @@ impl<'a> Job<'a> {
         };
         let mut groups = Vec::new();
         match part.grain {
-            Grain::Row => {}
+            Grain::Row => {
+                if let Some(counts) = counts {
+                    groups.push(hidden(USER)?);
+                    if self.row_caps().iter().any(|cap| cap.of_element) {
+                        groups.push(hidden(ELEMENT)?);
+                    }
+                    // Of all that a row holds. The user is among it, so each user's choice is an own one.
+                    let all = schema.iter().map(Expr::from).collect();
+                    groups.extend([ChoiceFunction::call(self.seed, all).alias(CHOICE), counts]);
+                }
+            }
             Grain::Element => groups.extend([hidden(USER)?, hidden(ELEMENT)?]),
             Grain::User => groups.push(hidden(USER)?),
         }
@@ -263,38 +292,9 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Which of its user's rows one is, where only the first so many are kept.
-const NUMBER: &str = "__whit_number_of_row";
-
-/// The rows of a part, without those beyond what one user may have where each row stands for itself. That this cut is in what is run is looked at again ([`again`]), since prices of
-/// coarser rungs rest on it.
-fn cut_rows(part: &Part, seed: u64) -> Result<LogicalPlan, QueryError> {
-    let mut plan = part.rows.clone();
-    for (within, most) in &part.row_caps {
-        let schema = Arc::clone(plan.schema());
-        let hidden: Vec<Expr> = within.iter().filter_map(|name| track::hidden(&schema, name)).collect();
-        let all: Vec<Expr> = schema.iter().map(Expr::from).collect();
-        // The user is among the columns, so each user's choice is an own one.
-        let priority = PriorityFunction::call(seed, all.clone());
-        // Rows that agree in everything are interchangeable, so which of them stays does not matter.
-        let order = std::iter::once(priority).chain(all).map(|expr| expr.sort(true, true)).collect();
-        let numbered = datafusion::functions_window::expr_fn::row_number()
-            .partition_by(hidden)
-            .order_by(order)
-            .build()
-            .map(|expr| expr.alias(NUMBER));
-        let all: Vec<Expr> = schema.iter().map(Expr::from).collect();
-        let cut = numbered.and_then(|numbered| {
-            LogicalPlanBuilder::from(plan)
-                .window(vec![numbered])?
-                .filter(col(NUMBER).lt_eq(lit(*most)))?
-                .project(all)?
-                .build()
-        });
-        plan = cut.map_err(|error| planning(&error))?;
-    }
-    Ok(plan)
-}
+/// The number by which a row is chosen, where each stands for itself and a user keeps only so many; and whether it counts.
+const CHOICE: &str = "__whit_choice";
+const COUNTS: &str = "__whit_counts";
 
 fn by_user(input: Arc<dyn ExecutionPlan>, threads: usize) -> Outcome<Arc<dyn ExecutionPlan>> {
     let user = Arc::new(PhysicalColumn::new(USER, 0));
@@ -344,8 +344,15 @@ impl Room {
     }
 }
 
-async fn gather(mut stream: SendableRecordBatchStream, rules: Rules, room: &Room) -> Outcome<BoundedSums> {
-    let mut collector = Collector::new(rules, &stream.schema())?;
+async fn gather(
+    mut stream: SendableRecordBatchStream,
+    rules: Rules,
+    caps: &[RowCap],
+    room: &Room,
+) -> Outcome<BoundedSums> {
+    let schema = stream.schema();
+    let mut collector =
+        if caps.is_empty() { Collector::new(rules, &schema)? } else { Collector::keeping(rules, &schema, caps)? };
     let mut size = 0;
     while let Some(batch) = stream.next().await {
         collector.push(&batch?)?;
@@ -411,7 +418,7 @@ macro_rules! plan_function {
 }
 
 plan_function!(CutFunction, Cut, "__whit_cut", DataType::Int64);
-plan_function!(PriorityFunction, u64, "__whit_priority", DataType::UInt64);
+plan_function!(ChoiceFunction, u64, "__whit_choose", DataType::UInt64);
 plan_function!(ShareFunction, Share, "__whit_share", DataType::Boolean);
 plan_function!(PresentFunction, (), "__whit_present", DataType::Boolean);
 
@@ -453,7 +460,7 @@ impl ShareFunction {
     }
 }
 
-impl PriorityFunction {
+impl ChoiceFunction {
     fn call(seed: u64, columns: Vec<Expr>) -> Expr {
         let signature = Signature::variadic_any(Volatility::Immutable);
         ScalarUDF::new_from_impl(Self { parameter: seed, signature }).call(columns)

@@ -304,16 +304,6 @@ impl Whose {
         found
     }
 
-    /// Whether an expression over a plan's rows is their user.
-    pub(crate) fn is_user(&self, expr: &Expr, plan: &LogicalPlan) -> bool {
-        holds(expr, plan, &self.users)
-    }
-
-    /// The same for their element.
-    pub(crate) fn is_element(&self, expr: &Expr, plan: &LogicalPlan) -> bool {
-        holds(expr, plan, &self.elements)
-    }
-
     /// Whether a column of a plan's rows is among those that say whose they are.
     pub(crate) fn has_user(&self, plan: &LogicalPlan, name: &str) -> bool {
         place_of(plan, name).is_some_and(|hidden| self.users.contains(&hidden))

@@ -4,9 +4,12 @@
 //! together by counting, which is linear, and what is done within a user stays in the processor's caches. The table
 //! of (unit, group) pairs that a query of two levels would build is never built.
 
+mod chosen;
+
 use super::choice::{mix, share_of};
 use super::hash::Role;
 use super::number::Numbering;
+use super::rows::RowChoice;
 use super::{BoundedSums, Inner, Outcome, Rules, UnitLimit, WEIGHT};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
@@ -28,11 +31,14 @@ struct Leaf {
 /// Adds up what units contribute.
 pub(crate) struct Collector {
     rules: Rules,
+    /// Where each row stands for itself and only so many of one user may: which are kept.
+    choice: Option<RowChoice>,
     users: Numbering,
     elements: Numbering,
     groups: Numbering,
     inners: Numbering,
-    /// Row by row, the numbers of its user, element, group and inner value, and what it adds.
+    /// Row by row, the numbers of its user, element, group and inner value, and what it adds. Rows that are chosen among for themselves have no user here, and no group
+    /// where they do not count.
     user: Vec<u32>,
     element: Vec<u32>,
     group: Vec<u32>,
@@ -127,6 +133,7 @@ impl Collector {
             settled: 0,
             weights: HashMap::new(),
             kept: [0; 2],
+            choice: None,
             rules,
         })
     }
@@ -134,6 +141,9 @@ impl Collector {
     /// Takes some rows, of whichever users.
     pub(crate) fn push(&mut self, batch: &RecordBatch) -> Outcome<()> {
         let (layout, rows, columns) = (self.rules.layout, batch.num_rows(), batch.columns());
+        if self.choice.is_some() {
+            return self.choose_among(columns, rows);
+        }
         if !layout.user {
             return self.add_rows(columns, rows);
         }
@@ -221,11 +231,15 @@ impl Collector {
         let added: usize = self.added.iter().map(Vec::capacity).sum();
         let sums = (self.sums.len() + 2) * self.groups.known;
         let tables = self.users.size() + self.elements.size() + self.groups.size() + self.inners.size();
-        4 * (numbers + added) + 8 * self.user.len() + 8 * sums + tables + 24 * self.weights.capacity()
+        let choice = self.choice.as_ref().map_or(0, RowChoice::size);
+        4 * (numbers + added) + 8 * self.user.len() + 8 * sums + tables + 24 * self.weights.capacity() + choice
     }
 
     /// Adds up what was pushed, user by user.
     fn settle(&mut self) {
+        if self.choice.is_some() {
+            self.settle_rows();
+        }
         if !self.rules.layout.user {
             return;
         }
@@ -492,7 +506,8 @@ impl Collector {
                     }
                 }
             }
-            let all = self.rules.observed && self.rules.layout.keys > 0;
+            // Of rows that are left out nothing shows, and what groups they were in neither.
+            let all = self.rules.observed && self.rules.layout.keys > 0 && self.choice.is_none();
             let met = (0..).zip(&self.counted).filter(|&(_, &users)| all || users > 0);
             let met: Vec<u32> =
                 met.map(|(group, _)| group).take(if all { self.groups.known } else { usize::MAX }).collect();

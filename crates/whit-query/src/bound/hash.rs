@@ -5,13 +5,16 @@
 //! is who, from one run to the next, the key is [public](PUBLIC). `docs/choice.md` says the same in words.
 
 use super::Outcome;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float64Type, Int64Type, Time64NanosecondType, TimeUnit,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt64Type,
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// What a hash is for: hashes of one value for different things have nothing to do with one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,24 +39,86 @@ pub(crate) const PUBLIC: u64 = 0;
 
 /// One number for each row of some columns.
 pub(crate) fn hashes(columns: &[ArrayRef], rows: usize, seed: u64, role: Role) -> Outcome<Vec<u64>> {
-    let mut hashes = Vec::with_capacity(rows);
-    each_written(columns, rows, |bytes| hashes.push(hash(bytes, seed, role)))?;
+    let (key, mut hashes) = (key(seed, role), Vec::with_capacity(rows));
+    in_blocks(columns, rows, |block| {
+        // Two at a time: each step of one waits for the step before it, and a processor has room for another meanwhile.
+        let mut rows = 0..block.rows();
+        while let Some(row) = rows.next() {
+            match rows.next() {
+                Some(next) => hashes.extend(siphash_two(key, [block.row(row), block.row(next)])),
+                None => hashes.push(siphash(key, block.row(row))),
+            }
+        }
+    })?;
     Ok(hashes)
 }
 
 /// The number of one row's values, as they are [written](each_written).
 pub(crate) fn hash(bytes: &[u8], seed: u64, role: Role) -> u64 {
-    siphash([seed, u64::from_le_bytes(*b"whit 1\0\0") | (role as u64) << 56], bytes)
+    siphash(key(seed, role), bytes)
+}
+
+fn key(seed: u64, role: Role) -> [u64; 2] {
+    [seed, u64::from_le_bytes(*b"whit 1\0\0") | (role as u64) << 56]
 }
 
 /// The values of each row of some columns, one after the other, as bytes: two rows have the same if their values are the same, however they are held, and else they have others.
 pub(crate) fn each_written(columns: &[ArrayRef], rows: usize, mut take: impl FnMut(&[u8])) -> Outcome<()> {
+    in_blocks(columns, rows, |block| (0..block.rows()).for_each(|row| take(block.row(row))))
+}
+
+/// So many rows are written at once: few enough for the processor's nearest cache.
+const BLOCK: usize = 128;
+
+/// Some rows as bytes.
+#[derive(Default)]
+struct Block {
+    bytes: Vec<u8>,
+    /// Where each row begins, and where the last one ends.
+    starts: Vec<usize>,
+    /// Row by row, where the next value is written.
+    next: Vec<usize>,
+}
+
+impl Block {
+    fn rows(&self) -> usize {
+        self.next.len()
+    }
+
+    fn row(&self, row: usize) -> &[u8] {
+        &self.bytes[self.starts[row]..self.starts[row + 1]]
+    }
+
+    /// Writes some rows, column by column.
+    fn fill(&mut self, columns: &[Written], rows: &Range<usize>) {
+        self.next.clear();
+        self.next.resize(rows.len(), 0);
+        for column in columns {
+            column.measure(rows, &mut self.next);
+        }
+        self.starts.clear();
+        self.starts.push(0);
+        let mut end = 0;
+        for next in &mut self.next {
+            let start = end;
+            end += *next;
+            self.starts.push(end);
+            *next = start;
+        }
+        self.bytes.resize(end, 0);
+        for column in columns {
+            column.write(rows, &mut self.next, &mut self.bytes);
+        }
+    }
+}
+
+/// The rows of some columns as bytes, some at a time.
+fn in_blocks(columns: &[ArrayRef], rows: usize, mut take: impl FnMut(&Block)) -> Outcome<()> {
     let columns = columns.iter().map(Written::of).collect::<Outcome<Vec<_>>>()?;
-    let mut bytes = Vec::new();
-    for row in 0..rows {
-        bytes.clear();
-        columns.iter().try_for_each(|column| column.write(row, &mut bytes))?;
-        take(&bytes);
+    let mut block = Block::default();
+    for start in (0..rows).step_by(BLOCK) {
+        block.fill(&columns, &(start..rows.min(start + BLOCK)));
+        take(&block);
     }
     Ok(())
 }
@@ -71,8 +136,8 @@ enum Written {
     Instant(ArrayRef, i128),
     Time(ArrayRef),
     Decimal(ArrayRef, i8),
-    /// As the engine's library writes it: lists, structures, and other things that are seldom kept apart by.
-    Other(ArrayRef),
+    /// As the engine's library writes it, after the name of the type: lists, structures, and other things that are seldom kept apart by.
+    Other(ArrayRef, String),
 }
 
 impl Written {
@@ -105,7 +170,12 @@ impl Written {
             DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) => {
                 Self::Decimal(to(&DataType::Decimal128(38, *scale))?, *scale)
             }
-            _ => Self::Other(to(kind)?),
+            kind => {
+                let written = ArrayFormatter::try_new(column.as_ref(), &FormatOptions::default())?;
+                let text = |row: usize| column.is_valid(row).then(|| written.value(row).to_string());
+                let texts: StringViewArray = (0..column.len()).map(text).collect();
+                Self::Other(Arc::new(texts), kind.to_string())
+            }
         })
     }
 
@@ -121,97 +191,229 @@ impl Written {
             | Self::Instant(array, _)
             | Self::Time(array)
             | Self::Decimal(array, _)
-            | Self::Other(array) => array,
+            | Self::Other(array, _) => array,
         }
     }
 
-    /// A letter for the kind, and then the value: numbers as 16 bytes, the lowest first; text and bytes after how many they are, as 8.
-    fn write(&self, row: usize, bytes: &mut Vec<u8>) -> Outcome<()> {
-        if self.array().is_null(row) {
-            bytes.push(b'0');
-            return Ok(());
-        }
-        let number = |letter: u8, number: i128, bytes: &mut Vec<u8>| {
-            bytes.push(letter);
-            bytes.extend_from_slice(&number.to_le_bytes());
-        };
-        let text = |letter: u8, text: &[u8], bytes: &mut Vec<u8>| {
-            bytes.push(letter);
-            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(text);
+    /// Adds to each row's length what a value takes; what is missing takes its letter.
+    fn measure(&self, rows: &Range<usize>, lengths: &mut [usize]) {
+        let nulls = self.array().nulls();
+        let mut each = |of: &dyn Fn(usize) -> usize| {
+            for (row, length) in rows.clone().zip(&mut *lengths) {
+                let there = nulls.is_none_or(|nulls| nulls.is_valid(row));
+                *length += 1 + if there { of(row) } else { 0 };
+            }
         };
         match self {
-            Self::Whole(array) => number(b'i', array.as_primitive::<Int64Type>().value(row).into(), bytes),
-            Self::Large(array) => number(b'i', array.as_primitive::<UInt64Type>().value(row).into(), bytes),
-            Self::Float(array) => {
-                let value = array.as_primitive::<Float64Type>().value(row);
-                // There is one zero and one NaN.
-                let value = if value == 0.0 { 0.0 } else { value };
-                let value = if value.is_nan() { f64::NAN } else { value };
-                number(b'f', value.to_bits().into(), bytes);
+            Self::Text(array) => {
+                let texts = array.as_string_view();
+                each(&|row| LENGTH + texts.value(row).len());
             }
-            Self::Text(array) => text(b't', array.as_string_view().value(row).as_bytes(), bytes),
-            Self::Bytes(array) => text(b'b', array.as_binary_view().value(row), bytes),
-            Self::Truth(array) => number(b'l', array.as_boolean().value(row).into(), bytes),
-            Self::Day(array) => number(b'd', array.as_primitive::<Date32Type>().value(row).into(), bytes),
+            Self::Bytes(array) => {
+                let texts = array.as_binary_view();
+                each(&|row| LENGTH + texts.value(row).len());
+            }
+            Self::Other(array, kind) => {
+                let texts = array.as_string_view();
+                each(&|row| LENGTH + kind.len() + 1 + LENGTH + texts.value(row).len());
+            }
+            Self::Decimal(..) => each(&|_| NUMBER + 1 + NUMBER),
+            _ => each(&|_| NUMBER),
+        }
+    }
+
+    /// A letter for the kind, and then the value: numbers as 16 bytes, the lowest first; text and bytes after how many they are, as 8. Each row's goes where its next value
+    /// stands.
+    fn write(&self, rows: &Range<usize>, next: &mut [usize], bytes: &mut [u8]) {
+        let mut out = Out { nulls: self.array().nulls(), rows: rows.clone(), next, bytes };
+        match self {
+            Self::Whole(array) => {
+                let values = array.as_primitive::<Int64Type>().values();
+                out.numbers(b'i', |row| values[row].into());
+            }
+            Self::Large(array) => {
+                let values = array.as_primitive::<UInt64Type>().values();
+                out.numbers(b'i', |row| values[row].into());
+            }
+            Self::Float(array) => {
+                let values = array.as_primitive::<Float64Type>().values();
+                out.numbers(b'f', |row| {
+                    // There is one zero and one NaN.
+                    let value = if values[row] == 0.0 { 0.0 } else { values[row] };
+                    let value = if value.is_nan() { f64::NAN } else { value };
+                    value.to_bits().into()
+                });
+            }
+            Self::Text(array) => {
+                let texts = array.as_string_view();
+                out.each(|row, out| out.text(b't', texts.value(row).as_bytes()));
+            }
+            Self::Bytes(array) => {
+                let texts = array.as_binary_view();
+                out.each(|row, out| out.text(b'b', texts.value(row)));
+            }
+            Self::Truth(array) => {
+                let values = array.as_boolean();
+                out.numbers(b'l', |row| values.value(row).into());
+            }
+            Self::Day(array) => {
+                let values = array.as_primitive::<Date32Type>().values();
+                out.numbers(b'd', |row| values[row].into());
+            }
             Self::Instant(array, nanoseconds) => {
-                let parts = match array.data_type() {
-                    DataType::Timestamp(TimeUnit::Second, _) => array.as_primitive::<TimestampSecondType>().value(row),
+                let values = match array.data_type() {
+                    DataType::Timestamp(TimeUnit::Second, _) => array.as_primitive::<TimestampSecondType>().values(),
                     DataType::Timestamp(TimeUnit::Millisecond, _) => {
-                        array.as_primitive::<TimestampMillisecondType>().value(row)
+                        array.as_primitive::<TimestampMillisecondType>().values()
                     }
                     DataType::Timestamp(TimeUnit::Microsecond, _) => {
-                        array.as_primitive::<TimestampMicrosecondType>().value(row)
+                        array.as_primitive::<TimestampMicrosecondType>().values()
                     }
-                    _ => array.as_primitive::<TimestampNanosecondType>().value(row),
+                    _ => array.as_primitive::<TimestampNanosecondType>().values(),
                 };
-                number(b's', i128::from(parts) * nanoseconds, bytes);
+                out.numbers(b's', |row| i128::from(values[row]) * nanoseconds);
             }
-            Self::Time(array) => number(b'h', array.as_primitive::<Time64NanosecondType>().value(row).into(), bytes),
+            Self::Time(array) => {
+                let values = array.as_primitive::<Time64NanosecondType>().values();
+                out.numbers(b'h', |row| values[row].into());
+            }
             Self::Decimal(array, scale) => {
-                let (mut value, mut scale) = (array.as_primitive::<Decimal128Type>().value(row), *scale);
-                // 1.50 is 1.5.
-                while value % 10 == 0 && scale > 0 {
-                    (value, scale) = (value / 10, scale - 1);
-                }
-                number(b'n', value, bytes);
-                number(b'n', scale.into(), bytes);
+                let values = array.as_primitive::<Decimal128Type>().values();
+                out.each(|row, out| {
+                    let (mut value, mut scale) = (values[row], *scale);
+                    // 1.50 is 1.5.
+                    while value % 10 == 0 && scale > 0 {
+                        (value, scale) = (value / 10, scale - 1);
+                    }
+                    out.number(b'n', value);
+                    out.number(b'n', scale.into());
+                });
             }
-            Self::Other(array) => {
-                let written = ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default())?;
-                let kind = array.data_type().to_string();
-                text(b'x', kind.as_bytes(), bytes);
-                text(b'x', written.value(row).to_string().as_bytes(), bytes);
+            Self::Other(array, kind) => {
+                let texts = array.as_string_view();
+                out.each(|row, out| {
+                    out.text(b'x', kind.as_bytes());
+                    out.text(b'x', texts.value(row).as_bytes());
+                });
             }
         }
-        Ok(())
+    }
+}
+
+/// How many bytes a number takes, and how many one that says how long a text is.
+const NUMBER: usize = 16;
+const LENGTH: usize = 8;
+
+/// Where the values of one column are written.
+struct Out<'a> {
+    nulls: Option<&'a NullBuffer>,
+    rows: Range<usize>,
+    next: &'a mut [usize],
+    bytes: &'a mut [u8],
+}
+
+/// Where one value is written.
+struct Cursor<'a> {
+    next: &'a mut usize,
+    bytes: &'a mut [u8],
+}
+
+impl Out<'_> {
+    /// Writes what is there; what is missing is a letter.
+    fn each(&mut self, write: impl Fn(usize, &mut Cursor<'_>)) {
+        for (row, next) in self.rows.clone().zip(&mut *self.next) {
+            let mut cursor = Cursor { next, bytes: self.bytes };
+            if self.nulls.is_some_and(|nulls| nulls.is_null(row)) {
+                cursor.put(b"0");
+            } else {
+                write(row, &mut cursor);
+            }
+        }
+    }
+
+    fn numbers(&mut self, letter: u8, value: impl Fn(usize) -> i128) {
+        self.each(|row, cursor| cursor.number(letter, value(row)));
+    }
+}
+
+impl Cursor<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes[*self.next..*self.next + bytes.len()].copy_from_slice(bytes);
+        *self.next += bytes.len();
+    }
+
+    fn number(&mut self, letter: u8, value: i128) {
+        let mut bytes = [letter; 1 + NUMBER];
+        bytes[1..].copy_from_slice(&value.to_le_bytes());
+        self.put(&bytes);
+    }
+
+    fn text(&mut self, letter: u8, text: &[u8]) {
+        let mut bytes = [letter; 1 + LENGTH];
+        bytes[1..].copy_from_slice(&(text.len() as u64).to_le_bytes());
+        self.put(&bytes);
+        self.put(text);
     }
 }
 
 /// SipHash-2-4 of some bytes, under a key of two numbers.
 fn siphash(key: [u64; 2], bytes: &[u8]) -> u64 {
-    let mut v = [
-        key[0] ^ 0x736f_6d65_7073_6575,
-        key[1] ^ 0x646f_7261_6e64_6f6d,
-        key[0] ^ 0x6c79_6765_6e65_7261,
-        key[1] ^ 0x7465_6462_7974_6573,
-    ];
-    let mut take = |word: u64| {
-        v[3] ^= word;
-        (0..2).for_each(|_| round(&mut v));
-        v[0] ^= word;
-    };
-    let words = bytes.chunks_exact(8);
-    let mut last = [0; 8];
-    last[..words.remainder().len()].copy_from_slice(words.remainder());
-    last[7] = bytes.len() as u8; // the length's last eight bits, as it was published
-    for word in words {
-        take(u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    let mut sip = Sip::new(key);
+    (0..bytes.len() / 8).for_each(|place| sip.take(word(bytes, place)));
+    sip.finish(bytes)
+}
+
+/// The same of two at a time.
+fn siphash_two(key: [u64; 2], [one, two]: [&[u8]; 2]) -> [u64; 2] {
+    let (mut first, mut second) = (Sip::new(key), Sip::new(key));
+    let (words, others) = (one.len() / 8, two.len() / 8);
+    let both = words.min(others);
+    for place in 0..both {
+        first.take(word(one, place));
+        second.take(word(two, place));
     }
-    take(u64::from_le_bytes(last));
-    v[2] ^= 0xff;
-    (0..4).for_each(|_| round(&mut v));
-    v[0] ^ v[1] ^ v[2] ^ v[3]
+    (both..words).for_each(|place| first.take(word(one, place)));
+    (both..others).for_each(|place| second.take(word(two, place)));
+    [first.finish(one), second.finish(two)]
+}
+
+/// Eight bytes as a number, the lowest first.
+fn word(bytes: &[u8], place: usize) -> u64 {
+    bytes[8 * place..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+/// What the hash keeps while bytes go through it.
+struct Sip([u64; 4]);
+
+impl Sip {
+    fn new(key: [u64; 2]) -> Self {
+        Self([
+            key[0] ^ 0x736f_6d65_7073_6575,
+            key[1] ^ 0x646f_7261_6e64_6f6d,
+            key[0] ^ 0x6c79_6765_6e65_7261,
+            key[1] ^ 0x7465_6462_7974_6573,
+        ])
+    }
+
+    fn take(&mut self, word: u64) {
+        self.0[3] ^= word;
+        round(&mut self.0);
+        round(&mut self.0);
+        self.0[0] ^= word;
+    }
+
+    /// Takes the bytes after the last whole word, and the length's last eight bits, as it was published.
+    fn finish(mut self, bytes: &[u8]) -> u64 {
+        let rest = &bytes[bytes.len() / 8 * 8..];
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        last[7] = bytes.len() as u8;
+        self.take(u64::from_le_bytes(last));
+        self.0[2] ^= 0xff;
+        (0..4).for_each(|_| round(&mut self.0));
+        let [a, b, c, d] = self.0;
+        a ^ b ^ c ^ d
+    }
 }
 
 fn round(v: &mut [u64; 4]) {
@@ -235,7 +437,7 @@ mod tests {
         LargeStringArray, StringArray, StringViewArray, TimestampMillisecondArray, TimestampSecondArray, UInt64Array,
     };
     use datafusion::arrow::datatypes::Int32Type;
-    use std::sync::Arc;
+    use proptest::prelude::*;
 
     /// Those that its authors published, for the key 00, 01, … 0f and the inputs (), (00), (00, 01), …
     #[test]
@@ -250,6 +452,41 @@ mod tests {
         for (length, hash) in published {
             let bytes: Vec<u8> = (0..length).collect();
             assert_eq!(siphash(key, &bytes), hash, "{length} bytes");
+        }
+    }
+
+    proptest! {
+        /// However many rows are hashed together, whatever they hold, and with gaps: each has the number of its own bytes.
+        #[test]
+        fn rows_together_have_the_numbers_that_they_have_alone(
+            cells in proptest::collection::vec(
+                (proptest::option::of(any::<i64>()), proptest::option::of("[a-zü]{0,20}"), proptest::option::of(any::<f64>())),
+                0..300,
+            ),
+        ) {
+            let columns: [ArrayRef; 3] = [
+                Arc::new(cells.iter().map(|cell| cell.0).collect::<Int64Array>()),
+                Arc::new(cells.iter().map(|cell| cell.1.clone()).collect::<StringArray>()),
+                Arc::new(cells.iter().map(|cell| cell.2).collect::<Float64Array>()),
+            ];
+            let mut expected = Vec::new();
+            for (whole, text, float) in &cells {
+                let mut bytes = Vec::new();
+                match whole {
+                    Some(value) => bytes.extend([&b"i"[..], &i128::from(*value).to_le_bytes()].concat()),
+                    None => bytes.push(b'0'),
+                }
+                match text {
+                    Some(text) => bytes.extend([&b"t"[..], &(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()),
+                    None => bytes.push(b'0'),
+                }
+                match float.map(|value| if value.is_nan() { f64::NAN } else if value == 0.0 { 0.0 } else { value }) {
+                    Some(value) => bytes.extend([&b"f"[..], &u128::from(value.to_bits()).to_le_bytes()].concat()),
+                    None => bytes.push(b'0'),
+                }
+                expected.push(hash(&bytes, 5, Role::Row));
+            }
+            prop_assert_eq!(hashes(&columns, cells.len(), 5, Role::Row).unwrap(), expected);
         }
     }
 

@@ -9,7 +9,8 @@
 //! of a unit in a group) with the smallest hashes, and of those whose hash stands at the limit, none. So a unit that does not
 //! change keeps what it kept, whatever others do, and a unit that changes moves the sums by what it keeps before and after. Where
 //! a user keeps only so many *elements*, one that is emptied may let in another: planning never takes the group of
-//! an element as its own then.
+//! an element as its own then. Where each row stands for itself and a user keeps only so many, a row that comes or goes takes the place of at most one other of its
+//! user ([`rows`]), and is priced so.
 //!
 //! # Why it is fair
 //! The hash is our own ([`hash`]) and of the unit *and* the child ([`choice`]), so each unit keeps a sample of its own, and no group is kept by all
@@ -21,9 +22,11 @@ pub(crate) mod collect;
 pub(crate) mod hash;
 mod number;
 pub(crate) mod quantise;
+mod rows;
 mod sums;
 mod text;
 
+pub(crate) use rows::RowCap;
 pub(crate) use sums::{BoundedSum, BoundedSums, SumNoise, SumReach, UnitLimit, schema_of};
 
 use std::ops::Range;

@@ -1,14 +1,13 @@
 //! What the engine is about to run, compared with what was planned and priced: whose rows are, and what bounds that which they add.
 
-use super::{Cut, CutFunction, Job, NUMBER, Pass, PresentFunction};
+use super::{CHOICE, ChoiceFunction, Cut, CutFunction, Job, Pass, PresentFunction};
 use crate::bound::quantise::QuantiseFunction;
 use crate::error::QueryError;
 use crate::plan::measure::{LEAVES, quantise_of};
-use crate::plan::{Grain, USER, What};
-use crate::whose::{Owners, Traced, Whose, unlike};
+use crate::plan::{Grain, What};
+use crate::whose::{Traced, Whose, unlike};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDFImpl};
+use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDFImpl};
 use datafusion::scalar::ScalarValue;
 use std::any::Any;
 use whit_core::mechanism::range::Bins;
@@ -19,7 +18,7 @@ impl Job<'_> {
         &self,
         planned: &LogicalPlan,
         run: &LogicalPlan,
-        (whose, owners): (&Whose, &Owners),
+        whose: &Whose,
     ) -> Result<(), QueryError> {
         let names = |plan: &LogicalPlan| plan.schema().fields().iter().map(|field| field.name().clone()).collect();
         let (names, planned): (Vec<String>, Vec<String>) = (names(run), names(planned));
@@ -29,19 +28,19 @@ impl Job<'_> {
         if whose.nothing {
             return Ok(()); // the engine found that no row can pass
         }
-        match self.part.grain {
-            Grain::Row if whose.private && !whose.single && self.part.row_caps.is_empty() => {
-                return Err(unlike("a row stands for several"));
-            }
-            Grain::Element | Grain::User if !whose.users.contains(&0) => {
-                return Err(unlike("the first column is not the user"));
-            }
-            Grain::Element if !whose.elements.contains(&1) => {
-                return Err(unlike("the second column is not the element"));
-            }
-            Grain::Row | Grain::Element | Grain::User => {}
+        if self.part.grain == Grain::Row && whose.private && !whose.single {
+            return Err(unlike("a row stands for several"));
         }
-        self.are_cut(run, owners)?;
+        if self.has_users() && !whose.users.contains(&0) {
+            return Err(unlike("the first column is not the user"));
+        }
+        let elements = self.part.grain == Grain::Element || self.row_caps().iter().any(|cap| cap.of_element);
+        if elements && !whose.elements.contains(&1) {
+            return Err(unlike("the second column is not the element"));
+        }
+        if !self.part.row_caps.is_empty() && !self.are_numbered(&names, run) {
+            return Err(unlike("rows beyond a cap are not chosen by their numbers"));
+        }
         for (place, name) in names.iter().enumerate() {
             let added = Traced::at(run, place);
             let bounded = match name.strip_prefix('m').map(str::parse::<usize>) {
@@ -56,44 +55,15 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Whether rows beyond what one user, or one of their elements, may have are still cut where coarser rungs rest on it, and each row stands for itself before that.
-    fn are_cut(&self, run: &LogicalPlan, owners: &Owners) -> Result<(), QueryError> {
-        let lost = || unlike("rows beyond a cap are not cut");
-        let mut at = run;
-        for (within, most) in self.part.row_caps.iter().rev() {
-            let kept = |predicate: &Expr| split_conjunction(predicate).into_iter().any(|part| is_at_most(part, *most));
-            while !matches!(at, LogicalPlan::Filter(filter) if kept(&filter.predicate)) {
-                at = row_by_row(at).ok_or_else(lost)?;
+    /// Whether the number by which rows are chosen is still the hash that was planned, under the question's seed. How many are kept, `bound` sees to.
+    fn are_numbered(&self, names: &[String], run: &LogicalPlan) -> bool {
+        let place = names.iter().position(|name| name == CHOICE);
+        match place.map(|place| Traced::at(run, place)) {
+            Some(Traced::Step(Expr::ScalarFunction(call), _)) => {
+                function::<ChoiceFunction>(call).is_some_and(|function| function.parameter == self.seed)
             }
-            at = row_by_row(at).ok_or_else(lost)?;
-            while matches!(at, LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_)) {
-                at = row_by_row(at).ok_or_else(lost)?;
-            }
-            let LogicalPlan::Window(window) = at else { return Err(lost()) };
-            let (below, rows) = (&window.input, Whose::of(&window.input, owners).map_err(|why| unlike(&why))?);
-            let numbers = |by: &[Expr]| {
-                by.len() == within.len()
-                    && within.iter().all(|name| {
-                        let is = |expr: &Expr| {
-                            if *name == USER { rows.is_user(expr, below) } else { rows.is_element(expr, below) }
-                        };
-                        by.iter().any(is)
-                    })
-            };
-            let numbered = window.window_expr.iter().any(|expr| match expr.clone().unalias() {
-                Expr::WindowFunction(call) => call.fun.name() == "row_number" && numbers(&call.params.partition_by),
-                _ => false,
-            });
-            if !numbered {
-                return Err(lost());
-            }
-            at = below;
+            _ => false,
         }
-        let rows = Whose::of(at, owners).map_err(|why| unlike(&why))?;
-        if !self.part.row_caps.is_empty() && rows.private && !rows.single && !rows.nothing {
-            return Err(unlike("a row stands for several"));
-        }
-        Ok(())
     }
 
     /// Whether what rows add to a measure comes out of the function that bounds it, with the limits that the measure was priced for, as the last thing that is
@@ -161,30 +131,3 @@ fn function<T: ScalarUDFImpl>(call: &ScalarFunction) -> Option<&T> {
 
 #[cfg(test)]
 mod tests;
-
-/// The input of an operator that leaves rows as they are, each for itself.
-fn row_by_row(plan: &LogicalPlan) -> Option<&LogicalPlan> {
-    match plan {
-        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
-            plan.inputs().first().copied()
-        }
-        _ => None,
-    }
-}
-
-/// Whether a condition keeps rows up to a number: the one that `cut_rows` gives them.
-fn is_at_most(condition: &Expr, most: u64) -> bool {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = condition else { return false };
-    let number = |expr: &Expr| matches!(expr, Expr::Column(column) if column.name == NUMBER);
-    let limit = |expr: &Expr| match expr {
-        Expr::Literal(ScalarValue::UInt64(Some(limit)), _) => Some(*limit),
-        Expr::Literal(ScalarValue::Int64(Some(limit)), _) => u64::try_from(*limit).ok(),
-        _ => None,
-    };
-    match op {
-        Operator::LtEq => number(left) && limit(right).is_some_and(|limit| limit <= most),
-        Operator::Lt => number(left) && limit(right).is_some_and(|limit| limit <= most.saturating_add(1)),
-        Operator::Eq => number(left) && limit(right).is_some_and(|limit| limit <= most),
-        _ => false,
-    }
-}

@@ -16,21 +16,29 @@
 //! that led to several, is no neighbour: there the lines would belong to whoever is left. `whit check --owner` counts such keys. **Tried by**
 //! `chains::a_user_moves_only_rows_of_their_own` and `chain_brute::chains_without_any_one_user_leave_the_rows_of_all_others` (`tests/tables`).
 
+mod lookup;
+
+use self::lookup::{LookUpExec, is_whole};
 use super::text::Scanned;
 use crate::error::{QueryError, planning};
 use crate::whose::{OWNER, user_column};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Column, DataFusionError, JoinType, Result as Outcome};
+use datafusion::common::{Column, DFSchema, DataFusionError, JoinType, Result as Outcome};
 use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::{count, max, min};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType, lit, when,
 };
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column as PhysicalColumn;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::prelude::ident;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use whit_core::declare::{Dataset, Declaration, Owning};
 
@@ -141,13 +149,18 @@ impl Owned {
 
     /// Each key once, with the least and the largest of all users to whom it leads; keys that lead to nobody are not among them.
     fn keys(&self) -> Outcome<LogicalPlanBuilder> {
+        self.owners_with_keys()?
+            .aggregate([ident(Self::KEY)], [min(ident(ENDS[0])).alias(ENDS[0]), max(ident(ENDS[1])).alias(ENDS[1])])
+    }
+
+    /// The rows that have a key and lead to somebody, with the least and the largest of them.
+    fn owners_with_keys(&self) -> Outcome<LogicalPlanBuilder> {
         let theirs = |name: &str| Expr::Column(Column::new(Some(Self::OWNERS), name));
         let [least, most] = self.users.each_ref().map(|user| theirs(user));
         let known = theirs(&self.key).is_not_null().and(least.clone().is_not_null());
         LogicalPlanBuilder::scan(Self::OWNERS, provider_as_source(Arc::clone(&self.owners)), None)?
             .filter(known)?
-            .project([theirs(&self.key).alias(Self::KEY), least.alias(ENDS[0]), most.alias(ENDS[1])])?
-            .aggregate([ident(Self::KEY)], [min(ident(ENDS[0])).alias(ENDS[0]), max(ident(ENDS[1])).alias(ENDS[1])])
+            .project([theirs(&self.key).alias(Self::KEY), least.alias(ENDS[0]), most.alias(ENDS[1])])
     }
 
     /// How many keys lead to several users.
@@ -156,6 +169,58 @@ impl Owned {
             .filter(ident(ENDS[0]).not_eq(ident(ENDS[1])))?
             .aggregate(Vec::<Expr>::new(), [count(lit(1_i64)).alias("keys")])?
             .build()
+    }
+
+    /// Whether keys and users are whole numbers, which are looked up.
+    fn is_whole(&self) -> bool {
+        let of =
+            |schema: SchemaRef, name: &str| schema.field_with_name(name).is_ok_and(|field| is_whole(field.data_type()));
+        let theirs = [self.key.as_str(), &self.users[0], &self.users[1]];
+        of(self.rows.schema(), &self.column) && theirs.iter().all(|name| of(self.owners.schema(), name))
+    }
+
+    /// The same as [`plan`](Self::plan), of whole numbers.
+    async fn looked_up(
+        &self,
+        state: &dyn Session,
+        wanted: &[usize],
+        filters: &[Expr],
+    ) -> Outcome<Arc<dyn ExecutionPlan>> {
+        let schema = self.rows.schema();
+        let own = |column: &Column| schema.index_of(&column.name).is_ok();
+        let (below, above): (Vec<Expr>, Vec<Expr>) =
+            filters.iter().cloned().partition(|filter| filter.column_refs().into_iter().all(own));
+        let asked = above.iter().flat_map(Expr::column_refs).filter_map(|column| schema.index_of(&column.name).ok());
+        let mut read: BTreeSet<usize> = wanted.iter().copied().filter(|place| *place < schema.fields().len()).collect();
+        read.extend(asked);
+        let key = schema.index_of(&self.column)?;
+        read.insert(key);
+        let mut rows = LogicalPlanBuilder::scan(Self::ROWS, provider_as_source(Arc::clone(&self.rows)), None)?;
+        if let Some(condition) = conjunction(below) {
+            let own = |column: Column| Self::own(&column.name);
+            rows = rows.filter(crate::evaluate::words::renamed(condition, &own)?.data)?;
+        }
+        let names = read.iter().map(|place| Expr::Column(Self::own(schema.field(*place).name())));
+        let rows = state.create_physical_plan(&rows.project(names)?.build()?).await?;
+        let owners = state.create_physical_plan(&self.owners_with_keys()?.build()?).await?;
+        let added = self.schema.fields().iter().skip(schema.fields().len()).cloned();
+        let fields: Vec<Arc<Field>> = rows.schema().fields().iter().cloned().chain(added).collect();
+        let made = Arc::new(Schema::new(fields));
+        let place = read.range(..key).count();
+        let mut found: Arc<dyn ExecutionPlan> =
+            Arc::new(LookUpExec::new(rows, owners, place, (self.says, Arc::clone(&made))));
+        if let Some(condition) = conjunction(above) {
+            let unqualified = |column: Column| Column::new_unqualified(column.name);
+            let condition = crate::evaluate::words::renamed(condition, &unqualified)?.data;
+            let condition = state.create_physical_expr(condition, &DFSchema::try_from(Arc::clone(&made))?)?;
+            found = Arc::new(FilterExec::try_new(condition, found)?);
+        }
+        let wanted = wanted.iter().map(|place| {
+            let name = self.schema.field(*place).name();
+            let column: Arc<dyn PhysicalExpr> = Arc::new(PhysicalColumn::new(name, made.index_of(name)?));
+            Ok((column, name.clone()))
+        });
+        Ok(Arc::new(ProjectionExec::try_new(wanted.collect::<Outcome<Vec<_>>>()?, found)?))
     }
 
     fn plan(&self, wanted: Vec<Expr>, filters: &[Expr]) -> Outcome<LogicalPlan> {
@@ -210,6 +275,10 @@ impl TableProvider for Owned {
         'c: 'all,
     {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        if self.is_whole() {
+            let wanted = projection.cloned().unwrap_or(all);
+            return Box::pin(async move { self.looked_up(state, &wanted, filters).await });
+        }
         let wanted = projection.unwrap_or(&all).iter().map(|place| {
             let name = self.schema.field(*place).name();
             Expr::Column(Self::own(name)).alias(name)

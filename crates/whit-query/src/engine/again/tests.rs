@@ -1,6 +1,6 @@
 //! Rewrites of the engine that are wrong, each in the place of its last, and what becomes of a question then.
 
-use super::super::{Cut, CutFunction, NUMBER};
+use super::super::{CHOICE, ChoiceFunction, Cut, CutFunction};
 use super::function;
 use crate::bound::quantise::{Quantise, QuantiseFunction, Shape};
 use crate::plan::{Asking, ELEMENT, USER};
@@ -10,10 +10,10 @@ use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result as Outcome;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
-use datafusion::prelude::{col, lit, try_cast};
+use datafusion::prelude::{cast, col, lit, try_cast};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -173,54 +173,37 @@ fn a_rewrite_that_changes_whose_rows_are_or_what_bounds_them_is_refused() {
     }
 }
 
-/// Without the condition that cuts rows beyond a cap, or with another limit or number in it.
-fn uncut(plan: LogicalPlan) -> Outcome<LogicalPlan> {
-    recut(plan, None)
+/// With rows chosen by something that is in them, or by what another seed makes of them.
+fn chosen_by_day(plan: LogicalPlan) -> Outcome<LogicalPlan> {
+    remade(plan, |name, _| (name == CHOICE).then(|| cast(col("visits.day"), DataType::UInt64)))
 }
 
-fn cut_later(plan: LogicalPlan) -> Outcome<LogicalPlan> {
-    recut(plan, Some(&col(NUMBER).lt_eq(lit(200_u64))))
-}
-
-fn cut_by_chance(plan: LogicalPlan) -> Outcome<LogicalPlan> {
-    recut(plan, Some(&col(NUMBER).lt_eq(lit(2_u64)).or(col("visits.day").gt(lit(3)))))
-}
-
-fn recut(plan: LogicalPlan, by: Option<&Expr>) -> Outcome<LogicalPlan> {
-    let done = plan.transform_up(|node| match node {
-        LogicalPlan::Filter(filter) if filter.predicate.to_string().contains(NUMBER) => {
-            Ok(Transformed::yes(match by {
-                Some(by) => LogicalPlan::Filter(Filter::try_new(by.clone(), filter.input)?),
-                None => filter.input.as_ref().clone(),
-            }))
+fn chosen_foreseeably(plan: LogicalPlan) -> Outcome<LogicalPlan> {
+    remade(plan, |_, expr| match expr {
+        Expr::ScalarFunction(call) => {
+            function::<ChoiceFunction>(call).map(|own| ChoiceFunction::call(own.parameter ^ 1, call.args.clone()))
         }
-        other => Ok(Transformed::no(other)),
-    });
-    done.map(|done| done.data)
+        _ => None,
+    })
 }
 
-/// With rows numbered among those of all users.
-fn numbered_together(plan: LogicalPlan) -> Outcome<LogicalPlan> {
-    let done = plan.transform_up(|node| match node {
-        LogicalPlan::Window(window) => {
-            let all = datafusion::functions_window::expr_fn::row_number().alias(NUMBER);
-            LogicalPlanBuilder::from(window.input.as_ref().clone()).window(vec![all])?.build().map(Transformed::yes)
-        }
-        other => Ok(Transformed::no(other)),
-    });
-    done.map(|done| done.data)
+/// With all rows taken for those of one user, of whom only so many are kept, or each for one of a user of its own.
+fn of_one_user(plan: LogicalPlan) -> Outcome<LogicalPlan> {
+    remade(plan, |name, _| (name == USER).then(|| col("visits.id") * lit(0)))
 }
 
-/// Where an event is protected, coarser rungs are priced by caps: rows beyond them must not come back.
+/// Where an event is protected, coarser rungs are priced by caps: rows beyond them must not come back, and what is kept is a function of one user's rows.
 #[test]
 fn a_rewrite_that_brings_back_rows_beyond_a_cap_is_refused() {
     let events = CONFIG.replace("'element'\nunit.caps", "'event'\nunit.caps").replace("budget.element", "budget.event");
     for (i, (rewrite, words)) in [
         (untouched as fn(LogicalPlan) -> Outcome<LogicalPlan>, "planned"),
-        (uncut, "rows beyond a cap are not cut"),
-        (cut_later, "rows beyond a cap are not cut"),
-        (cut_by_chance, "rows beyond a cap are not cut"),
-        (numbered_together, "a window reaches over rows of several users"),
+        (swapped_user, "the first column is not the user"),
+        (of_one_user, "the first column is not the user"),
+        (swapped_element, "the second column is not the element"),
+        (chosen_by_day, "rows beyond a cap are not chosen by their numbers"),
+        (chosen_foreseeably, "rows beyond a cap are not chosen by their numbers"),
+        (limited, "is not known to keep the unit"),
     ]
     .into_iter()
     .enumerate()
