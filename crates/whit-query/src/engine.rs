@@ -9,7 +9,7 @@ mod again;
 use crate::bound::collect::Collector;
 use crate::bound::hash::{Role, hashes};
 use crate::bound::quantise::QuantiseFunction;
-use crate::bound::{Addend, BoundedSums, Inner, Layout, RowCap, Rules, WEIGHT};
+use crate::bound::{Addend, BoundedSums, Inner, Layout, RowCap, Rules, UnitLimit, WEIGHT};
 use crate::error::{QueryError, own_words, planning, running};
 use crate::evaluate::{guarded, samples};
 use crate::plan::measure::{LEAVES, ends_of, quantise_of};
@@ -70,7 +70,11 @@ pub(crate) async fn sums(
             other => break other.map_err(|error| running(&error))?,
         }
     };
-    if matches!(rules.inner, Inner::Distinct { .. }) { sums.count_values() } else { Ok(sums) }
+    match job.worth() {
+        Some(worth) => sums.sum_values(worth),
+        None if matches!(rules.inner, Inner::Distinct { .. }) => sums.count_values(),
+        None => Ok(sums),
+    }
 }
 
 /// Tries all passes of a part on made-up rows, so that what can never be answered shows before anything is paid. Gives the part over
@@ -132,8 +136,11 @@ impl<'a> Job<'a> {
             Pass::Inner(i) => {
                 job.measures = vec![i];
                 match &part.measures[i].what {
-                    What::Distinct { value: RowExpr(value), most } => {
-                        job.inner = Some(value.clone());
+                    What::Distinct { value: RowExpr(value), most, worth } => {
+                        job.inner = Some(match worth {
+                            None => value.clone(),
+                            Some(worth) => QuantiseFunction::call(worth.clone(), value.clone()),
+                        });
                         job.kind = Inner::Distinct { most: *most };
                     }
                     What::Tree { value: RowExpr(value), tree, .. } => {
@@ -151,6 +158,17 @@ impl<'a> Job<'a> {
             }
         }
         Ok(job)
+    }
+
+    /// Between which steps one different value is worth something, where they are added up and not counted.
+    fn worth(&self) -> Option<UnitLimit> {
+        match self.pass {
+            Pass::Inner(i) => match &self.part.measures[i].what {
+                What::Distinct { worth: Some(worth), .. } => Some(UnitLimit { low: worth.low(), high: worth.high() }),
+                _ => None,
+            },
+            Pass::Plain | Pass::Range(_) => None,
+        }
     }
 
     fn keys(&self) -> usize {

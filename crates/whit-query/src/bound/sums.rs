@@ -156,6 +156,28 @@ impl BoundedSums {
 
     /// The number of different inner values in each group: one row a group. A unit has no more of them than it keeps.
     pub(crate) fn count_values(&self) -> Result<Self, QueryError> {
+        self.of_values(|_| 1, self.limits.clone())
+    }
+
+    /// The sum of the different inner values in each group, which are whole numbers between these ends. A unit that comes or goes adds or takes those of its values that nobody else has,
+    /// which are some of those that it keeps.
+    pub(crate) fn sum_values(&self, each: UnitLimit) -> Result<Self, QueryError> {
+        let inner = self.keys.last().ok_or_else(|| QueryError::failed("values that nobody has"))?;
+        let inner = inner
+            .as_primitive_opt::<Int64Type>()
+            .ok_or_else(|| QueryError::failed("different values that are no whole numbers"))?;
+        let of_many = |limit: &UnitLimit| UnitLimit {
+            low: each.low.min(0).saturating_mul(limit.high),
+            high: each.high.max(0).saturating_mul(limit.high),
+        };
+        self.of_values(
+            |row| i128::from(inner.value(row).clamp(each.low, each.high)),
+            self.limits.iter().map(of_many).collect(),
+        )
+    }
+
+    /// What the different inner values in each group come to, where each is worth something.
+    fn of_values(&self, worth: impl Fn(usize) -> i128, limits: Vec<UnitLimit>) -> Result<Self, QueryError> {
         let counted = || -> Outcome<Self> {
             let keys = &self.keys[..self.keys.len() - 1];
             let mut groups = interner(schema_of(keys))?;
@@ -164,11 +186,11 @@ impl BoundedSums {
             let mut counts = vec![0_i128; number];
             let inner = &self.keys[keys.len()];
             for (row, &id) in ids.iter().enumerate() {
-                counts[id] += i128::from(inner.is_valid(row)); // a missing value is no value
+                counts[id] += if inner.is_valid(row) { worth(row) } else { 0 }; // a missing value is no value
             }
             let first: UInt32Array = first_rows(&ids, number);
             let keys = keys.iter().map(|key| take(key, &first, None)).collect::<Result<Vec<_>, _>>()?;
-            Ok(Self { keys, groups: number, values: vec![counts], ..self.clone() })
+            Ok(Self { keys, groups: number, values: vec![counts], limits, ..self.clone() })
         };
         counted().map_err(|error| running(&error))
     }

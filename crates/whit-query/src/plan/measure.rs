@@ -46,12 +46,14 @@ pub enum What {
         /// How it is put on the lattice; for a range that is found privately, once that is known.
         quantisation: Quantisation,
     },
-    /// One for each different value, of which a unit keeps a few.
+    /// One for each different value, of which a unit keeps a few; or what each of them is worth.
     Distinct {
         /// The value.
         value: RowExpr,
         /// At most so many of one unit in one group.
         most: u64,
+        /// How many steps each is worth; without it, one.
+        worth: Option<Quantise>,
     },
     /// One in the leaf that the value falls into.
     Tree {
@@ -168,7 +170,8 @@ impl Part {
     /// Between which numbers the values of a measure are taken, where that is known beforehand.
     pub(crate) fn bounds_of(&self, measure: usize) -> Option<(f64, f64)> {
         match &self.measures[measure].what {
-            What::Sum { quantisation: Quantisation::Known(quantise), .. } => Some(quantise.bounds()),
+            What::Sum { quantisation: Quantisation::Known(quantise), .. }
+            | What::Distinct { worth: Some(quantise), .. } => Some(quantise.bounds()),
             What::Tree { tree: Leaves::Known { low, high }, .. } => Some((*low, *high)),
             _ => None,
         }
@@ -178,6 +181,7 @@ impl Part {
     pub(crate) fn step_of(&self, measure: usize, found: &[(f64, f64)]) -> f64 {
         match &self.measures[measure].what {
             What::Sum { quantisation, .. } => quantise_of(quantisation, found).map_or(1.0, |quantise| quantise.step()),
+            What::Distinct { worth: Some(quantise), .. } => quantise.step(),
             What::Parts(_) => 1.0 / WEIGHT as f64,
             What::Tree { .. } => 1.0 / self.weight_of_leaves() as f64,
             What::Rows(_) | What::Users | What::Distinct { .. } => 1.0,
@@ -207,6 +211,12 @@ impl Part {
     /// down; nothing where a range has to be found first.
     pub(crate) fn imagined(&self, measure: usize, rows: f64, share: f64) -> Result<Option<Vec<i64>>, QueryError> {
         Ok(match &self.measures[measure].what {
+            What::Distinct { worth: Some(quantise), .. } => {
+                // There are no more different values than whole numbers between the bounds.
+                let (low, high) = quantise.bounds();
+                let different = rows.round().min(high - low + 1.0);
+                Some(vec![(different * quantise.imagined(share)).round() as i64])
+            }
             What::Rows(_) | What::Users | What::Distinct { .. } => Some(vec![rows.round() as i64]),
             What::Parts(_) => Some(vec![rows.round() as i64 * WEIGHT]),
             What::Sum { quantisation: Quantisation::Known(quantise), .. } => {

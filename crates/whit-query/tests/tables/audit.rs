@@ -248,6 +248,16 @@ fn cases() -> Vec<Case> {
             total,
             true,
         ),
+        case(
+            "the sum of different values",
+            USER,
+            "SELECT SUM(DISTINCT n) FROM t",
+            pure(2.0),
+            vec![row(1, 0, "a", "q", 0.0, 10), row(1, 0, "a", "r", 0.0, 9), row(1, 0, "a", "s", 0.0, 8)],
+            vec![],
+            total,
+            true,
+        ),
     ]
 }
 

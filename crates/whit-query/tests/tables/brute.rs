@@ -77,6 +77,7 @@ fn by_hand(rows: &[&Row], measure: &Measure, grain: Grain) -> Option<i64> {
         What::Distinct { .. } if name.contains("tag") => {
             rows.iter().filter_map(|row| row.tag).collect::<BTreeSet<_>>().len() as i64
         }
+        What::Distinct { worth: Some(_), .. } => ns.iter().collect::<BTreeSet<_>>().into_iter().sum(),
         What::Distinct { .. } => return None,
         What::Tree { .. } => {
             let many = if of_x { xs.len() } else { ns.len() } as i64;
@@ -117,7 +118,7 @@ fn without_noise_and_cuts_every_measure_is_what_counting_by_hand_gives() {
             let ((condition, holds), (key, key_of)) = (dice.of(CONDITIONS), dice.of(KEYS));
             let grouped = if key.is_empty() { String::new() } else { format!("GROUP BY {key}") };
             let sql = format!(
-                "SELECT COUNT(*), COUNT(x), COUNT(n), COUNT(DISTINCT user_id), COUNT(DISTINCT tag), SUM(x), SUM(n), AVG(x), AVG(n), VAR(n), STDDEV(x), MEDIAN(x), MAX(n) FROM {name} WHERE {condition} {grouped}"
+                "SELECT COUNT(*), COUNT(x), COUNT(n), COUNT(DISTINCT user_id), COUNT(DISTINCT tag), SUM(DISTINCT n), SUM(x), SUM(n), AVG(x), AVG(n), VAR(n), STDDEV(x), MEDIAN(x), MAX(n) FROM {name} WHERE {condition} {grouped}"
             );
             let (plan, parts) =
                 open.exact_for_tests(&sql, &asking).unwrap_or_else(|error| panic!("{way}: {sql}: {error:?}"));

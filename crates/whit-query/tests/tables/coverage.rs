@@ -96,12 +96,15 @@ fn cases(rows: &[Row]) -> Vec<Case> {
     sorted.sort_by(f64::total_cmp);
     let quantile = |q: f64| sorted[(q * count).ceil() as usize - 1];
     let different = n.iter().map(|n| *n as i64).collect::<std::collections::BTreeSet<_>>().len() as f64;
+    let of_different =
+        n.iter().map(|n| *n as i64).collect::<std::collections::BTreeSet<_>>().iter().sum::<i64>() as f64;
     let one = |sql, truth, step, pure| Case { sql, truth, step, single: true, pure };
     let made = |sql, truth| Case { sql, truth, step: 0.0, single: false, pure: true };
     vec![
         one("SELECT COUNT(*) FROM t", count, 1.0, true),
         one("SELECT COUNT(DISTINCT user_id) FROM t", USERS as f64, 1.0, true),
         one("SELECT COUNT(DISTINCT n) FROM t", different, 1.0, true),
+        one("SELECT SUM(DISTINCT n) FROM t", of_different, 1.0, true),
         one("SELECT SUM(n) FROM t", sum(&n), 1.0, true),
         one("SELECT SUM(x) FROM t", sum(&x), 0.0, true),
         one("SELECT AVG(n) FROM t", mean(&n), 0.0, true),

@@ -71,7 +71,7 @@ pub(crate) const WAYS: &[Way] = &[
 /// Everything that is a plain sum.
 const PLAIN: &str = "COUNT(*), COUNT(x), COUNT(DISTINCT user_id), SUM(x), SUM(n), AVG(x), VAR(n), STDDEV_POP(x)";
 /// Everything that looks at values inside of groups.
-const INNER: &str = "COUNT(DISTINCT tag), COUNT(DISTINCT x), MEDIAN(x), APPROX_PERCENTILE_CONT(n, 0.9), MIN(n), MAX(x)";
+const INNER: &str = "COUNT(DISTINCT tag), COUNT(DISTINCT x), SUM(DISTINCT n), MEDIAN(x), APPROX_PERCENTILE_CONT(n, 0.9), MIN(n), MAX(x)";
 /// No ties, save between rows that are equal.
 const ORDER: &str = "ORDER BY n, x, shop, tag, day";
 

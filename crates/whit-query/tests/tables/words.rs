@@ -77,7 +77,7 @@ const WRONG: &[(&str, &str)] = &[
     ("SELECT COUNT(*) FROM visits WHERE ts + INTERVAL 'soon' > ts", "a span of time cannot be read"),
     ("SELECT COUNT(*) FROM visits WHERE coalesce(ts, 5) > ts", "coalesce"),
     ("SELECT COUNT(*) FROM visits WHERE regexp_match(shop, 'a') IS NULL", "regexp_like(x, 'pattern')"),
-    ("SELECT SUM(DISTINCT seconds) FROM visits", "FROM (SELECT DISTINCT seconds FROM …)"),
+    ("SELECT AVG(DISTINCT seconds) FROM visits", "FROM (SELECT DISTINCT seconds FROM …)"),
     ("SELECT COUNT(DISTINCT shop, day) FROM visits", "concat_ws('|', shop, day)"),
     ("SELECT SUM(CAST(shop AS INT)) FROM visits", "write clamp(CAST(shop AS INT), low, high)"),
     ("SELECT string_agg(shop, ',') FROM visits", "`string_agg` has no private form"),

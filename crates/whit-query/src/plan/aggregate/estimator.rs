@@ -82,6 +82,7 @@ impl<'a> NoisyMeasures<'a> {
     pub(super) fn quantise(&self, measure: usize) -> Result<Quantise, QueryError> {
         match &self.part.measures[measure].what {
             What::Sum { quantisation, .. } => quantise_of(quantisation, self.found),
+            What::Distinct { worth: Some(quantise), .. } => Ok(quantise.clone()),
             _ => Err(QueryError::failed("a sum without its lattice")),
         }
     }

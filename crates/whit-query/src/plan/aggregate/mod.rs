@@ -47,6 +47,7 @@ use std::sync::Arc;
 const ALL: &[&dyn Aggregate] = &[
     &count::Count,
     &distinct::Distinct,
+    &distinct::DistinctSum,
     &sum::Sum,
     &mean::Mean,
     &geomean::Geomean,

@@ -42,7 +42,7 @@ impl Aggregate for Sum {
 
 /// A sum.
 #[derive(Debug)]
-struct SumEstimator(usize);
+pub(super) struct SumEstimator(pub(super) usize);
 
 impl Estimator for SumEstimator {
     fn measures(&self) -> Vec<usize> {

@@ -104,9 +104,13 @@ fn what(what: &What, rows: &mut Canonical<'_>) -> Result<Value, QueryError> {
         What::Sum { value: RowExpr(value), quantisation } => {
             json!({ "sum": rows.expression(value)?, "on": lattice_of(quantisation) })
         }
-        What::Distinct { value: RowExpr(value), most } => {
-            json!({ "different": rows.expression(value)?, "most": most })
-        }
+        What::Distinct { value: RowExpr(value), most, worth } => match worth {
+            None => json!({ "different": rows.expression(value)?, "most": most }),
+            Some(worth) => {
+                let on = lattice_of(&Quantisation::Known(worth.clone()));
+                json!({ "sum of different": rows.expression(value)?, "on": on, "most": most })
+            }
+        },
         What::Tree { value: RowExpr(value), tree, rows: most } => {
             let over = match tree {
                 Leaves::Known { low, high } => json!([number(*low), number(*high)]),
