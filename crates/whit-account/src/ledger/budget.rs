@@ -126,6 +126,8 @@ pub struct Fit {
     pub left: f64,
     /// Its "no", where it would say that.
     pub refusal: Option<Refusal>,
+    /// The share of the whole budget that it takes: see [`Filter::share`].
+    pub share: f64,
     /// How often the same would fit, one after the other, as far as that is [counted](MOST_TIMES).
     pub times: u64,
 }
@@ -138,7 +140,8 @@ pub(super) fn fit(budget: &Budget, filter: &mut Filter, charge: &Charge) -> Fit 
     let refusal = refused(budget, filter, charge, |refused, cost, filter| {
         refusal(refused, (&budget.unit, budget.analyst.as_deref()), filter, cost)
     });
-    Fit { budget: budget.clone(), left: filter.left(), refusal, times: 0 }
+    let share = costs_for(&budget.unit, charge).into_iter().map(|cost| filter.share(cost)).sum();
+    Fit { budget: budget.clone(), left: filter.left(), refusal, share, times: 0 }
 }
 
 /// How often a charge fits into what a budget has left, one after the other, up to [`MOST_TIMES`].

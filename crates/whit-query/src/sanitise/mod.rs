@@ -8,6 +8,7 @@ pub(crate) use whit_core::mechanism::additive::short;
 
 use crate::bound::{BoundedSum, SumNoise, SumReach, UnitLimit};
 use crate::error::QueryError;
+use crate::plan::shared::PartPlace;
 use crate::plan::{Groups, Part, Plan};
 use crate::source::line;
 use datafusion::logical_expr::Expr;
@@ -187,6 +188,12 @@ enum KeyRule {
 }
 
 impl Calibrated {
+    /// The noise of one of several questions that share it, part by part.
+    pub(crate) fn picked(&self, places: &[PartPlace]) -> Self {
+        let parts = places.iter().map(|place| self.parts[place.part].clone()).collect();
+        Self { parts, charge: self.charge.clone(), ..*self }
+    }
+
     /// How many users a key needs, times the noise: what one would rather have less of.
     fn hardship(&self) -> f64 {
         let of = |part: &PartNoise| {

@@ -25,3 +25,4 @@ mod small;
 mod suites;
 mod ways;
 mod words;
+mod workloads;

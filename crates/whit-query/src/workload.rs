@@ -1,0 +1,207 @@
+//! Several questions that are asked together: as a file or standard input has them, with a semicolon between them.
+
+use crate::error::QueryError;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Whitespace};
+
+/// Questions that are planned together, paid for once, and answered one by one.
+///
+/// ```
+/// use whit_query::workload::Workload;
+/// let text = "
+///     -- name: visits by shop
+///     SELECT shop, COUNT(*) FROM visits GROUP BY shop;
+///     /* and the longest */ SELECT AVG(seconds) FROM visits; -- of all shops
+/// ";
+/// let workload = Workload::read(text)?;
+/// assert_eq!(workload.questions().len(), 2);
+/// assert_eq!(workload.questions()[0].name.as_deref(), Some("visits by shop"));
+/// assert_eq!(workload.questions()[1].line, 4);
+/// # Ok::<(), whit_query::QueryError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    questions: Vec<WorkloadQuestion>,
+}
+
+/// One question of a workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadQuestion {
+    /// What a comment line before it calls it: `-- name: visits by day`.
+    pub name: Option<String>,
+    /// The line on which it begins, from 1 on.
+    pub line: u64,
+    /// The column in which it begins, from 1 on.
+    pub column: u64,
+    /// The question.
+    pub sql: String,
+}
+
+impl WorkloadQuestion {
+    /// What it is called: by its name, or by its number, from 1 on.
+    pub fn title(&self, number: usize) -> String {
+        self.name.clone().unwrap_or_else(|| format!("question {number}"))
+    }
+
+    /// The question where it stands in its file, so that what is wrong in it is found there.
+    pub(crate) fn in_place(&self) -> String {
+        let (lines, columns) = (self.line.saturating_sub(1), self.column.saturating_sub(1));
+        let (lines, columns) = (usize::try_from(lines).unwrap_or(0), usize::try_from(columns).unwrap_or(0));
+        format!("{}{}{}", "\n".repeat(lines), " ".repeat(columns), self.sql)
+    }
+}
+
+impl Workload {
+    /// Reads questions that stand one after the other. Semicolons inside of quotes and comments divide nothing, and what is empty is no question.
+    pub fn read(text: &str) -> Result<Self, QueryError> {
+        let tokens = Tokenizer::new(&GenericDialect {}, text).with_unescape(false).tokenize_with_location();
+        let tokens = tokens.map_err(|error| {
+            let Location { line, column } = error.location;
+            let sentence =
+                format!("the questions cannot be told apart (line {line}, column {column}): {}", error.message);
+            QueryError::asked(
+                sentence,
+                "close every quote and every comment, and put a semicolon between two questions",
+            )
+        })?;
+        let places = Places::of(text);
+        let (mut questions, mut name): (Vec<WorkloadQuestion>, Option<String>) = (Vec::new(), None);
+        // Where a question began and where its last word ended.
+        let mut open: Option<(Location, Location)> = None;
+        let mut close = |open: Option<(Location, Location)>, name: &mut Option<String>| {
+            let Some((from, to)) = open else { return };
+            let sql = text[places.at(from)..places.at(to)].to_owned();
+            questions.push(WorkloadQuestion { name: name.take(), line: from.line, column: from.column, sql });
+        };
+        for token in tokens {
+            match token.token {
+                Token::EOF => {}
+                Token::SemiColon => close(open.take(), &mut name),
+                Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) if open.is_none() => {
+                    if let Some(called) = named(&comment, token.span.start.line)? {
+                        name = Some(called);
+                    }
+                }
+                Token::Whitespace(_) => {}
+                _ => open = Some((open.map_or(token.span.start, |(from, _)| from), token.span.end)),
+            }
+        }
+        close(open.take(), &mut name);
+        Self::of(questions)
+    }
+
+    fn of(questions: Vec<WorkloadQuestion>) -> Result<Self, QueryError> {
+        if questions.is_empty() {
+            return Err(QueryError::asked("there is no question", "write one, such as SELECT COUNT(*) FROM NAME"));
+        }
+        for (i, question) in questions.iter().enumerate() {
+            let same = |other: &WorkloadQuestion| other.name.is_some() && other.name == question.name;
+            if let Some(before) = questions[..i].iter().position(same) {
+                return Err(QueryError::asked(
+                    format!(
+                        "questions {} and {} are both called `{}`",
+                        before + 1,
+                        i + 1,
+                        question.name.as_deref().unwrap_or_default()
+                    ),
+                    "give each a name of its own",
+                ));
+            }
+        }
+        Ok(Self { questions })
+    }
+
+    /// The questions, in the order in which they are answered.
+    pub fn questions(&self) -> &[WorkloadQuestion] {
+        &self.questions
+    }
+
+    /// All of them as one text.
+    pub(crate) fn text(&self) -> String {
+        self.questions.iter().map(|question| question.sql.as_str()).collect::<Vec<_>>().join(";\n")
+    }
+
+    /// One of the questions in a sentence: its number, its name and where it begins.
+    pub(crate) fn called(&self, place: usize) -> String {
+        let WorkloadQuestion { name, line, .. } = &self.questions[place];
+        let name = name.as_ref().map_or_else(String::new, |name| format!("`{name}`, "));
+        format!("question {} ({name}line {line})", place + 1)
+    }
+
+    /// What is wrong with one of the questions, which is why none is asked.
+    pub(crate) fn about(&self, place: usize, mut error: QueryError) -> QueryError {
+        error.sentence = format!("{}: {}", self.called(place), error.sentence);
+        error
+    }
+}
+
+/// What a comment calls the question after it, if that is what it does.
+fn named(comment: &str, line: u64) -> Result<Option<String>, QueryError> {
+    let Some((word, name)) = comment.split_once(':') else { return Ok(None) };
+    if !word.trim().eq_ignore_ascii_case("name") {
+        return Ok(None);
+    }
+    match name.trim() {
+        "" => Err(QueryError::asked(
+            format!("the name on line {line} is empty"),
+            "write -- name: visits by day, or leave the line out",
+        )),
+        name => Ok(Some(name.to_owned())),
+    }
+}
+
+/// Where lines begin in a text.
+struct Places<'a> {
+    text: &'a str,
+    lines: Vec<usize>,
+}
+
+impl<'a> Places<'a> {
+    fn of(text: &'a str) -> Self {
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, lines }
+    }
+
+    /// The place of a line and a column in bytes; columns are letters, from 1 on.
+    fn at(&self, Location { line, column }: Location) -> usize {
+        let first = line.checked_sub(1).and_then(|line| self.lines.get(usize::try_from(line).ok()?)).copied();
+        let first = first.unwrap_or(self.text.len());
+        let letters = usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.text[first..].char_indices().nth(letters).map_or(self.text.len(), |(at, _)| first + at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<(Option<String>, u64, String)> {
+        let workload = Workload::read(text).unwrap();
+        workload.questions.into_iter().map(|question| (question.name, question.line, question.sql)).collect()
+    }
+
+    #[test]
+    fn semicolons_divide_questions_and_no_quotes() {
+        let text = "SELECT ';' AS \"a;b\" -- one; two\nFROM t /* ; /* ; */ ; */ WHERE x = 'é;''ü';;\n\n  SELECT 2 ; ";
+        let read = read(text);
+        assert_eq!(read[0].2, "SELECT ';' AS \"a;b\" -- one; two\nFROM t /* ; /* ; */ ; */ WHERE x = 'é;''ü'");
+        assert_eq!(read[1], (None, 4, "SELECT 2".to_owned()));
+        assert_eq!(read.len(), 2);
+    }
+
+    #[test]
+    fn a_comment_line_names_the_question_after_it_and_no_other() {
+        let text = "-- a dashboard\n-- Name: by day \nSELECT 1; -- of all\nSELECT 2 -- name: not this\n;\n--name:last\n\nSELECT 3";
+        let names: Vec<_> = read(text).into_iter().map(|(name, line, _)| (name, line)).collect();
+        assert_eq!(names, [(Some("by day".to_owned()), 3), (None, 4), (Some("last".to_owned()), 8)]);
+    }
+
+    #[test]
+    fn what_cannot_be_divided_or_named_is_refused_with_its_line() {
+        let wrong = |text: &str| Workload::read(text).unwrap_err().to_string();
+        assert!(wrong("SELECT 1;\nSELECT 'a;\n").starts_with("the questions cannot be told apart (line 2, column 8)"));
+        assert_eq!(wrong(" -- nothing\n ; "), "there is no question");
+        assert_eq!(wrong("-- name:\nSELECT 1"), "the name on line 1 is empty");
+        assert_eq!(wrong("-- name: a\nSELECT 1;\n-- name: a\nSELECT 2"), "questions 1 and 2 are both called `a`");
+    }
+}
