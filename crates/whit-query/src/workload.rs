@@ -19,16 +19,18 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, Tokenizer, Whitespa
 /// assert_eq!(workload.questions()[1].line, 4);
 /// # Ok::<(), whit_query::QueryError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     questions: Vec<WorkloadQuestion>,
 }
 
 /// One question of a workload.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadQuestion {
     /// What a comment line before it calls it: `-- name: visits by day`.
     pub name: Option<String>,
+    /// How many shares of the price each of its sums gets, where those of others get one: `-- weight: 4`.
+    pub weight: f64,
     /// The line on which it begins, from 1 on.
     pub line: u64,
     /// The column in which it begins, from 1 on.
@@ -65,28 +67,28 @@ impl Workload {
             )
         })?;
         let places = Places::of(text);
-        let (mut questions, mut name): (Vec<WorkloadQuestion>, Option<String>) = (Vec::new(), None);
+        let (mut questions, mut said) = (Vec::new(), Said::default());
         // Where a question began and where its last word ended.
         let mut open: Option<(Location, Location)> = None;
-        let mut close = |open: Option<(Location, Location)>, name: &mut Option<String>| {
+        let mut close = |open: Option<(Location, Location)>, said: &mut Said| {
             let Some((from, to)) = open else { return };
             let sql = text[places.at(from)..places.at(to)].to_owned();
-            questions.push(WorkloadQuestion { name: name.take(), line: from.line, column: from.column, sql });
+            let Said { name, weight } = std::mem::take(said);
+            let (weight, Location { line, column }) = (weight.unwrap_or(1.0), from);
+            questions.push(WorkloadQuestion { name, weight, line, column, sql });
         };
         for token in tokens {
             match token.token {
                 Token::EOF => {}
-                Token::SemiColon => close(open.take(), &mut name),
+                Token::SemiColon => close(open.take(), &mut said),
                 Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) if open.is_none() => {
-                    if let Some(called) = named(&comment, token.span.start.line)? {
-                        name = Some(called);
-                    }
+                    said.read(&comment, token.span.start.line)?;
                 }
                 Token::Whitespace(_) => {}
                 _ => open = Some((open.map_or(token.span.start, |(from, _)| from), token.span.end)),
             }
         }
-        close(open.take(), &mut name);
+        close(open.take(), &mut said);
         Self::of(questions)
     }
 
@@ -135,18 +137,35 @@ impl Workload {
     }
 }
 
-/// What a comment calls the question after it, if that is what it does.
-fn named(comment: &str, line: u64) -> Result<Option<String>, QueryError> {
-    let Some((word, name)) = comment.split_once(':') else { return Ok(None) };
-    if !word.trim().eq_ignore_ascii_case("name") {
-        return Ok(None);
-    }
-    match name.trim() {
-        "" => Err(QueryError::asked(
-            format!("the name on line {line} is empty"),
-            "write -- name: visits by day, or leave the line out",
-        )),
-        name => Ok(Some(name.to_owned())),
+/// What comments say of the question after them.
+#[derive(Debug, Default)]
+struct Said {
+    name: Option<String>,
+    weight: Option<f64>,
+}
+
+impl Said {
+    /// Reads a comment, if it says anything of that kind.
+    fn read(&mut self, comment: &str, line: u64) -> Result<(), QueryError> {
+        let Some((word, rest)) = comment.split_once(':') else { return Ok(()) };
+        let rest = rest.trim();
+        match word.trim().to_ascii_lowercase().as_str() {
+            "name" if rest.is_empty() => {
+                let hint = "write -- name: visits by day, or leave the line out";
+                return Err(QueryError::asked(format!("the name on line {line} is empty"), hint));
+            }
+            "name" => self.name = Some(rest.to_owned()),
+            "weight" => {
+                let weight = rest.parse().ok().filter(|weight| (0.01..=100.0).contains(weight));
+                self.weight = Some(weight.ok_or_else(|| {
+                    let sentence =
+                        format!("the weight on line {line} is `{rest}`, and it must be a number from 0.01 to 100");
+                    QueryError::asked(sentence, "write -- weight: 4, or leave the line out")
+                })?);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -194,6 +213,17 @@ mod tests {
         let text = "-- a dashboard\n-- Name: by day \nSELECT 1; -- of all\nSELECT 2 -- name: not this\n;\n--name:last\n\nSELECT 3";
         let names: Vec<_> = read(text).into_iter().map(|(name, line, _)| (name, line)).collect();
         assert_eq!(names, [(Some("by day".to_owned()), 3), (None, 4), (Some("last".to_owned()), 8)]);
+    }
+
+    #[test]
+    fn a_comment_line_weighs_the_question_after_it() {
+        let text = "-- weight: 4\n-- name: a\nSELECT 1;\nSELECT 2; -- Weight: 0.5\nSELECT 3";
+        let weights: Vec<f64> = Workload::read(text).unwrap().questions.iter().map(|own| own.weight).collect();
+        assert_eq!(weights, [4.0, 1.0, 0.5]);
+        for wrong in ["-- weight: 0", "-- weight: -1", "-- weight: much", "-- weight: NaN", "-- weight: 1e9"] {
+            let error = Workload::read(&format!("SELECT 1;\n{wrong}\nSELECT 2")).unwrap_err().to_string();
+            assert!(error.starts_with("the weight on line 2 is `"), "{error}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) struct QuestionText {
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     sql: Option<String>,
     /// A file with questions, with semicolons between them. They are asked together: one price, one entry in the ledger, and one noise for what they share. A line
-    /// `-- name: visits by day` before a question names it.
+    /// `-- name: visits by day` before a question names it, and `-- weight: 4` gives it more of the price.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }

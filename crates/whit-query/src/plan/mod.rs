@@ -103,6 +103,8 @@ pub struct Part {
     pub row_caps: Vec<(Vec<&'static str>, u64)>,
     /// What is summed.
     pub measures: Vec<Measure>,
+    /// How many shares of the price each of them gets, where questions that are asked together say so; nothing where each gets one.
+    pub weights: Vec<f64>,
     /// Ranges that are found privately first.
     pub autos: Vec<Auto>,
     /// What is made of the measures, one for each aggregate of the question.

@@ -63,8 +63,16 @@ impl Tables {
     }
 
     /// Plans them as one.
-    pub(crate) fn shared(&self, questions: Vec<Divided>, asking: &Asking) -> Result<PlannedWorkload, QueryError> {
-        let (parts, found) = self.merged(&questions, asking)?;
+    ///
+    /// Each sum has the weight of the question that gives it most.
+    pub(crate) fn shared(
+        &self,
+        questions: Vec<Divided>,
+        weights: &[f64],
+        asking: &Asking,
+    ) -> Result<PlannedWorkload, QueryError> {
+        let (mut parts, found) = self.merged(&questions, asking)?;
+        weigh(&mut parts, &found, weights);
         let mut whole = Plan {
             question: String::new(),
             dataset: String::new(),
@@ -302,6 +310,27 @@ impl<'a> Respelled<'a> {
             }
         });
         respelled.ok().map(|respelled| respelled.data).filter(|_| found)
+    }
+}
+
+/// Gives each measure the most that a question which needs it has to give. Weights are relative to one another: the least is 1.
+fn weigh(parts: &mut [Part], places: &[Vec<PartPlace>], weights: &[f64]) {
+    let least = weights.iter().copied().fold(f64::INFINITY, f64::min);
+    let weights: Vec<f64> = weights.iter().map(|weight| weight / least).collect();
+    if weights.iter().all(|weight| *weight == 1.0) {
+        return;
+    }
+    for (number, part) in parts.iter_mut().enumerate() {
+        let mut most = vec![0.0_f64; part.measures.len()];
+        for (places, &weight) in places.iter().zip(&weights) {
+            for place in places.iter().filter(|place| place.part == number) {
+                for measure in place.statistics.iter().flat_map(|&statistic| part.statistics[statistic].measures()) {
+                    most[measure] = most[measure].max(weight);
+                }
+            }
+        }
+        // What nobody needs by itself is there for all.
+        part.weights = most.into_iter().map(|weight| if weight == 0.0 { 1.0 } else { weight }).collect();
     }
 }
 

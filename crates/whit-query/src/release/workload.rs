@@ -73,7 +73,8 @@ impl Tables {
         }
         let plans: Vec<&Plan> = divided.iter().map(|(plan, _)| plan).collect();
         one_payer(&plans, workload)?;
-        let mut planned = self.shared(divided, asking)?;
+        let weights: Vec<f64> = workload.questions().iter().map(|question| question.weight).collect();
+        let mut planned = self.shared(divided, &weights, asking)?;
         planned.whole.question = workload.text();
         if tried && workload.questions().len() > 1 {
             self.rehearse_parts(&planned.whole)?;

@@ -141,7 +141,8 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
         .map(|part| {
             let keys = if part.groups == Groups::Selected { KEYS_SHARE } else { 0.0 };
             let kept = if part.kept.is_some() { 2.0 * KEPT_SHARE } else { 0.0 };
-            part.measures.len() as f64 + part.autos.len() as f64 * RANGE_SHARE + keys + kept
+            let measures: f64 = (0..part.measures.len()).map(|measure| part.weight(measure)).sum();
+            measures + part.autos.len() as f64 * RANGE_SHARE + keys + kept
         })
         .sum();
     let weights = weights.max(1.0);
@@ -243,7 +244,7 @@ fn part_noise(
     let noise =
         |limit: UnitLimit, moved: &[Sensitivity], share: f64| noise(law, rungs, (limit, moved), share / weights);
     let measures = part.measures.iter().enumerate();
-    let measures = measures.map(|(i, measure)| noise(part.limit_of(i), &measure.moved, 1.0));
+    let measures = measures.map(|(i, measure)| noise(part.limit_of(i), &measure.moved, part.weight(i)));
     let measures = measures.collect::<Result<_, _>>()?;
     let ranges = part.autos.iter().map(|auto| noise(part.limit_of_bins(), &auto.moved, RANGE_SHARE));
     let ranges = ranges.collect::<Result<_, _>>()?;

@@ -356,6 +356,35 @@ fn a_share_of_a_mean_is_of_the_mean_and_not_of_the_rows() {
     assert!(most.unwrap_err().sentence.starts_with("to bring every value within 5 % needs ε = "));
 }
 
+/// Four shares to one are half of the noise to all of it with δ above 0, and a quarter with δ = 0; and all of it has the same price.
+#[test]
+fn a_question_with_more_weight_has_less_noise_for_the_same_price() {
+    let (room, tables) = tables("workloads_weight");
+    let questions = ["SELECT SUM(seconds) FROM visits", "SELECT COUNT(*), COUNT(*) / 2 FROM visits WHERE day < 5"];
+    for (delta, factor) in [(1e-6, 0.5), (0.0, 0.25)] {
+        let asking = Asking { delta: Some(delta), ..asking(0.5) };
+        let preview = |weights: [&str; 2]| {
+            let text = format!("{}{};{}{}", weights[0], questions[0], weights[1], questions[1]);
+            tables.preview_workload(&Workload::read(&text).unwrap(), &asking).unwrap()
+        };
+        let (plain, weighed) = (preview(["", ""]), preview(["-- weight: 4\n", ""]));
+        assert!(weighed.whole.prices[0].epsilon <= 0.5 && weighed.whole.prices[0].epsilon > 0.499);
+        let off = |preview: &whit_query::explain::WorkloadPreview, place: usize| {
+            preview.questions[place].errors[0].within.unwrap()
+        };
+        let [more, less] = [0, 1].map(|place| off(&weighed, place) / off(&plain, place));
+        println!("δ = {delta}: {more} and {less} of the noise");
+        assert!(more < 0.85 && less > 1.4 && (more / less / factor - 1.0).abs() < 0.05, "{more} and {less}");
+        // Weights say how questions stand to one another.
+        assert_eq!(preview(["-- weight: 4\n", "-- weight: 4\n"]).questions, plain.questions);
+        assert_eq!(preview(["", "-- weight: 0.25\n"]).questions, weighed.questions);
+    }
+    let workload = |text: &str| Workload::read(&format!("{text}{}", questions.join(";"))).unwrap();
+    let ask = |text: &str| ask_workload(&tables, &workload(text), &asking(0.5), &mut room.books(), "tester").unwrap();
+    assert!(!ask("").statement.stored && !ask("-- weight: 4\n").statement.stored, "they are two questions");
+    assert!(ask("-- weight: 4\n").statement.stored);
+}
+
 #[test]
 fn a_week_costs_what_seven_charges_cost() {
     let room = Room::new("workloads_week");

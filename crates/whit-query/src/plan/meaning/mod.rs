@@ -81,8 +81,12 @@ pub(super) fn of_part(part: &Part, warehouse: &Warehouse) -> Result<Value, Query
         keys.push(json!({ "of": rows.expression(&key.expr)?, "type": kind(&key.data_type), "listed": listed }));
     }
     let mut measures = Vec::new();
-    for measure in &part.measures {
-        measures.push(json!({ "what": what(&measure.what, &mut rows)?, "least": measure.low, "most": measure.high }));
+    for (i, measure) in part.measures.iter().enumerate() {
+        let mut said = json!({ "what": what(&measure.what, &mut rows)?, "least": measure.low, "most": measure.high });
+        if part.weight(i) != 1.0 {
+            said["weight"] = number(part.weight(i));
+        }
+        measures.push(said);
     }
     let mut ranges = Vec::new();
     for auto in &part.autos {
