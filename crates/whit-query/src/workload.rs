@@ -40,11 +40,6 @@ pub struct WorkloadQuestion {
 }
 
 impl WorkloadQuestion {
-    /// What it is called: by its name, or by its number, from 1 on.
-    pub fn title(&self, number: usize) -> String {
-        self.name.clone().unwrap_or_else(|| format!("question {number}"))
-    }
-
     /// The question where it stands in its file, so that what is wrong in it is found there.
     pub(crate) fn in_place(&self) -> String {
         let (lines, columns) = (self.line.saturating_sub(1), self.column.saturating_sub(1));

@@ -28,7 +28,7 @@ pub(super) struct PreviewCommand {
     /// that one.
     #[arg(long, value_name = "ERROR", value_parser = goal)]
     within: Option<Goal>,
-    /// About so many rows in a group, on which the errors of averages, spreads and quantiles depend and of which a percentage is; 1000
+    /// About so many rows in a group, on which the errors of averages, spreads and quantiles depend, and the values that a percentage is of; 1000
     /// without it. It is yours to say: looking it up would cost.
     #[arg(long, value_name = "ROWS", value_parser = rows)]
     about: Option<f64>,

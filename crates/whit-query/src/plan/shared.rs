@@ -12,6 +12,7 @@ use crate::source::{Tables, Warehouse};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 use std::sync::Arc;
+use whit_account::meaning::text;
 
 /// Questions that were planned together.
 #[derive(Debug, Clone)]
@@ -85,7 +86,7 @@ impl Tables {
         // In the order of their meanings: which question stands first is not what is asked.
         let mut order = Vec::new();
         for (number, part) in parts.iter().enumerate() {
-            order.push((meaning::of_part(part, &self.warehouse)?.to_string(), number));
+            order.push((text(&meaning::of_part(part, &self.warehouse)?), number));
         }
         order.sort();
         let place = |number: usize| order.iter().position(|(_, own)| *own == number).unwrap_or(number);

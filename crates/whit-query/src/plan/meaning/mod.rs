@@ -13,7 +13,7 @@ use crate::evaluate::attempt::quietly;
 use crate::source::{Warehouse, chain};
 use datafusion::logical_expr::LogicalPlan;
 use serde_json::{Value, json};
-use whit_account::meaning::{number, units};
+use whit_account::meaning::{number, text, units};
 
 /// The version of the format. Whoever changes it has all stored answers paid for again.
 const VERSION: u32 = 2;
@@ -55,10 +55,10 @@ pub(super) fn of_frame(part: &Part, warehouse: &Warehouse) -> Result<String, Que
         }
         // In which order keys stand follows from what they are called.
         if let Some(keys) = said.get_mut("keys").and_then(Value::as_array_mut) {
-            keys.sort_by_key(Value::to_string);
+            keys.sort_by_cached_key(text);
         }
     }
-    Ok(said.to_string())
+    Ok(text(&said))
 }
 
 /// The meaning of one part.
