@@ -4,7 +4,7 @@ use super::preview::settings_as_options;
 use crate::error::Error;
 use crate::output::{OutputOptions, write_json};
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use whit::query::explain::{Fits, Repeated, WorkloadPreview};
 use whit::query::{Workload, WorkloadAnswer};
 use whit::session::WorkloadForeseen;
@@ -15,7 +15,7 @@ pub(super) struct QuestionText {
     /// The question; `-` reads it from standard input, also several with semicolons between them.
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     sql: Option<String>,
-    /// A file with questions, with semicolons between them. They are asked together: one price, one entry in the ledger, and one noise for what they share. A line
+    /// A file with questions, which ends in .sql, with semicolons between them. They are asked together: one price, one entry in the ledger, and one noise for what they share. A line
     /// `-- name: visits by day` before a question names it, and `-- weight: 4` gives it more of the price.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -34,7 +34,7 @@ impl QuestionText {
     pub(super) fn read(&self) -> Result<AskedText, Error> {
         let (text, workload) = match (&self.file, self.sql.as_deref().unwrap_or_default()) {
             (Some(file), _) => {
-                let text = std::fs::read_to_string(file).map_err(|error| Error::file(file, &error))?;
+                let text = questions_in(file)?;
                 let workload = Workload::read(&text)?;
                 (text, workload)
             }
@@ -56,6 +56,17 @@ impl QuestionText {
             _ => AskedText::Several(workload),
         })
     }
+}
+
+/// The text of a file of questions. No other is looked into: what is said of its text must not follow from rows, whichever file somebody names.
+fn questions_in(file: &Path) -> Result<String, Error> {
+    let name = file.display();
+    if file.extension().is_none_or(|kind| !kind.eq_ignore_ascii_case("sql")) {
+        let sentence = format!("`{name}` is no file of questions: the name of one ends in .sql");
+        return Err(Error::asked(sentence, "call it so, or hand its text to standard input with `-`"));
+    }
+    let unread = |error| Error::asked(format!("`{name}` cannot be read: {error}"), "name a file of questions");
+    std::fs::read_to_string(file).map_err(unread)
 }
 
 /// Refuses outputs that have room for one answer, before anything is charged.

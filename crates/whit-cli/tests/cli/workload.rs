@@ -153,7 +153,12 @@ fn what_is_wrong_with_one_of_them_is_said_with_its_place_and_costs_nothing() {
         );
     }
     let (code, _, talk) = whit(&folder, &["query", "--file", "none.sql", "--epsilon", "1"], "");
-    assert!(code == Some(1) && talk.contains("none.sql"), "{talk}");
+    assert!(code == Some(2) && talk.contains("`none.sql` cannot be read"), "{talk}");
+    let (code, _, talk) = whit(&folder, &["query", "--file", "visits.csv", "--epsilon", "1"], "");
+    assert!(
+        code == Some(2) && talk.contains("`visits.csv` is no file of questions"),
+        "rows are not read as SQL: {talk}"
+    );
     let (code, _, talk) = whit(&folder, &["query", "SELECT 1", "--file", "wrong.sql"], "");
     assert!(code == Some(2) && talk.contains("--file"), "{talk}");
     let (code, _, talk) = whit(&folder, &["query", "--file", "dashboard.sql", "--epsilon", "50"], "");
