@@ -292,6 +292,24 @@ impl Filter {
         Some(best)
     }
 
+    /// The share of the whole budget that a cost takes, in the terms in which it takes least, whatever was spent before; infinite where it has no price. Sums in a
+    /// currency are plain, so that the same n times takes n times that share.
+    ///
+    /// ```
+    /// use whit_account::filter::{Currency, Filter};
+    /// use whit_core::{Cost, Epsilon};
+    /// let mut filter = Filter::new(1.0, 0.0, Currency::Sum)?;
+    /// let quarter = Cost::Pure { epsilon: Epsilon::new(0.25)? };
+    /// assert!((filter.share(&quarter) - 0.25).abs() < 1e-8);
+    /// assert!(filter.share(&Cost::Everything).is_infinite());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn share(&mut self, cost: &Cost) -> f64 {
+        let Ok(price) = self.price(cost) else { return f64::INFINITY };
+        let of = |amount: f64, budget: f64| if amount == 0.0 { 0.0 } else { amount / budget };
+        self.best(|i| Some(of(price.amounts[i], self.budget[i]))).max(of(price.aside, self.aside))
+    }
+
     fn best(&self, value: impl Fn(usize) -> Option<f64>) -> f64 {
         (0..self.budget.len()).filter_map(value).fold(f64::INFINITY, f64::min)
     }

@@ -123,7 +123,7 @@ impl Statement {
 
 /// ε of a cost at δ: by PLD, or by the sum where δ is 0. Where GDP with δ set aside for keys proves less, that is told: noise was
 /// found by it, so no more is stated than was asked for, and it has an answer also where ε is so large that PLD has none of its own.
-fn price(unit: String, cost: &Cost, delta: f64) -> Price {
+pub(crate) fn price(unit: String, cost: &Cost, delta: f64) -> Price {
     use whit_account::accountant::gdp::epsilon_with_deltas_aside;
     use whit_account::{Name, epsilon_by};
     let names = if delta > 0.0 { vec![Name::Pld, Name::Rdp, Name::Basic] } else { vec![Name::Basic] };
@@ -174,6 +174,10 @@ pub struct Error {
     pub name: String,
     /// With the preview's confidence, off by at most this; nothing where it is exact, or where it depends on the data.
     pub within: Option<f64>,
+    /// The same as a share of the value, in a group that is made up: the worst where it was tried at several places. Infinite where the value is 0 at one of them; nothing where
+    /// no such group was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
     /// In words, what it depends on.
     pub words: String,
 }
@@ -200,5 +204,61 @@ pub struct Preview {
     /// How it would be done, line by line.
     pub plan: Vec<String>,
     /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// The answers to questions that were asked together, with one statement for all of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadAnswer {
+    /// What they say of themselves together: one price, one entry, and the notes that are about all.
+    pub statement: Statement,
+    /// One after the other, as they were asked.
+    pub answers: Vec<QuestionAnswer>,
+}
+
+/// The answer to one of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QuestionAnswer {
+    /// What the question was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The question.
+    pub question: String,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, one cell a column.
+    pub rows: Vec<Vec<Cell>>,
+    /// What a reader must know of this one.
+    pub notes: Vec<String>,
+}
+
+impl WorkloadAnswer {
+    /// One of the answers as it would stand by itself. Its price is that of all.
+    pub fn answer(&self, place: usize) -> Option<Answer> {
+        let QuestionAnswer { question, columns, rows, notes, .. } = self.answers.get(place)?.clone();
+        Some(Answer { columns, rows, statement: Statement { question, notes, ..self.statement.clone() } })
+    }
+}
+
+/// Questions that were planned and priced together, and not asked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkloadPreview {
+    /// What all of them would cost, and how it would be done. Errors are told question by question.
+    #[serde(flatten)]
+    pub whole: Preview,
+    /// One after the other.
+    pub questions: Vec<QuestionPreview>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QuestionPreview {
+    /// What it is called.
+    pub name: Option<String>,
+    /// The question.
+    pub question: String,
+    /// How wrong each of its columns would be.
+    pub errors: Vec<Error>,
+    /// What a reader must know of this one.
     pub notes: Vec<String>,
 }

@@ -23,8 +23,10 @@ mod sanitise;
 pub mod source;
 mod translate;
 mod whose;
+pub mod workload;
 
-pub use answer::{Answer, Cell, Column, Price, Role, Statement, Value};
+pub use answer::{Answer, Cell, Column, Price, QuestionAnswer, Role, Statement, Value, WorkloadAnswer};
 pub use ask::ask;
 pub use error::{Fault, QueryError};
-pub use release::Tables;
+pub use release::{Tables, ask_workload};
+pub use workload::Workload;

@@ -43,3 +43,4 @@ mod samples;
 pub mod table;
 pub mod text;
 pub mod training;
+pub mod workload;

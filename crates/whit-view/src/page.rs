@@ -128,8 +128,23 @@ impl Report {
     /// A whole answer: its picture, its rows and its statement.
     #[must_use]
     pub fn answer(self, answer: &Answer) -> Self {
+        self.rows(answer).statement(answer)
+    }
+
+    /// What it costs, and all else that it says of itself.
+    pub(crate) fn statement(self, answer: &Answer) -> Self {
         let statement = &answer.statement;
-        let mut report = self.code(&statement.question);
+        let report = if statement.prices.is_empty() {
+            self.prose("Nothing private was read: this answer is exact and free.")
+        } else {
+            self.prose("What it costs, rung by rung:").table(&text::prices(statement))
+        };
+        report.list(&text::account(answer))
+    }
+
+    /// The question, its picture and its rows.
+    pub(crate) fn rows(self, answer: &Answer) -> Self {
+        let mut report = self.code(&answer.statement.question);
         for panel in picture::panels(answer) {
             report = report.picture(panel);
         }
@@ -143,12 +158,7 @@ impl Report {
         if answer.rows.is_empty() {
             report = report.note("The answer has no rows.");
         }
-        report = if statement.prices.is_empty() {
-            report.prose("Nothing private was read: this answer is exact and free.")
-        } else {
-            report.prose("What it costs, rung by rung:").table(&text::prices(statement))
-        };
-        report.list(&text::account(answer))
+        report
     }
 
     fn close(&mut self) {

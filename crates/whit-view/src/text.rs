@@ -26,6 +26,13 @@ impl Excerpt {
 /// Writes the table, what was left out of it, and the statement.
 pub fn write(answer: &Answer, cut: Excerpt, out: &mut dyn Write) -> io::Result<()> {
     let out = &mut PlainText::onto(out);
+    write_rows(answer, cut, out)?;
+    writeln!(out)?;
+    write_statement(answer, out)
+}
+
+/// Writes the table alone, and what was left out of it.
+pub(crate) fn write_rows(answer: &Answer, cut: Excerpt, out: &mut dyn Write) -> io::Result<()> {
     if !answer.columns.is_empty() {
         table(answer, cut).write(out)?;
     }
@@ -36,8 +43,7 @@ pub fn write(answer: &Answer, cut: Excerpt, out: &mut dyn Write) -> io::Result<(
     if answer.rows.is_empty() {
         writeln!(out, "(no rows)")?;
     }
-    writeln!(out)?;
-    write_statement(answer, out)
+    Ok(())
 }
 
 /// The rows as people read them: keys on the left, numbers on the right with their intervals.
@@ -105,6 +111,11 @@ pub fn write_statement(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
         prices(statement).write(out)?;
         writeln!(out)?;
     }
+    write_account(answer, out)
+}
+
+/// All that a statement says but its prices.
+pub(crate) fn write_account(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
     for (label, lines) in account(answer) {
         for (i, line) in lines.iter().enumerate() {
             writeln!(out, "  {:<9}  {line}", if i == 0 { label } else { "" })?;

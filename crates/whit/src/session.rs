@@ -15,11 +15,11 @@ use crate::train::{
 use std::path::Path;
 use whit_account::ledger::{Account, BooksFile, Entry, Memory, Opener, Opening, Register, Verified, Which};
 use whit_query::estimate::{HistogramQuestion, HittersQuestion, ask};
-use whit_query::explain::{Fits, Preview, Within};
+use whit_query::explain::{Fits, Preview, Within, WorkloadPreview};
 use whit_query::plan::Asking;
 use whit_query::source::owner::{Owner, OwnerView};
 use whit_query::source::{Inputs, Tuning};
-use whit_query::{Answer, Tables};
+use whit_query::{Answer, QueryError, Tables, Workload, WorkloadAnswer};
 
 /// How a session is opened.
 #[derive(Debug, Clone)]
@@ -49,6 +49,22 @@ pub struct Foreseen {
 
 impl Foreseen {
     /// What [`Session::ask`] would say now in place of an answer, word for word: a budget's "no", or why the ledger cannot charge it. Nothing where it would be answered.
+    pub fn denied(&self) -> Option<Error> {
+        self.fits.denied.clone().map(Error::from)
+    }
+}
+
+/// The same of questions that are asked together.
+#[derive(Debug, Clone)]
+pub struct WorkloadForeseen {
+    /// One price, and errors question by question.
+    pub preview: WorkloadPreview,
+    /// Which budgets they fit together, and what else asking would come to: see [`denied`](Self::denied).
+    pub fits: Fits,
+}
+
+impl WorkloadForeseen {
+    /// What [`Session::ask_workload`] would say now in place of answers: see [`Foreseen::denied`].
     pub fn denied(&self) -> Option<Error> {
         self.fits.denied.clone().map(Error::from)
     }
@@ -188,6 +204,41 @@ impl Session {
         self.paid(|tables, books, analyst| whit_query::ask(tables, sql, asking, books, analyst))
     }
 
+    /// What questions would cost together, how wrong each would be, and what asking them would come to. Nothing is charged and nothing private is read.
+    pub fn preview_workload(&mut self, workload: &Workload, asking: &Asking) -> Result<WorkloadForeseen, Error> {
+        let preview = self.state.tables.preview_workload(workload, asking)?;
+        self.workload_foreseen(workload, asking, preview)
+    }
+
+    /// The same with the smallest ε for all together at which every value of each is off by no more than this.
+    pub fn workload_within(
+        &mut self,
+        workload: &Workload,
+        asking: &Asking,
+        within: Within,
+    ) -> Result<WorkloadForeseen, Error> {
+        let preview = self.state.tables.workload_within(workload, asking, within)?;
+        self.workload_foreseen(workload, asking, preview)
+    }
+
+    fn workload_foreseen(
+        &mut self,
+        workload: &Workload,
+        asking: &Asking,
+        preview: WorkloadPreview,
+    ) -> Result<WorkloadForeseen, Error> {
+        let analyst = self.state.analyst.clone();
+        let (tables, books) = self.state.looking()?;
+        let fits = tables.workload_fits(workload, &preview, asking, books, &analyst)?;
+        Ok(WorkloadForeseen { preview, fits })
+    }
+
+    /// Asks questions together, and pays for them once: what several of them need is released once, and has the same noise in each. The same again, in whatever order and
+    /// under whatever names, is answered from the ledger and costs nothing.
+    pub fn ask_workload(&mut self, workload: &Workload, asking: &Asking) -> Result<WorkloadAnswer, Error> {
+        self.paid(|tables, books, analyst| whit_query::ask_workload(tables, workload, asking, books, analyst))
+    }
+
     /// Counts how many users have each item, and ranks the items.
     pub fn hitters(&mut self, question: &HittersQuestion, asking: &Asking) -> Result<Answer, Error> {
         self.paid(|tables, books, analyst| ask::hitters(tables, question, asking, books, analyst))
@@ -198,10 +249,10 @@ impl Session {
         self.paid(|tables, books, analyst| ask::histogram(tables, question, asking, books, analyst))
     }
 
-    fn paid(
+    fn paid<T>(
         &mut self,
-        ask: impl FnOnce(&Tables, &mut dyn Register, &str) -> Result<Answer, whit_query::QueryError>,
-    ) -> Result<Answer, Error> {
+        ask: impl FnOnce(&Tables, &mut dyn Register, &str) -> Result<T, QueryError>,
+    ) -> Result<T, Error> {
         let analyst = self.state.analyst.clone();
         let (tables, mut books) = self.state.charging()?;
         let answer = ask(tables, &mut books, &analyst);

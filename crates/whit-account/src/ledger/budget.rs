@@ -137,6 +137,8 @@ pub struct Fit {
     pub slice: Option<String>,
     /// Its "no", where it would say that.
     pub refusal: Option<Refusal>,
+    /// The share of the whole budget that it takes: see [`Filter::share`].
+    pub share: f64,
     /// How often the same would fit, one after the other, as far as that is [counted](MOST_TIMES).
     pub times: u64,
 }

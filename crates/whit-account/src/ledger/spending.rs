@@ -199,6 +199,12 @@ impl Spending {
         times.min().unwrap_or(MOST_TIMES)
     }
 
+    /// The share of the whole budget that a charge takes, in the slice in which it takes most: see [`Filter::share`].
+    pub(super) fn share(&mut self, budget: &Budget, charge: &Charge) -> f64 {
+        let shares = self.places(budget, charge).into_iter();
+        shares.map(|place| place.costs.iter().map(|cost| self.filter.share(cost)).sum::<f64>()).fold(0.0, f64::max)
+    }
+
     /// ε so far, in the slice in which most was spent.
     pub(super) fn spent(&mut self) -> f64 {
         self.worst().into_iter().map(|(spent, _)| spent).fold(0.0, f64::max)

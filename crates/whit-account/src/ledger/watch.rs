@@ -83,7 +83,8 @@ impl Watches {
             let spending = self.spending_for(budget, entries, charge)?;
             let (left, slice) = spending.left_for(budget, charge);
             let (refusal, times) = (spending.refusal(budget, charge), spending.times(budget, charge));
-            Ok(Fit { budget: budget.clone(), left, slice, refusal, times })
+            let share = spending.share(budget, charge);
+            Ok(Fit { budget: budget.clone(), left, slice, refusal, share, times })
         };
         applying.map(fit).collect()
     }

@@ -14,6 +14,7 @@ mod preview;
 mod query;
 mod repl;
 mod train;
+mod workload;
 
 use crate::error::Error;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

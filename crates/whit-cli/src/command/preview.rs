@@ -1,13 +1,14 @@
 //! `whit preview`: what a question would cost, and how wrong it would be.
 
 use super::asked::QuestionOptions;
-use super::query::{Limits, question};
+use super::query::Limits;
+use super::workload::{self, AskedText, QuestionText};
 use crate::error::Error;
 use crate::hint::for_command;
-use crate::number::Wrong;
+use crate::number::{self, Wrong};
 use crate::output::write_json;
 use std::io::Write;
-use whit::query::explain::{self, Within};
+use whit::query::explain::{self, Repeated, Within};
 use whit::query::plan::Asking;
 use whit::session::Foreseen;
 
@@ -18,17 +19,22 @@ use whit::session::Foreseen;
 #[command(after_help = "Examples:
   whit preview \"SELECT shop, COUNT(*) FROM visits GROUP BY shop\" --epsilon 0.5
   whit preview \"SELECT COUNT(*) FROM visits\" --within 200
-  whit preview \"SELECT COUNT(*) FROM visits\" --within 5% --about 20000")]
+  whit preview \"SELECT COUNT(*) FROM visits\" --within 5% --about 20000
+  whit preview --file dashboard.sql --within 5% --times 7")]
 pub(super) struct PreviewCommand {
-    /// The question; `-` reads it from standard input.
-    sql: String,
-    /// Find the smallest ε with which every value is off by no more than this: a number, or a percentage of --about. With --epsilon, up to that one.
+    #[command(flatten)]
+    text: QuestionText,
+    /// Find the smallest ε with which every value is off by no more than this: a number, or a percentage of the value that a group of --about rows has. With --epsilon, up to
+    /// that one.
     #[arg(long, value_name = "ERROR", value_parser = goal)]
     within: Option<Goal>,
-    /// About so many rows in a group, on which the errors of averages, spreads and quantiles depend and of which a percentage is; 1000
+    /// About so many rows in a group, on which the errors of averages, spreads and quantiles depend, and the values that a percentage is of; 1000
     /// without it. It is yours to say: looking it up would cost.
     #[arg(long, value_name = "ROWS", value_parser = rows)]
     about: Option<f64>,
+    /// Say what it would cost to ask so many times, each time of data that has changed, as a dashboard does, and what that is of each budget.
+    #[arg(long, value_name = "N", value_parser = number::count)]
+    times: Option<u64>,
     /// Print JSON for programs instead of tables for people.
     #[arg(long)]
     json: bool,
@@ -62,31 +68,46 @@ fn rows(text: &str) -> Result<f64, Wrong> {
 
 impl PreviewCommand {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let sql = question(&self.sql)?;
+        let text = self.text.read()?;
         let mut session = self.asked.session()?;
         let asking = self.limits.with(Asking { about: self.about, ..self.asked.asking() });
         let about = self.about.unwrap_or(explain::ABOUT);
-        let foreseen = match self.within {
-            None => session.preview(&sql, &asking)?,
-            Some(Goal::Absolute(error)) => session.within(&sql, &asking, Within::Absolute(error))?,
-            Some(Goal::Share(share)) => session.within(&sql, &asking, Within::Relative { share, of: about })?,
+        let within = self.within.map(|goal| match goal {
+            Goal::Absolute(error) => Within::Absolute(error),
+            Goal::Share(share) => Within::Relative { share, of: about },
+        });
+        let foreseen = match (&text, within) {
+            (AskedText::One(sql), None) => session.preview(sql, &asking)?,
+            (AskedText::One(sql), Some(within)) => session.within(sql, &asking, within)?,
+            (AskedText::Several(workload), within) => {
+                let foreseen = match within {
+                    None => session.preview_workload(workload, &asking)?,
+                    Some(within) => session.workload_within(workload, &asking, within)?,
+                };
+                return workload::write_preview(foreseen, self.times, self.json, out);
+            }
         };
         let Foreseen { preview, fits } = in_options(foreseen);
+        let repeated = self.times.map(|times| Repeated::of(times, &preview.prices, &fits));
         if self.json {
-            return write_json(&View { preview: &preview, fits: &fits }, out);
+            return write_json(&View { preview: &preview, fits: &fits, repeated }, out);
         }
-        write(&preview, &fits, out)
+        write(&preview, &fits, out)?;
+        Ok(repeated.iter().try_for_each(|repeated| whit_view::preview::write_repeated(repeated, out))?)
     }
 }
 
 /// A preview with the command's own options where it speaks of settings.
 pub(super) fn in_options(mut foreseen: Foreseen) -> Foreseen {
-    for text in
-        foreseen.preview.notes.iter_mut().chain(foreseen.fits.denied.as_mut().and_then(|denied| denied.hint.as_mut()))
-    {
+    settings_as_options(foreseen.preview.notes.iter_mut(), &mut foreseen.fits);
+    foreseen
+}
+
+/// Notes, and why something would be refused, with the command's own options.
+pub(super) fn settings_as_options<'a>(notes: impl Iterator<Item = &'a mut String>, fits: &'a mut explain::Fits) {
+    for text in notes.chain(fits.denied.as_mut().and_then(|denied| denied.hint.as_mut())) {
         *text = for_command(text);
     }
-    foreseen
 }
 
 /// A preview for people.
@@ -101,6 +122,8 @@ struct View<'a> {
     preview: &'a explain::Preview,
     #[serde(flatten)]
     fits: &'a explain::Fits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeated: Option<Repeated>,
 }
 
 #[cfg(test)]

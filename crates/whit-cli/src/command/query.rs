@@ -1,10 +1,11 @@
-//! `whit query`: one question in SQL, asked and paid for.
+//! `whit query`: one question in SQL, or several together, asked and paid for.
 
 use super::asked::QuestionOptions;
+use super::workload::{self, AskedText, QuestionText};
 use crate::error::Error;
 use crate::number;
 use crate::output::{OutputOptions, write_answer};
-use std::io::{Read, Write};
+use std::io::Write;
 use whit::query::plan::Asking;
 
 /// Ask a question in SQL, and pay for it.
@@ -14,10 +15,11 @@ use whit::query::plan::Asking;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   whit query \"SELECT country, COUNT(*) FROM visits GROUP BY country\" --epsilon 0.5
-  whit query \"SELECT AVG(seconds), MEDIAN(seconds) FROM visits WHERE country = 'at'\" --epsilon 0.2 --json")]
+  whit query \"SELECT AVG(seconds), MEDIAN(seconds) FROM visits WHERE country = 'at'\" --epsilon 0.2 --json
+  whit query --file dashboard.sql --epsilon 0.5 --plot dashboard.html")]
 pub(super) struct Query {
-    /// The question; `-` reads it from standard input.
-    sql: String,
+    #[command(flatten)]
+    text: QuestionText,
     #[command(flatten)]
     limits: Limits,
     #[command(flatten)]
@@ -45,27 +47,27 @@ impl Limits {
     }
 }
 
-/// The question itself, or what stands on standard input.
-pub(super) fn question(sql: &str) -> Result<String, Error> {
-    if sql != "-" {
-        return Ok(sql.to_owned());
-    }
-    let mut text = String::new();
-    let read = std::io::stdin().read_to_string(&mut text);
-    read.map_err(|error| Error::failed(format!("the question could not be read from standard input: {error}")))?;
-    Ok(text)
-}
-
 impl Query {
     pub(super) fn run(&self, out: &mut dyn Write, talk: &mut dyn Write) -> Result<(), Error> {
-        let sql = question(&self.sql)?;
+        let text = self.text.read()?;
         let progress = self.output.progress();
         progress.start("opening the data");
         let mut session = self.asked.session()?;
         self.output.check(&session)?;
+        let asking = self.limits.with(self.asked.asking());
         progress.start("asking");
-        let answer = session.ask(&sql, &self.limits.with(self.asked.asking()));
-        progress.finish();
-        write_answer(&answer?, &self.output, out, talk)
+        match &text {
+            AskedText::One(sql) => {
+                let answer = session.ask(sql, &asking);
+                progress.finish();
+                write_answer(&answer?, &self.output, out, talk)
+            }
+            AskedText::Several(workload) => {
+                workload::check(workload, &self.output)?;
+                let answer = session.ask_workload(workload, &asking);
+                progress.finish();
+                workload::write(&answer?, &self.output, out, talk)
+            }
+        }
     }
 }

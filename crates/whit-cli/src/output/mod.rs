@@ -54,7 +54,7 @@ impl OutputOptions {
         Ok(files.try_for_each(|file| inputs.check(file))?)
     }
 
-    fn excerpt(&self) -> Excerpt {
+    pub(crate) fn excerpt(&self) -> Excerpt {
         if self.all || !io::stdout().is_terminal() { Excerpt::ALL } else { Excerpt::TERMINAL }
     }
 }
@@ -93,6 +93,11 @@ impl Drawing {
     /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether it is a page, which has room for more than one picture.
+    pub(crate) fn is_page(&self) -> bool {
+        self.kind == DrawingKind::Html
     }
 
     /// Writes a picture, or a page made of it, into the file.

@@ -1,6 +1,7 @@
 //! The `whit` command as people and programs meet it: the real binary, its output, its sentences, its exit codes.
 
 mod declare;
+mod workload;
 
 use serde_json::Value;
 use std::path::PathBuf;

@@ -82,7 +82,7 @@ pub fn table_name(text: &str) -> String {
     }
 }
 
-const DATASET: [&str; 11] = [
+const DATASET: [&str; 12] = [
     "source",
     "format",
     "version",

@@ -41,6 +41,11 @@ impl<'a> Canonical<'a> {
         self.rows.json()
     }
 
+    /// What each column of the rows is, in the order of the plan's own.
+    pub(crate) fn columns(&self) -> Vec<Value> {
+        self.rows.columns.clone()
+    }
+
     /// What an expression over these rows means.
     pub(crate) fn expression(&mut self, expr: &Expr) -> Result<Value, QueryError> {
         let state = self.context.state();

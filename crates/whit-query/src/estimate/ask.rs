@@ -227,6 +227,7 @@ pub(super) fn preview_hitters(
     let error = Error {
         name: "users".to_owned(),
         within: Some(plan.hitters.within(confidence, named)),
+        share: None,
         words: format!("users with each {}", question.item),
     };
     let mut notes = vec![left_out(&question.item, plan.dictionary.items().len())];
@@ -377,7 +378,7 @@ pub(super) fn preview_histogram(
             (None, "depends on the radius, which is found privately".to_owned())
         }
     };
-    let error = Error { name: question.measured().to_owned(), within, words };
+    let error = Error { name: question.measured().to_owned(), within, share: None, words };
     let line = format!("{} in {}: rounded Gaussian", question.item, number_of(plan.items.clusters(), "cluster"));
     let notes = vec![left_out(&question.item, items), intervals(question.top.is_some(), confidence)];
     Ok(plan.declared.preview(sql, &plan.histogram, error, vec![line], notes))

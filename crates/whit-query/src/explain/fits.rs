@@ -32,6 +32,9 @@ pub struct BudgetFit {
     pub slice: Option<String>,
     /// Whether the question fits.
     pub fits: bool,
+    /// The share of the whole budget that it takes, as the budget counts: of μ², ρ or ε. Infinite where the budget has no price for it.
+    #[serde(with = "whit_core::persist::finite_or_word")]
+    pub share: f64,
     /// How often it would, one after the other with fresh noise, as far as that is counted.
     pub times: u64,
     /// What it would say, where it does not: the sentence, and next to it the numbers as `shortfall`.
@@ -167,7 +170,12 @@ impl Tables {
         self.foresee(Charged { question, reads, charge, price }, epsilon, books)
     }
 
-    fn foresee(&self, charged: Charged<'_>, epsilon: f64, books: &mut dyn Register) -> Result<Fits, QueryError> {
+    pub(super) fn foresee(
+        &self,
+        charged: Charged<'_>,
+        epsilon: f64,
+        books: &mut dyn Register,
+    ) -> Result<Fits, QueryError> {
         let Charged { question, reads, charge, price } = charged;
         // Of data that is not as the ledger last saw it, nothing is stored.
         let known = self.known_fingerprint_of(&reads, books)?;
@@ -196,7 +204,7 @@ impl Tables {
                 shortfall.fits = instead.as_ref().and_then(|epsilon| epsilon.parse().ok());
             }
         }
-        let view = |Fit { budget, left, slice, refusal, times }: Fit| BudgetFit {
+        let view = |Fit { budget, left, slice, refusal, share, times }: Fit| BudgetFit {
             unit: budget.unit.to_string(),
             analyst: budget.analyst,
             epsilon: budget.epsilon,
@@ -204,6 +212,7 @@ impl Tables {
             left,
             slice,
             fits: refusal.is_none(),
+            share,
             times,
             refusal,
         };

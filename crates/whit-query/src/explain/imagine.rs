@@ -35,6 +35,26 @@ pub(super) struct Guess {
     pub(super) of: Option<(usize, usize)>,
     /// With the confidence that was asked for, off by no more.
     pub(super) within: Option<f64>,
+    /// The same as a share of the value; infinite where that is 0.
+    pub(super) share: Option<f64>,
+}
+
+/// How far off a value is, and what it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Off {
+    within: f64,
+    truth: f64,
+}
+
+impl Off {
+    fn share(self) -> f64 {
+        match self.truth.abs() {
+            _ if self.within == 0.0 => 0.0,
+            // What arithmetic has left of 0 is 0.
+            truth if truth <= 1e-9 * self.within => f64::INFINITY,
+            truth => self.within / truth,
+        }
+    }
 }
 
 /// The names of the columns of a question that reads nothing private.
@@ -66,9 +86,9 @@ pub(super) fn guesses(
         let groups = if tried { drawn_often(part, noises, rows, confidence)? } else { Vec::new() };
         for (name, column) in statistics {
             let of = column.ok().map(|statistic| (number, statistic));
-            let within = match column {
+            let off = match column {
                 Ok(i) => match known(part, i) {
-                    Some(measure) => Some(noises[measure].within(confidence) * part.step_of(measure, &[])),
+                    Some(measure) => worst(exactly(part, &noises[measure], (measure, rows), confidence)?.into_iter()),
                     None => worst(groups.iter().map(|drawn| reach(drawn.cells[i].iter().map(number_of), confidence))),
                 },
                 Err(column) => {
@@ -79,15 +99,37 @@ pub(super) fn guesses(
                     worst(reaches.collect::<Result<Vec<_>, QueryError>>()?.into_iter())
                 }
             };
-            guesses.push(Guess { name, of, within });
+            let (within, share) = off.unzip();
+            guesses.push(Guess { name, of, within, share });
         }
     }
     Ok(guesses)
 }
 
-/// The largest of some errors; nothing where one of them is not known, or where there are none.
-fn worst(errors: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    errors.reduce(|one, other| Some(one?.max(other?))).flatten()
+/// The largest of some errors, by itself and as a share of its value; nothing where one of them is not known, or where there are none.
+fn worst(errors: impl Iterator<Item = Option<Off>>) -> Option<(f64, f64)> {
+    let both = errors.map(|off| off.map(|off| (off.within, off.share())));
+    both.reduce(|one, other| {
+        let ((within, share), (own, part)) = (one?, other?);
+        Some((within.max(own), share.max(part)))
+    })
+    .flatten()
+}
+
+/// How far a count or a sum is off, whose noise is that of the value, in each of the groups that are made up.
+fn exactly(
+    part: &Part,
+    noise: &SumNoise,
+    (measure, rows): (usize, f64),
+    confidence: f64,
+) -> Result<Vec<Option<Off>>, QueryError> {
+    let step = part.step_of(measure, &[]);
+    let within = noise.within(confidence) * step;
+    let of = |share: f64| {
+        let made = part.imagined(measure, rows, share)?;
+        Ok(made.and_then(|made| made.first().map(|&steps| Off { within, truth: steps as f64 * step })))
+    };
+    MEANS.into_iter().map(of).collect()
 }
 
 /// The groups that are made up, each drawn often; none where a range has to be found first.
@@ -117,25 +159,36 @@ fn number_of(cell: &Cell) -> f64 {
 }
 
 /// With this confidence, how far values are from the first, which is the truth.
-fn reach(mut values: impl Iterator<Item = f64>, confidence: f64) -> Option<f64> {
+fn reach(mut values: impl Iterator<Item = f64>, confidence: f64) -> Option<Off> {
     let truth = values.next().filter(|truth| truth.is_finite())?;
     let mut off: Vec<f64> = values.map(|value| (value - truth).abs()).collect();
     off.sort_by(f64::total_cmp); // what is no number is furthest off
     let place = (off.len() as f64 * confidence).ceil() as usize;
-    off.get(place.clamp(1, off.len().max(1)) - 1).copied().filter(|off| off.is_finite())
+    let within = off.get(place.clamp(1, off.len().max(1)) - 1).copied().filter(|off| off.is_finite())?;
+    Some(Off { within, truth })
 }
 
 /// The measures of a group that is made up, without noise, with means over so much of their bounds; nothing where a range has to be found first.
 fn imagined(part: &Part, rows: f64, means: f64) -> Result<Option<Vec<Vec<i64>>>, QueryError> {
     let about_spread = part.statistics.iter().filter_map(Statistic::estimator).filter(|own| own.is_about_spread());
     let spread: BTreeSet<usize> = about_spread.flat_map(Estimator::measures).collect();
+    let needed = needed(part);
     let mut measures = Vec::new();
     for measure in 0..part.measures.len() {
+        if !needed.contains(&measure) {
+            measures.push(vec![0]);
+            continue;
+        }
         let share = if spread.contains(&measure) { 1.0 } else { means };
         let Some(made) = part.imagined(measure, rows, share)? else { return Ok(None) };
         measures.push(made);
     }
     Ok(Some(measures))
+}
+
+/// The measures that a part's own statistics are made of: those of questions that share it are not.
+fn needed(part: &Part) -> BTreeSet<usize> {
+    part.statistics.iter().flat_map(Statistic::measures).collect()
 }
 
 /// The range of a statistic that is read from a tree.
@@ -162,7 +215,7 @@ fn counted(cell: Cell, estimate: &dyn Estimator, truth: f64, (low, high): (f64, 
 fn drawn(part: &Part, noise: &[SumNoise], made: &[Vec<i64>], confidence: f64) -> Result<ReleasedPart, QueryError> {
     let failed = |error: &dyn std::fmt::Display| QueryError::failed(error.to_string());
     let mut entropy = Replay::new(0x5ee5); // of rows that nobody has: nothing here is secret
-    let trees = part.measures.iter().any(|measure| matches!(measure.what, What::Tree { .. }));
+    let trees = needed(part).into_iter().any(|measure| matches!(part.measures[measure].what, What::Tree { .. }));
     let draws = if trees { DRAWS_OF_TREES } else { DRAWS };
     let mut values: Vec<Vec<i64>> = made.iter().map(|made| made.repeat(draws)).collect();
     for (values, noise) in values.iter_mut().zip(noise) {

@@ -2,10 +2,15 @@
 
 mod fits;
 mod imagine;
+mod repeated;
+mod within;
+mod workload;
 
-pub use crate::answer::{Error, Preview};
+pub use crate::answer::{Error, Preview, QuestionPreview, WorkloadPreview};
 pub use fits::{BudgetFit, Denial, Fits};
+pub use repeated::{Repeated, RepeatedBudget};
 pub use whit_account::ledger::MOST_TIMES;
+pub use within::Within;
 
 use crate::answer::Statement;
 use crate::error::QueryError;
@@ -17,33 +22,10 @@ use crate::source::Tables;
 use datafusion::logical_expr::LogicalPlan;
 use imagine::Guess;
 use std::fmt::Write as _;
-use whit_core::digits::{brief_up, number_of};
+use whit_core::digits::number_of;
 
 /// Rows of a group, where it is not said how many there are about.
 pub const ABOUT: f64 = 1000.0;
-
-/// How close an answer should be.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Within {
-    /// By so much.
-    Absolute(f64),
-    /// By such a share of a value of this size.
-    Relative {
-        /// The share.
-        share: f64,
-        /// The size.
-        of: f64,
-    },
-}
-
-impl Within {
-    fn number(self) -> f64 {
-        match self {
-            Self::Absolute(number) => number,
-            Self::Relative { share, of } => share * of,
-        }
-    }
-}
 
 impl Tables {
     /// Plans and prices a question. Nothing private is read and nothing is charged.
@@ -70,13 +52,23 @@ impl Tables {
         }
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
         let calibrated = calibrate(plan, epsilon, delta)?;
-        let rows = asking.about.filter(|rows| *rows >= 1.0).unwrap_or(ABOUT);
-        let guesses = imagine::guesses(self, plan, &calibrated, rows, confidence)?;
-        let useless = useless(plan, &guesses, rows);
-        let errors = guesses.into_iter().map(|guess| described(plan, guess, rows)).collect();
+        let (errors, useless) = self.errors_of(plan, &calibrated, asking)?;
         let mut view = view(plan, Some(&calibrated), errors, confidence);
         view.notes.extend(picking(plan, confidence));
         Ok((view, useless))
+    }
+
+    /// How far each column of a plan would be off with this noise, and whether one would tell nothing.
+    fn errors_of(
+        &self,
+        plan: &Plan,
+        noise: &Calibrated,
+        asking: &Asking,
+    ) -> Result<(Vec<Error>, Option<Useless>), QueryError> {
+        let rows = asking.about.filter(|rows| *rows >= 1.0).unwrap_or(ABOUT);
+        let guesses = imagine::guesses(self, plan, noise, rows, asking.confidence()?)?;
+        let useless = useless(plan, &guesses, rows);
+        Ok((guesses.into_iter().map(|guess| described(plan, guess, rows)).collect(), useless))
     }
 
     /// What would make a useless question worth its price, found by trying: fewer groups or rows of one unit, and more ε.
@@ -134,77 +126,6 @@ impl Tables {
         }
         None
     }
-
-    /// The smallest ε with which every value of a question is off by no more than this, as far as its preview can tell; a share is of
-    /// counts and sums. Where an ε is asked for, it is the most that one would pay.
-    pub fn within(&self, sql: &str, asking: &Asking, within: Within) -> Result<Preview, QueryError> {
-        let found = self.smallest(sql, asking, within)?;
-        let most = asking.epsilon.unwrap_or(f64::INFINITY);
-        // What is suggested below is rounded up to a hair.
-        if found.epsilon <= most * (1.0 + 1e-9) {
-            return Ok(found);
-        }
-        let needed = brief_up(found.epsilon);
-        Err(QueryError::asked(
-            format!(
-                "to bring every value within {} needs ε = {needed}, and `asking.epsilon` says {most} at most",
-                short(within.number())
-            ),
-            format!("say `asking.epsilon = {needed}`, or ask for a larger error"),
-        ))
-    }
-
-    fn smallest(&self, sql: &str, asking: &Asking, within: Within) -> Result<Preview, QueryError> {
-        let goal = within.number();
-        if goal.is_nan() || goal <= 0.0 {
-            return Err(QueryError::asked("an error of 0 or less cannot be promised", "give a number above 0"));
-        }
-        let logical = self.logical(sql)?;
-        let call = self.call(sql, &logical)?;
-        // A plan does not depend on its price.
-        let plan = if call.is_none() { Some(self.planned(sql, &logical, asking)?) } else { None };
-        let at = |epsilon: f64| {
-            let asking = Asking { epsilon: Some(epsilon), ..asking.clone() };
-            match (&call, &plan) {
-                (Some((call, _)), _) => sql::preview(call, self, sql, &asking),
-                (None, Some(plan)) => self.foreseen(plan, &asking).map(|(preview, _)| preview),
-                (None, None) => Err(QueryError::failed("a question that was not planned")),
-            }
-        };
-        // Less than the least ε that a declaration or a command takes is found for nobody. An error that is not known is no error that is small enough.
-        let noisy = |error: &&Error| error.words != EXACT;
-        let reaches = |preview: &Preview| {
-            preview.errors.iter().filter(noisy).all(|error| error.within.is_some_and(|within| within <= goal))
-        };
-        let (mut low, mut high) = (1e-3_f64, 1e4_f64);
-        let mut best = at(high)?;
-        if best.errors.iter().all(|error| error.within.is_none()) {
-            return Err(QueryError::asked(
-                "how wrong the answer would be depends on the data, so no ε can be found for an error",
-                "preview it with a few values of `asking.epsilon`",
-            ));
-        }
-        if !reaches(&best) {
-            return Err(QueryError::asked(
-                format!("no ε up to {high} brings every value within {}", short(goal)),
-                "ask for a larger error, or declare tighter caps and bounds",
-            ));
-        }
-        let least = at(low)?;
-        if reaches(&least) {
-            return Ok(least);
-        }
-        while high / low > 1.001 {
-            let middle = (low * high).sqrt();
-            let preview = at(middle)?;
-            if reaches(&preview) {
-                (high, best) = (middle, preview);
-            } else {
-                low = middle;
-            }
-        }
-        Ok(best)
-    }
 }
 
 fn view(plan: &Plan, calibrated: Option<&Calibrated>, errors: Vec<Error>, confidence: f64) -> Preview {
@@ -229,12 +150,12 @@ fn view(plan: &Plan, calibrated: Option<&Calibrated>, errors: Vec<Error>, confid
 const EXACT: &str = "exact, and free";
 
 fn exact(name: String) -> Error {
-    Error { name, within: None, words: EXACT.to_owned() }
+    Error { name, within: None, share: None, words: EXACT.to_owned() }
 }
 
 /// A guess in words: what it rests on.
 fn described(plan: &Plan, guess: Guess, rows: f64) -> Error {
-    let Guess { name, of, within } = guess;
+    let Guess { name, of, within, share } = guess;
     let statistic = of.map(|(part, statistic)| &plan.parts[part].statistics[statistic]);
     let words = match (statistic, within) {
         (Some(statistic), _) if statistic.is_exact() => return exact(name),
@@ -244,7 +165,7 @@ fn described(plan: &Plan, guess: Guess, rows: f64) -> Error {
             None => format!("for a group of {} rows, spread evenly over their bounds", short(rows)),
         },
     };
-    Error { name, within, words }
+    Error { name, within, share, words }
 }
 
 /// A column that would be off by as much as its values can differ.

@@ -167,6 +167,11 @@ impl Part {
         self.output.iter().map(|(title, _)| title.as_str())
     }
 
+    /// How many shares of the price a measure gets.
+    pub(crate) fn weight(&self, measure: usize) -> f64 {
+        self.weights.get(measure).copied().unwrap_or(1.0)
+    }
+
     /// Between which numbers the values of a measure are taken, where that is known beforehand.
     pub(crate) fn bounds_of(&self, measure: usize) -> Option<(f64, f64)> {
         match &self.measures[measure].what {

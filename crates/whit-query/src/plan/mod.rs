@@ -22,6 +22,7 @@ mod question;
 pub mod range;
 mod sensible;
 mod sets;
+pub(crate) mod shared;
 pub(crate) mod slices;
 pub(crate) mod title;
 pub(crate) mod track;
@@ -103,6 +104,8 @@ pub struct Part {
     pub row_caps: Vec<(Vec<&'static str>, u64)>,
     /// What is summed.
     pub measures: Vec<Measure>,
+    /// How many shares of the price each of them gets, where questions that are asked together say so; nothing where each gets one.
+    pub weights: Vec<f64>,
     /// Ranges that are found privately first.
     pub autos: Vec<Auto>,
     /// What is made of the measures, one for each aggregate of the question.
@@ -192,6 +195,24 @@ pub struct Asking {
 }
 
 impl Asking {
+    /// Refuses limits with which nothing could be asked.
+    pub(crate) fn check_limits(&self) -> Result<(), QueryError> {
+        let none = [("groups", self.groups), ("rows", self.rows)].into_iter().find(|(_, most)| *most == Some(0));
+        if let Some((setting, _)) = none {
+            return Err(QueryError::asked(
+                format!("with `asking.{setting} = 0` nothing of anybody would count"),
+                format!("give a number from 1 on, such as `asking.{setting} = 1`"),
+            ));
+        }
+        if let Some(about) = self.about.filter(|about| !(1.0..=f64::MAX).contains(about)) {
+            return Err(QueryError::asked(
+                format!("`asking.about = {about}` is no number of rows"),
+                "give one from 1 on, such as `asking.about = 1000`",
+            ));
+        }
+        Ok(())
+    }
+
     /// How often intervals are to hold: as it is asked for, or as usual.
     pub(crate) fn confidence(&self) -> Result<f64, QueryError> {
         let confidence = self.confidence.unwrap_or(CONFIDENCE);

@@ -29,6 +29,8 @@ struct Outline<'a> {
     rungs: Vec<Rung>,
     payer: Option<String>,
     notes: Vec<String>,
+    /// What each part was planned from.
+    aggregates: Vec<Aggregate>,
 }
 
 /// Plans a whole question.
@@ -38,12 +40,23 @@ pub(super) fn plan(
     asking: &Asking,
     around: &Surroundings<'_>,
 ) -> Result<Plan, QueryError> {
+    divided(sql, logical, asking, around, clock::now()).map(|(plan, _)| plan)
+}
+
+/// The same at a time of asking, and the aggregate that each of its parts was planned from.
+pub(super) fn divided(
+    sql: &str,
+    logical: &LogicalPlan,
+    asking: &Asking,
+    around: &Surroundings<'_>,
+    seconds: i64,
+) -> Result<(Plan, Vec<Aggregate>), QueryError> {
     presentable(logical, around).map_err(|error| placed(error, sql))?;
-    let (logical, notes) = clock::fixed(logical, clock::now())?;
+    let (logical, notes) = clock::fixed(logical, seconds)?;
     let logical = &logical;
-    let mut outline = Outline { asking, around, parts: Vec::new(), rungs: Vec::new(), payer: None, notes };
+    let mut outline = Outline::new(asking, around, notes);
     let after = outline.after(logical).map_err(|error| placed(error, sql))?;
-    let Outline { parts, rungs, payer, notes, .. } = outline;
+    let Outline { parts, rungs, payer, notes, aggregates, .. } = outline;
     // What comes after release may read what was released and public tables, and nothing else.
     if tables_of(&after).iter().any(|name| is_private(name, around)) {
         return Err(QueryError::asked(
@@ -62,7 +75,7 @@ pub(super) fn plan(
         None => tables_of(logical).into_iter().next().unwrap_or_default(),
     };
     let tables = tables_of(logical);
-    Ok(Plan { question: sql.to_owned(), dataset, rungs, parts, tables, after, notes: kept })
+    Ok((Plan { question: sql.to_owned(), dataset, rungs, parts, tables, after, notes: kept }, aggregates))
 }
 
 /// A question that reads what an estimator releases: the estimator's own question, and what is done with its table, which is the first part.
@@ -93,8 +106,7 @@ pub(super) fn around_call(
     }
     presentable(logical, around).map_err(|error| placed(error, sql))?;
     let asking = Asking::default();
-    let mut outline =
-        Outline { asking: &asking, around, parts: Vec::new(), rungs: Vec::new(), payer: None, notes: Vec::new() };
+    let mut outline = Outline::new(&asking, around, Vec::new());
     let after = outline.after(logical).map_err(|error| placed(error, sql))?;
     Ok(Some((call.clone(), after)))
 }
@@ -176,7 +188,12 @@ pub(crate) fn tables_of(plan: &LogicalPlan) -> Vec<String> {
     names
 }
 
-impl Outline<'_> {
+impl<'a> Outline<'a> {
+    fn new(asking: &'a Asking, around: &'a Surroundings<'a>, notes: Vec<String>) -> Self {
+        let (parts, rungs, aggregates) = (Vec::new(), Vec::new(), Vec::new());
+        Self { asking, around, parts, rungs, payer: None, notes, aggregates }
+    }
+
     /// What is done after release: the plan with each private aggregate in place of a scan of its released table.
     fn after(&mut self, plan: &LogicalPlan) -> Result<LogicalPlan, QueryError> {
         match plan {
@@ -269,6 +286,7 @@ impl Outline<'_> {
         self.notes.extend(notes);
         let places = part.places.clone();
         self.parts.push(part);
+        self.aggregates.push(aggregate.clone());
         placeholder(self.parts.len() - 1, &aggregate.schema, &places)
     }
 }

@@ -20,19 +20,7 @@ use std::sync::Arc;
 impl Tables {
     /// Plans a question that was read already. Nothing private is read, and it is not tried on made-up rows.
     pub(crate) fn outlined(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
-        let none = [("groups", asking.groups), ("rows", asking.rows)].into_iter().find(|(_, most)| *most == Some(0));
-        if let Some((setting, _)) = none {
-            return Err(QueryError::asked(
-                format!("with `asking.{setting} = 0` nothing of anybody would count"),
-                format!("give a number from 1 on, such as `asking.{setting} = 1`"),
-            ));
-        }
-        if let Some(about) = asking.about.filter(|about| !(1.0..=f64::MAX).contains(about)) {
-            return Err(QueryError::asked(
-                format!("`asking.about = {about}` is no number of rows"),
-                "give one from 1 on, such as `asking.about = 1000`",
-            ));
-        }
+        asking.check_limits()?;
         let plan = self.surrounded(|around| outline::plan(sql, logical, asking, around))?;
         Ok(self.sliced(plan))
     }

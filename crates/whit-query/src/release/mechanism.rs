@@ -34,9 +34,10 @@ use whit_noise::Entropy;
 /// Composition: each measure and each set of keys is a mechanism of its own on the same rows, chosen before any of them
 /// is seen, except that bounds which are found first decide how values are put on the lattice; the integers that come of it are bounded
 /// alike whatever is found. Noise is added to sums that carry their bounds, and to no others. Values of groups that do not show are dropped afterwards, and the rest is post-processing.
+/// Questions that are asked together come to one plan, of which each sum is released once, and are one such question; what each of them makes of the released tables is post-processing too.
 ///
 /// # Tried by
-/// `no_neighbour_moves_a_measure_further_than_planned`, `audited_queries_never_show_more_than_they_claim`.
+/// `no_neighbour_moves_a_measure_further_than_planned`, `no_neighbour_moves_what_questions_share_further_than_planned`, `audited_queries_never_show_more_than_they_claim`.
 pub(super) struct QueryMechanism<'a> {
     tables: &'a Tables,
     plan: &'a Plan,

@@ -11,6 +11,7 @@ mod rehearse;
 pub(crate) mod statement;
 mod stored;
 mod united;
+mod workload;
 
 pub use crate::source::Tables;
 
@@ -29,6 +30,7 @@ use whit_account::ledger::Register;
 use whit_core::mechanism::SanitiseError;
 use whit_core::release::{ReadError, ReleaseError, Reservation, ShortOf};
 use whit_noise::{Entropy, Os};
+pub use workload::ask_workload;
 
 /// The exact, bounded integers of one part: what noise is added to. For tests and audits, never for people.
 #[doc(hidden)]
@@ -67,22 +69,35 @@ impl Tables {
         analyst: &str,
     ) -> Result<Answer, QueryError> {
         let plan = self.planned(sql, logical, asking)?;
+        let (released, calibrated, statement) = self.released(&plan, sql, asking, books, analyst)?;
+        self.finish(&plan, calibrated.as_ref(), &released, statement)
+    }
+
+    /// Releases what a plan asks for, or finds it in the ledger: with the noise that it would get today, and what is said of it as a whole.
+    fn released(
+        &self,
+        plan: &Plan,
+        sql: &str,
+        asking: &Asking,
+        books: &mut dyn Register,
+        analyst: &str,
+    ) -> Result<(Released, Option<Calibrated>, Statement), QueryError> {
         let confidence = asking.confidence()?;
         if !plan.parts.iter().any(is_private) {
-            let mechanism = QueryMechanism::new(self, &plan, None, confidence);
+            let mechanism = QueryMechanism::new(self, plan, None, confidence);
             let released = mechanism
                 .everything(&Rows::unpaid(self, 0), &mut Os)
                 .map_err(|error| QueryError::failed(error.to_string()))?;
-            let statement = Self::statement(&plan, confidence, &released);
-            return self.finish(&plan, None, &released, statement);
+            let statement = Self::statement(plan, confidence, &released);
+            return Ok((released, None, statement));
         }
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
-        let calibrated = calibrate(&plan, epsilon, delta)?;
-        let (mut question, reads) = self.question_of(&plan, sql, asking, analyst)?;
+        let calibrated = calibrate(plan, epsilon, delta)?;
+        let (mut question, reads) = self.question_of(plan, sql, asking, analyst)?;
         let (fingerprint, stamps) = self.fingerprint_of(&reads, books)?;
         question.fingerprint = fingerprint;
-        let mechanism = QueryMechanism::new(self, &plan, Some(&calibrated), confidence);
-        let price = |epsilon: f64, _: &mut dyn Register| Some(calibrate(&plan, epsilon, delta).ok()?.charge);
+        let mechanism = QueryMechanism::new(self, plan, Some(&calibrated), confidence);
+        let price = |epsilon: f64, _: &mut dyn Register| Some(calibrate(plan, epsilon, delta).ok()?.charge);
         let instead = Instead::Search { epsilon, price: &price };
         let request = ReleaseRequest {
             question: &question,
@@ -94,9 +109,9 @@ impl Tables {
         let read = |reservation: &Reservation| Ok(Rows::of(self, Os.bits(64), Some(&stamps), reservation));
         let budgets = self.budgets(&plan.dataset)?;
         let served = Desk::new(books, &budgets).once(request, &mechanism, read, Released::read).map_err(unserved)?;
-        let statement = Self::statement(&plan, confidence, &served.value);
+        let statement = Self::statement(plan, confidence, &served.value);
         let statement = statement::paid(statement, &served, &question, delta, (books, &budgets));
-        self.finish(&plan, Some(&calibrated), &served.value, statement)
+        Ok((served.value, Some(calibrated), statement))
     }
 
     /// What a question makes of the tables that were released for it. Each was stored with its noise; the noise that it would get today is for those that were
@@ -129,6 +144,11 @@ impl Tables {
     #[doc(hidden)]
     pub fn exact_for_tests(&self, sql: &str, asking: &Asking) -> Result<(Plan, Vec<ExactPart>), QueryError> {
         let plan = self.outlined(sql, &self.logical(sql)?, asking)?;
+        let parts = self.exact_parts(&plan)?;
+        Ok((plan, parts))
+    }
+
+    fn exact_parts(&self, plan: &Plan) -> Result<Vec<ExactPart>, QueryError> {
         let rows = Rows::unpaid(self, 1);
         let ranges: Vec<(f64, f64)> = Vec::new();
         let mut parts = Vec::new();
@@ -141,7 +161,7 @@ impl Tables {
                 kept: [0, 1].map(|i: usize| frame.kept[i].exact_for_tests()[0]),
             });
         }
-        Ok((plan, parts))
+        Ok(parts)
     }
 
     /// Sanitises one question many times over without charging anything: for audits, which need thousands of runs. Never for people.
@@ -159,20 +179,45 @@ impl Tables {
     }
 
     fn audited(&self, sql: &str, asking: &Asking, times: usize, whole: bool) -> Result<Audited, QueryError> {
-        let failed = |error: SanitiseError| QueryError::failed(error.to_string());
         let plan = self.plan(sql, asking)?;
+        let (mut runs, mut answers) = (Vec::with_capacity(times), Vec::new());
+        let calibrated = self.sanitised_often(&plan, asking, times, |released, calibrated| {
+            if whole {
+                let statement = Self::statement(&plan, asking.confidence()?, &released);
+                answers.push(self.finish(&plan, Some(calibrated), &released, statement)?);
+            }
+            let rows = released.parts.into_iter().flat_map(|part| {
+                let cells = part.cells;
+                let row = move |(i, keys): (usize, Vec<Value>)| {
+                    (keys, cells.iter().map(|column| column[i].value.clone()).collect())
+                };
+                part.keys.into_iter().enumerate().map(row).collect::<Vec<_>>()
+            });
+            runs.push(rows.collect());
+            Ok(())
+        })?;
+        Ok(Audited { prices: Statement::prices(&calibrated.charge, calibrated.delta), runs, answers })
+    }
+
+    /// Sanitises a plan so many times, and hands on what comes of it.
+    fn sanitised_often(
+        &self,
+        plan: &Plan,
+        asking: &Asking,
+        times: usize,
+        mut each: impl FnMut(Released, &Calibrated) -> Result<(), QueryError>,
+    ) -> Result<Calibrated, QueryError> {
+        let failed = |error: SanitiseError| QueryError::failed(error.to_string());
         let (epsilon, delta) = self.price_of(&plan.dataset, asking)?;
-        let calibrated = calibrate(&plan, epsilon, delta)?;
-        let confidence = asking.confidence()?;
-        let (mechanism, rows) =
-            (QueryMechanism::new(self, &plan, Some(&calibrated), confidence), Rows::unpaid(self, 1));
+        let calibrated = calibrate(plan, epsilon, delta)?;
+        let mechanism = QueryMechanism::new(self, plan, Some(&calibrated), asking.confidence()?);
+        let rows = Rows::unpaid(self, 1);
         let finds = plan.parts.iter().any(|part| !part.autos.is_empty());
         let exact = if finds {
             Vec::new()
         } else {
             plan.parts.iter().map(|part| rows.exact(part, &[])).collect::<Result<Vec<_>, _>>().map_err(failed)?
         };
-        let (mut runs, mut answers) = (Vec::with_capacity(times), Vec::new());
         for _ in 0..times {
             let released = if finds {
                 mechanism.everything(&rows, &mut Os).map_err(failed)?
@@ -183,20 +228,9 @@ impl Tables {
                 }
                 released
             };
-            if whole {
-                let statement = Self::statement(&plan, confidence, &released);
-                answers.push(self.finish(&plan, Some(&calibrated), &released, statement)?);
-            }
-            let rows = released.parts.into_iter().flat_map(|part| {
-                let cells = part.cells;
-                let row = move |(i, keys): (usize, Vec<Value>)| {
-                    (keys, cells.iter().map(|column| column[i].value.clone()).collect())
-                };
-                part.keys.into_iter().enumerate().map(row).collect::<Vec<_>>()
-            });
-            runs.push(rows.collect());
+            each(released, &calibrated)?;
         }
-        Ok(Audited { prices: Statement::prices(&calibrated.charge, delta), runs, answers })
+        Ok(calibrated)
     }
 }
 

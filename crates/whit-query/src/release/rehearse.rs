@@ -17,6 +17,18 @@ impl Tables {
     /// The same for a question that was read already. It is tried on made-up rows, so that one which can never be answered is not paid for.
     pub(crate) fn planned(&self, sql: &str, logical: &LogicalPlan, asking: &Asking) -> Result<Plan, QueryError> {
         let plan = self.outlined(sql, logical, asking)?;
+        self.rehearse(&plan)?;
+        Ok(plan)
+    }
+
+    /// Tries a plan on made-up rows.
+    pub(super) fn rehearse(&self, plan: &Plan) -> Result<(), QueryError> {
+        self.rehearse_parts(plan)?;
+        if plan.parts.is_empty() { Ok(()) } else { self.rehearse_after(&plan.after) }
+    }
+
+    /// Tries its parts alone.
+    pub(super) fn rehearse_parts(&self, plan: &Plan) -> Result<(), QueryError> {
         for part in &plan.parts {
             let tried = self.runtime.block_on(engine::rehearse(self.warehouse.context(), part))?;
             // Listed groups may be many, and their types are known already.
@@ -26,10 +38,7 @@ impl Tables {
                 frame::exact_columns(self, &part, &frame)?;
             }
         }
-        if !plan.parts.is_empty() {
-            self.rehearse_after(&plan.after)?;
-        }
-        Ok(plan)
+        Ok(())
     }
 
     /// Tries what is done with released tables on made-up ones.

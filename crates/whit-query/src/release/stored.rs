@@ -3,6 +3,7 @@
 use crate::answer::{Cell, Value};
 use crate::bound::SumNoise;
 use crate::noise::StoredLaw;
+use crate::plan::shared::PartPlace;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use whit_core::Persist;
 
@@ -63,6 +64,19 @@ impl Released {
             return Ok(released);
         }
         Err(format!("it is of form {}, and forms up to {VERSION} are known here", released.version))
+    }
+}
+
+impl Released {
+    /// What one of several questions that share it has of it: its own keys and statistics, of all measures.
+    pub(super) fn picked(&self, places: &[PartPlace]) -> Self {
+        let part = |place: &PartPlace| {
+            let shared = &self.parts[place.part];
+            let keys = shared.keys.iter().map(|row| place.keys.iter().map(|&key| row[key].clone()).collect());
+            let cells = place.statistics.iter().map(|&statistic| shared.cells[statistic].clone());
+            ReleasedPart { keys: keys.collect(), cells: cells.collect(), ..shared.clone() }
+        };
+        Self { parts: places.iter().map(part).collect(), ..self.clone() }
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) use whit_core::mechanism::additive::short;
 
 use crate::bound::{BoundedSum, SumNoise, SumReach, UnitLimit};
 use crate::error::QueryError;
+use crate::plan::shared::PartPlace;
 use crate::plan::{Groups, Part, Plan};
 use crate::source::line;
 use datafusion::logical_expr::Expr;
@@ -140,7 +141,8 @@ pub(crate) fn calibrate(plan: &Plan, epsilon: f64, delta: f64) -> Result<Calibra
         .map(|part| {
             let keys = if part.groups == Groups::Selected { KEYS_SHARE } else { 0.0 };
             let kept = if part.kept.is_some() { 2.0 * KEPT_SHARE } else { 0.0 };
-            part.measures.len() as f64 + part.autos.len() as f64 * RANGE_SHARE + keys + kept
+            let measures: f64 = (0..part.measures.len()).map(|measure| part.weight(measure)).sum();
+            measures + part.autos.len() as f64 * RANGE_SHARE + keys + kept
         })
         .sum();
     let weights = weights.max(1.0);
@@ -187,6 +189,12 @@ enum KeyRule {
 }
 
 impl Calibrated {
+    /// The noise of one of several questions that share it, part by part.
+    pub(crate) fn picked(&self, places: &[PartPlace]) -> Self {
+        let parts = places.iter().map(|place| self.parts[place.part].clone()).collect();
+        Self { parts, charge: self.charge.clone(), ..*self }
+    }
+
     /// How many users a key needs, times the noise: what one would rather have less of.
     fn hardship(&self) -> f64 {
         let of = |part: &PartNoise| {
@@ -236,7 +244,7 @@ fn part_noise(
     let noise =
         |limit: UnitLimit, moved: &[Sensitivity], share: f64| noise(law, rungs, (limit, moved), share / weights);
     let measures = part.measures.iter().enumerate();
-    let measures = measures.map(|(i, measure)| noise(part.limit_of(i), &measure.moved, 1.0));
+    let measures = measures.map(|(i, measure)| noise(part.limit_of(i), &measure.moved, part.weight(i)));
     let measures = measures.collect::<Result<_, _>>()?;
     let ranges = part.autos.iter().map(|auto| noise(part.limit_of_bins(), &auto.moved, RANGE_SHARE));
     let ranges = ranges.collect::<Result<_, _>>()?;

@@ -26,3 +26,4 @@ mod small;
 mod suites;
 mod ways;
 mod words;
+mod workloads;

@@ -1,6 +1,6 @@
 //! A session that is awaited, inside of whatever runtime the caller has.
 
-use super::{Foreseen, Options, Session};
+use super::{Foreseen, Options, Session, WorkloadForeseen};
 use crate::Error;
 use crate::error::Reason;
 use crate::train::experiment::{self, Found};
@@ -11,11 +11,11 @@ use futures::channel::oneshot;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use whit_account::ledger::{Account, Entry, Verified};
-use whit_query::Answer;
 use whit_query::estimate::{HistogramQuestion, HittersQuestion};
 use whit_query::explain::Within;
 use whit_query::plan::Asking;
 use whit_query::source::owner::{Owner, OwnerView};
+use whit_query::{Answer, Workload, WorkloadAnswer};
 
 /// What is to be done, one thing after the other.
 enum SessionOrder {
@@ -167,6 +167,29 @@ impl AsyncSession {
     pub async fn ask(&self, sql: &str, asking: &Asking) -> Result<Answer, Error> {
         let (sql, asking) = (sql.to_owned(), asking.clone());
         self.run(move |session, _| session.ask(&sql, &asking)).await
+    }
+
+    /// What questions would cost together, and how wrong each would be: see [`Session::preview_workload`].
+    pub async fn preview_workload(&self, workload: &Workload, asking: &Asking) -> Result<WorkloadForeseen, Error> {
+        let (workload, asking) = (workload.clone(), asking.clone());
+        self.run(move |session, _| session.preview_workload(&workload, &asking)).await
+    }
+
+    /// The same with the smallest ε at which every value is off by no more than this: see [`Session::workload_within`].
+    pub async fn workload_within(
+        &self,
+        workload: &Workload,
+        asking: &Asking,
+        within: Within,
+    ) -> Result<WorkloadForeseen, Error> {
+        let (workload, asking) = (workload.clone(), asking.clone());
+        self.run(move |session, _| session.workload_within(&workload, &asking, within)).await
+    }
+
+    /// Asks questions together, and pays for them once: see [`Session::ask_workload`].
+    pub async fn ask_workload(&self, workload: &Workload, asking: &Asking) -> Result<WorkloadAnswer, Error> {
+        let (workload, asking) = (workload.clone(), asking.clone());
+        self.run(move |session, _| session.ask_workload(&workload, &asking)).await
     }
 
     /// Counts how many users have each item, and ranks the items: see [`Session::hitters`].

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use whit::account::ledger::State;
 use whit::error::{ErrorKind, Reason};
+use whit::query::Workload;
 use whit::query::explain::Within;
 use whit::train::{Evaluation, Outcome, Owner, Prediction, Request, Step, Training, Watch};
 use whit::{AsyncSession, Session};
@@ -52,6 +53,10 @@ fn everything_can_be_awaited_in_somebodys_runtime() {
             assert_eq!(session.analyst().await.unwrap(), "anyone");
             assert!(session.preview(sql, &asking(1.0)).await.unwrap().fits.budgets.iter().all(|budget| budget.fits));
             assert!(session.within(sql, &asking(1.0), Within::Absolute(50.0)).await.is_ok());
+            let workload = Workload::read("SELECT SUM(x) FROM visits; SELECT SUM(x) / 2 FROM visits").unwrap();
+            let foreseen = session.preview_workload(&workload, &asking(1.0)).await.unwrap();
+            assert!(foreseen.denied().is_none() && foreseen.preview.questions.len() == 2);
+            assert!(session.workload_within(&workload, &asking(1.0), Within::Absolute(50.0)).await.is_ok());
             assert!(session.history().await.unwrap().is_empty() && !folder.join("whit.ledger").exists());
             let answer = session.ask(sql, &asking(0.3)).await.unwrap();
             let clone = session.clone();

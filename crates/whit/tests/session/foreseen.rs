@@ -6,6 +6,7 @@ use std::path::Path;
 use whit::account::ledger::{Books, HandedOver, Register, Step};
 use whit::core::release::ShortOf;
 use whit::error::{ErrorKind, Reason};
+use whit::query::Workload;
 use whit::query::plan::Asking;
 use whit::session::Session;
 use whit::train::{Outcome, Request, Training};
@@ -30,6 +31,25 @@ fn fails(folder: &Path, asking: &Asking, sentence: &str) {
     assert_eq!((denied.kind, denied.refusal(), prospect.free), (ErrorKind::Failed, None, false));
     assert!(denied.sentence.contains(sentence), "{denied}");
     assert_eq!(session.train(&Request::new(&training), &mut ()).unwrap_err(), denied);
+}
+
+#[test]
+fn a_preview_of_several_questions_says_what_asking_them_does() {
+    let folder = room("workload_foreseen");
+    let mut session = session(&folder);
+    let workload = Workload::read("SELECT COUNT(*) FROM visits;\nSELECT SUM(x), COUNT(*) FROM visits").unwrap();
+    let fits = session.preview_workload(&workload, &asking(0.5)).unwrap();
+    assert!(fits.denied().is_none());
+    let answer = session.ask_workload(&workload, &asking(0.5)).unwrap();
+    assert_eq!(answer.statement.prices, fits.preview.whole.prices);
+    assert_eq!(answer.answers[0].rows[0][0], answer.answers[1].rows[0][1], "one noise");
+    let again = session.preview_workload(&workload, &asking(0.5)).unwrap();
+    assert_eq!(again.fits.stored, answer.statement.entry);
+    let denied = session.preview_workload(&workload, &asking(1e4)).unwrap().denied().unwrap();
+    assert_eq!(denied.kind, ErrorKind::Refused);
+    assert_eq!(session.ask_workload(&workload, &asking(1e4)).unwrap_err(), denied);
+    assert_eq!(session.history().unwrap().len(), 1);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -132,6 +132,7 @@ pub(crate) fn plan(
         row_caps,
         keys: draft.keys,
         measures: draft.measures,
+        weights: Vec::new(),
         autos: draft.autos,
         statistics,
         after_caps,

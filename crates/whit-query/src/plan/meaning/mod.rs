@@ -11,8 +11,9 @@ use crate::canonical::{Canonical, constant, kind};
 use crate::error::QueryError;
 use crate::evaluate::attempt::quietly;
 use crate::source::{Warehouse, chain};
+use datafusion::logical_expr::LogicalPlan;
 use serde_json::{Value, json};
-use whit_account::meaning::{number, units};
+use whit_account::meaning::{number, text, units};
 
 /// The version of the format. Whoever changes it has all stored answers paid for again.
 const VERSION: u32 = 2;
@@ -24,14 +25,46 @@ pub(crate) fn of(plan: &Plan, price: &Value, warehouse: &Warehouse) -> Result<St
     Ok(whit_account::meaning::of("question", VERSION, &what))
 }
 
-/// The meaning of one part.
-fn of_part(part: &Part, warehouse: &Warehouse) -> Result<Value, QueryError> {
-    let (context, declaration) = (warehouse.context(), warehouse.declaration());
+/// Rows with their constants computed.
+fn computed(rows: &LogicalPlan, warehouse: &Warehouse) -> Result<LogicalPlan, QueryError> {
     // A constant over which the engine panics is the question's own fault, and ends nothing else.
-    let computed = quietly(|| crate::evaluate::computed(part.rows.clone(), &context.state())).ok_or_else(|| {
-        QueryError::asked("the engine cannot compute a constant of this question", "write it out, or leave it out")
-    })?;
-    let plan = computed.map_err(|error| crate::error::planning(&error))?;
+    let computed =
+        quietly(|| crate::evaluate::computed(rows.clone(), &warehouse.context().state())).ok_or_else(|| {
+            QueryError::asked("the engine cannot compute a constant of this question", "write it out, or leave it out")
+        })?;
+    computed.map_err(|error| crate::error::planning(&error))
+}
+
+/// What rows are and what each of their columns is, by which columns of other spellings are found again.
+pub(super) fn of_columns(rows: &LogicalPlan, warehouse: &Warehouse) -> Result<(Value, Vec<Value>), QueryError> {
+    let (plan, declaration) = (computed(rows, warehouse)?, warehouse.declaration());
+    let users = |table: &str| chain::meaning(declaration, declaration.datasets.get(table)?);
+    let canonical = Canonical::of(&plan, warehouse.context(), &users)?;
+    Ok((canonical.rows(), canonical.columns()))
+}
+
+/// What a part is of, whatever is summed there: its rows, whose they are, its groups and its caps.
+pub(super) fn of_frame(part: &Part, warehouse: &Warehouse) -> Result<String, QueryError> {
+    let mut said = of_part(part, warehouse)?;
+    if let Some(said) = said.as_object_mut() {
+        for of_sums in ["measures", "ranges", "statistics"] {
+            said.remove(of_sums);
+        }
+        if let Some(caps) = said.get_mut("caps").and_then(Value::as_object_mut) {
+            caps.remove("counted");
+        }
+        // In which order keys stand follows from what they are called.
+        if let Some(keys) = said.get_mut("keys").and_then(Value::as_array_mut) {
+            keys.sort_by_cached_key(text);
+        }
+    }
+    Ok(text(&said))
+}
+
+/// The meaning of one part.
+pub(super) fn of_part(part: &Part, warehouse: &Warehouse) -> Result<Value, QueryError> {
+    let (context, declaration) = (warehouse.context(), warehouse.declaration());
+    let plan = computed(&part.rows, warehouse)?;
     // The keys by which a table's rows find their users, where these stand in other tables.
     let users = |table: &str| chain::meaning(declaration, declaration.datasets.get(table)?);
     let mut rows = Canonical::of(&plan, context, &users)?;
@@ -48,8 +81,12 @@ fn of_part(part: &Part, warehouse: &Warehouse) -> Result<Value, QueryError> {
         keys.push(json!({ "of": rows.expression(&key.expr)?, "type": kind(&key.data_type), "listed": listed }));
     }
     let mut measures = Vec::new();
-    for measure in &part.measures {
-        measures.push(json!({ "what": what(&measure.what, &mut rows)?, "least": measure.low, "most": measure.high }));
+    for (i, measure) in part.measures.iter().enumerate() {
+        let mut said = json!({ "what": what(&measure.what, &mut rows)?, "least": measure.low, "most": measure.high });
+        if part.weight(i) != 1.0 {
+            said["weight"] = number(part.weight(i));
+        }
+        measures.push(said);
     }
     let mut ranges = Vec::new();
     for auto in &part.autos {

@@ -2,6 +2,7 @@ use crate::plan::Asking;
 use crate::release::Tables;
 use crate::source::Tuning;
 use crate::source::scratch::{Scratch, golden};
+use crate::workload::Workload;
 use serde_json::{Value, json};
 
 const DECLARED: &str = r#"
@@ -91,6 +92,38 @@ fn questions_of_pairs_groupings_and_spans_mean_what_they_meant() {
     let found = serde_json::to_string_pretty(&meanings.collect::<Vec<_>>()).unwrap() + "\n";
     assert!(!found.contains("\"engine\""), "the engine's own words");
     golden("pairs.json", &found);
+}
+
+/// Questions that are asked together mean what they come to as one, in whatever order and spelling they stand.
+#[test]
+fn questions_together_mean_what_they_meant_in_any_order() {
+    let (_scratch, tables) = tables("golden_workload");
+    let by_shop = "SELECT shop, COUNT(*), SUM(spent) FROM visits GROUP BY shop";
+    let means = "SELECT shop, AVG(spent) FROM visits GROUP BY shop HAVING AVG(spent) > 3";
+    let all = "SELECT COUNT(*) FROM visits WHERE day > 3";
+    let meaning = |questions: &[&str]| {
+        let workload = Workload::read(&questions.join(";")).unwrap();
+        let plan = tables.outlined_workload(&workload, &Asking::default()).unwrap().whole;
+        super::of(&plan, &json!({ "epsilon": 0.5 }), tables.warehouse()).unwrap()
+    };
+    let found = meaning(&[by_shop, means, all]);
+    for same in [
+        vec![all, means, by_shop],
+        vec![means, all, by_shop, all],
+        vec![
+            "-- name: means\nSELECT AVG(v.spent) AS m, v.shop AS s FROM visits v GROUP BY v.shop ORDER BY m",
+            "SELECT COUNT(*) AS n FROM (SELECT * FROM visits WHERE 3 < day) t",
+            by_shop,
+        ],
+    ] {
+        assert_eq!(meaning(&same), found, "{same:?}");
+    }
+    for other in [vec![by_shop, all], vec![by_shop, means, all, "SELECT COUNT(*) FROM visits WHERE day > 4"]] {
+        assert_ne!(meaning(&other), found, "{other:?}");
+    }
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["of"]["parts"].as_array().map(Vec::len), Some(2));
+    golden("workload.json", &(serde_json::to_string_pretty(&found).unwrap() + "\n"));
 }
 
 /// Spellings of one question, and beside them questions that are others.
