@@ -13,7 +13,8 @@ struct Edge(Option<(SliceValue, bool)>);
 
 impl Edge {
     fn before(value: Option<&SliceValue>) -> Self {
-        Self(value.map(|value| (value.clone(), false)))
+        // Before the least whole number there is none.
+        Self(value.filter(|value| **value != SliceValue::Whole(i64::MIN)).map(|value| (value.clone(), false)))
     }
 
     /// Behind a value; nothing where no value is.
