@@ -8,6 +8,7 @@ pub mod bound;
 pub mod cost;
 pub mod declare;
 pub mod digits;
+pub mod feature;
 pub mod lattice;
 pub mod loss;
 pub mod matrix;

@@ -9,6 +9,7 @@
 mod audit;
 pub mod bound;
 pub mod checkpoint;
+pub mod confusion;
 pub mod custom;
 mod error;
 mod kernel;

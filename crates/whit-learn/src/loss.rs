@@ -83,6 +83,14 @@ impl Targets {
         }
     }
 
+    /// The class of a row: of numbers, whether it is more than a half.
+    pub(crate) fn class(&self, row: u32) -> usize {
+        match self {
+            Self::Numbers { values, width } => usize::from(values[row as usize * width] > 0.5),
+            Self::Classes { labels, .. } => labels[row as usize] as usize,
+        }
+    }
+
     /// The same and so many more rows of 0, which count for nothing.
     pub(crate) fn padded(mut self, rows: usize) -> Self {
         match &mut self {

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use whit_account::{Name, Unsupported};
 use whit_core::digits::number_of;
+use whit_core::feature::Feature;
 use whit_core::release::Persist;
 use whit_core::{Draw, Rung, Sampling};
 
@@ -257,8 +258,8 @@ fn neighbours(rung: &Rung) -> String {
 pub struct Recipe {
     /// The data set.
     pub dataset: String,
-    /// The columns, in order.
-    pub features: Vec<String>,
+    /// The columns and what is made of them, in order.
+    pub features: Vec<Feature>,
     /// How many numbers a row has in columns whose type does not say so.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub widths: BTreeMap<String, usize>,
@@ -353,6 +354,11 @@ impl Trained {
         bytes.extend(header);
         bytes.extend(data);
         bytes
+    }
+
+    /// A hash of its file, by which it is known.
+    pub fn hash(&self) -> String {
+        blake3::hash(&self.to_file()).to_hex().to_string()
     }
 
     /// Reads the file of a model; what is not exactly one is refused.

@@ -99,6 +99,8 @@ pub struct Learner<M: Model> {
     tuning: Tuning,
     /// Whether all labels are noisy ones.
     has_noisy_labels: bool,
+    /// How much the loss of a row of each class counts; 1 for all where it is empty.
+    class_weights: Vec<f32>,
     sums: ClippedSum,
     mean: Vec<f64>,
 }
@@ -122,6 +124,27 @@ pub struct Parts<M: Model> {
 }
 
 impl<M: Model> Learner<M> {
+    /// The same where the loss of a row counts by its class. It does before its unit is clipped, so that no unit contributes more than without, and nothing that is promised changes.
+    pub fn weighing(mut self, class_weights: Vec<f32>) -> Result<Self, LearnError> {
+        if class_weights.is_empty() {
+            return Ok(self);
+        }
+        if !matches!(self.plan.way(), Way::Mean | Way::Sum) || self.plan.has_noisy_labels() {
+            return Err(LearnError::Data(
+                "weights of classes are for units whose rows are averaged or summed".to_owned(),
+            ));
+        }
+        let classes = match self.rows.targets() {
+            Targets::Classes { classes, .. } => *classes as usize,
+            Targets::Numbers { .. } => 2,
+        };
+        if class_weights.len() != classes || !class_weights.iter().all(|weight| (1e-3..=1e3).contains(weight)) {
+            return Err(LearnError::Data(format!("{classes} classes have weights between 0.001 and 1000, one each")));
+        }
+        self.class_weights = class_weights;
+        Ok(self)
+    }
+
     /// Checks that everything fits, and stands at the start.
     pub fn new(parts: Parts<M>) -> Result<Self, LearnError> {
         let Parts { model, plan, loss, rows, optimiser, average, tuning } = parts;
@@ -166,6 +189,7 @@ impl<M: Model> Learner<M> {
             entropy,
             tuning,
             has_noisy_labels: false,
+            class_weights: Vec::new(),
             sums,
             mean,
         })
@@ -370,6 +394,13 @@ impl<M: Model> Learner<M> {
             picked.extend_from_slice(own);
             weights.extend(std::iter::repeat_n(weight, own.len()));
             sizes.push(own.len());
+        }
+        if !self.class_weights.is_empty() {
+            let targets = self.rows.targets();
+            weights
+                .iter_mut()
+                .zip(&picked)
+                .for_each(|(weight, &row)| *weight *= self.class_weights[targets.class(row)]);
         }
         let mut features = self.rows.pick(&picked)?;
         let share = if *self.plan.way() == Way::Label { Share::OfLabel } else { Share::Whole };

@@ -4,14 +4,14 @@ use crate::csv;
 use crate::measure::Measure;
 use crate::number::{brief, brief_up, grouped, number_of, percent};
 use crate::plain::PlainText;
-use crate::plot::{BLUE, ChartAxis, LineChart, Picture, Scale, Trace};
+use crate::plot::{BLUE, ChartAxis, LineChart, ORANGE, Picture, Scale, Trace};
 use crate::table::{Side, Table};
 use serde::Serialize;
 use std::io::{self, Write};
 use whit::Error;
 use whit::error::ErrorKind;
 use whit::learn::Card;
-use whit::train::{Estimate, Estimates, Learned, Predicted, Prospect, Score, Training};
+use whit::train::{Estimate, Estimates, Judged, Learned, Measures, Predictions, Prospect, Score, Training};
 use whit_query::explain::Denial;
 
 /// The loss over the steps.
@@ -42,6 +42,98 @@ pub fn write_score(score: &Score, out: &mut dyn Write) -> io::Result<()> {
     let accuracy = score.accuracy.map_or_else(|| "–".to_owned(), percent);
     table.row([grouped(&score.rows.to_string()), brief(score.loss), accuracy]);
     table.write(out)
+}
+
+/// A share, or that there is none.
+fn share(share: Option<f64>) -> String {
+    share.map_or_else(|| "–".to_owned(), percent)
+}
+
+/// How well classes are told apart: which is taken for which, class by class, and how far probabilities may be believed.
+pub fn write_measures(measures: &Measures, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
+    let Measures { classes, confusion, by_class, f1, auc, calibration_error, reliability } = measures;
+    let mut table = Table::new([("F1", Side::Right), ("AUC", Side::Right), ("calibration error", Side::Right)]);
+    table.row([share(*f1), auc.map_or_else(|| "–".to_owned(), brief), percent(*calibration_error)]);
+    table.write(out)?;
+    writeln!(out)?;
+    let mut columns = vec![("is, predicted as".to_owned(), Side::Left)];
+    columns.extend(classes.iter().map(|class| (class.clone(), Side::Right)));
+    columns.extend(["precision", "recall", "F1"].map(|name| (name.to_owned(), Side::Right)));
+    let mut table = Table::new(columns);
+    for ((class, counts), own) in classes.iter().zip(confusion).zip(by_class) {
+        let mut cells = vec![class.clone()];
+        cells.extend(counts.iter().map(|count| grouped(&count.to_string())));
+        cells.extend([own.precision, own.recall, own.f1].map(share));
+        table.row(cells);
+    }
+    table.write(out)?;
+    writeln!(out)?;
+    let mut table = Table::new([
+        ("sure by", Side::Left),
+        ("rows", Side::Right),
+        ("on average", Side::Right),
+        ("right", Side::Right),
+    ]);
+    for range in reliability {
+        let within = format!("{} … {}", percent(range.from), percent(range.to));
+        let rows = grouped(&range.rows.to_string());
+        table.row([within, rows, percent(range.probability), percent(range.accuracy)]);
+    }
+    table.write(out)
+}
+
+/// What was released of how well a model does.
+pub fn write_judged(judged: &Judged, out: &mut dyn Write) -> io::Result<()> {
+    let out = &mut PlainText::onto(out);
+    let mut columns = vec![("is, predicted as".to_owned(), Side::Left)];
+    columns.extend(judged.classes.iter().map(|class| (class.clone(), Side::Right)));
+    let mut table = Table::new(columns);
+    for (class, counts) in judged.classes.iter().zip(&judged.confusion) {
+        table.row(std::iter::once(class.clone()).chain(counts.iter().map(|count| grouped(&count.to_string()))));
+    }
+    table.write(out)?;
+    let (sure, within) = (percent(judged.confidence), brief(judged.within));
+    writeln!(
+        out,
+        "\neach count is ± {within} ({sure}) of at most {} a unit, on rows that were set aside",
+        number_of(judged.rows_per_unit, "row")
+    )?;
+    match judged.accuracy {
+        Some(share) => {
+            let (value, low, high) = (percent(share.value), percent(share.low), percent(share.high));
+            writeln!(out, "accuracy on these rows: {value}, within {low} … {high} ({sure})")?;
+        }
+        None => writeln!(out, "accuracy: the noise leaves no rows to divide by; a larger ε would")?,
+    }
+    let charged = if judged.stored { "from the ledger: nothing was charged" } else { "charged" };
+    let (epsilon, delta) = (brief_up(judged.epsilon), brief(judged.delta));
+    writeln!(
+        out,
+        "ε at most {epsilon} at δ = {delta} for {}; {}; entry {}, {charged}",
+        judged.unit, judged.noise, judged.entry
+    )
+}
+
+/// How often predictions are right, by how sure the model is of them: on the line where it may be believed.
+pub fn reliability(training: &Training, measures: &Measures) -> Picture {
+    let line = |name: &str, colour: &'static str, points: Vec<(f64, f64)>| Trace {
+        name: name.to_owned(),
+        colour,
+        steps: false,
+        points: points.into_iter().map(|(x, y)| (x, Some(Measure::exactly(y)))).collect(),
+    };
+    let found = measures.reliability.iter().map(|range| (range.probability, range.accuracy)).collect();
+    LineChart {
+        title: format!("How far predictions of {} may be believed", training.target()),
+        subtitle: "On rows that were set aside. It was not sanitised: for the owner of the data only".to_owned(),
+        across: ChartAxis { name: "probability of what is predicted".to_owned(), scale: Scale::Number },
+        axis: "share that is right (private)".to_owned(),
+        traces: vec![line("found", BLUE, found), line("as sure as right", ORANGE, vec![(0.0, 0.0), (1.0, 1.0)])],
+        limits: Vec::new(),
+        note: format!("Expected calibration error {}", percent(measures.calibration_error)),
+    }
+    .draw()
 }
 
 /// A score in one line.
@@ -209,34 +301,49 @@ pub fn write_prospect(prospect: &Prospect, out: &mut dyn Write) -> io::Result<()
     }
 }
 
+/// The columns of predictions, and on which side they stand.
+fn columns_of(predicted: &Predictions) -> Vec<(String, Side)> {
+    let has_probability = predicted.rows.iter().any(|one| one.probability.is_some());
+    let mut columns = vec![("row".to_owned(), Side::Right)];
+    columns.extend(predicted.carried.iter().map(|name| (name.clone(), Side::Left)));
+    columns.push(("predicted".to_owned(), Side::Left));
+    columns.extend(has_probability.then(|| ("probability".to_owned(), Side::Right)));
+    columns.extend(predicted.classes.iter().map(|class| (format!("p({class})"), Side::Right)));
+    columns
+}
+
+/// The cells of one row of predictions; what is missing has none.
+fn cells_of(predicted: &Predictions, row: usize, number: impl Fn(f64) -> String) -> Vec<Option<String>> {
+    let one = &predicted.rows[row];
+    let mut cells = vec![Some(one.row.to_string())];
+    cells.extend(predicted.carried.iter().map(|name| one.carried.get(name).cloned().flatten()));
+    cells.push(Some(one.predicted.clone()));
+    cells.extend(one.probability.map(|share| Some(number(share))));
+    cells.extend(predicted.classes.iter().map(|class| one.probabilities.get(class).map(|share| number(*share))));
+    cells
+}
+
 /// The first predictions as a table, and how many more there are.
-pub fn write_predictions(predicted: &[Predicted], shown: usize, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_predictions(predicted: &Predictions, shown: usize, out: &mut dyn Write) -> io::Result<()> {
     let out = &mut PlainText::onto(out);
-    let has_probability = predicted.iter().any(|one| one.probability.is_some());
-    let mut columns = vec![("row", Side::Right), ("predicted", Side::Left)];
-    columns.extend(has_probability.then_some(("probability", Side::Right)));
-    let mut table = Table::new(columns);
-    for one in predicted.iter().take(shown) {
-        let mut cells = vec![one.row.to_string(), one.predicted.clone()];
-        cells.extend(one.probability.map(brief));
-        table.row(cells);
+    let mut table = Table::new(columns_of(predicted));
+    let many = predicted.rows.len();
+    for row in 0..many.min(shown) {
+        table.row(cells_of(predicted, row, brief).into_iter().map(Option::unwrap_or_default));
     }
     table.write(out)?;
-    if predicted.len() > shown {
-        writeln!(out, "… and {} more; --csv FILE writes all of them", predicted.len() - shown)?;
+    if many > shown {
+        writeln!(out, "… and {} more; --csv FILE writes all of them", many - shown)?;
     }
     Ok(())
 }
 
 /// All predictions as comma-separated values.
-pub fn predictions_csv(predicted: &[Predicted]) -> io::Result<Vec<u8>> {
-    let has_probability = predicted.iter().any(|one| one.probability.is_some());
-    let columns: &[&str] = if has_probability { &["row", "predicted", "probability"] } else { &["row", "predicted"] };
+pub fn predictions_csv(predicted: &Predictions) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    csv::line(columns.iter().map(|name| Some((*name).to_owned())), &mut text)?;
-    for one in predicted {
-        let share = one.probability.map(|share| Some(share.to_string()));
-        csv::line([Some(one.row.to_string()), Some(one.predicted.clone())].into_iter().chain(share), &mut text)?;
+    csv::line(columns_of(predicted).into_iter().map(|(name, _)| Some(name)), &mut text)?;
+    for row in 0..predicted.rows.len() {
+        csv::line(cells_of(predicted, row, |share| share.to_string()).into_iter(), &mut text)?;
     }
     Ok(text)
 }

@@ -10,7 +10,8 @@ use crate::ledger::{Bookkeeper, heads};
 use crate::state::{SessionState, ledger_of};
 use crate::train::experiment::{self, Found};
 use crate::train::{
-    self, Evaluated, Evaluation, Outcome, Prediction, Predictions, Prospect, Request as TrainRequest, Watch,
+    self, Evaluated, Evaluation, Judged, Outcome, Prediction, Predictions, PrivateEvaluation, Prospect,
+    Request as TrainRequest, Watch,
 };
 use std::path::Path;
 use whit_account::ledger::{Account, BooksFile, Entry, Memory, Opener, Opening, Register, Verified, Which};
@@ -273,6 +274,11 @@ impl Session {
     /// Tries a model on rows that its owner chose. What comes out is not sanitised, and nothing is charged for it.
     pub fn evaluate(&self, asked_for: &Evaluation<'_>) -> Result<Evaluated, Error> {
         train::evaluate(&self.state.tables, asked_for)
+    }
+
+    /// Releases how well a model does on rows that were set aside: which classes it takes for which, counted with noise, and paid for once.
+    pub fn evaluate_privately(&mut self, asked_for: &PrivateEvaluation<'_>) -> Result<Judged, Error> {
+        train::judge(&mut self.state, asked_for)
     }
 
     /// Predicts the target of rows with a model. Where these are private, that is for their owner.

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod columns;
+mod data;
 mod experiment;
+mod judged;
 mod models;
 mod path;
 mod roles;

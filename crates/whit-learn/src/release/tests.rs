@@ -11,7 +11,7 @@ use whit_noise::Os;
 fn recipe(outputs: usize) -> Recipe {
     Recipe {
         dataset: "visits".to_owned(),
-        features: vec!["a".to_owned(), "b".to_owned()],
+        features: vec!["a".into(), "b".into()],
         widths: BTreeMap::new(),
         bits: false,
         scale: 1.0,

@@ -31,6 +31,10 @@ pub(crate) enum Role {
     Inner = 4,
     /// Which row, where each stands for itself.
     Row = 5,
+    /// Which part of the rows somebody falls into, where some are set aside to try a model on.
+    Split = 6,
+    /// Which place a value has among the numbers that a model reads.
+    Place = 7,
 }
 
 /// The seed of numbers that have to be the same in every run over the same rows, as those are by which training tells users apart: a run that was interrupted goes on,

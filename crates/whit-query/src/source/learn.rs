@@ -10,28 +10,35 @@
 //! change are together in both data sets, and matter to nobody. So among n units that is a chance of n / 2⁶⁴, one in 10¹³ for a million: far below any δ that is asked for.
 
 mod columns;
+mod encode;
+mod lay;
+mod made;
 mod open;
+mod split;
+
+pub use split::{SplitBy, SplitPart};
 
 use crate::bound::hash::{PUBLIC, Role, hashes};
 use crate::canonical::Canonical;
 use crate::error::{QueryError, planning, running};
 use crate::evaluate::attempt::quietly;
-use crate::source::spelling::Spelling;
 use crate::source::{Patience, Stamps, Tables};
-use crate::translate::in_our_words;
 use crate::whose;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::common::{Column, TableReference};
 use datafusion::execution::SessionStateBuilder;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use futures::StreamExt;
+use lay::hand_on;
+use made::{CONDITION, Made};
 use open::{Opened, Values, soft};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use whit_account::ledger::Register;
 use whit_core::declare::Owning;
+use whit_core::feature::Feature;
 
 /// What happens to a row of which something is missing, is no number, is too large, has another length than was declared, or is none of the classes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,7 +65,7 @@ pub enum Fits {
 /// What is to be predicted.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// The column.
+    /// The column, or an expression in SQL over one row.
     pub column: &'a str,
     /// The names of its classes; a column of numbers has their places, from 0.
     pub classes: Option<&'a [String]>,
@@ -74,18 +81,20 @@ pub struct Target<'a> {
 pub struct Reading<'a> {
     /// The data set.
     pub dataset: &'a str,
-    /// Columns of numbers, of lists of them, or of bytes; in order.
-    pub features: &'a [String],
+    /// Columns and expressions, and how they become numbers; in order.
+    pub features: &'a [Feature],
     /// How many numbers a row has in columns whose type does not say so.
     pub widths: &'a BTreeMap<String, usize>,
     /// Whether bytes are opened up to bits, the highest first.
     pub bits: bool,
-    /// Every number is to become `scale · x + offset`: one for which that is infinite does not fit.
+    /// Every number of a plain feature is to become `scale · x + offset`: one for which that is infinite does not fit.
     pub scaled: (f32, f32),
     /// What is to be predicted; nothing where that is not asked for.
     pub target: Option<Target<'a>>,
     /// Which rows: an expression in SQL over columns of the table.
     pub filter: Option<&'a str>,
+    /// Which of the two parts into which they are split; all of them where they are not.
+    pub part: Option<SplitPart>,
     /// Whether users are read, where a column of them is declared.
     pub users: bool,
     /// Whether elements are.
@@ -94,6 +103,8 @@ pub struct Reading<'a> {
     pub contents: bool,
     /// What happens to rows that do not fit.
     pub misfits: Misfits,
+    /// Columns that are handed on as text, whatever is in them.
+    pub carried: &'a [String],
 }
 
 /// The features of some rows, row by row, as they come from the files. There may be more rows than memory holds, so they are handed on and not gathered.
@@ -119,6 +130,8 @@ pub struct Numbers {
     pub elements: Option<Vec<u64>>,
     /// A hash of what was read of each row, where it was wanted.
     pub contents: Option<Vec<u64>>,
+    /// The texts of columns that are carried along, column by column.
+    pub carried: Vec<Vec<Option<String>>>,
     /// How many rows there are.
     pub rows: usize,
     /// Which rows were left out, counted from 0 as they came. For the owner only.
@@ -126,12 +139,20 @@ pub struct Numbers {
 }
 
 /// What is known of a reading before a row is read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Checked {
     /// Which columns of the filter are not public, so that a row that changes may come or go.
     pub private: Vec<String>,
-    /// How many numbers a row has in each of the feature columns.
+    /// The features, with the keys and ranges that are declared where the reading says none.
+    pub features: Vec<Feature>,
+    /// How many numbers a row has in each of them.
     pub widths: Vec<usize>,
+    /// The columns that each of them reads.
+    pub reads: Vec<Vec<String>>,
+    /// The columns that the target reads.
+    pub target_reads: Vec<String>,
+    /// What each feature that is no column means, however it is spelled, and last the target; null for columns.
+    pub meanings: Vec<Value>,
     /// What the filter means, however it is spelled; null where there is none.
     pub condition: Value,
 }
@@ -154,6 +175,13 @@ impl InView {
         users.dedup();
         users.len()
     }
+}
+
+/// Which rows.
+struct RowChoice<'a> {
+    dataset: &'a str,
+    filter: Option<&'a str>,
+    part: Option<SplitPart>,
 }
 
 fn own(name: &str) -> Expr {
@@ -182,56 +210,59 @@ impl Tables {
 
     /// Whether all that is to be read is there and of a kind that can be, which columns of the filter are private, and how wide features are. Reads no row.
     pub fn check_learning(&self, reading: &Reading<'_>) -> Result<Checked, QueryError> {
+        self.look_at(reading).map(|(checked, _)| checked)
+    }
+
+    /// The same, with features and target as they are computed.
+    fn look_at(&self, reading: &Reading<'_>) -> Result<(Checked, Vec<Made>), QueryError> {
         let source = self.warehouse().source(reading.dataset)?;
-        let widths = columns::widths(source, reading)?;
-        reading.target.map_or(Ok(()), |target| columns::check_target(source, target))?;
-        let Some(filter) = self.filter_of(reading.dataset, reading.filter)? else {
-            return Ok(Checked { private: Vec::new(), widths, condition: Value::Null });
-        };
-        let table = self.runtime().block_on(self.warehouse().context().table(TableReference::bare(reading.dataset)));
+        let texts: Vec<&str> = reading.features.iter().map(|feature| feature.of.as_str()).collect();
+        let mut made = self.made(reading.dataset, &texts, "features")?;
+        let (features, widths) = self.as_declared(source, reading, &made)?;
+        let reads = made.iter().map(|made| made.reads.clone()).collect();
+        let mut target_reads = Vec::new();
+        if let Some(target) = reading.target {
+            let of = self.made(reading.dataset, &[target.column], "target")?;
+            of.iter().try_for_each(|of| columns::check_target(source, target, &of.kind))?;
+            target_reads = of.iter().flat_map(|of| of.reads.clone()).collect();
+            made.extend(of);
+        }
+        if let Some(part) = &reading.part {
+            part.columns(source, self.user_of(reading.dataset)?)?;
+        }
+        reading.carried.iter().try_for_each(|name| columns::check_carried(source, name))?;
+        let meanings = made.iter().map(|made| made.meaning.clone()).collect();
+        let (private, mut condition) = self.check_filter(reading.dataset, reading.filter)?;
+        if let Some(part) = &reading.part {
+            condition = part.meaning(&condition);
+        }
+        Ok((Checked { private, features, widths, reads, target_reads, meanings, condition }, made))
+    }
+
+    /// Which columns of a filter are private, and what it means.
+    fn check_filter(&self, dataset: &str, filter: Option<&str>) -> Result<(Vec<String>, Value), QueryError> {
+        let Some(filter) = self.filter_of(dataset, filter)? else { return Ok((Vec::new(), Value::Null)) };
+        let table = self.runtime().block_on(self.warehouse().context().table(TableReference::bare(dataset)));
         let table = table.map_err(|error| planning(&error))?.into_unoptimized_plan();
         let condition = Canonical::of(&table, self.warehouse().context(), &|_| None)?.expression(&filter)?;
-        self.rehearse_filter(reading.dataset, &filter, table)?;
-        let public = source.dataset.unit.as_ref().map(|unit| unit.public.as_slice());
+        // One that can never be computed is not paid for.
+        let plan = LogicalPlanBuilder::from(table).filter(filter.clone()).and_then(LogicalPlanBuilder::build);
+        let plan = plan.map_err(|error| crate::translate::in_our_words(&error.strip_backtrace()).sentence);
+        plan.and_then(|plan| self.rehearse(&plan)).map_err(|words| {
+            QueryError::asked(format!("the condition on rows of `{dataset}` cannot be computed: {words}"), CONDITION)
+        })?;
+        let unit = self.warehouse().source(dataset)?.dataset.unit.as_ref();
+        let public = unit.map(|unit| unit.public.as_slice());
         let private = filter.column_refs().into_iter().map(|column| column.name.clone());
         let mut private: Vec<String> =
             private.filter(|name| public.is_some_and(|public| !public.contains(name))).collect();
         private.sort();
-        Ok(Checked { private, widths, condition })
-    }
-
-    /// Tries a filter on made-up rows, so that one which can never be computed is not paid for.
-    fn rehearse_filter(&self, dataset: &str, filter: &Expr, table: LogicalPlan) -> Result<(), QueryError> {
-        let never = |words: String| {
-            QueryError::asked(
-                format!("the condition on rows of `{dataset}` cannot be computed: {words}"),
-                "write a condition over columns of the table, such as split = 'train'",
-            )
-        };
-        let plan = LogicalPlanBuilder::from(table).filter(filter.clone()).and_then(LogicalPlanBuilder::build);
-        let tried = plan.and_then(|plan| crate::evaluate::samples::in_place_of(&plan));
-        let tried = tried.map_err(|error| never(in_our_words(&error.strip_backtrace()).sentence))?;
-        self.collect(&tried).map(drop).map_err(|error| never(error.sentence))
+        Ok((private, condition))
     }
 
     /// The filter as an expression that cannot fail.
     fn filter_of(&self, dataset: &str, filter: Option<&str>) -> Result<Option<Expr>, QueryError> {
-        filter.map(|sql| self.row_wise(dataset, sql)).transpose()
-    }
-
-    /// An expression over single rows of a data set.
-    fn row_wise(&self, dataset: &str, sql: &str) -> Result<Expr, QueryError> {
-        let schema = self.warehouse().source(dataset)?.schema.as_ref().clone();
-        let schema = DFSchema::try_from(schema).map_err(|error| planning(&error))?;
-        let made = Spelling::expression(&self.warehouse().context().state(), sql, &schema);
-        let expr = made.map_err(|error| {
-            QueryError::asked(
-                format!("`{sql}` cannot be read: {}", in_our_words(&error.strip_backtrace()).sentence),
-                "write a condition over columns of the table, such as split = 'train'",
-            )
-        })?;
-        let mut never = |_: &LogicalPlan| Ok(false);
-        crate::evaluate::allow::expression(expr, &mut never)
+        filter.map(|sql| self.row_wise(dataset, sql, CONDITION)).transpose()
     }
 
     /// The column of users, where one is declared.
@@ -251,27 +282,34 @@ impl Tables {
 
     /// Reads rows, and hands their features to a sink. What comes out is as private as they are, and for whoever learns only.
     pub fn rows_for_learning(&self, reading: &Reading<'_>, sink: &mut Sink<'_>) -> Result<Numbers, QueryError> {
-        let widths = self.check_learning(reading)?.widths;
+        let (checked, made) = self.look_at(reading)?;
         let user = self.user_of(reading.dataset)?.filter(|_| reading.users);
         let element = self.element(reading.dataset).filter(|_| reading.elements).cloned();
-        let mut wanted: Vec<Expr> = reading.features.iter().map(|name| own(name)).collect();
-        let target = reading.target.map(|target| own(target.column));
-        let parts = [target.is_some(), user.is_some(), element.is_some()];
-        wanted.extend([target, user.map(own), element].into_iter().flatten());
-        let mut gathered = Gathered::new(reading, widths, parts);
-        let before = reading.features.len() + usize::from(parts[0]);
+        let parts = [reading.target.is_some(), user.is_some(), element.is_some()];
+        let before = made.len();
+        let mut wanted: Vec<Expr> = made.into_iter().map(|made| made.expr).collect();
+        wanted.extend([user.map(own), element].into_iter().flatten());
+        wanted.extend(reading.carried.iter().map(|name| own(name)));
+        let mut gathered = Gathered::new(reading, checked, parts);
         let whose = [parts[1].then_some(before), parts[2].then(|| before + usize::from(parts[1]))];
-        self.each_batch(reading.dataset, reading.filter, (wanted, whose), &mut |batch| gathered.take(batch, sink))?;
+        let rows = RowChoice { dataset: reading.dataset, filter: reading.filter, part: reading.part };
+        self.each_batch(&rows, (wanted, whose), &mut |batch| gathered.take(batch, sink))?;
         Ok(gathered.numbers)
     }
 
-    /// How many rows there are and whose they are. For feature and label units, whose neighbours agree on both, and for filters of public columns: no other
+    /// How many rows there are and whose they are. For feature and label units, whose neighbours agree on both, and for filters and splits by public columns: no other
     /// column is read.
-    pub fn in_view_for_learning(&self, dataset: &str, filter: Option<&str>) -> Result<InView, QueryError> {
+    pub fn in_view_for_learning(
+        &self,
+        dataset: &str,
+        filter: Option<&str>,
+        part: Option<SplitPart>,
+    ) -> Result<InView, QueryError> {
         let user = self.user_of(dataset)?;
         let mut found = InView { rows: 0, users: user.map(|_| Vec::new()) };
         let wanted = vec![user.map_or_else(|| datafusion::prelude::lit(true), own)];
-        self.each_batch(dataset, filter, (wanted, [user.map(|_| 0), None]), &mut |batch| {
+        let rows = RowChoice { dataset, filter, part };
+        self.each_batch(&rows, (wanted, [user.map(|_| 0), None]), &mut |batch| {
             found.rows += batch.num_rows();
             if let Some(users) = &mut found.users {
                 users.extend(owners_of(dataset, Role::User, batch.column(0))?);
@@ -281,16 +319,20 @@ impl Tables {
         Ok(found)
     }
 
-    /// Goes through some expressions of the rows that a filter lets through, one batch after the other, so that rows come as they stand in their files. Which of
+    /// Goes through some expressions of the rows that were chosen, one batch after the other, so that rows come as they stand in their files. Which of
     /// them are the user and the element is derived again from what the engine makes of it.
     fn each_batch(
         &self,
-        dataset: &str,
-        filter: Option<&str>,
-        (wanted, [user, element]): (Vec<Expr>, [Option<usize>; 2]),
+        &RowChoice { dataset, filter, part }: &RowChoice<'_>,
+        (mut wanted, [user, element]): (Vec<Expr>, [Option<usize>; 2]),
         take: &mut dyn FnMut(&RecordBatch) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let filter = self.filter_of(dataset, filter)?;
+        let first = wanted.len();
+        if let Some(part) = &part {
+            let names = part.columns(self.warehouse().source(dataset)?, self.user_of(dataset)?)?;
+            wanted.extend(names.iter().map(|name| own(name)));
+        }
         let named = wanted.into_iter().enumerate().map(|(place, expr)| expr.alias(format!("whit_{place}")));
         let work = async {
             let context = self.warehouse().context();
@@ -311,7 +353,8 @@ impl Tables {
             let stream = datafusion::physical_plan::execute_stream(physical, context.task_ctx());
             let mut stream = stream.map_err(|error| running(&error))?;
             while let Some(batch) = stream.next().await {
-                take(&batch.map_err(|error| running(&error))?)?;
+                let batch = batch.map_err(|error| running(&error))?;
+                take(&part.map_or(Ok(batch.clone()), |part| part.of(&batch, first))?)?;
             }
             Ok::<(), QueryError>(())
         };
@@ -337,6 +380,7 @@ fn short(hash: &blake3::Hash) -> u64 {
 
 struct Gathered<'a> {
     reading: &'a Reading<'a>,
+    features: Vec<Feature>,
     widths: Vec<usize>,
     parts: [bool; 3],
     numbers: Numbers,
@@ -345,25 +389,28 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    fn new(reading: &'a Reading<'a>, widths: Vec<usize>, parts: [bool; 3]) -> Self {
+    fn new(reading: &'a Reading<'a>, checked: Checked, parts: [bool; 3]) -> Self {
         let numbers = Numbers {
             users: parts[1].then(Vec::new),
             elements: parts[2].then(Vec::new),
             contents: reading.contents.then(Vec::new),
+            carried: vec![Vec::new(); reading.carried.len()],
             ..Numbers::default()
         };
-        Self { reading, widths, parts, numbers, came: 0 }
+        let Checked { features, widths, .. } = checked;
+        Self { reading, features, widths, parts, numbers, came: 0 }
     }
 
     fn take(&mut self, batch: &RecordBatch, sink: &mut Sink<'_>) -> Result<(), QueryError> {
-        let (columns, rows) = (self.reading.features.len(), batch.num_rows());
+        let (columns, rows) = (self.features.len(), batch.num_rows());
         if rows == 0 {
             return Ok(());
         }
         let mut fits = vec![true; rows];
         let mut opened = Vec::with_capacity(columns);
         for (place, &width) in self.widths.iter().enumerate() {
-            let one = Opened::of(batch.column(place), width, self.reading.bits, self.reading.scaled, &mut fits);
+            let Reading { bits, scaled, .. } = *self.reading;
+            let one = encode::opened(&self.features[place], batch.column(place), (width, bits), scaled, &mut fits);
             opened.push(one.map_err(|why| self.engine(place, &why))?);
         }
         let mut next = columns;
@@ -385,6 +432,12 @@ impl<'a> Gathered<'a> {
             }
             owners[which] = Some(owners_of(self.reading.dataset, role, column)?);
             next += 1;
+        }
+        for (place, texts) in self.numbers.carried.iter_mut().enumerate() {
+            let column = soft(batch.column(next + place), &DataType::Utf8).map_err(QueryError::failed)?;
+            let left_out = |row: usize| self.reading.misfits == Misfits::LeftOut && !fits[row];
+            let own = column.as_string::<i32>().iter().enumerate().filter(|(row, _)| !left_out(*row));
+            texts.extend(own.map(|(_, text)| text.map(str::to_owned)));
         }
         let first = self.came;
         self.came += rows as u64;
@@ -423,7 +476,7 @@ impl<'a> Gathered<'a> {
 
     /// What an engine could not do, whatever is in the rows.
     fn engine(&self, place: usize, why: &str) -> QueryError {
-        QueryError::failed(format!("`{}.{}` {why}", self.reading.dataset, self.reading.features[place]))
+        QueryError::failed(format!("`{}.{}` {why}", self.reading.dataset, self.features[place].of))
     }
 }
 
@@ -487,59 +540,6 @@ fn target_values(column: &ArrayRef, target: Target<'_>, fits: &mut [bool]) -> Re
         if good { value } else { 0.0 }
     });
     Ok(checked.collect())
-}
-
-/// So many numbers are brought together at a time: they stay in the nearer caches while columns are laid side by side.
-const AT_ONCE: usize = 1 << 15;
-
-/// Hands the rows of columns to a sink.
-fn hand_on(columns: &[Opened], rows: usize, width: usize, sink: &mut Sink<'_>) -> Result<(), QueryError> {
-    if let [Opened { values, .. }] = columns {
-        return match values {
-            Values::Bytes(values) => sink(width, Block::Bytes(values)),
-            Values::Floats(values) => sink(width, Block::Floats(values)),
-        };
-    }
-    let bytes = columns.iter().all(|column| matches!(column.values, Values::Bytes(_)));
-    let (mut of_bytes, mut of_floats) = (Vec::new(), Vec::new());
-    let at_once = (AT_ONCE / width.max(1)).max(1);
-    for first in (0..rows).step_by(at_once) {
-        let part = first..rows.min(first + at_once);
-        if bytes {
-            of_bytes.resize(part.len() * width, 0);
-        } else {
-            of_floats.resize(part.len() * width, 0.0);
-        }
-        let mut start = 0;
-        for Opened { values, width: own } in columns {
-            let range = part.start * own..part.end * own;
-            let to = Strip { start, own: *own, width };
-            match values {
-                Values::Bytes(values) if bytes => to.lay(&values[range], &mut of_bytes, |byte| byte),
-                Values::Bytes(values) => to.lay(&values[range], &mut of_floats, f32::from),
-                Values::Floats(values) => to.lay(&values[range], &mut of_floats, |value| value),
-            }
-            start += own;
-        }
-        sink(width, if bytes { Block::Bytes(&of_bytes) } else { Block::Floats(&of_floats) })?;
-    }
-    Ok(())
-}
-
-/// Where a column's numbers stand in a row.
-struct Strip {
-    start: usize,
-    own: usize,
-    width: usize,
-}
-
-impl Strip {
-    fn lay<T: Copy, U>(&self, values: &[T], rows: &mut [U], made: impl Fn(T) -> U) {
-        for (row, values) in rows.chunks_exact_mut(self.width).zip(values.chunks_exact(self.own)) {
-            let places = &mut row[self.start..self.start + self.own];
-            places.iter_mut().zip(values).for_each(|(place, &value)| *place = made(value));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use crate::Error;
 use crate::error::Reason;
 use crate::train::experiment::{self, Found};
 use crate::train::{
-    Evaluated, Evaluation, Outcome, Prediction, Predictions, Prospect, Request as TrainRequest, Step, Training, Watch,
+    Evaluated, Evaluation, Judged, Outcome, Prediction, Predictions, PrivateEvaluation, Prospect,
+    Request as TrainRequest, Step, Training, Watch,
 };
 use futures::channel::oneshot;
 use std::path::{Path, PathBuf};
@@ -231,12 +232,23 @@ impl AsyncSession {
         self.run(move |session, _| session.evaluate(&Evaluation { training: &training, model, owner, memory })).await
     }
 
+    /// Releases how well a model does: see [`Session::evaluate_privately`].
+    pub async fn evaluate_privately(&self, asked_for: &PrivateEvaluation<'_>) -> Result<Judged, Error> {
+        let PrivateEvaluation { training, model, epsilon, delta, memory } = asked_for.clone();
+        let training = training.clone();
+        self.run(move |session, _| {
+            session.evaluate_privately(&PrivateEvaluation { training: &training, model, epsilon, delta, memory })
+        })
+        .await
+    }
+
     /// Predicts the target of rows with a model: see [`Session::predict`].
     pub async fn predict(&self, asked_for: &Prediction<'_>) -> Result<Predictions, Error> {
-        let Prediction { model, dataset, chosen, owner, memory, outputs } = asked_for.clone();
+        let Prediction { model, dataset, chosen, owner, memory, carried, probabilities, outputs } = asked_for.clone();
         let model = model.to_owned();
         self.run(move |session, _| {
-            session.predict(&Prediction { model: &model, dataset, chosen, owner, memory, outputs })
+            let model = &model;
+            session.predict(&Prediction { model, dataset, chosen, owner, memory, carried, probabilities, outputs })
         })
         .await
     }

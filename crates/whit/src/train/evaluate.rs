@@ -1,13 +1,16 @@
 //! How well a model does on rows that its owner chose.
 
+use super::features::ChosenRows;
+use super::measure::Measures;
 use super::owner::{self, Owner};
-use super::spec::asked;
+use super::spec::{Spec, asked};
 use super::trial::{Score, Trial, network};
 use super::{Training, keep, rows};
 use crate::Error;
 use std::path::{Path, PathBuf};
 use whit_learn::{Recipe, Trained};
 use whit_query::Tables;
+use whit_query::source::learn::Checked;
 
 /// A model that is to be tried.
 #[derive(Debug, Clone)]
@@ -29,6 +32,8 @@ pub struct Evaluated {
     pub model: PathBuf,
     /// How it did.
     pub score: Score,
+    /// For classes: which is taken for which, and how far probabilities may be believed.
+    pub measures: Option<Measures>,
     /// What whoever reads it should know.
     pub notes: Vec<String>,
 }
@@ -54,18 +59,44 @@ pub(crate) fn evaluate(tables: &Tables, asked_for: &Evaluation<'_>) -> Result<Ev
     let path = asked_for.model.clone().unwrap_or_else(|| asked_for.training.model());
     let mut notes = Vec::new();
     let trained = load(&path, &mut notes)?;
-    let mut recipe = rows::recipe(spec)?;
-    recipe.inputs = trained.recipe.inputs;
-    if recipe != trained.recipe {
-        return Err(asked(
-            format!("`{}` was made by another training file: {}", path.display(), differs(&recipe, &trained.recipe)),
-            "train again, or name its own training file",
-        ));
-    }
-    let chosen = spec.evaluate_where.as_deref();
+    of_training(tables, spec, &trained, &path)?;
+    let chosen = spec.tried_on().unwrap_or_default();
     let trial = Trial::read(owner, tables, &trained.recipe, chosen, &keep(tables, asked_for.memory))?;
-    let score = trial.score(&trained.recipe, &network(&trained)?, trained.projection.as_ref())?;
-    Ok(Evaluated { model: path, score, notes })
+    let (score, measures) = trial.measures(&trained.recipe, &network(&trained)?, trained.projection.as_ref())?;
+    Ok(Evaluated { model: path, score, measures, notes })
+}
+
+/// Refuses a model that another training file made.
+pub(crate) fn of_training(tables: &Tables, spec: &Spec, trained: &Trained, path: &Path) -> Result<(), Error> {
+    let mut recipe = rows::recipe(spec)?;
+    let checked = tables.check_learning(&rows::reading(&recipe, ChosenRows::default(), true))?;
+    recipe = rows::frozen(spec, &checked)?;
+    recipe.inputs = trained.recipe.inputs;
+    respelled(tables, &mut recipe, &checked, &trained.recipe);
+    if recipe == trained.recipe {
+        return Ok(());
+    }
+    Err(asked(
+        format!("`{}` was made by another training file: {}", path.display(), differs(&recipe, &trained.recipe)),
+        "train again, or name its own training file",
+    ))
+}
+
+/// Takes the model's own spelling of features and target, where the training file says the same in other words.
+fn respelled(tables: &Tables, recipe: &mut Recipe, checked: &Checked, own: &Recipe) {
+    let Ok(theirs) = tables.check_learning(&rows::reading(own, ChosenRows::default(), true)) else { return };
+    if theirs.meanings != checked.meanings || recipe.features.len() != own.features.len() {
+        return;
+    }
+    let (features, target) = checked.meanings.split_at(recipe.features.len().min(checked.meanings.len()));
+    for ((feature, own), meaning) in recipe.features.iter_mut().zip(&own.features).zip(features) {
+        if !meaning.is_null() {
+            feature.of.clone_from(&own.of);
+        }
+    }
+    if target.first().is_some_and(|meaning| !meaning.is_null()) {
+        recipe.target.clone_from(&own.target);
+    }
 }
 
 /// Which part of two recipes differs.

@@ -18,6 +18,7 @@ use whit_learn::optimise::{Rule, Schedule, Weights};
 use whit_learn::scatter::Scatter;
 use whit_learn::statistics::{self, AveragedDescent, Moments, Sandwich, Spread};
 use whit_learn::{Plan, Trained};
+use whit_query::source::learn::Checked;
 
 /// What is released, and of which run.
 #[derive(Clone)]
@@ -149,13 +150,13 @@ fn check(spec: &Spec, kind: Kind) -> Result<(Schedule, u64), Error> {
 }
 
 impl Intervals {
-    /// For rows of columns of these widths, as a training file reads them, and the units of a ladder.
+    /// For rows as a training file reads them, and the units of a ladder.
     pub(crate) fn new(
         asked_for: &Around,
         spec: &Spec,
         ladder: &Ladder,
         units: u64,
-        widths: &[usize],
+        checked: &Checked,
     ) -> Result<Self, Error> {
         let (schedule, from) = check(spec, ladder.protected().unit.kind())?;
         if !(asked_for.confidence > 0.0 && asked_for.confidence < 1.0) {
@@ -164,10 +165,8 @@ impl Intervals {
                 "0.95 is usual",
             ));
         }
-        let mut names = Vec::new();
-        for (column, &width) in spec.features.iter().zip(widths) {
-            names.extend((0..width).map(|at| if width == 1 { column.clone() } else { format!("{column}[{at}]") }));
-        }
+        let features = checked.features.iter().zip(&checked.widths);
+        let mut names: Vec<String> = features.flat_map(|(feature, &width)| feature.names(width)).collect();
         if let Named::Linear { bias: true } = spec.model {
             names.push("constant".to_owned());
         }

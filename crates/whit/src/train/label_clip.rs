@@ -58,14 +58,13 @@ pub(crate) fn clipped<'a>(
 
 /// All that the norm and the note depend on besides the data, as text: trainings that agree in it have the same.
 pub(crate) fn decided_by(spec: &Spec) -> Result<String, Error> {
-    let Spec { dataset, learned, privacy, .. } = spec;
-    Ok(format!("{:?} {dataset:?} {learned:?} {:?} {:?}", recipe(spec)?, privacy.clip, privacy.way))
+    let Spec { dataset, learned, split, privacy, .. } = spec;
+    Ok(format!("{:?} {dataset:?} {learned:?} {split:?} {:?} {:?}", recipe(spec)?, privacy.clip, privacy.way))
 }
 
 /// The features alone, brought together as the unit is, in as much memory as rows may take.
 fn features(spec: &Spec, tables: &Tables, recipe: &Recipe, of_users: bool, keep: &Keep) -> Result<Rows, Error> {
-    let reading =
-        Reading { users: of_users, misfits: Misfits::Zero, ..reading(recipe, spec.learned.as_deref(), false) };
+    let reading = Reading { users: of_users, misfits: Misfits::Zero, ..reading(recipe, spec.learned_from(), false) };
     let (store, numbers) = gather(tables, recipe, &reading, keep)?;
     let targets = Targets::Numbers { values: vec![0.0; store.len()], width: 1 };
     let kind = if of_users { Kind::User } else { Kind::Label };

@@ -1,17 +1,19 @@
 //! What a training and the releases that accompany it mean: see [`whit_account::meaning`]. Whatever changes what is learned stands here, and nothing that is only called otherwise.
 
-use super::spec::{Moves, Opened, Spec};
+use super::rows::frozen;
+use super::spec::{Moves, Spec};
 use crate::Error;
 use serde_json::{Map, Number, Value, json};
-use std::collections::BTreeMap;
 use whit_account::meaning;
 use whit_account::meaning::number;
+use whit_core::feature::{Feature, FeatureEncoding};
 use whit_core::{Draw, Ladder, Sampling};
 use whit_learn::loss::LossFunction;
 use whit_learn::model::{Activation, Named, Stage};
 use whit_learn::optimise::{Rule, Schedule, Weights};
 use whit_learn::plan::{Padding, Plan, Way};
-use whit_learn::{Clipping, Projecting, Recipe};
+use whit_learn::{Clipping, Projecting, Recipe, Trained};
+use whit_query::source::learn::Checked;
 
 /// The version of the format of all of them. Whoever changes it has what was learned paid for again.
 const VERSION: u32 = 3;
@@ -79,16 +81,43 @@ fn way(way: &Way) -> Value {
     }
 }
 
+/// A feature: the name of its column, where there is nothing more to say. What an expression means counts, and not how it is spelled.
+fn feature(feature: &Feature, meaning: Option<&Value>) -> Value {
+    let of = match meaning {
+        None | Some(Value::Null) => json!(feature.of),
+        Some(meaning) => json!({ "sql": meaning }),
+    };
+    let how = match &feature.encoding {
+        FeatureEncoding::Plain if !feature.indicator => return of,
+        FeatureEncoding::Plain | FeatureEncoding::BoundedWhereDeclared => json!("plain"),
+        FeatureEncoding::Scaled { scale, offset } => json!({ "scale": number(*scale), "offset": number(*offset) }),
+        FeatureEncoding::Bounded { range } => json!({ "bounds": range.map(|range| range.map(number)) }),
+        FeatureEncoding::OneHot { keys, other } => json!({ "keys": keys, "other": other }),
+        FeatureEncoding::Hashed { width } => json!({ "hashed": width }),
+    };
+    json!({ "of": of, "as": how, "indicator": feature.indicator })
+}
+
+/// All of them, of which some have a meaning that is not their name.
+fn features(features: &[Feature], meanings: &[Value]) -> Vec<Value> {
+    features.iter().enumerate().map(|(place, one)| feature(one, meanings.get(place))).collect()
+}
+
+/// What is to be predicted. Its meaning comes after those of the features.
+fn target(recipe: &Recipe, meanings: &[Value]) -> Value {
+    feature(&Feature::from(recipe.target.as_str()), meanings.get(recipe.features.len()))
+}
+
 /// The rows that are read, as numbers.
-fn features(spec: &Spec, widths: &BTreeMap<String, usize>) -> Value {
+fn read(recipe: &Recipe, meanings: &[Value]) -> Value {
     let mut what = json!({
-        "columns": spec.features,
-        "bits": spec.features_as == Opened::Bits,
-        "scale": number(f64::from(spec.scale)),
-        "offset": number(f64::from(spec.offset)),
+        "columns": features(&recipe.features, meanings),
+        "bits": recipe.bits,
+        "scale": number(f64::from(recipe.scale)),
+        "offset": number(f64::from(recipe.offset)),
     });
-    if !widths.is_empty() {
-        what["widths"] = json!(widths);
+    if !recipe.widths.is_empty() {
+        what["widths"] = json!(recipe.widths);
     }
     what
 }
@@ -133,15 +162,15 @@ fn loss(loss: LossFunction) -> Value {
 }
 
 /// How rows become what a model reads, and what comes out.
-fn recipe(recipe: &Recipe) -> Value {
+fn recipe(recipe: &Recipe, meanings: &[Value]) -> Value {
     let mut what = Map::new();
     let mut says = |name: &str, value: Value| what.insert(name.to_owned(), value);
     says("dataset", json!(recipe.dataset));
-    says("features", json!(recipe.features));
+    says("features", json!(features(&recipe.features, meanings)));
     says("bits", json!(recipe.bits));
     says("scale", plain(f64::from(recipe.scale)));
     says("offset", plain(f64::from(recipe.offset)));
-    says("target", json!(recipe.target));
+    says("target", target(recipe, meanings));
     says("classes", json!(recipe.classes));
     says("model", model(&recipe.model));
     says("loss", loss(recipe.loss));
@@ -192,12 +221,14 @@ fn moves(moves: &Moves<'_>) -> Value {
 /// What a training is made of.
 pub(super) struct Learning<'a> {
     pub(super) recipe: &'a Recipe,
-    /// Which rows are learned from.
-    pub(super) condition: &'a Value,
+    /// Which rows are learned from, and what is read of them.
+    pub(super) checked: &'a Checked,
     pub(super) plan: &'a Plan,
     pub(super) way: &'a Way,
     pub(super) moves: &'a Moves<'a>,
     pub(super) rows_per_unit: Option<u64>,
+    /// How much the loss of a row of each class counts; nothing where all count the same.
+    pub(super) weights: &'a [f32],
     pub(super) delta: f64,
     /// What is released of labels before, and of curvature afterwards.
     pub(super) accompanying: [Option<&'a Value>; 2],
@@ -206,9 +237,9 @@ pub(super) struct Learning<'a> {
 impl Learning<'_> {
     pub(super) fn meaning(&self, spec: &Spec) -> String {
         let [labels, intervals] = self.accompanying;
-        let what = json!({
-            "recipe": recipe(self.recipe),
-            "where": self.condition,
+        let mut what = json!({
+            "recipe": recipe(self.recipe, &self.checked.meanings),
+            "where": self.checked.condition,
             "plan": plan(self.plan),
             "rows of a unit": self.rows_per_unit,
             "delta": number(self.delta),
@@ -218,6 +249,10 @@ impl Learning<'_> {
             "labels": labels,
             "intervals": intervals,
         });
+        // It came later: where it says nothing, a training means what it meant before.
+        if !self.weights.is_empty() {
+            what["weights"] = json!(self.weights.iter().map(|&weight| number(f64::from(weight))).collect::<Vec<_>>());
+        }
         meaning::of("training", VERSION, &what)
     }
 }
@@ -228,19 +263,19 @@ const VERSION_OF_MOMENTS: u32 = 4;
 /// Second moments, of which directions are made. A row is left out where its target does not fit, or its unit has too many, so these are meant too; the model is not, so that
 /// others have the same directions for nothing.
 pub(super) fn second_moments(
-    (spec, condition): (&Spec, &Value),
+    (spec, checked): (&Spec, &Checked),
     recipe: &Recipe,
     (ladder, rows_per_unit): (&Ladder, Option<u64>),
     asked: &Projecting,
 ) -> String {
     let what = json!({
         "dataset": recipe.dataset,
-        "features": features(spec, &recipe.widths),
-        "target": recipe.target,
+        "features": read(recipe, &checked.meanings),
+        "target": target(recipe, &checked.meanings),
         "classes": recipe.classes,
         "loss": loss(recipe.loss),
         "rows of a unit": rows_per_unit,
-        "where": condition,
+        "where": checked.condition,
         "units": units(ladder),
         "radius": number(asked.radius),
         "noise": number(asked.noise),
@@ -251,7 +286,7 @@ pub(super) fn second_moments(
 
 /// Noisy labels, by randomised response among these classes; the first share of them without a prior.
 pub(super) fn labels(
-    (spec, condition): (&Spec, &Value),
+    (spec, checked): (&Spec, &Checked),
     ladder: &Ladder,
     (names, epsilon, first): (&[String], &str, f64),
 ) -> Result<Value, Error> {
@@ -261,7 +296,7 @@ pub(super) fn labels(
         let (rule, schedule) = (optimiser.rule(0.0)?, optimiser.schedule()?);
         let by = Moves { rule: &rule, schedule: &schedule, radius: optimiser.radius, average: optimiser.average };
         json!({
-            "features": features(spec, &spec.widths),
+            "features": read(&Recipe { widths: spec.widths.clone(), ..frozen(spec, checked)? }, &checked.meanings),
             "model": model(&spec.model),
             "loss": spec.loss.map(loss),
             "moves": moves(&by),
@@ -278,7 +313,7 @@ pub(super) fn labels(
         "classes": names,
         "epsilon": epsilon,
         "first": number(first),
-        "where": condition,
+        "where": checked.condition,
         "units": units(ladder),
         "seed": spec.output.seed,
         "prior": prior,
@@ -298,6 +333,23 @@ pub(super) fn intervals(curvature: f64, noise: f64) -> Value {
 /// The same as a question of its own, at what a training learned.
 pub(super) fn of_intervals(intervals: &Value, training: &str) -> String {
     meaning::of("intervals", VERSION, &json!({ "of": intervals, "training": training }))
+}
+
+/// Which classes a model takes for which, on rows that were set aside. The model has its recipe among what is hashed.
+pub(super) fn evaluation(
+    trained: &Trained,
+    checked: &Checked,
+    (ladder, rows_per_unit): (&Ladder, u64),
+    deviation: f64,
+) -> String {
+    let what = json!({
+        "model": trained.hash(),
+        "where": checked.condition,
+        "units": units(ladder),
+        "rows of a unit": rows_per_unit,
+        "noise": number(deviation),
+    });
+    meaning::of("evaluation", 1, &what)
 }
 
 #[cfg(test)]

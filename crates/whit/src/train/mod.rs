@@ -8,9 +8,12 @@ mod accompanying;
 mod curve;
 mod evaluate;
 pub mod experiment;
+mod features;
 mod interval;
+mod judge;
 mod label_clip;
 mod meaning;
+mod measure;
 mod owner;
 mod predict;
 mod prepare;
@@ -26,6 +29,8 @@ mod watch;
 
 pub use evaluate::{Evaluated, Evaluation};
 pub use interval::{Estimate, Estimates};
+pub use judge::{AccuracyRange, Judged, PrivateEvaluation};
+pub use measure::{ClassMeasure, Measures, Reliability};
 pub use predict::{Predicted, Prediction, Predictions};
 pub use run::{Learned, Outcome, Prospect, Request};
 pub use trial::Score;
@@ -33,6 +38,7 @@ pub use watch::{Step, Watch};
 pub use whit_query::source::owner::Owner;
 
 pub(crate) use evaluate::evaluate;
+pub(crate) use judge::judge;
 pub(crate) use predict::predict;
 pub(crate) use run::{preview, train};
 
@@ -61,7 +67,8 @@ impl Training {
         let mut spelled = self.clone();
         let spec = &mut spelled.spec;
         let called = |name: &str| tables.column_called(&self.spec.dataset, name);
-        spec.features.iter_mut().chain([&mut spec.target]).for_each(|name| *name = called(name));
+        let names = spec.features.iter_mut().map(|asked| &mut asked.feature.of);
+        names.chain([&mut spec.target]).for_each(|name| *name = called(name));
         spec.widths =
             std::mem::take(&mut spec.widths).into_iter().map(|(name, width)| (called(&name), width)).collect();
         spelled
@@ -92,7 +99,7 @@ impl Training {
         &self.spec.target
     }
 
-    /// The rows that a model is tried on, as a condition in SQL.
+    /// The rows that a model is tried on, as a condition in SQL; nothing where they are set aside otherwise.
     pub fn evaluate_where(&self) -> Option<&str> {
         self.spec.evaluate_where.as_deref()
     }

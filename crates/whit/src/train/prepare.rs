@@ -5,17 +5,18 @@
 //! how long rows of features are. [`Planned::learner`] comes after the charge, and nothing that is in a row can make it fail.
 
 use super::accompanying;
+use super::features::ScaleSpec;
 use super::interval::Intervals;
 use super::label_clip;
 use super::meaning::Learning;
 use super::project::Directions;
 use super::respond::Answers;
-use super::rows::{Read, declared, in_view, learning, nothing, recipe, rows_per_unit, unprotected};
+use super::rows::{Read, declared, frozen, in_view, learning, nothing, recipe, rows_per_unit, unprotected};
 use super::spec::{self, Moves, Spec, asked};
 use crate::Error;
-use std::collections::BTreeSet;
 use whit_account::ledger::{Question, Register};
-use whit_core::declare::{Dataset, UserKey};
+use whit_core::declare::{Dataset, UnitDeclaration, UserKey};
+use whit_core::feature::FeatureEncoding;
 use whit_core::{Charge, Draw, Kind, Sampling};
 use whit_learn::model::{Named, Network};
 use whit_learn::optimise::{Average, Optimiser};
@@ -49,6 +50,8 @@ pub(crate) struct Planned {
     average: Option<Average>,
     /// The most rows of one unit.
     rows_per_unit: Option<u64>,
+    /// How much the loss of a row of each class counts.
+    weights: Vec<f32>,
 }
 
 impl Planned {
@@ -106,7 +109,7 @@ impl Planned {
             average: self.average.clone(),
             tuning: Tuning::default(),
         };
-        Ok(Learner::new(parts)?)
+        Ok(Learner::new(parts)?.weighing(self.weights.clone())?)
     }
 }
 
@@ -120,12 +123,12 @@ fn layers(model: &Named) -> u32 {
     many as u32
 }
 
-/// Which features a unit hides, as places of numbers.
-fn private_places(spec: &Spec, public: &[String], widths: &[usize]) -> Vec<usize> {
+/// Which features a unit hides, as places of numbers: those that read a column which is not public.
+fn private_places(checked: &Checked, public: &[String]) -> Vec<usize> {
     let mut start = 0;
     let mut places = Vec::new();
-    for (name, &width) in spec.features.iter().zip(widths) {
-        if !public.contains(name) {
+    for (reads, &width) in checked.reads.iter().zip(&checked.widths) {
+        if !reads.iter().all(|name| public.contains(name)) {
             places.extend(start..start + width);
         }
         start += width;
@@ -134,7 +137,7 @@ fn private_places(spec: &Spec, public: &[String], widths: &[usize]) -> Vec<usize
 }
 
 /// How a unit's rows become its contribution.
-fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<Way, Error> {
+fn way(spec: &Spec, dataset: &Dataset, kind: Kind, checked: &Checked) -> Result<Way, Error> {
     let privacy = &spec.privacy;
     let unit = dataset.unit.as_ref();
     let public = unit.map_or(&[][..], |unit| &unit.public);
@@ -174,7 +177,7 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
             Ok(if noisy_labels { Way::Mean } else { Way::Label })
         }
         Kind::Feature => {
-            if !public.contains(&spec.target) {
+            if !checked.target_reads.iter().all(|name| public.contains(name)) {
                 return Err(asked(
                     format!(
                         "the target `{}` is not public, and the public part of a gradient would read it",
@@ -186,7 +189,7 @@ fn way(spec: &Spec, dataset: &Dataset, kind: Kind, widths: &[usize]) -> Result<W
                     ),
                 ));
             }
-            let private = private_places(spec, public, widths);
+            let private = private_places(checked, public);
             if private.is_empty() {
                 return Err(asked(
                     "all features are public, so there is nothing to protect",
@@ -277,9 +280,8 @@ fn promised(
     let directions = spec.projection.as_ref().map(|asked| Directions::new(asked, spec, (&ladder, rows), checked));
     let directions = directions.transpose()?;
     let around = spec.intervals.as_ref();
-    let answers = Answers::new(spec, &ladder, (shown, &checked.condition))?;
-    let intervals =
-        around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), &checked.widths)).transpose()?;
+    let answers = Answers::new(spec, &ladder, (shown, checked))?;
+    let intervals = around.map(|asked| Intervals::new(asked, spec, &ladder, units.get(), checked)).transpose()?;
     // Gradients of noisy labels need no bound: none is as long as this one.
     let norm = if answers.is_some() { privacy.clip.unwrap_or(UNCLIPPED) } else { privacy.clip()? };
     let of_directions = directions.as_ref().map(|directions| directions.charge(&ladder));
@@ -320,7 +322,7 @@ fn promised(
 }
 
 /// The δ at which ε is stated: the file's, or the least of the budgets.
-fn delta_of(spec: &Spec, dataset: &Dataset) -> Result<f64, Error> {
+pub(crate) fn delta_of(spec: &Spec, dataset: &Dataset) -> Result<f64, Error> {
     let budgets = dataset.budgets.iter().map(|budget| budget.delta).filter(|&delta| delta > 0.0);
     let delta = spec.privacy.delta.or_else(|| budgets.reduce(f64::min));
     if spec.privacy.way.is_some_and(spec::WaySpec::tells) && delta.unwrap_or(0.0) == 0.0 {
@@ -335,30 +337,33 @@ fn delta_of(spec: &Spec, dataset: &Dataset) -> Result<f64, Error> {
 }
 
 /// Whether the columns of `where` and of the features can stand there.
-fn check_columns(spec: &Spec, dataset: &Dataset, kind: Kind, mut private: Vec<String>) -> Result<Vec<String>, Error> {
+fn check_columns(spec: &Spec, dataset: &Dataset, kind: Kind, checked: &Checked) -> Result<Vec<String>, Error> {
+    let mut private = checked.private.clone();
     let unit = dataset.unit.as_ref();
     let label = unit.and_then(|unit| unit.label.clone());
     if kind == Kind::Label {
         private.retain(|name| Some(name) == label.as_ref());
-        if let Some(label) = label.filter(|label| spec.features.contains(label)) {
+        if let Some(label) = label.filter(|label| checked.reads.iter().any(|reads| reads.contains(label))) {
             return Err(asked(
                 format!("the label `{label}` is among the features"),
                 "take it out: it is what is protected",
             ));
         }
     }
-    let mut met = BTreeSet::new();
-    if let Some(again) = spec.features.iter().find(|name| !met.insert(*name)) {
+    let features = &checked.features;
+    let again = features.iter().enumerate().find(|(place, feature)| features[..*place].contains(feature));
+    if let Some((_, again)) = again {
         return Err(asked(
             format!("`{again}` is twice among the features"),
             "name each column once, in any case of letters",
         ));
     }
-    if spec.features.contains(&spec.target) {
+    if features.iter().any(|feature| feature.of == spec.target) {
         return Err(asked(format!("the target `{}` is among the features", spec.target), "take it out"));
     }
+    let mut notes: Vec<String> = unscaled(spec, checked).into_iter().collect();
     if private.is_empty() {
-        return Ok(Vec::new());
+        return Ok(notes);
     }
     let names = private.join(", ");
     if matches!(kind, Kind::Feature | Kind::Label) {
@@ -367,9 +372,19 @@ fn check_columns(spec: &Spec, dataset: &Dataset, kind: Kind, mut private: Vec<St
             "choose rows by public columns only",
         ));
     }
-    Ok(vec![format!(
+    notes.push(format!(
         "`where` reads {names}, which may change with a unit: it looks at one row at a time, so the price is the same"
-    )])
+    ));
+    Ok(notes)
+}
+
+/// Which numbers stay as they are where all are to be scaled by their bounds.
+fn unscaled(spec: &Spec, checked: &Checked) -> Option<String> {
+    let plain = checked.features.iter().filter(|feature| feature.encoding == FeatureEncoding::Plain);
+    let names: Vec<&str> = plain.map(|feature| feature.of.as_str()).collect();
+    (spec.scale == ScaleSpec::Bounds && !names.is_empty()).then(|| {
+        format!("scale = \"bounds\" leaves {} as is: no bounds are declared for what stands there", names.join(", "))
+    })
 }
 
 /// What is promised, and what is released before the steps and after them.
@@ -386,7 +401,7 @@ pub(crate) fn checked(spec: &Spec, tables: &Tables) -> Result<(Checked, Vec<Stri
     let (dataset, unit) = declared(spec, tables)?;
     let recipe = recipe(spec)?;
     let checked = tables.check_learning(&learning(&recipe, spec, unit))?;
-    let notes = check_columns(spec, dataset, unit.protect, checked.private.clone())?;
+    let notes = check_columns(spec, dataset, unit.protect, &checked)?;
     delta_of(spec, dataset)?;
     Ok((checked, notes))
 }
@@ -404,7 +419,8 @@ pub(crate) fn shown(spec: &Spec, tables: &Tables) -> Result<Option<InView>, Erro
         return Ok(None);
     }
     check(spec, tables)?; // a filter of private columns is refused before it is run
-    Ok(Some(tables.in_view_for_learning(&spec.dataset, spec.learned.as_deref())?))
+    let chosen = spec.learned_from();
+    Ok(Some(tables.in_view_for_learning(&spec.dataset, chosen.filter, chosen.part)?))
 }
 
 /// What is promised. Reads no row; what is public of them was [`shown`].
@@ -414,19 +430,22 @@ pub(crate) fn promise(spec: &Spec, tables: &Tables, shown: Option<&InView>) -> R
     promised(spec, dataset, &checked, shown, delta_of(spec, dataset)?)
 }
 
+/// Refuses a data set whose questions are paid for elsewhere: a user has one budget.
+pub(crate) fn check_own_budget(dataset: &Dataset, unit: &UnitDeclaration) -> Result<(), Error> {
+    let Some(UserKey::Through { other_table, .. }) = &unit.user else { return Ok(()) };
+    Err(asked(
+        format!(
+            "`{}` pays from the budget of `{other_table}`, where its users are, and trainings are for data sets with a budget of their own",
+            dataset.name
+        ),
+        format!("join the two where they are written, or learn from `{other_table}`"),
+    ))
+}
+
 /// Plans a run, with secret noise or what the file says instead. Nothing private is read; public features lie where rows may, for as long as it takes.
 pub(crate) fn plan(spec: &Spec, tables: &Tables, keep: &Keep) -> Result<Planned, Error> {
     let (dataset, unit) = declared(spec, tables)?;
-    // Its questions are paid for there, and a user has one budget.
-    if let Some(UserKey::Through { other_table, .. }) = &unit.user {
-        return Err(asked(
-            format!(
-                "`{}` pays from the budget of `{other_table}`, where its users are, and trainings are for data sets with a budget of their own",
-                dataset.name
-            ),
-            format!("join the two where they are written, or learn from `{other_table}`"),
-        ));
-    }
+    check_own_budget(dataset, unit)?;
     let mut notes = check(spec, tables)?;
     let spec = &*label_clip::clipped(spec, tables, keep, &mut notes)?;
     let noise = match spec.output.seed {
@@ -449,10 +468,9 @@ pub(crate) fn with_promise(
 ) -> Result<Planned, Error> {
     let (dataset, unit) = declared(spec, tables)?;
     let delta = delta_of(spec, dataset)?;
-    let (Checked { widths, condition, .. }, _) = checked(spec, tables)?;
-    let mut recipe = recipe(spec)?;
-    recipe.inputs = widths.iter().sum();
-    let way = way(spec, dataset, unit.protect, &widths)?;
+    let (checked, _) = checked(spec, tables)?;
+    let recipe = frozen(spec, &checked)?;
+    let way = way(spec, dataset, unit.protect, &checked)?;
     let mut start: Box<dyn Entropy> = match spec.output.seed {
         None => Box::new(Os),
         Some(seed) => Box::new(Replay::new(seed)),
@@ -468,9 +486,11 @@ pub(crate) fn with_promise(
     let average = weights.map(|weights| Average::new(weights, parameters)).transpose().map_err(LearnError::from)?;
     let moves = Moves { rule: &rule, schedule: &schedule, radius, average: weights };
     let rows_per_unit = rows_per_unit(unit);
+    let weights = spec.class_weights(recipe.classes.as_deref(), unit.protect)?;
     let learning = Learning {
+        weights: &weights,
         recipe: &recipe,
-        condition: &condition,
+        checked: &checked,
         plan,
         way: &way,
         moves: &moves,
@@ -497,6 +517,7 @@ pub(crate) fn with_promise(
         optimiser,
         average,
         rows_per_unit,
+        weights,
     };
     planned.learner(nothing(&planned.recipe, unit)?)?;
     Ok(planned)

@@ -6,7 +6,7 @@ use super::accompanying;
 use super::accompanying::Budgets;
 use super::meaning;
 use super::reader::Reader;
-use super::rows::recipe;
+use super::rows::frozen;
 use super::spec::{Spec, asked};
 use crate::Error;
 use whit_account::ledger::{Question, Register};
@@ -40,9 +40,9 @@ impl Directions {
         asked_for: &Projecting,
         spec: &Spec,
         (ladder, rows_per_unit): (&Ladder, Option<u64>),
-        Checked { widths, condition, .. }: &Checked,
+        checked: &Checked,
     ) -> Result<Self, Error> {
-        let width = widths.iter().sum();
+        let width = checked.widths.iter().sum();
         let Projecting { components, radius, noise } = asked_for;
         let kind = ladder.protected().unit.kind();
         match kind {
@@ -68,8 +68,9 @@ impl Directions {
         }
         let noise = accompanying::noise("projection.noise", *noise)?;
         let scatter = Scatter::new(width, *radius, noise).map_err(|error| cannot(&error))?.on(ladder);
-        let meaning = meaning::second_moments((spec, condition), &recipe(spec)?, (ladder, rows_per_unit), asked_for);
-        let text = format!("second moments of {}", spec.features.join(", "));
+        let meaning =
+            meaning::second_moments((spec, checked), &frozen(spec, checked)?, (ladder, rows_per_unit), asked_for);
+        let text = format!("second moments of {}", spec.feature_names());
         Ok(Self { scatter, components: *components, meaning, text })
     }
 

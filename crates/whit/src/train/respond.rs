@@ -17,7 +17,7 @@ use whit_learn::release::LabelRun;
 use whit_learn::train::{LabelReporting, Learner};
 use whit_learn::{Draft, LearnError, Plan, PlanError};
 use whit_noise::Ratio;
-use whit_query::source::learn::InView;
+use whit_query::source::learn::{Checked, InView};
 
 /// How noisy labels are made, and what that costs.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Answers {
     pub(crate) fn new(
         spec: &Spec,
         ladder: &Ladder,
-        (shown, condition): (Option<&InView>, &Value),
+        (shown, checked): (Option<&InView>, &Checked),
     ) -> Result<Option<Self>, Error> {
         let Some(first) = spec.privacy.way.and_then(WaySpec::first) else { return Ok(None) };
         let kind = ladder.protected().unit.kind();
@@ -64,7 +64,7 @@ impl Answers {
             return Err(asked(format!("no row of `{}` is to be learned from", spec.dataset), "check `where`"));
         };
         let charge = reporting.charge(shown.rows, shown.users.as_deref(), ladder).map_err(LearnError::from)?;
-        let meaning = meaning::labels((spec, condition), ladder, (&names, &reporting.epsilon.to_string(), first))?;
+        let meaning = meaning::labels((spec, checked), ladder, (&names, &reporting.epsilon.to_string(), first))?;
         let text = format!("labels of {}, reported by randomised response", spec.target);
         Ok(Some(Self { reporting, charge, meaning, text }))
     }

@@ -2,6 +2,7 @@
 //!
 //! [`read`] comes after the charge, and nothing that is in a row can make it fail.
 
+use super::features::ChosenRows;
 use super::spec::{self, Spec, asked};
 use crate::Error;
 use whit_core::Kind;
@@ -11,7 +12,7 @@ use whit_learn::model::Named;
 use whit_learn::plan::check_scale;
 use whit_learn::store::Builder;
 use whit_learn::{Keep, LearnError, Owners, Recipe, Rows, Store};
-use whit_query::source::learn::{Block, Fits, Misfits, Numbers, Reading, Target};
+use whit_query::source::learn::{Block, Checked, Fits, Misfits, Numbers, Reading, Target};
 use whit_query::{Fault, QueryError, Tables};
 
 pub(crate) fn declared<'a>(spec: &Spec, tables: &'a Tables) -> Result<(&'a Dataset, &'a UnitDeclaration), Error> {
@@ -38,7 +39,7 @@ impl Read {
 }
 
 /// What is read of a data set for a recipe, to try a model on or to tell its target. Rows that do not fit are left out.
-pub(crate) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, with_target: bool) -> Reading<'a> {
+pub(crate) fn reading<'a>(recipe: &'a Recipe, chosen: ChosenRows<'a>, with_target: bool) -> Reading<'a> {
     let fits = match recipe.loss {
         LossFunction::Logistic => Fits::ZeroOrOne,
         LossFunction::Poisson => Fits::NotNegative,
@@ -52,19 +53,31 @@ pub(crate) fn reading<'a>(recipe: &'a Recipe, filter: Option<&'a str>, with_targ
         bits: recipe.bits,
         scaled: (recipe.scale, recipe.offset),
         target: with_target.then_some(target),
-        filter,
+        filter: chosen.filter,
+        part: chosen.part,
         users: false,
         elements: false,
         contents: false,
         misfits: Misfits::LeftOut,
+        carried: &[],
     }
 }
 
 /// The same, to learn from: with whose rows they are, as far as the unit asks.
 pub(crate) fn learning<'a>(recipe: &'a Recipe, spec: &'a Spec, unit: &UnitDeclaration) -> Reading<'a> {
+    of_units(recipe, spec, unit, spec.learned_from())
+}
+
+/// The same of other rows.
+pub(crate) fn of_units<'a>(
+    recipe: &'a Recipe,
+    spec: &'a Spec,
+    unit: &UnitDeclaration,
+    chosen: ChosenRows<'a>,
+) -> Reading<'a> {
     let kind = unit.protect;
     let in_view = in_view(kind);
-    let plain = reading(recipe, spec.learned.as_deref(), true);
+    let plain = reading(recipe, chosen, true);
     let counted = matches!(spec.classes, Some(spec::Classes::Number(_)));
     Reading {
         target: plain.target.map(|target| Target { counted, ..target }),
@@ -156,16 +169,18 @@ pub(crate) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
     };
     let mut widths = spec.widths.clone();
     if let (Named::Convolutional { image, .. }, [only]) = (&spec.model, &spec.features[..]) {
-        widths.entry(only.clone()).or_insert_with(|| image.iter().product());
+        widths.entry(only.feature.of.clone()).or_insert_with(|| image.iter().product());
     }
-    check_scale(spec.scale, spec.offset).map_err(|error| asked(error.to_string(), error.hint()))?;
+    spec.check_split()?;
+    let (features, scale, offset) = spec.read()?;
+    check_scale(scale, offset).map_err(|error| asked(error.to_string(), error.hint()))?;
     Ok(Recipe {
         dataset: spec.dataset.clone(),
-        features: spec.features.clone(),
+        features,
         widths,
         bits: spec.features_as == spec::Opened::Bits,
-        scale: spec.scale,
-        offset: spec.offset,
+        scale,
+        offset,
         target: spec.target.clone(),
         classes,
         model: spec.model.clone(),
@@ -174,6 +189,11 @@ pub(crate) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
         inputs: 0,
         outputs,
     })
+}
+
+/// The same with what is declared of features, as it was when they were looked at.
+pub(crate) fn frozen(spec: &Spec, checked: &Checked) -> Result<Recipe, Error> {
+    Ok(Recipe { features: checked.features.clone(), inputs: checked.widths.iter().sum(), ..recipe(spec)? })
 }
 
 /// Rows brought together by unit, all that there are.

@@ -130,9 +130,12 @@ fn check_curve(request: &Request<'_>) -> Result<(), Error> {
         return Ok(());
     }
     owner::needed(request.owner, "the curve of a training")?;
-    match request.training.evaluate_where() {
+    match request.training.spec.tried_on() {
         Some(_) => Ok(()),
-        None => Err(asked("there is nothing to draw: no rows are set aside", "write evaluate_where = \"…\"")),
+        None => Err(asked(
+            "there is nothing to draw: no rows are set aside",
+            "write evaluate_where = \"…\", or split = { by = \"user\", test = 0.2 }",
+        )),
     }
 }
 
@@ -214,7 +217,7 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
     state.log_change();
     let (tables, mut books) = state.charging()?;
     let file = request.training.path().file_name().unwrap_or_default().to_string_lossy();
-    question.text = format!("train {file}: {} from {}", spec.target, spec.features.join(", "));
+    question.text = format!("train {file}: {} from {}", spec.target, spec.feature_names());
     let path = request.training.model();
     check_running(&question, &path, &mut books)?;
     let place = CheckpointFile::take(&with_ending(&path, "checkpoint"))?;
@@ -294,9 +297,9 @@ fn budgets(request: &Request<'_>, tables: &Tables) -> Result<Budgets, Error> {
 
 /// How the model does on rows that were set aside, for the owner alone.
 fn score(request: &Request<'_>, tables: &Tables, trained: &Trained) -> Result<Option<Score>, Error> {
-    let filter = request.training.evaluate_where();
-    let Some((owner, filter)) = request.owner.zip(filter) else { return Ok(None) };
-    let trial = Trial::read(owner, tables, &trained.recipe, Some(filter), &keep(tables, request.memory))?;
+    let chosen = request.training.spec.tried_on();
+    let Some((owner, chosen)) = request.owner.zip(chosen) else { return Ok(None) };
+    let trial = Trial::read(owner, tables, &trained.recipe, chosen, &keep(tables, request.memory))?;
     trial.score(&trained.recipe, &network(trained)?, trained.projection.as_ref()).map(Some)
 }
 
@@ -419,8 +422,8 @@ impl Course<'_> {
         let Self { request, tables, planned, place, .. } = *self;
         let Some(owner) = request.owner.filter(|_| request.curve) else { return Ok(None) };
         let keep = keep(tables, request.memory);
-        let filter = request.training.spec.evaluate_where.as_deref();
-        let trial = Trial::read(owner, tables, &planned.recipe, filter, &keep)?;
+        let chosen = request.training.spec.tried_on().unwrap_or_default();
+        let trial = Trial::read(owner, tables, &planned.recipe, chosen, &keep)?;
         let steps = planned.steps().steps();
         Ok(Some(Curve::new(trial, planned.recipe.clone(), steps, (&curve_of(place), taken))))
     }

@@ -1,5 +1,6 @@
 //! What a training file says.
 
+use super::features::{AskedFeature, ClassWeights, Missing, ScaleSpec, SplitSpec};
 use crate::Error;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -16,8 +17,8 @@ use whit_learn::optimise::{Rule, Schedule, Weights};
 pub(crate) struct Spec {
     /// The data set, of the `whit.toml` beside it.
     pub(crate) dataset: String,
-    /// The columns that the model reads.
-    pub(crate) features: Vec<String>,
+    /// The columns that the model reads, and what is made of them.
+    pub(crate) features: Vec<AskedFeature>,
     /// How many numbers a row has in columns of lists or bytes whose type does not say so.
     #[serde(default)]
     pub(crate) widths: BTreeMap<String, usize>,
@@ -25,20 +26,27 @@ pub(crate) struct Spec {
     #[serde(default)]
     pub(crate) features_as: Opened,
     /// Every number is multiplied with this,
-    #[serde(default = "one")]
-    pub(crate) scale: f32,
+    #[serde(default)]
+    pub(crate) scale: ScaleSpec,
     /// and this is added.
     #[serde(default)]
     pub(crate) offset: f32,
+    /// What is done where a feature is missing.
+    #[serde(default)]
+    pub(crate) missing: Missing,
     /// What is to be predicted.
     pub(crate) target: String,
     /// How many classes there are, or their names; a number is predicted without.
     pub(crate) classes: Option<Classes>,
+    /// How much the loss of a row counts, by its class.
+    pub(crate) weights: Option<ClassWeights>,
     /// Which rows are learned from.
     #[serde(rename = "where")]
     pub(crate) learned: Option<String>,
     /// Which rows the model is tried on.
     pub(crate) evaluate_where: Option<String>,
+    /// Or how rows are set aside for that.
+    pub(crate) split: Option<SplitSpec>,
     /// Rows are projected on their private principal directions first.
     pub(crate) projection: Option<Projecting>,
     #[serde(default = "linear")]
@@ -270,10 +278,6 @@ pub(crate) struct Output {
     pub(crate) seed: Option<u64>,
 }
 
-fn one() -> f32 {
-    1.0
-}
-
 fn whole() -> f64 {
     1.0
 }
@@ -433,7 +437,7 @@ mod tests {
         let spec = Spec::parse(WHOLE).unwrap();
         assert_eq!(spec.classes.unwrap().names(), ["0", "1"]);
         assert_eq!(spec.optimiser.schedule().unwrap(), Schedule::Constant { size: 0.1 });
-        assert_eq!((spec.model, spec.scale), (Named::Linear { bias: true }, 1.0));
+        assert_eq!((spec.model, spec.scale), (Named::Linear { bias: true }, ScaleSpec::By(1.0)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! How well a model does on rows that its owner chose. What comes out is as private as the rows.
 
+use super::features::ChosenRows;
+use super::measure::Measures;
 use super::owner::Owner;
 use super::rows::{gather, reading, targets};
 use crate::Error;
@@ -34,12 +36,15 @@ impl Trial {
         _: Owner,
         tables: &Tables,
         recipe: &Recipe,
-        filter: Option<&str>,
+        chosen: ChosenRows<'_>,
         keep: &Keep,
     ) -> Result<Self, Error> {
-        let (features, numbers) = gather(tables, recipe, &reading(recipe, filter, true), keep)?;
+        let (features, numbers) = gather(tables, recipe, &reading(recipe, chosen, true), keep)?;
         if numbers.rows == 0 {
-            return Err(super::spec::asked("there is no row to try the model on", "check `evaluate_where`"));
+            return Err(super::spec::asked(
+                "there is no row to try the model on",
+                "check `evaluate_where`, or `split`",
+            ));
         }
         fits(recipe, features.width())?;
         Ok(Self { features, targets: targets(recipe, numbers.targets) })
@@ -51,9 +56,24 @@ impl Trial {
         model: &Network,
         projection: Option<&Projection>,
     ) -> Result<Score, Error> {
+        Ok(self.scored(recipe, &predict(model, &self.features, projection, Tuning::default())?))
+    }
+
+    fn scored(&self, recipe: &Recipe, outputs: &[f32]) -> Score {
+        let (loss, accuracy) = evaluate(recipe.loss, outputs, &self.targets, recipe.outputs);
+        Score { rows: self.targets.len(), loss, accuracy }
+    }
+
+    /// The score, and for classes all else that says how well a model tells them apart.
+    pub(crate) fn measures(
+        &self,
+        recipe: &Recipe,
+        model: &Network,
+        projection: Option<&Projection>,
+    ) -> Result<(Score, Option<Measures>), Error> {
         let outputs = predict(model, &self.features, projection, Tuning::default())?;
-        let (loss, accuracy) = evaluate(recipe.loss, &outputs, &self.targets, recipe.outputs);
-        Ok(Score { rows: self.targets.len(), loss, accuracy })
+        let classes = (recipe.loss, recipe.classes.as_deref());
+        Ok((self.scored(recipe, &outputs), Measures::of(&outputs, recipe.outputs, &self.targets, classes)))
     }
 }
 

@@ -71,7 +71,16 @@ fn everything_can_be_awaited_in_somebodys_runtime() {
             let evaluation = Evaluation { training: &training, model: None, owner, memory: None };
             assert_eq!(session.evaluate(&evaluation).await.unwrap().score.rows, 50);
             let (model, outputs) = (training.model(), Vec::new());
-            let prediction = Prediction { model: &model, dataset: None, chosen: None, owner, memory: None, outputs };
+            let prediction = Prediction {
+                carried: Vec::new(),
+                probabilities: false,
+                model: &model,
+                dataset: None,
+                chosen: None,
+                owner,
+                memory: None,
+                outputs,
+            };
             assert_eq!(session.predict(&prediction).await.unwrap().rows.len(), 100);
             assert_eq!(session.survey(Owner::who_may_see_every_row()).await.unwrap()[0].rows, 100);
             assert_eq!((session.history().await.unwrap().len(), session.verify().await.unwrap().entries), (2, 2));

@@ -152,8 +152,16 @@ fn what_is_not_sanitised_is_for_the_owner() {
     assert_eq!(session.evaluate(&evaluation).unwrap_err().kind, ErrorKind::Asked);
     assert_eq!(session.evaluate(&Evaluation { owner, ..evaluation }).unwrap().score.rows, 50);
     let model = training.model();
-    let mut prediction =
-        Prediction { model: &model, dataset: None, chosen: None, owner: None, memory: None, outputs: Vec::new() };
+    let mut prediction = Prediction {
+        carried: Vec::new(),
+        probabilities: false,
+        model: &model,
+        dataset: None,
+        chosen: None,
+        owner: None,
+        memory: None,
+        outputs: Vec::new(),
+    };
     assert_eq!(session.predict(&prediction).unwrap_err().kind, ErrorKind::Asked);
     prediction.owner = owner;
     assert_eq!(session.predict(&prediction).unwrap().rows.len(), 100);

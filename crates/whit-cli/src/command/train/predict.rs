@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::output::{Readers, write_for, write_json};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use whit::train::{Prediction, Predictions};
+use whit::train::Prediction;
 use whit_view::number::number_of;
 use whit_view::training::{predictions_csv, write_predictions};
 
@@ -23,6 +23,12 @@ pub(crate) struct Predict {
     /// Another data set of the declaration than the one that it learned from, with the same columns.
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
+    /// A column that is carried along, such as an id; may be given several times.
+    #[arg(long, value_name = "COLUMN")]
+    id: Vec<String>,
+    /// Tell the probability of every class, and not only of the one that is predicted.
+    #[arg(long)]
+    probabilities: bool,
     #[command(flatten)]
     opening: OpeningOptions,
     /// Print JSON for programs instead of a table for people.
@@ -45,11 +51,14 @@ impl Predict {
             chosen: self.chosen.clone(),
             owner: self.opening.owner(),
             memory: self.opening.memory,
+            carried: self.id.clone(),
+            probabilities: self.probabilities,
             outputs: self.csv.iter().cloned().collect(),
         };
-        let Predictions { rows, left_out, private, notes } = session.predict(&asked_for)?;
-        let readers = if private { Readers::Owner } else { Readers::Everybody };
-        for note in notes {
+        let said = session.predict(&asked_for)?;
+        let left_out = said.left_out;
+        let readers = if said.private { Readers::Owner } else { Readers::Everybody };
+        for note in &said.notes {
             writeln!(talk, "note: {note}")?;
         }
         if left_out > 0 {
@@ -57,13 +66,13 @@ impl Predict {
             writeln!(talk, "{} {which} left out", number_of(left_out, "row"))?;
         }
         if self.json {
-            return write_json(&rows, out);
+            return write_json(&said.rows, out);
         }
         if let Some(path) = &self.csv {
-            write_for(readers, &session.inputs(), path.clone(), predictions_csv(&rows)?, talk)?;
+            write_for(readers, &session.inputs(), path.clone(), predictions_csv(&said)?, talk)?;
             return Ok(());
         }
         let shown = if std::io::stdout().is_terminal() { SHOWN } else { usize::MAX };
-        Ok(write_predictions(&rows, shown, out)?)
+        Ok(write_predictions(&said, shown, out)?)
     }
 }

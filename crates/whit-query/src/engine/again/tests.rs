@@ -299,7 +299,7 @@ fn learning_refuses_a_rewrite_too() {
     ] {
         let (_scratch, tables) = tables("again_learning", "day");
         tables.warehouse().context().add_optimizer_rule(Arc::new(Rewrite(rewrite)));
-        let features = ["seconds".to_owned()];
+        let features = ["seconds".into()];
         let reading = Reading {
             dataset: "visits",
             features: &features,
@@ -308,10 +308,12 @@ fn learning_refuses_a_rewrite_too() {
             scaled: (1.0, 0.0),
             target: None,
             filter: None,
+            part: None,
             users: true,
             elements: true,
             contents: false,
             misfits: Misfits::LeftOut,
+            carried: &[],
         };
         let read = tables.rows_for_learning(&reading, &mut |_, _| Ok(()));
         let found = read.map_or_else(|error| error.sentence, |read| format!("{} rows", read.users.unwrap().len()));

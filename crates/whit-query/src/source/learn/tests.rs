@@ -193,7 +193,7 @@ fn a_panic_over_rows_is_an_error_without_its_words() {
         "[dataset.t]\nsource = 't.parquet'\nunit.user = 'user_id'\nunit.protect = 'user'\nunit.caps = { rows_per_user = 5 }\n",
     );
     let tables = Tables::open(&config, Tuning { memory: None, threads: Some(2) }).unwrap();
-    let (features, widths) = (["x".to_owned()], BTreeMap::new());
+    let (features, widths) = (["x".into()], BTreeMap::new());
     let reading = Reading {
         dataset: "t",
         features: &features,
@@ -202,10 +202,12 @@ fn a_panic_over_rows_is_an_error_without_its_words() {
         scaled: PLAIN,
         target: None,
         filter: None,
+        part: None,
         users: true,
         elements: false,
         contents: false,
         misfits: Misfits::LeftOut,
+        carried: &[],
     };
     let mut rows = 0;
     tables
@@ -236,4 +238,117 @@ fn users_and_elements_have_the_numbers_that_they_had() {
     for column in columns {
         assert_eq!(owners_of("t", Role::User, &column).unwrap(), golden, "{}", column.data_type());
     }
+}
+
+/// Two hundred rows of twenty users, of which every third has no number.
+fn visits(scratch: &Scratch, unit: &str) -> Tables {
+    let numbers: Vec<Option<f64>> = (0..200_u8).map(|i| (i % 3 > 0).then(|| f64::from(i))).collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("user_id", Arc::new(Int64Array::from((0..200).map(|i| i % 20).collect::<Vec<i64>>()))),
+        ("x", Arc::new(Float64Array::from(numbers))),
+        ("y", Arc::new(Int64Array::from((0..200).map(|i| i % 2).collect::<Vec<i64>>()))),
+    ];
+    scratch.parquet("t.parquet", columns);
+    let config = scratch.write("whit.toml", &format!("[dataset.t]\nsource = 't.parquet'\n{unit}"));
+    Tables::open(&config, Tuning { memory: None, threads: Some(2) }).unwrap()
+}
+
+const USERS: &str = "unit.user = 'user_id'\nunit.protect = 'user'\nunit.caps = { rows_per_user = 5 }\n";
+
+fn whole(features: &[Feature]) -> Reading<'_> {
+    static NONE: BTreeMap<String, usize> = BTreeMap::new();
+    Reading {
+        dataset: "t",
+        features,
+        widths: &NONE,
+        bits: false,
+        scaled: PLAIN,
+        target: None,
+        filter: None,
+        part: None,
+        users: true,
+        elements: false,
+        contents: true,
+        misfits: Misfits::LeftOut,
+        carried: &[],
+    }
+}
+
+/// Both parts together are all rows, and no user is in both.
+#[test]
+fn rows_are_split_by_user_or_by_what_they_are() {
+    let scratch = Scratch::new("learning_split");
+    let tables = visits(&scratch, USERS);
+    let features = ["user_id + 20 * y".into()];
+    let rows = |part: Option<SplitPart>| {
+        tables.rows_for_learning(&Reading { part, ..whole(&features) }, &mut |_, _| Ok(())).unwrap()
+    };
+    for by in [SplitBy::User, SplitBy::Row] {
+        let part = |aside| Some(SplitPart { by, test: 0.3, seed: 7, aside });
+        let (learned, tried) = (rows(part(false)), rows(part(true)));
+        assert_eq!(learned.rows + tried.rows, 200);
+        assert!((20..110).contains(&tried.rows), "{}", tried.rows);
+        let users = |numbers: &Numbers| numbers.users.clone().unwrap();
+        let both = users(&learned).iter().any(|user| users(&tried).contains(user));
+        assert_eq!(both, by == SplitBy::Row, "{by:?}");
+        assert_eq!(rows(part(true)), tried, "the same each time");
+        let other = rows(Some(SplitPart { by, test: 0.3, seed: 8, aside: true }));
+        assert_ne!(other.contents, tried.contents, "another seed sets others aside");
+    }
+    assert_eq!(
+        tables
+            .in_view_for_learning("t", None, Some(SplitPart { by: SplitBy::User, test: 0.3, seed: 7, aside: true }))
+            .unwrap()
+            .rows,
+        rows(Some(SplitPart { by: SplitBy::User, test: 0.3, seed: 7, aside: true })).rows
+    );
+}
+
+/// A split by rows must not read what a unit hides, or which rows there are would not be public.
+#[test]
+fn rows_that_stay_in_view_are_split_by_what_is_public() {
+    let part = SplitPart { by: SplitBy::Row, test: 0.5, seed: 1, aside: true };
+    for (name, unit, columns) in [
+        ("feature", "unit.public = ['y']\nunit.protect = 'feature'\n", &["y"][..]),
+        ("label", "unit.label = 'y'\nunit.protect = 'label'\n", &["user_id", "x"]),
+        ("event", "unit.protect = 'event'\n", &["user_id", "x", "y"]),
+    ] {
+        let scratch = Scratch::new(&format!("learning_in_view_{name}"));
+        let tables = visits(&scratch, unit);
+        let source = tables.warehouse().source("t").unwrap();
+        assert_eq!(part.columns(source, None).unwrap(), columns, "{name}");
+        let error = SplitPart { by: SplitBy::User, ..part }.columns(source, None).unwrap_err();
+        assert!(error.sentence.contains("no user of `t` is declared"), "{error}");
+    }
+}
+
+/// What is missing leaves its row out, or marks it; and what an expression reads is known.
+#[test]
+fn expressions_are_null_where_they_fail_and_say_what_they_read() {
+    let scratch = Scratch::new("learning_expressions");
+    let tables = visits(&scratch, USERS);
+    let failing = ["100 / (user_id - 3)".into(), "x".into()];
+    let checked = tables.check_learning(&whole(&failing)).unwrap();
+    assert_eq!((checked.reads, checked.widths), (vec![vec!["user_id".to_owned()], vec!["x".to_owned()]], vec![1, 1]));
+    assert!(checked.meanings[1].is_null() && !checked.meanings[0].is_null());
+    let again = tables.check_learning(&whole(&["100/( USER_ID-3)".into(), "x".into()])).unwrap();
+    assert_eq!(again.meanings, checked.meanings, "however it is spelled");
+    let read = |features: &[Feature]| {
+        let mut values = Vec::new();
+        let numbers = tables.rows_for_learning(&whole(features), &mut |_, block| {
+            if let Block::Floats(block) = block {
+                values.extend_from_slice(block);
+            }
+            Ok(())
+        });
+        (numbers.unwrap(), values)
+    };
+    // 10 rows of user 3, and 67 without a number, of which 4 are of user 3.
+    let missing = (0..200).filter(|i| i % 20 == 3 || i % 3 == 0).count();
+    assert_eq!(read(&failing).0.rows, 200 - missing);
+    let marked = failing.map(|feature: Feature| Feature { indicator: true, ..feature });
+    let (numbers, values) = read(&marked);
+    assert_eq!((numbers.rows, numbers.left_out.len(), values.len()), (200, 0, 800));
+    assert_eq!(values[12..16], [0.0, 1.0, 0.0, 1.0], "the row of user 3 without a number");
+    assert_eq!(values[4..8], [-50.0, 0.0, 1.0, 0.0], "100 / (1 - 3), and 1");
 }

@@ -4,6 +4,7 @@ mod design;
 
 pub use design::{Arm, Design, Measured, Varied};
 
+use super::features::SplitSpec;
 use super::label_clip;
 use super::prepare::{self, Planned, Promise};
 use super::respond::Answers;
@@ -86,13 +87,14 @@ struct Wanted {
     recipe: Recipe,
     learned: Option<String>,
     tried: Option<String>,
+    split: Option<SplitSpec>,
 }
 
 impl Wanted {
     fn of(spec: &Spec) -> Result<Self, Error> {
         // Which model reads the rows is all the same to them.
         let recipe = Recipe { model: Named::Linear { bias: true }, projection: None, ..rows::recipe(spec)? };
-        Ok(Self { recipe, learned: spec.learned.clone(), tried: spec.evaluate_where.clone() })
+        Ok(Self { recipe, learned: spec.learned.clone(), tried: spec.evaluate_where.clone(), split: spec.split })
     }
 }
 
@@ -189,7 +191,7 @@ fn check(design: &Design, tables: &Tables, jobs: &[Job], shelves: &[Vec<usize>])
                 notes.push(note);
             }
         }
-        if design.measure != Measured::Distance && job.spec.evaluate_where.is_none() {
+        if design.measure != Measured::Distance && job.spec.tried_on().is_none() {
             let what = "no rows are set aside, and models are compared by how they do on such";
             return Err(named(asked(what, "write evaluate_where = \"…\" in the training file")));
         }
@@ -293,7 +295,7 @@ impl Bench<'_> {
                     self.owner,
                     self.tables,
                     &recipe,
-                    job.spec.evaluate_where.as_deref(),
+                    job.spec.tried_on().unwrap_or_default(),
                     &rest,
                 )?),
             };

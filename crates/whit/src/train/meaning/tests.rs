@@ -71,7 +71,7 @@ fn models_losses_and_moves_mean_what_they_meant() {
     }
     let plain = Recipe {
         dataset: "visits".to_owned(),
-        features: vec!["x".to_owned(), "z".to_owned()],
+        features: vec!["x".into(), "z".into()],
         widths: [].into(),
         bits: false,
         scale: 0.1,
@@ -84,14 +84,15 @@ fn models_losses_and_moves_mean_what_they_meant() {
         inputs: 2,
         outputs: 1,
     };
-    said.push(recipe(&plain));
-    said.push(recipe(&Recipe {
+    said.push(recipe(&plain, &[]));
+    let whole = Recipe {
         widths: [("x".to_owned(), 3)].into(),
         bits: true,
         classes: Some(vec!["no".to_owned(), "yes".to_owned()]),
         projection: Some(Projecting { components: 2, radius: 1.5, noise: 10.0 }),
         ..plain
-    }));
+    };
+    said.push(recipe(&whole, &[]));
     golden("parts_of_trainings.txt", &said.iter().map(|value| meaning::text(value) + "\n").collect::<String>());
 }
 
