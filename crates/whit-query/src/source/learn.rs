@@ -248,7 +248,7 @@ impl Tables {
         // One that can never be computed is not paid for.
         let plan = LogicalPlanBuilder::from(table).filter(filter.clone()).and_then(LogicalPlanBuilder::build);
         let plan = plan.map_err(|error| crate::translate::in_our_words(&error.strip_backtrace()).sentence);
-        plan.and_then(|plan| self.rehearse(&plan)).map_err(|words| {
+        plan.and_then(|plan| self.rehearse_rows(&plan)).map_err(|words| {
             QueryError::asked(format!("the condition on rows of `{dataset}` cannot be computed: {words}"), CONDITION)
         })?;
         let unit = self.warehouse().source(dataset)?.dataset.unit.as_ref();

@@ -83,7 +83,7 @@ impl Tables {
             let plan = plan.map_err(|error| never(in_our_words(&error.strip_backtrace()).sentence))?;
             let analysed = crate::evaluate::guarded(plan.clone(), &context.state());
             let kind = analysed.map_err(|error| never(error.sentence))?.schema().field(0).data_type().clone();
-            self.rehearse(&plan).map_err(never)?;
+            self.rehearse_rows(&plan).map_err(never)?;
             let meaning = Canonical::of(&table, context, &|_| None)?.expression(&expr)?;
             let reads: BTreeSet<String> = expr.column_refs().into_iter().map(|column| column.name.clone()).collect();
             made.push(Made { expr, kind, reads: reads.into_iter().collect(), meaning });
@@ -92,7 +92,7 @@ impl Tables {
     }
 
     /// Tries a plan on made-up rows; or says in words why it can never be computed.
-    pub(super) fn rehearse(&self, plan: &LogicalPlan) -> Result<(), String> {
+    pub(super) fn rehearse_rows(&self, plan: &LogicalPlan) -> Result<(), String> {
         let tried = crate::evaluate::samples::in_place_of(plan);
         let tried = tried.map_err(|error| in_our_words(&error.strip_backtrace()).sentence)?;
         self.collect(&tried).map(drop).map_err(|error| error.sentence)
