@@ -111,6 +111,15 @@ impl Inputs {
     /// Refuses an output that would replace one of these, and names it.
     pub fn check(&self, output: &Path) -> Result<(), QueryError> {
         let near = [Self::declared_in(Path::new(DECLARATION)), Self::declared_in(&folder_of(output).join(DECLARATION))];
+        // Which files of such a folder are the table's now is private, so that all are refused alike, and before any is known by itself.
+        let mut tables = near.iter().chain([self]).flat_map(|inputs| &inputs.tables);
+        if let Some(folder) = tables.find(|folder| Self::is_in(output, folder)) {
+            let [output, folder] = [output, folder].map(|path| path.strip_prefix(".").unwrap_or(path).display());
+            let sentence = format!(
+                "`{output}` lies in `{folder}`, which is a Delta table as a whole, and no output is written into it"
+            );
+            return Err(QueryError::asked(sentence, "name another file for the output; nothing was touched"));
+        }
         // What is written at once is written to a file next to it first.
         for path in [output.to_owned(), with(output, ".part")] {
             let place = FileIdentity::of(&path);
@@ -120,15 +129,6 @@ impl Inputs {
                     return Err(replaces(&path, *input, own));
                 }
             }
-        }
-        // Which files of such a folder are the table's now is private, so that no file there is written over.
-        let mut tables = near.iter().chain([self]).flat_map(|inputs| &inputs.tables);
-        if let Some(folder) = tables.find(|folder| Self::is_in(output, folder)) {
-            let [output, folder] = [output, folder].map(|path| path.strip_prefix(".").unwrap_or(path).display());
-            let sentence = format!(
-                "`{output}` lies in `{folder}`, which is a Delta table as a whole, and no output is written into it"
-            );
-            return Err(QueryError::asked(sentence, "name another file for the output; nothing was touched"));
         }
         match self.by_itself(output).filter(|input| !self.may.contains(input)) {
             Some(input) => Err(replaces(output, input, output)),

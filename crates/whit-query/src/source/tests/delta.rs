@@ -15,9 +15,9 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy(&entry.path(), &target)
+            copy(&entry.path(), &target);
         } else {
-            fs::copy(entry.path(), target).map(drop).unwrap()
+            fs::copy(entry.path(), target).unwrap();
         }
     }
 }
@@ -258,7 +258,7 @@ async fn what_is_no_delta_table_or_no_version_is_said() {
         ),
         (with("['t', 'plain']", ""), "the source of `t` is a Delta table and something else"),
         (with("'t'", "format = 'parquet'"), "`t` is a Delta table, whose log alone says which files are its own"),
-        (with("'.'", ""), "`t` is a Delta table, whose log alone says"),
+        (with("'.'", ""), "is a Delta table, whose log alone says"),
         (with("'fresh'", ""), "the log of `fresh` has no commit"),
         (with("'t'", "header = false"), "has no meaning: its files are delta"),
     ] {
@@ -289,25 +289,37 @@ async fn a_fingerprint_is_of_live_files_and_columns() {
     assert_ne!(mark(TABLE).await.unwrap(), first, "rows of another day are other data, though no file changed");
 }
 
-#[tokio::test]
-async fn the_folder_of_a_table_is_data_as_a_whole() {
+/// Which files of the folder are the table's is private, so that those that are and those that are not are refused in the same words.
+#[test]
+fn the_folder_of_a_table_is_data_as_a_whole() {
     let scratch = table("overwritten", "as_a_whole");
     scratch.write("whit.toml", TABLE);
-    let inputs = Inputs::default();
-    let dead = open(&scratch, &format!("{TABLE}version = 0\n")).await.unwrap().source("t").unwrap().files[0].clone();
-    let warehouse = open(&scratch, TABLE).await.unwrap();
-    let source = warehouse.source("t").unwrap();
+    let tables = |more: &str| {
+        Tables::of(Declaration::parse(&format!("{TABLE}{more}")).unwrap(), scratch.path(), Tuning::default()).unwrap()
+    };
+    let (old, tables) = (tables("version = 0\n"), tables(""));
+    let dead = old.warehouse().source("t").unwrap().files[0].clone();
+    let source = tables.warehouse().source("t").unwrap();
     assert!(!source.files.contains(&dead));
     let live = source.files[0].clone();
-    for path in [dead, live, log(&scratch, 0), scratch.path().join("t/new.csv")] {
+    let inputs = Inputs::of(&tables);
+    let mut said = std::collections::BTreeSet::new();
+    for path in [dead, live, log(&scratch, 0), scratch.path().join("t/land=at/new.csv")] {
         assert!(source.holds(&path), "{path:?}");
-    }
-    assert!(!source.holds(&scratch.path().join("other.csv")));
-    for name in ["t/_delta_log/00000000000000000000.json", "t/answer.csv", "t/land=at/answer.csv"] {
-        let error = inputs.check(&scratch.path().join(name)).unwrap_err();
+        let error = inputs.check(&path).unwrap_err();
         assert!(error.sentence.contains("which is a Delta table as a whole"), "{error}");
+        said.insert(error.sentence.replace(&path.display().to_string(), "it"));
     }
-    assert_eq!(inputs.check(&scratch.path().join("answer.csv")), Ok(()));
+    assert_eq!(said.len(), 1, "{said:?}");
+    let outside = scratch.path().join("answer.csv");
+    assert!(!source.holds(&outside));
+    assert_eq!(inputs.check(&outside), Ok(()));
+    #[cfg(unix)]
+    {
+        // By the declaration beside it, and through a link.
+        std::os::unix::fs::symlink(log(&scratch, 0), &outside).unwrap();
+        assert!(Inputs::default().check(&outside).unwrap_err().sentence.contains("which is a Delta table as a whole"));
+    }
 }
 
 #[tokio::test]
