@@ -13,15 +13,16 @@ use serde::Serialize;
 use std::path::PathBuf;
 use whit_account::ledger::Question;
 use whit_account::normal::gaussian_sigma_up;
-use whit_core::Kind;
+use whit_core::declare::{Dataset, UnitDeclaration};
 use whit_core::mechanism::additive::Law;
 use whit_core::release::Reservation;
+use whit_core::{Kind, Ladder};
 use whit_learn::confusion::{Confusion, Counts};
 use whit_learn::loss::LossFunction;
 use whit_learn::scatter::Scatter;
 use whit_learn::source::Cut;
 use whit_learn::train::{Tuning, predict};
-use whit_learn::{LearnError, NoiseSource};
+use whit_learn::{LearnError, NoiseSource, Recipe};
 use whit_noise::Ratio;
 
 /// How sure intervals are.
@@ -112,6 +113,54 @@ fn off(sigma: f64, many: f64) -> f64 {
     law.map_or(f64::INFINITY, |law| law.exceeded((1.0 - CONFIDENCE) / 2.0) + 0.5 + many / 2.0)
 }
 
+/// How many classes a model tells apart.
+fn told_apart(recipe: &Recipe) -> Result<usize, Error> {
+    match recipe.loss {
+        LossFunction::Softmax => Ok(recipe.outputs),
+        LossFunction::Logistic => Ok(2),
+        LossFunction::Squared | LossFunction::Huber { .. } | LossFunction::Poisson => Err(asked(
+            "a number is predicted, and what is released is which classes are taken for which",
+            "the owner of the data sees its loss: `request.owner`",
+        )),
+    }
+}
+
+/// The most rows of one unit that are counted.
+fn counted_of(dataset: &Dataset, unit: &UnitDeclaration) -> Result<u64, Error> {
+    match unit.protect {
+        Kind::Event => Ok(1),
+        Kind::Element | Kind::User => rows::rows_per_unit(unit).ok_or_else(|| {
+            asked(
+                format!(
+                    "a {} of `{}` may have any number of rows, and all of them would be counted",
+                    unit.protect, dataset.name
+                ),
+                "declare the most in whit.toml: unit.caps = { rows_per_user = 10 }, or rows_per_element",
+            )
+        }),
+        Kind::Feature | Kind::Label => Err(asked(
+            format!("where the unit is a {}, how well a model does is not released", unit.protect),
+            "the owner of the data sees it: `request.owner`",
+        )),
+    }
+}
+
+/// The mechanism that keeps a promise for the protected unit of a ladder, and the deviation of its noise.
+fn noisy((classes, rows): (usize, u64), ladder: &Ladder, epsilon: f64, delta: f64) -> Result<(Confusion, f64), Error> {
+    if !(epsilon > 0.0 && epsilon.is_finite() && delta > 0.0 && delta < 1.0) {
+        return Err(asked(
+            format!("counts are released at ε = {epsilon} and δ = {delta}, and there is no such promise"),
+            "give an ε above 0, and a δ between 0 and 1, such as 1e-6",
+        ));
+    }
+    let none = |why: String| asked(format!("there is no noise for ε = {epsilon}: {why}"), "give a larger ε");
+    let sigma = gaussian_sigma_up(epsilon, delta, Confusion::moved(rows, ladder));
+    let sigma = Ratio::from_f64_up(sigma).map_err(|error| none(error.to_string()))?;
+    let deviation = sigma.to_f64_up();
+    let confusion = Confusion::new(classes, rows, sigma).map_err(|error| none(error.to_string()))?;
+    Ok((confusion.on(ladder), deviation))
+}
+
 /// Releases how a model does on rows that were set aside; from the ledger where it was released before.
 pub(crate) fn judge(state: &mut SessionState, asked_for: &PrivateEvaluation<'_>) -> Result<Judged, Error> {
     let training = asked_for.training.spelled(&state.tables);
@@ -132,48 +181,11 @@ pub(crate) fn judge(state: &mut SessionState, asked_for: &PrivateEvaluation<'_>)
             "write evaluate_where = \"…\", or split = { by = \"user\", test = 0.2 }",
         )
     })?;
-    let classes = match recipe.loss {
-        LossFunction::Softmax => recipe.outputs,
-        LossFunction::Logistic => 2,
-        LossFunction::Squared | LossFunction::Huber { .. } | LossFunction::Poisson => {
-            return Err(asked(
-                "a number is predicted, and what is released is which classes are taken for which",
-                "the owner of the data sees its loss: `request.owner`",
-            ));
-        }
-    };
-    let rows_per_unit = match unit.protect {
-        Kind::Event => 1,
-        Kind::Element | Kind::User => rows::rows_per_unit(unit).ok_or_else(|| {
-            asked(
-                format!(
-                    "a {} of `{}` may have any number of rows, and all of them would be counted",
-                    unit.protect, dataset.name
-                ),
-                "declare the most in whit.toml: unit.caps = { rows_per_user = 10 }, or rows_per_element",
-            )
-        })?,
-        Kind::Feature | Kind::Label => {
-            return Err(asked(
-                format!("where the unit is a {}, how well a model does is not released", unit.protect),
-                "the owner of the data sees it: `request.owner`",
-            ));
-        }
-    };
+    let classes = told_apart(recipe)?;
+    let rows_per_unit = counted_of(dataset, unit)?;
     let ladder = unit.ladder().map_err(|error| asked(error.to_string(), error.hint()))?;
-    let (epsilon, delta) = (asked_for.epsilon, asked_for.delta.map_or_else(|| prepare::delta_of(spec, dataset), Ok)?);
-    if !(epsilon > 0.0 && epsilon.is_finite() && delta > 0.0 && delta < 1.0) {
-        return Err(asked(
-            format!("counts are released at ε = {epsilon} and δ = {delta}, and there is no such promise"),
-            "give an ε above 0, and a δ between 0 and 1, such as 1e-6",
-        ));
-    }
-    let sigma = gaussian_sigma_up(epsilon, delta, Confusion::moved(rows_per_unit, &ladder));
-    let no_noise = |why: String| asked(format!("there is no noise for ε = {epsilon}: {why}"), "give a larger ε");
-    let sigma = Ratio::from_f64_up(sigma).map_err(|error| no_noise(error.to_string()))?;
-    let deviation = sigma.to_f64_up();
-    let confusion = Confusion::new(classes, rows_per_unit, sigma).map_err(|error| no_noise(error.to_string()))?;
-    let confusion = confusion.on(&ladder);
+    let delta = asked_for.delta.map_or_else(|| prepare::delta_of(spec, dataset), Ok)?;
+    let (confusion, deviation) = noisy((classes, rows_per_unit), &ladder, asked_for.epsilon, delta)?;
     let reading = of_units(recipe, spec, unit, chosen);
     let checked = tables.check_learning(&reading)?;
     let model = network(&trained)?;
@@ -230,7 +242,7 @@ pub(crate) fn judge(state: &mut SessionState, asked_for: &PrivateEvaluation<'_>)
         noise: confusion.law().words(1.0),
         rows_per_unit,
         unit: ladder.protected().unit.to_string(),
-        epsilon,
+        epsilon: asked_for.epsilon,
         delta,
         entry: served.entry,
         stored: served.stored,

@@ -19,6 +19,7 @@ mod predict;
 mod prepare;
 mod project;
 mod reader;
+mod reads;
 mod respond;
 mod resume;
 mod rows;
