@@ -58,6 +58,20 @@ impl SliceStanding {
     }
 }
 
+/// What was spent in a slice, and which costs of a charge touch it, by their places.
+#[derive(Debug, Clone)]
+struct Touched {
+    standing: SliceStanding,
+    costs: Vec<usize>,
+}
+
+impl Touched {
+    /// Whether a charge that fits here fits in another slice, too.
+    fn covers(&self, other: &Self) -> bool {
+        self.costs == other.costs && self.standing.covers(&other.standing)
+    }
+}
+
 /// A slice in which a charge is judged, and the costs that it has there.
 struct JudgedSlice<'a> {
     values: Option<SliceRange>,
@@ -129,23 +143,21 @@ impl Spending {
     /// The slices in which a charge costs something, without those in which no more was spent than in another of them.
     fn places<'c>(&self, budget: &Budget, charge: &'c Charge) -> Vec<JudgedSlice<'c>> {
         let costs = costs_for(&budget.unit, charge);
-        let mut refined = self.standings.map(|standing| (standing.clone(), Vec::new()));
+        let mut refined = self.standings.map(|standing| Touched { standing: standing.clone(), costs: Vec::new() });
         for (i, (rung, _)) in costs.iter().enumerate() {
-            refined.touch(ranges_of(budget, rung), |(_, touching)| touching.push(i));
+            refined.touch(ranges_of(budget, rung), |touched| touched.costs.push(i));
         }
-        let mut worst: Vec<(Option<SliceRange>, &(SliceStanding, Vec<usize>))> = Vec::new();
-        for (values, known) in refined.iter().filter(|(_, (_, touching))| !touching.is_empty()) {
-            let covers =
-                |a: &(SliceStanding, Vec<usize>), b: &(SliceStanding, Vec<usize>)| a.1 == b.1 && a.0.covers(&b.0);
-            if !worst.iter().any(|(_, other)| covers(other, known)) {
-                worst.retain(|(_, other)| !covers(known, other));
-                worst.push((values, known));
+        let mut worst: Vec<(Option<SliceRange>, &Touched)> = Vec::new();
+        for (values, touched) in refined.iter().filter(|(_, touched)| !touched.costs.is_empty()) {
+            if !worst.iter().any(|(_, other)| other.covers(touched)) {
+                worst.retain(|(_, other)| !touched.covers(other));
+                worst.push((values, touched));
             }
         }
-        let place = |(values, (standing, touching)): (_, &(SliceStanding, Vec<usize>))| JudgedSlice {
+        let place = |(values, touched): (_, &Touched)| JudgedSlice {
             values,
-            standing: standing.clone(),
-            costs: touching.iter().map(|&i| costs[i].1).collect(),
+            standing: touched.standing.clone(),
+            costs: touched.costs.iter().map(|&i| costs[i].1).collect(),
         };
         worst.into_iter().map(place).collect()
     }

@@ -249,7 +249,7 @@ mod tests {
         ];
         for a in 0..1_usize << choices.len() {
             let chosen: Vec<SliceRange> =
-                choices.iter().enumerate().filter(|(i, _)| a >> i & 1 == 1).map(|(_, range)| range.clone()).collect();
+                choices.iter().enumerate().filter(|(i, _)| (a >> i) & 1 == 1).map(|(_, range)| range.clone()).collect();
             let Some(slices) = numbers(chosen.clone()) else {
                 assert!(chosen.is_empty());
                 continue;

@@ -186,7 +186,7 @@ impl SlicedTable<'_> {
                     (false, true) => (op.swap()?, self.value(left)?),
                     _ => return None,
                 };
-                self.compared(op, value).map(|range| range.into_iter().collect())
+                compared(op, value).map(|range| range.into_iter().collect())
             }
             Expr::Between(Between { expr, negated: false, low, high }) if own(expr) => {
                 let (from, to) = (Some(self.value(low)?), Some(self.value(high)?));
@@ -197,26 +197,6 @@ impl SlicedTable<'_> {
             }
             _ => None,
         }
-    }
-
-    /// Which values compare in this way with one: nothing where that is not known, and no range where none does.
-    fn compared(&self, op: Operator, value: SliceValue) -> Option<Option<SliceRange>> {
-        let whole = |number: Option<i64>| number.map(SliceValue::Whole);
-        Some(match (op, value) {
-            (Operator::Eq, value) => Some(SliceRange::one(value)),
-            (Operator::GtEq, value) => Some(SliceRange { from: Some(value), to: None }),
-            (Operator::LtEq, value) => Some(SliceRange { from: None, to: Some(value) }),
-            (Operator::Gt, SliceValue::Whole(number)) => {
-                whole(number.checked_add(1)).map(|from| SliceRange { from: Some(from), to: None })
-            }
-            (Operator::Lt, SliceValue::Whole(number)) => {
-                whole(number.checked_sub(1)).map(|to| SliceRange { from: None, to: Some(to) })
-            }
-            // One text more than may pass.
-            (Operator::Gt, text @ SliceValue::Text(_)) => Some(SliceRange { from: Some(text), to: None }),
-            (Operator::Lt, text @ SliceValue::Text(_)) => Some(SliceRange { from: None, to: Some(text) }),
-            _ => return None,
-        })
     }
 
     /// Whether an expression is the column, as it is or as another type that holds the same whole number or the same text, or NULL.
@@ -250,6 +230,26 @@ impl SlicedTable<'_> {
             _ => None,
         }
     }
+}
+
+/// Which values compare in this way with one: nothing where that is not known, and no range where none does.
+fn compared(op: Operator, value: SliceValue) -> Option<Option<SliceRange>> {
+    let whole = |number: Option<i64>| number.map(SliceValue::Whole);
+    Some(match (op, value) {
+        (Operator::Eq, value) => Some(SliceRange::one(value)),
+        (Operator::GtEq, value) => Some(SliceRange { from: Some(value), to: None }),
+        (Operator::LtEq, value) => Some(SliceRange { from: None, to: Some(value) }),
+        (Operator::Gt, SliceValue::Whole(number)) => {
+            whole(number.checked_add(1)).map(|from| SliceRange { from: Some(from), to: None })
+        }
+        (Operator::Lt, SliceValue::Whole(number)) => {
+            whole(number.checked_sub(1)).map(|to| SliceRange { from: None, to: Some(to) })
+        }
+        // One text more than may pass.
+        (Operator::Gt, text @ SliceValue::Text(_)) => Some(SliceRange { from: Some(text), to: None }),
+        (Operator::Lt, text @ SliceValue::Text(_)) => Some(SliceRange { from: None, to: Some(text) }),
+        _ => return None,
+    })
 }
 
 /// The column that an expression is, under whichever name.

@@ -5,10 +5,11 @@ use crate::room::{Room, ask, asking};
 use crate::small::{Dice, Row, any_rows, declare, write, write_public};
 use crate::ways::{WAYS, question};
 use std::collections::BTreeSet;
+use whit_account::ledger::{Register as _, Which};
 use whit_core::unit::{SliceRange, SliceValue};
-use whit_query::Tables;
 use whit_query::plan::Asking;
 use whit_query::release::ExactPart;
+use whit_query::{Tables, Workload, ask_workload};
 
 /// Conditions on the day, of which some say which days pass and some do not, or not by themselves.
 const CONDITIONS: &[&str] = &[
@@ -352,6 +353,32 @@ fn one_day_that_is_spent_leaves_the_others_for_all_analysts() {
     }
     let no = whit_query::ask(&tables, &of(8, " AND x > 3"), &few, &mut room.books(), "bob").unwrap_err();
     assert!(no.sentence.contains("for bob, where day = 2024-01-08"), "{no:?}");
+}
+
+/// Questions that are planned together have one charge, which is of all days that any of them reads.
+#[test]
+fn questions_that_are_asked_together_are_charged_to_the_days_of_all() {
+    let room = visits("slices_together");
+    let tables = room.tables(VISITS);
+    let few = Asking { delta: Some(0.0), ..asking(0.1) };
+    let of = |what: &str, day: u32| format!("SELECT {what} FROM visits WHERE day = DATE '2024-01-0{day}'");
+    for (questions, slices) in [
+        ([of("COUNT(*)", 1), of("SUM(x)", 1)], Some("day = 2024-01-01")),
+        ([of("COUNT(*)", 2), of("COUNT(*)", 4)], Some("day = 2024-01-02, 2024-01-04")),
+        ([of("COUNT(*)", 5), "SELECT SUM(x) FROM visits".to_owned()], None),
+    ] {
+        let workload = Workload::read(&questions.join(";\n")).unwrap();
+        ask_workload(&tables, &workload, &few, &mut room.books(), "tester").unwrap();
+        let entry = room.books().entries(&Which::default()).unwrap().pop().unwrap();
+        assert_eq!(entry.charge[0].0.slices.as_ref().map(ToString::to_string).as_deref(), slices);
+        assert!(entry.charge[1].0.slices.is_none(), "one user is on many days");
+    }
+    let budgets = tables.budgets("visits").unwrap();
+    let spent = room.books().spent(&budgets[0]).unwrap();
+    assert!(
+        (spent.spent - 0.2).abs() < 1e-6,
+        "the last touches all days, and of the others each one or two: {spent:?}"
+    );
 }
 
 /// Where the column of slices is another, or the element is, what was charged to days counts in full.
