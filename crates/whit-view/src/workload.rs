@@ -44,7 +44,7 @@ pub fn write(workload: &WorkloadAnswer, cut: Excerpt, out: &mut dyn Write) -> io
         writeln!(out, "{}\n", title(place, named.name.as_deref().or(question.as_deref())))?;
         text::write_rows(&answer, cut, out)?;
         writeln!(out)?;
-        text::write_account(&answer, out)?;
+        text::write_account(&answer, cut.columns, out)?;
         writeln!(out)?;
     }
     text::write_statement(&whole(workload), out)
