@@ -133,7 +133,7 @@ impl Report {
 
     /// The same with pictures of this kind.
     fn answer_as(self, answer: &Answer, kind: Option<ChartKind>) -> Self {
-        self.rows_as(answer, kind).statement(answer)
+        self.rows(answer, kind).statement(answer)
     }
 
     /// What it costs, and all else that it says of itself.
@@ -148,11 +148,7 @@ impl Report {
     }
 
     /// The question, its picture and its rows.
-    pub(crate) fn rows(self, answer: &Answer) -> Self {
-        self.rows_as(answer, None)
-    }
-
-    fn rows_as(self, answer: &Answer, kind: Option<ChartKind>) -> Self {
+    pub(crate) fn rows(self, answer: &Answer, kind: Option<ChartKind>) -> Self {
         let mut report = self.code(&answer.statement.question);
         for panel in picture::panels(answer, kind) {
             report = report.picture(panel);
