@@ -7,7 +7,10 @@
 //! [`Desk::once`] walks it. What is stored is released again and costs nothing; what does not fit is refused, with the largest ε that was tried and would; rows are read after the
 //! reservation is durable and never without one; whatever fails after that leaves the charge spent.
 
-use crate::ledger::{Booking, Budget, Denied, LedgerError, Question, Register, Stored, Terms};
+use crate::ledger::{
+    Booking, Budget, Denied, Entry, LedgerError, Question, Register, Stored, Terms, gone_on_with_after,
+    interrupted_after,
+};
 use std::borrow::Borrow;
 use whit_core::declare::QueryDefaults;
 use whit_core::digits::terse_down;
@@ -29,7 +32,7 @@ pub enum Coins<'a> {
 /// Under which reservation the work is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// Under a new one. A reservation that an earlier try left open stays spent: why it ended may have shown something.
+    /// Under a new one, or under one that whoever asks [interrupted](Entry::is_interrupted). Any other that an earlier try left open stays spent: why it ended may have shown something.
     Anew,
     /// Under one of the same question and analyst that is open, if there is one. For work of which nothing can have been seen when it ends early, and in which nothing
     /// that is in a row makes it fail.
@@ -116,6 +119,9 @@ pub enum DeskError {
         /// The entry.
         entry: u64,
     },
+    /// Whoever asked stopped it: nothing of it was released.
+    #[error("it was interrupted{}", left(.0))]
+    Interrupted(Interruption),
     /// What the ledger has stored cannot be read.
     #[error("entry {entry} of the ledger holds no answer that can be read: {why}")]
     Unreadable {
@@ -129,6 +135,39 @@ pub enum DeskError {
     Release(#[from] ReleaseError),
 }
 
+/// Work that whoever asked for it stopped before anything of it was released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interruption {
+    /// The entry that stays spent; none where nothing was charged yet.
+    pub entry: Option<u64>,
+    /// Whether asking the same again goes on under that entry. It does not where the ledger could not note that it was stopped.
+    pub goes_on: bool,
+}
+
+fn left(interruption: &Interruption) -> String {
+    match interruption.entry {
+        Some(entry) => format!(
+            ": what was charged for it, as entry {entry} of the ledger, stays spent, and nothing of it was released"
+        ),
+        None => ": nothing was charged, and nothing was released".to_owned(),
+    }
+}
+
+impl Interruption {
+    /// The next step.
+    fn hint(self) -> String {
+        match (self.entry, self.goes_on) {
+            (None, _) => "ask it again".to_owned(),
+            (Some(entry), true) => {
+                format!("ask the same again: it goes on under entry {entry}, and is not charged a second time")
+            }
+            (Some(entry), false) => format!(
+                "the ledger could not note that it was stopped, so asking again is charged anew; the owner of the data may make entry {entry} void"
+            ),
+        }
+    }
+}
+
 impl DeskError {
     /// The next step, where somebody knows one.
     pub fn hint(&self) -> Option<String> {
@@ -139,6 +178,7 @@ impl DeskError {
             }
             Self::Ledger(error) => error.hint(),
             Self::Void { .. } => Some("ask anew, with a charge of its own".to_owned()),
+            Self::Interrupted(interruption) => Some(interruption.hint()),
             Self::Unreadable { .. } => None,
             Self::Release(error) => error.hint().map(str::to_owned),
         }
@@ -171,7 +211,19 @@ impl<'a> Desk<'a> {
     /// # Why
     /// Who begins [anew](Start::Anew), or goes on under [whatever is open](Start::Open), first takes a [turn](Register::turn), which goes with the process that has it. And the ledger looks once more whether the question is
     /// answered where it reserves, in the transaction in which nobody else can write. A reservation that is open, and whose worker is gone, is not gone on with: it may have
-    /// ended because of what was drawn.
+    /// ended because of what was drawn, or of how many rows there are.
+    ///
+    /// One is gone on with: that of work which whoever asked stopped, and which noted so itself. The charge pays for one run of the mechanism, and one run is seen. What the first
+    /// had drawn, if anything, was never committed, and only what is committed is opened; it went with the process or with the call. That it was stopped was decided outside, by
+    /// somebody who had seen nothing of it but how long it took (which is not hidden: SECURITY.md), so the second run, with noise of its own, is distributed as if there had been no
+    /// first. Work that ends for any other reason does not note this: [`ReleaseError::is_interruption`] is true of a read that was stopped from outside, and of nothing that can be in a row.
+    ///
+    /// No two go on with the same: who does so first replaces the note by another, in a transaction, which succeeds only where the note is still the last. From then on the entry is as open as
+    /// any: if this run dies, nobody goes on with it, and if it is stopped again, that is noted anew. The commit, too, succeeds only where this run's own note is the last.
+    ///
+    /// # Tried by
+    /// `what_was_interrupted_goes_on_under_its_entry_and_is_charged_once`, `nobody_goes_on_with_what_died_or_failed`, `one_of_two_goes_on_with_what_was_interrupted`, and with processes
+    /// that are stopped and killed: `questions_that_are_stopped_go_on_and_are_charged_once`.
     pub fn once<M: Mechanism<Noisy: Persist>, E: Borrow<M::Exact>>(
         &mut self,
         request: ReleaseRequest<'_>,
@@ -204,8 +256,9 @@ impl<'a> Desk<'a> {
         if let Some(stored) = self.ledger.stored(question)? {
             return served(stored);
         }
+        let anew = start == Start::Anew;
         let open = match start {
-            Start::Anew => None,
+            Start::Anew => self.interrupted(question, &charge)?,
             Start::Open => self.ledger.open_reservation(question)?.map(|entry| (entry.number, entry.progress)),
             Start::Under { entry, at } => Some((entry, at)),
         };
@@ -226,6 +279,7 @@ impl<'a> Desk<'a> {
                 }
             }
         };
+        let last = at.clone();
         let booking = Booking::new(self.ledger, question.clone(), self.budgets).under(entry).from_checkpoint(at);
         let mut booking = if self.gives_up { booking.without_privacy() } else { booking };
         let released = match coins {
@@ -244,8 +298,35 @@ impl<'a> Desk<'a> {
             },
             // Where that cannot be known, it is not said.
             Err(_) if self.ledger.is_void(entry).unwrap_or(false) => Err(DeskError::Void { entry }),
+            Err(error) if anew && error.is_interruption() => {
+                let noted = self.ledger.note_progress(entry, last.as_ref(), &interrupted_after(last.as_ref()));
+                Err(DeskError::Interrupted(Interruption { entry: Some(entry), goes_on: noted.is_ok() }))
+            }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The entry of the same question that was interrupted, from now on this work's own; none where there is none, where somebody else was faster, or where the price is another by now.
+    fn interrupted(
+        &mut self,
+        question: &Question,
+        charge: &Charge,
+    ) -> Result<Option<(u64, Option<Progress>)>, LedgerError> {
+        let Some(entry) = self.goes_on(question, charge)? else { return Ok(None) };
+        let next = gone_on_with_after(entry.progress.as_ref());
+        match self.ledger.note_progress(entry.number, entry.progress.as_ref(), &next) {
+            Ok(()) => Ok(Some((entry.number, Some(next)))),
+            Err(LedgerError::OtherCheckpoint { .. } | LedgerError::Closed { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The entry under which asking this would go on, charged with this, where it was interrupted. Nothing is written.
+    pub fn goes_on(&mut self, question: &Question, charge: &Charge) -> Result<Option<Entry>, LedgerError> {
+        if self.gives_up {
+            return Ok(None);
+        }
+        Ok(self.ledger.interrupted_reservation(question)?.filter(|entry| *entry.charge == *charge))
     }
 
     /// Whether all of a charge fits now, or why not. Nothing is written: for work of several releases, which must fit together before the first.

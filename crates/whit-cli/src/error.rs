@@ -7,7 +7,7 @@ use std::error::Error as _;
 use std::io::{self, Write};
 use std::path::Path;
 use whit::account::ledger::{ExportError, LedgerError};
-use whit::error::ErrorKind as Kind;
+use whit::error::{ErrorKind as Kind, Reason};
 use whit::query::QueryError;
 
 /// Why a command did not do what it was asked.
@@ -52,9 +52,16 @@ impl Error {
         Some(Self::asked(format!("{option} is {value}, but it must be {}", wrong.range), wrong.hint))
     }
 
+    /// Whether somebody pressed Ctrl-C.
+    pub(crate) fn is_interruption(&self) -> bool {
+        matches!(self, Self::Whit(error) if matches!(error.reason, Some(Reason::Interrupted(_))))
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
+            // What a shell says of a program that Ctrl-C ended.
+            _ if self.is_interruption() => 130,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Output(_) => 1,
             Self::Whit(error) => match error.kind {

@@ -1,10 +1,11 @@
 //! The `whit` command: data to standard output, talk to standard error, and an exit code that says how it went
-//! (0 done, 1 failed, 2 asked wrongly, 3 refused).
+//! (0 done, 1 failed, 2 asked wrongly, 3 refused, 130 interrupted).
 
 mod command;
 mod demo;
 mod error;
 mod hint;
+mod interrupt;
 mod number;
 mod output;
 

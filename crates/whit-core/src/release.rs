@@ -46,6 +46,14 @@ pub enum ReleaseError {
 }
 
 impl ReleaseError {
+    /// Whether it is nothing but that whoever asked stopped it.
+    pub fn is_interruption(&self) -> bool {
+        match self {
+            Self::Read(error) | Self::Sanitise(SanitiseError::Read(error)) => error.interrupted,
+            Self::Refused(_) | Self::NoRung | Self::Sanitise(_) | Self::Ledger(_) | Self::Commit(_) => false,
+        }
+    }
+
     /// What to do about it, where somebody knows.
     pub fn hint(&self) -> Option<&str> {
         match self {

@@ -97,10 +97,14 @@ pub struct Standing {
 }
 
 /// The file of one run's checkpoints, and the one that is written next to it, held by one process at a time.
+///
+/// # Why no two hold it
+/// Who holds it has locked the file that stands under the name of the lock, and only who holds it removes that file. So whoever locked a file that was removed meanwhile finds that it stands
+/// there no more, and takes the one that does.
 #[derive(Debug)]
 pub struct CheckpointFile {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl CheckpointFile {
@@ -113,13 +117,18 @@ impl CheckpointFile {
                 "see to it that this user may write there, or give the training another output.model",
             )
         };
-        let lock = private().write(true).create(true).truncate(false).open(&lock_path);
-        let lock = lock.map_err(|why| failed(&why))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
-            Err(std::fs::TryLockError::WouldBlock) => Err(LearnError::Busy(path.to_owned())),
-            Err(std::fs::TryLockError::Error(why)) => Err(failed(&why)),
+        // It is taken at once, unless others come and go at the same time.
+        for _ in 0..100 {
+            let lock = private().write(true).create(true).truncate(false).open(&lock_path);
+            let lock = lock.map_err(|why| failed(&why))?;
+            match lock.try_lock() {
+                Ok(()) if stands_at(&lock, &lock_path) => return Ok(Self { path: path.to_owned(), lock }),
+                Ok(()) => {}
+                Err(std::fs::TryLockError::WouldBlock) => return Err(LearnError::Busy(path.to_owned())),
+                Err(std::fs::TryLockError::Error(why)) => return Err(failed(&why)),
+            }
         }
+        Err(LearnError::Busy(path.to_owned()))
     }
 
     /// The file.
@@ -179,6 +188,30 @@ impl CheckpointFile {
         }
         Ok(())
     }
+}
+
+/// What was refused, and what is done, leaves no lock behind. One that goes on later keeps it beside its checkpoint.
+impl Drop for CheckpointFile {
+    fn drop(&mut self) {
+        let lock = with_ending(&self.path, "lock");
+        // Where it cannot be seen whether it is the one that stands there, it stays: it is empty, and in nobody's way.
+        if cfg!(unix) && !self.path.exists() && !self.next().exists() && stands_at(&self.lock, &lock) {
+            let _ = std::fs::remove_file(lock);
+        }
+    }
+}
+
+/// Whether an open file is the one that stands under a name.
+#[cfg(unix)]
+fn stands_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let same = |there: std::fs::Metadata, own: std::fs::Metadata| (there.dev(), there.ino()) == (own.dev(), own.ino());
+    std::fs::metadata(path).is_ok_and(|there| file.metadata().is_ok_and(|own| same(there, own)))
+}
+
+#[cfg(not(unix))]
+fn stands_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 /// A file that only its owner may open, where the system knows of such.
@@ -324,6 +357,30 @@ mod tests {
         assert!(CheckpointFile::take(&path).unwrap_err().to_string().contains("another process"));
         drop(first);
         assert!(CheckpointFile::take(&path).is_ok());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_stays_beside_a_checkpoint_and_nowhere_else() {
+        let folder = folder("lock_left");
+        let (path, lock) = (folder.join("model.checkpoint"), folder.join("model.checkpoint.lock"));
+        let held = CheckpointFile::take(&path).unwrap();
+        assert!(lock.exists());
+        drop(held);
+        assert!(!lock.exists(), "nothing was begun");
+        let held = CheckpointFile::take(&path).unwrap();
+        std::fs::write(&path, "a checkpoint").unwrap();
+        drop(held);
+        assert!(lock.exists(), "it goes on later");
+        // One that was removed by hand is another's by then.
+        let held = CheckpointFile::take(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&lock).unwrap();
+        let other = CheckpointFile::take(&path).unwrap();
+        drop(held);
+        assert!(lock.exists());
+        drop(other);
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

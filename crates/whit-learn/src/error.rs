@@ -92,7 +92,7 @@ pub enum LearnError {
 /// What could not be read for a release, as that says it.
 impl From<LearnError> for ReadError {
     fn from(error: LearnError) -> Self {
-        Self { sentence: error.to_string(), hint: Some(error.hint()) }
+        Self { hint: Some(error.hint()), ..Self::failed(error.to_string()) }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::translate::in_our_words;
 use datafusion::common::DataFusionError;
 use std::fmt;
+use whit_account::desk::{DeskError, Interruption};
 use whit_account::ledger::LedgerError;
 use whit_core::Refusal;
 use whit_core::mechanism::SanitiseError;
@@ -34,6 +35,8 @@ pub struct QueryError {
     pub voided: Option<u64>,
     /// What the ledger said, where it was the ledger that failed.
     pub ledger: Option<Box<LedgerError>>,
+    /// That whoever asked stopped it, and what became of its charge.
+    pub interrupted: Option<Interruption>,
 }
 
 impl QueryError {
@@ -54,14 +57,22 @@ impl QueryError {
     }
 
     fn of(fault: Fault, sentence: impl Into<String>) -> Self {
-        Self { fault, sentence: sentence.into(), hint: None, refusal: None, voided: None, ledger: None }
+        let (hint, refusal, voided, ledger, interrupted) = (None, None, None, None, None);
+        Self { fault, sentence: sentence.into(), hint, refusal, voided, ledger, interrupted }
+    }
+
+    /// Whoever asked stopped it, before anything was charged as far as is known here.
+    pub(crate) fn interrupted() -> Self {
+        let interruption = Interruption { entry: None, goes_on: false };
+        let error = DeskError::Interrupted(interruption);
+        Self { hint: error.hint(), interrupted: Some(interruption), ..Self::failed(error.to_string()) }
     }
 }
 
 /// What could not be read for a question, as a release says it.
 impl From<QueryError> for ReadError {
     fn from(error: QueryError) -> Self {
-        Self { sentence: error.sentence, hint: error.hint }
+        Self { interrupted: error.interrupted.is_some(), sentence: error.sentence, hint: error.hint }
     }
 }
 

@@ -13,6 +13,7 @@ pub mod estimate;
 mod evaluate;
 pub mod explain;
 pub mod export;
+mod forms;
 mod functions;
 mod noise;
 pub mod partition;

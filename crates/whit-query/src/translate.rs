@@ -1,5 +1,6 @@
 //! What the engine says of a question, in our words: no type as the engine calls it, nothing that was written for its programmers.
 
+use crate::forms::miscalled;
 use datafusion::arrow::datatypes::DataType;
 
 /// What people call a type.
@@ -48,9 +49,28 @@ pub(crate) fn in_our_words(text: &str) -> Said {
         return said;
     }
     let plain = plain(text.lines().next().unwrap_or_default()).trim_end_matches('.').to_owned();
-    let foreign = ["{", "::", "ataFusion", "Error(", "Arrow", "Schema", "LogicalPlan", "UDF", "Unsupported ast"];
+    let foreign = [
+        "{",
+        "::",
+        "ataFusion",
+        "Error(",
+        "Arrow",
+        "Schema",
+        "LogicalPlan",
+        "UDF",
+        "Unsupported",
+        "not supported",
+        "ExprPlanner",
+        "Literal",
+        "nested_expr",
+        "sqltorel",
+        "_expr",
+        "coerce",
+        "Cannot infer",
+    ];
     if plain.is_empty() || foreign.iter().any(|word| plain.contains(word)) {
-        return Said { sentence: "this way of asking is not understood here".to_owned(), hint: None };
+        let hint = "ask it with GROUP BY, joins, sub-queries in FROM and functions of one row".to_owned();
+        return Said { sentence: "this way of asking is not understood here".to_owned(), hint: Some(hint) };
     }
     Said { sentence: plain, hint: None }
 }
@@ -139,16 +159,38 @@ fn of_types(text: &str) -> Option<Said> {
             "compare a column of text with a pattern in quotes",
         );
     }
-    if let Some(types) = between(text, "Cannot coerce arithmetic expression ", " to valid types") {
-        return said(
-            format!("there is no arithmetic of these two: {}", plain(types)),
-            "CAST one of them to the other's type",
-        );
+    let computed = between(text, "Cannot coerce arithmetic expression ", " to valid types")
+        .or_else(|| text.split_once("Cannot infer common type for bitwise operation ").map(|(_, types)| types));
+    if let Some(types) = computed {
+        let types = plain(types);
+        let sign = types.split(' ').find(|word| matches!(*word, "+" | "-"));
+        let hint = match (types.contains("a time") || types.contains("a date"), sign) {
+            (true, Some(sign)) => format!("a span of time stands behind a time: … {sign} INTERVAL '7 days'"),
+            _ => "CAST one of them to the other's type".to_owned(),
+        };
+        return said(format!("there is no arithmetic of these two: {types}"), &hint);
     }
     if let Some(call) = between(text, "No function matches the given name and argument types '", "'") {
         let (function, types) = call.split_once('(').unwrap_or((call, ""));
-        let types = plain(types.strip_suffix(')').unwrap_or(types));
-        return said(format!("`{function}` does not take {types}"), "give it things of one type, or CAST one of them");
+        let (sentence, hint) = miscalled(function, &plain(types.strip_suffix(')').unwrap_or(types)));
+        return said(sentence, &hint);
+    }
+    if let Some((function, kind)) =
+        text.strip_prefix("[return_type] ").and_then(|text| text.split_once(" not supported for "))
+    {
+        let (sentence, hint) =
+            miscalled(&function.to_lowercase(), if kind.eq_ignore_ascii_case("null") { "" } else { kind });
+        return said(sentence, &hint);
+    }
+    if let Some((from, to)) = between(text, "nsupported CAST from ", "\n")
+        .or_else(|| text.split_once("nsupported CAST from ").map(|(_, types)| types))
+        .or_else(|| text.split_once("nsupported TRY_CAST from ").map(|(_, types)| types))
+        .and_then(|types| types.split_once(" to "))
+    {
+        return said(
+            format!("{} cannot become {}", plain(from), plain(to)),
+            "compare it instead, or make another type of it: text becomes anything that it can be read as",
+        );
     }
     if text.to_lowercase().contains("invalid input syntax for type interval") {
         return said(
@@ -161,6 +203,18 @@ fn of_types(text: &str) -> Option<Said> {
             format!("a time has no part '{part}'"),
             "name a part: year, quarter, month, week, day, dow, doy, hour, minute, second or epoch",
         );
+    }
+    if let Some(part) = between(text, "Unsupported date_trunc granularity: '", "'") {
+        return said(
+            format!("a time cannot be cut down to '{part}'"),
+            "name one of: second, minute, hour, day, week, month, quarter or year; others by date_bin(INTERVAL '14 days', ts)",
+        );
+    }
+    if text.contains("DATE_BIN stride must be non-zero") {
+        return said("its bins have no width".to_owned(), "name a span above 0: date_bin(INTERVAL '1 hour', ts)");
+    }
+    if let Some(time) = between(text, "Error parsing timestamp from '", "'") {
+        return said(format!("'{time}' is not a time"), "write it as TIMESTAMP '2024-12-31 23:59:00'");
     }
     if text.starts_with("Cannot get result type for temporal operation") {
         return said(
@@ -190,6 +244,28 @@ fn of_types(text: &str) -> Option<Said> {
 
 /// Of what stands where it cannot.
 fn of_clauses(text: &str) -> Option<Said> {
+    if text.starts_with("Too many columns! The subquery should only return one column") {
+        return said("a sub-query that is compared has several columns".to_owned(), "select one column in it");
+    }
+    if let Some(window) = between(text, "The window ", " is not defined") {
+        return said(format!("no window is called `{window}` here"), "write what it is: OVER (PARTITION BY …)");
+    }
+    if let Some(name) = text.split_once("duplicate qualified field name ").map(|(_, name)| name) {
+        let table = name.split('.').next().unwrap_or_default();
+        return said(
+            format!("two tables are called `{table}` here"),
+            "give each a name of its own: FROM visits a JOIN visits b ON a.user_id = b.user_id",
+        );
+    }
+    if text.starts_with("No SQL statements were provided") {
+        return said("the question is empty".to_owned(), "write one, such as SELECT COUNT(*) FROM NAME");
+    }
+    if let Some(table) = text.strip_prefix("Invalid qualifier ") {
+        return said(
+            format!("no table is called `{}` here", last_name(table)),
+            "write before a column the table that FROM names, or nothing",
+        );
+    }
     if let Some(place) = between(text, "Cannot find column with position ", " in SELECT") {
         let most = text.rsplit("1 to ").next().unwrap_or_default();
         return said(
@@ -272,7 +348,14 @@ fn of_ways(text: &str) -> Option<Said> {
         return said("there are no variables here".to_owned(), "write the value itself");
     }
     if let Some(node) = text.strip_prefix("Unsupported ast node ") {
+        let node = node.trim_start_matches("in sqltorel: ");
         let word: String = node.chars().take_while(char::is_ascii_alphanumeric).collect();
+        if word == "RLike" {
+            return said(
+                "RLIKE is not understood here".to_owned(),
+                "write regexp_like(x, 'pattern'), or x ~ 'pattern'",
+            );
+        }
         return said(
             format!("{} is not understood here", word.to_uppercase()),
             "ask it with GROUP BY, joins and sub-queries in FROM",
@@ -297,6 +380,30 @@ fn of_ways(text: &str) -> Option<Said> {
     if ["TOP", "LATERAL VIEWS"].contains(&text) {
         return said(format!("{text} is not understood here"), "use LIMIT for the first rows, and sub-queries in FROM");
     }
+    if text.starts_with("FETCH clause is not supported") {
+        return said("FETCH is not understood here".to_owned(), "use LIMIT for the first rows");
+    }
+    if let Some(operator) = between(text, "Operator ", " is not yet supported") {
+        return said(
+            format!("there is no operator {operator} here"),
+            "use comparisons, arithmetic, || and functions of one row",
+        );
+    }
+    if text.starts_with("Invalid escape character in LIKE") {
+        return said(
+            "ESCAPE has more than one letter".to_owned(),
+            "write one letter in quotes: LIKE '10!%' ESCAPE '!'",
+        );
+    }
+    if text.starts_with("Invalid HexStringLiteral") {
+        return said("what stands behind X is no bytes".to_owned(), "text stands in single quotes without a letter");
+    }
+    if text.starts_with("Unsupported Value") {
+        return said(
+            "a value is written in a way that is not understood here".to_owned(),
+            "text stands in single quotes",
+        );
+    }
     None
 }
 
@@ -310,8 +417,10 @@ fn unread(text: &str) -> Option<String> {
         None => (inner.as_str(), String::new()),
     };
     let Some((wanted, found)) = why.strip_prefix("Expected: ").and_then(|why| why.rsplit_once(", found: ")) else {
-        let why = if why.to_lowercase().contains("unterminated") {
+        let why = if why.to_lowercase().contains("unterminated") || why.contains("close delimiter") {
             "what begins with a quote has no end"
+        } else if why.contains("comment") {
+            "a comment has no end"
         } else {
             "the question cannot be read"
         };
@@ -319,7 +428,10 @@ fn unread(text: &str) -> Option<String> {
     };
     let wanted = match wanted {
         "an SQL statement" => "a question".to_owned(),
-        wanted if wanted.contains(' ') || wanted == "identifier" => wanted.to_owned(),
+        "identifier" => "a name".to_owned(),
+        wanted if wanted.ends_with("after IS") => "NULL, TRUE or FALSE".to_owned(),
+        wanted if wanted.contains("query body") => "another question".to_owned(),
+        wanted if wanted.contains(' ') => wanted.to_owned(),
         sign => format!("`{sign}`"),
     };
     Some(match (wanted.as_str(), found) {
@@ -359,6 +471,40 @@ pub(crate) fn plain(text: &str) -> String {
     }
     plain.push_str(rest);
     plain
+}
+
+/// Types as SQL calls them, where an expression is cast to one.
+pub(crate) fn with_sql_types(text: &str) -> String {
+    const TYPES: &[(&str, &str)] = &[
+        ("Date32", "DATE"),
+        ("Date64", "DATE"),
+        ("Utf8View", "VARCHAR"),
+        ("LargeUtf8", "VARCHAR"),
+        ("Utf8", "VARCHAR"),
+        ("Float64", "DOUBLE"),
+        ("Float32", "REAL"),
+        ("Int64", "BIGINT"),
+        ("Int32", "INT"),
+        ("Int16", "SMALLINT"),
+        ("Int8", "TINYINT"),
+        ("Boolean", "BOOLEAN"),
+        ("Decimal128", "DECIMAL"),
+        ("Decimal256", "DECIMAL"),
+    ];
+    let mut text = text.to_owned();
+    for (engine, ours) in TYPES {
+        for end in [')', '('] {
+            text = text.replace(&format!(" AS {engine}{end}"), &format!(" AS {ours}{end}"));
+        }
+    }
+    // A time has its unit in parentheses, and its zone.
+    for (engine, ours) in [(" AS Timestamp(", " AS TIMESTAMP"), (" AS Interval(", " AS INTERVAL")] {
+        while let Some(at) = text.find(engine) {
+            let Some(end) = text[at..].find(')') else { break };
+            text.replace_range(at..=at + end, ours);
+        }
+    }
+    text
 }
 
 /// What stands in the parentheses that a text begins with.
@@ -443,55 +589,4 @@ pub(crate) fn as_name(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_and_constants_are_as_people_write_them() {
-        for (engine, ours) in [
-            ("count(Int64(1)) AS n", "COUNT(*) AS n"),
-            ("sum(t.x) * Int64(2)", "sum(t.x) * 2"),
-            ("Utf8 = Boolean", "text = true or false"),
-            ("lower(t.a) = Utf8(\"b c\")", "lower(t.a) = 'b c'"),
-            ("Timestamp(ns) - Int64", "a time - a whole number"),
-            ("Interval(MonthDayNano), Decimal128(10, 2)", "a span of time, a number"),
-            ("Struct(\"a\": Int64)", "a structure"),
-        ] {
-            assert_eq!(plain(engine), ours);
-        }
-    }
-
-    #[test]
-    fn what_was_written_for_programmers_is_not_shown() {
-        for text in [
-            "This feature is not implemented: Unsupported thing Table { name: ObjectName([]) }",
-            "Internal error: LogicalPlan::Filter is odd",
-            "",
-        ] {
-            assert_eq!(in_our_words(text).sentence, "this way of asking is not understood here");
-        }
-        let rule = "Optimizer rule 'eliminate_limit' failed\ncaused by\nError during planning: LIMIT must be >= 0, '-1' was provided";
-        assert_eq!(in_our_words(rule).sentence, "LIMIT and OFFSET are whole numbers, from 0 on");
-    }
-
-    #[test]
-    fn a_name_is_read_with_its_spaces() {
-        for (written, name) in [
-            (" \"Ship Countri\". Did you mean 'x'?", "Ship Countri"),
-            (" orders.\"Unit Prise\".", "Unit Prise"),
-            (" visits.shop. Valid fields are visits.site", "shop"),
-            (" shop. Did you mean", "shop"),
-            (" \"Paid?\"", "Paid?"),
-        ] {
-            assert_eq!(last_name(written), name, "{written}");
-        }
-    }
-
-    #[test]
-    fn names_stand_in_quotes_where_they_need_them() {
-        assert_eq!(as_name("seconds"), "seconds");
-        assert_eq!(as_name("Ship Country"), "\"Ship Country\"");
-        assert_eq!(as_name("Paid?"), "\"Paid?\"");
-        assert_eq!(as_name("2nd"), "\"2nd\"");
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@
 //! sort and marks tell what they stand for as one points at them.
 
 use crate::number::grouped;
-use crate::picture;
+use crate::picture::{self, ChartKind};
 use crate::plot::escape;
 use crate::table::{Side, Table};
 use crate::text::{self, Excerpt};
@@ -128,7 +128,12 @@ impl Report {
     /// A whole answer: its picture, its rows and its statement.
     #[must_use]
     pub fn answer(self, answer: &Answer) -> Self {
-        self.rows(answer).statement(answer)
+        self.answer_as(answer, None)
+    }
+
+    /// The same with pictures of this kind.
+    fn answer_as(self, answer: &Answer, kind: Option<ChartKind>) -> Self {
+        self.rows(answer, kind).statement(answer)
     }
 
     /// What it costs, and all else that it says of itself.
@@ -143,9 +148,9 @@ impl Report {
     }
 
     /// The question, its picture and its rows.
-    pub(crate) fn rows(self, answer: &Answer) -> Self {
+    pub(crate) fn rows(self, answer: &Answer, kind: Option<ChartKind>) -> Self {
         let mut report = self.code(&answer.statement.question);
-        for panel in picture::panels(answer) {
+        for panel in picture::panels(answer, kind) {
             report = report.picture(panel);
         }
         if !answer.columns.is_empty() {
@@ -185,10 +190,10 @@ impl Report {
 }
 
 /// The page of one answer.
-pub fn of(answer: &Answer) -> String {
+pub fn of(answer: &Answer, kind: Option<ChartKind>) -> String {
     let dataset = &answer.statement.dataset;
     let title = if dataset.is_empty() { "An answer".to_owned() } else { format!("An answer about `{dataset}`") };
-    Report::new(title).lead(&text::one_line(&answer.statement)).answer(answer).finish()
+    Report::new(title).lead(&text::one_line(&answer.statement)).answer_as(answer, kind).finish()
 }
 
 /// Escaped text in which what stands between two backticks is code.
@@ -248,14 +253,14 @@ mod tests {
 
     #[test]
     fn keys_names_and_notes_are_text_and_never_markup() {
-        let page = of(&evil());
+        let page = of(&evil(), None);
         assert_eq!(page.matches("<script").count(), 1, "our own");
         assert!(page.matches("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;").count() >= 8);
     }
 
     #[test]
     fn nothing_is_asked_for_from_elsewhere() {
-        let page = of(&priced(answer(&[("n", Role::Noisy)], vec![vec![cell(Value::Int(5), 1.0, 9.0)]])));
+        let page = of(&priced(answer(&[("n", Role::Noisy)], vec![vec![cell(Value::Int(5), 1.0, 9.0)]])), None);
         let outside = page.replace("http://www.w3.org/2000/svg", "");
         for word in ["http:", "https:", "src=", "url(", "@import", "<link", "<img", "<iframe"] {
             assert!(!outside.contains(word), "{word}");
@@ -290,7 +295,7 @@ mod tests {
     #[test]
     fn a_long_answer_says_what_it_leaves_out() {
         let rows = (0..ROWS + 2).map(|i| vec![Cell { value: Value::Int(i as i64), low: None, high: None }]);
-        let page = of(&answer(&[("n", Role::Key)], rows.collect()));
+        let page = of(&answer(&[("n", Role::Key)], rows.collect()), None);
         assert!(page.contains("2 more rows are not shown here.") && page.matches("<tr>").count() == ROWS + 1);
     }
 

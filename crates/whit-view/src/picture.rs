@@ -1,10 +1,13 @@
-//! From an answer to the picture that fits it: bars, or lines where a key has an order.
+//! From an answer to the picture that fits it: bars, lines where a key is time or goes on and on, or a heat map where two keys have many values.
 
 use crate::measure::Measure;
 use crate::number::grouped;
 use crate::plain::visible;
-use crate::plot::{BarChart, BarSeries, ChartAxis, LineChart, PALETTE, Picture, Scale, Trace, time};
+use crate::plot::{
+    BarChart, BarSeries, ChartAxis, HeatChart, HeatKey, LineChart, PALETTE, Picture, Scale, Trace, time,
+};
 use crate::text::{measure, one_line, shown};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use whit_query::{Answer, Cell, Role, Value};
@@ -17,16 +20,29 @@ const PANELS: usize = 4;
 const COMPARABLE: f64 = 8.0;
 /// The fewest places on an axis that make a line worth drawing.
 const PLACES: usize = 3;
+/// The most values of a key in a heat map.
+const CELLS: usize = 60;
 
-/// The picture of an answer, or nothing where the answer has no number to draw.
-pub fn of(answer: &Answer) -> Option<Picture> {
-    let panels = panels(answer);
+/// What an answer is drawn as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChartKind {
+    /// Bars, in the order of the answer.
+    Bars,
+    /// Lines along a key that has an order.
+    Lines,
+    /// A cell for each pair of two keys.
+    Heat,
+}
+
+/// The picture of an answer, as whatever fits it where no kind is named; nothing where the answer has no number to draw.
+pub fn of(answer: &Answer, kind: Option<ChartKind>) -> Option<Picture> {
+    let panels = panels(answer, kind);
     (!panels.is_empty()).then(|| Picture::stack(&panels))
 }
 
 /// The same as one picture for each axis.
-pub(crate) fn panels(answer: &Answer) -> Vec<Picture> {
-    DrawingPlan::new(answer).map_or_else(Vec::new, |plan| plan.draw())
+pub(crate) fn panels(answer: &Answer, kind: Option<ChartKind>) -> Vec<Picture> {
+    DrawingPlan::new(answer, kind).map_or_else(Vec::new, |plan| plan.draw())
 }
 
 /// One line or one colour of bars: its name and what it has in each row.
@@ -47,10 +63,14 @@ struct DrawingPlan<'a> {
     colour: Option<Vec<usize>>,
     /// The keys that name the groups.
     groups: Vec<usize>,
+    /// The two keys of a heat map: from top to bottom, and from left to right.
+    heat: Option<(usize, usize)>,
+    /// Why it is not drawn as somebody wants it; may be empty.
+    unfit: &'static str,
 }
 
 impl<'a> DrawingPlan<'a> {
-    fn new(answer: &'a Answer) -> Option<Self> {
+    fn new(answer: &'a Answer, kind: Option<ChartKind>) -> Option<Self> {
         let all = 0..answer.columns.len();
         let number = |row: &Vec<Cell>, i: usize| {
             row.get(i).and_then(|cell| measure(cell, Role::Noisy)).is_some_and(|measure| measure.value.is_finite())
@@ -63,22 +83,42 @@ impl<'a> DrawingPlan<'a> {
             return None;
         }
         let keys: Vec<usize> = all.filter(|&i| answer.columns[i].role == Role::Key).collect();
+        let unfit = match kind {
+            Some(ChartKind::Heat) if keys.len() != 2 => "Bars or lines were drawn: a heat map has two keys. ",
+            Some(ChartKind::Lines) if !keys.iter().any(|&i| ordered(answer, i, 2).is_some()) => {
+                "Bars were drawn: lines go along a key of numbers or times. "
+            }
+            _ => "",
+        };
+        let kind = kind.filter(|_| unfit.is_empty());
+        if let [down, across] = keys[..] {
+            let (many, more) = (distinct(answer, down), distinct(answer, across));
+            if kind == Some(ChartKind::Heat) || kind.is_none() && many.min(more) > PALETTE.len() {
+                // The longer key has the longer side.
+                let heat = Some(if more >= many { (down, across) } else { (across, down) });
+                return Some(Self { answer, values, along: None, colour: None, groups: keys, heat, unfit });
+            }
+        }
+        let least = if kind == Some(ChartKind::Lines) { 2 } else { PLACES };
         let along = keys.iter().find_map(|&i| {
-            let (scale, places) = ordered(answer, i)?;
-            Some((i, scale, places))
+            let (scale, places) = ordered(answer, i, least)?;
+            // Whole numbers are things to compare, in the order that was asked for, as long as there is room for a bar each.
+            let bars =
+                kind == Some(ChartKind::Bars) || kind.is_none() && is_whole(answer, i) && distinct(answer, i) <= GROUPS;
+            (!bars).then_some((i, scale, places))
         });
         let rest = |but: usize| keys.iter().copied().filter(|&i| i != but).collect::<Vec<_>>();
         if let Some((i, ..)) = along {
             let others = rest(i);
             let colour = (!others.is_empty()).then_some(others);
-            return Some(Self { answer, values, along, colour, groups: vec![i] });
+            return Some(Self { answer, values, along, colour, groups: vec![i], heat: None, unfit });
         }
         // Of two keys, the one with a handful of values is distinguished by colour.
         let few =
             keys.iter().map(|&i| (distinct(answer, i), i)).filter(|&(n, _)| (2..=PALETTE.len()).contains(&n)).min();
         let colour = few.filter(|_| keys.len() == 2).map(|(_, i)| i);
         let groups = colour.map_or_else(|| keys.clone(), rest);
-        Some(Self { answer, values, along: None, colour: colour.map(|i| vec![i]), groups })
+        Some(Self { answer, values, along: None, colour: colour.map(|i| vec![i]), groups, heat: None, unfit })
     }
 
     fn draw(&self) -> Vec<Picture> {
@@ -96,8 +136,11 @@ impl<'a> DrawingPlan<'a> {
 
     /// One picture, of one value or of several that share an axis.
     fn panel(&self, values: &[usize], subtitle: String, more: &str) -> Picture {
+        let mut note = format!("{}{more}", self.unfit);
+        if let Some(keys) = self.heat {
+            return self.heat_map(values[0], keys, subtitle, note);
+        }
         let (strands, hidden) = self.strands(values);
-        let mut note = more.to_owned();
         if hidden > 0 {
             let (drawn, all) = (strands.len(), strands.len() + hidden);
             let _ = write!(note, "Drawn are the {drawn} largest of {all} lines or colours. ");
@@ -122,21 +165,22 @@ impl<'a> DrawingPlan<'a> {
 
     fn bars(&self, strands: Vec<Strand>, title: String, subtitle: String, axis: String, mut note: String) -> Picture {
         let names: Vec<String> = (0..self.answer.rows.len()).map(|row| self.group(row)).collect();
+        // In the order of the answer, which is the one that was asked for; a group of which nothing was released has its place, too.
         let mut groups: Vec<(String, f64)> = Vec::new();
         let mut place: BTreeMap<&str, usize> = BTreeMap::new();
-        for strand in &strands {
-            for (row, measure) in &strand.values {
-                let at = *place.entry(&names[*row]).or_insert_with(|| {
-                    groups.push((names[*row].clone(), f64::NEG_INFINITY));
-                    groups.len() - 1
-                });
-                groups[at].1 = groups[at].1.max(measure.value);
-            }
+        for name in &names {
+            place.entry(name).or_insert_with(|| {
+                groups.push((name.clone(), f64::NEG_INFINITY));
+                groups.len() - 1
+            });
+        }
+        for (row, measure) in strands.iter().flat_map(|strand| &strand.values) {
+            let largest = &mut groups[place[names[*row].as_str()]].1;
+            *largest = largest.max(measure.value);
         }
         let all = groups.len();
         if all > GROUPS {
-            groups.sort_by(|a, b| b.1.total_cmp(&a.1));
-            groups.truncate(GROUPS);
+            groups = largest_in_order(groups, GROUPS);
             let _ = write!(note, "Drawn are the {GROUPS} largest of {} groups.", grouped(&all.to_string()));
         }
         let place: BTreeMap<&str, usize> = groups.iter().enumerate().map(|(i, (name, _))| (name.as_str(), i)).collect();
@@ -152,6 +196,53 @@ impl<'a> DrawingPlan<'a> {
         let series = series.collect();
         let groups = groups.into_iter().map(|(name, _)| name).collect();
         BarChart { title, subtitle, axis, groups, series, exact: None, note }.draw()
+    }
+
+    /// Each pair of two keys as a cell, the keys in the order of the answer.
+    fn heat_map(&self, value: usize, (down, across): (usize, usize), subtitle: String, mut note: String) -> Picture {
+        let role = self.answer.columns[value].role;
+        let measured: Vec<(String, String, Option<Measure>)> = self
+            .answer
+            .rows
+            .iter()
+            .map(|cells| {
+                let measure = cells.get(value).and_then(|cell| measure(cell, role));
+                (words(cells, &[down]), words(cells, &[across]), measure)
+            })
+            .collect();
+        let mut key = |column: usize, other: usize, name: &dyn Fn(&(String, String, Option<Measure>)) -> String| {
+            let mut sizes: Vec<(String, f64)> = Vec::new();
+            let mut place: BTreeMap<String, usize> = BTreeMap::new();
+            for row in &measured {
+                let at = *place.entry(name(row)).or_insert_with_key(|name| {
+                    sizes.push((name.clone(), 0.0));
+                    sizes.len() - 1
+                });
+                sizes[at].1 += row.2.map_or(0.0, |measure| measure.value.abs());
+            }
+            if let Some(order) = order_of(self.answer, column, other) {
+                sizes.sort_by_key(|(name, _)| order.iter().position(|own| own == name));
+            }
+            let (all, called) = (sizes.len(), self.names(&[column]));
+            if all > CELLS {
+                sizes = largest_in_order(sizes, CELLS);
+                let _ =
+                    write!(note, "Drawn are the {CELLS} largest of {} values of {called}. ", grouped(&all.to_string()));
+            }
+            HeatKey { name: called, values: sizes.into_iter().map(|(name, _)| name).collect() }
+        };
+        let (down, across) = (key(down, across, &|row| row.0.clone()), key(across, down, &|row| row.1.clone()));
+        let places = |key: &HeatKey| -> BTreeMap<String, usize> {
+            key.values.iter().cloned().enumerate().map(|(i, name)| (name, i)).collect()
+        };
+        let (lines, columns) = (places(&down), places(&across));
+        let mut cells = vec![vec![None; across.values.len()]; down.values.len()];
+        for (one, other, measure) in measured {
+            if let (Some(&line), Some(&column)) = (lines.get(&one), columns.get(&other)) {
+                cells[line][column] = measure;
+            }
+        }
+        HeatChart { title: self.title(&[value]), subtitle, across, down, cells, note }.draw()
     }
 
     /// The name of a row's group: its keys, or the row's number where the question left the keys out.
@@ -201,7 +292,7 @@ impl<'a> DrawingPlan<'a> {
             let alike = |(values, least, most): &&mut (Vec<usize>, f64, f64)| {
                 values.len() < PALETTE.len() && most.max(size) <= COMPARABLE * least.min(size)
             };
-            match shares.iter_mut().find(alike).filter(|_| self.colour.is_none()) {
+            match shares.iter_mut().find(alike).filter(|_| self.colour.is_none() && self.heat.is_none()) {
                 Some((values, least, most)) => {
                     values.push(value);
                     (*least, *most) = (least.min(size), most.max(size));
@@ -239,11 +330,83 @@ fn words(cells: &[Cell], keys: &[usize]) -> String {
     keys.iter().filter_map(word).collect::<Vec<_>>().join(" · ")
 }
 
+/// The largest of some, in the order in which they stand.
+fn largest_in_order(all: Vec<(String, f64)>, most: usize) -> Vec<(String, f64)> {
+    let mut sizes: Vec<(usize, f64)> = all.iter().map(|(_, size)| *size).enumerate().collect();
+    sizes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut kept: Vec<usize> = sizes.into_iter().take(most).map(|(at, _)| at).collect();
+    kept.sort_unstable();
+    let mut all: Vec<Option<(String, f64)>> = all.into_iter().map(Some).collect();
+    kept.into_iter().filter_map(|at| all[at].take()).collect()
+}
+
+/// The names of a key in its own order, up or down, where the answer goes through them so within each value of another: of some pairs nothing may have been released, so that names do not come in
+/// that order by themselves. Nothing where it goes another way.
+fn order_of(answer: &Answer, key: usize, other: usize) -> Option<Vec<String>> {
+    let value = |row: &'_ [Cell], key: usize| row.get(key).map(|cell| cell.value.clone());
+    let steps = |same: bool| {
+        let rows = answer.rows.windows(2).filter(move |pair| !same || value(&pair[0], other) == value(&pair[1], other));
+        let steps = rows.map(|pair| compared(pair[0].get(key), pair[1].get(key)));
+        steps.filter(|step| *step != Some(Ordering::Equal)).collect::<Vec<_>>()
+    };
+    let within = Some(steps(true)).filter(|steps| !steps.is_empty()).unwrap_or_else(|| steps(false));
+    let way = *within.first()?;
+    if way.is_none() || within.iter().any(|step| *step != way) {
+        return None;
+    }
+    let mut named: Vec<&Vec<Cell>> = answer.rows.iter().collect();
+    if named.iter().any(|row| compared(row.get(key), named[0].get(key)).is_none()) {
+        return None;
+    }
+    named.sort_by(|a, b| compared(a.get(key), b.get(key)).unwrap_or(Ordering::Equal));
+    if way == Some(Ordering::Greater) {
+        named.reverse();
+    }
+    let mut names: Vec<String> = named.into_iter().map(|row| words(row, &[key])).collect();
+    names.dedup();
+    Some(names)
+}
+
+/// How two keys stand to each other, where both are numbers or both are text.
+fn compared(a: Option<&Cell>, b: Option<&Cell>) -> Option<Ordering> {
+    match (&a?.value, &b?.value) {
+        (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
+        (Value::Float(a), Value::Float(b)) => Some(a.total_cmp(b)),
+        (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+/// Whether a key has whole numbers alone.
+fn is_whole(answer: &Answer, key: usize) -> bool {
+    answer.rows.iter().all(|row| matches!(row.get(key).map(|cell| &cell.value), Some(Value::Int(_) | Value::Null)))
+}
+
+/// The places on an axis, and between them one more where places that stand at even distances leave some out: no line leads across what was not released.
+fn with_gaps(places: &[f64]) -> Vec<f64> {
+    let distances: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let mut sorted = distances.clone();
+    sorted.sort_by(f64::total_cmp);
+    let Some(&usual) = sorted.get(sorted.len() / 2) else { return places.to_vec() };
+    // Months have 28 to 31 days, and years 365 or 366.
+    let even = distances.iter().filter(|distance| (*distance / usual - 1.0).abs() < 0.15).count();
+    let regular = 4 * even >= 3 * distances.len();
+    let mut all = Vec::with_capacity(places.len());
+    for (i, &place) in places.iter().enumerate() {
+        all.push(place);
+        if let Some(distance) = distances.get(i).filter(|distance| regular && **distance > 1.5 * usual) {
+            all.push(place + distance / 2.0);
+        }
+    }
+    all
+}
+
 /// Points from left to right. A place on the axis that other lines have and this one does not is a gap.
 fn points(values: &[(usize, Measure)], places: &[Option<f64>]) -> Vec<(f64, Option<Measure>)> {
     let mut all: Vec<f64> = places.iter().flatten().copied().collect();
     all.sort_by(f64::total_cmp);
     all.dedup();
+    let all = with_gaps(&all);
     let mut points: Vec<(f64, Option<Measure>)> = all.into_iter().map(|x| (x, None)).collect();
     for (row, measure) in values {
         let Some(x) = places[*row] else { continue };
@@ -254,8 +417,8 @@ fn points(values: &[(usize, Measure)], places: &[Option<f64>]) -> Vec<(f64, Opti
     points
 }
 
-/// Where each row stands on a key that has an order: all numbers, or all dates and times.
-fn ordered(answer: &Answer, key: usize) -> Option<(Scale, Vec<Option<f64>>)> {
+/// Where each row stands on a key that has an order: all numbers, or all dates and times, and at least so many.
+fn ordered(answer: &Answer, key: usize, least: usize) -> Option<(Scale, Vec<Option<f64>>)> {
     let mut places = Vec::new();
     let mut scales = [false, false];
     for row in &answer.rows {
@@ -279,7 +442,7 @@ fn ordered(answer: &Answer, key: usize) -> Option<(Scale, Vec<Option<f64>>)> {
     let mut seen: Vec<f64> = places.iter().flatten().copied().collect();
     seen.sort_by(f64::total_cmp);
     seen.dedup();
-    (seen.len() >= PLACES).then_some((scale, places))
+    (seen.len() >= least).then_some((scale, places))
 }
 
 /// How many values a key has.
@@ -291,102 +454,4 @@ fn distinct(answer: &Answer, key: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::samples::{answer, cell, key, priced};
-
-    fn count(value: i64) -> Cell {
-        cell(Value::Int(value), value as f64 - 10.0, value as f64 + 12.0)
-    }
-
-    fn drawn(answer: &Answer) -> String {
-        of(answer).expect("something to draw").svg().to_owned()
-    }
-
-    #[test]
-    fn words_make_bars_and_order_makes_lines() {
-        let columns = [("site", Role::Key), ("visits", Role::Noisy)];
-        let rows = |keys: [Cell; 3]| keys.map(|key| vec![key, count(50)]).to_vec();
-        let number = |n: i64| Cell { value: Value::Int(n), low: None, high: None };
-        let words = drawn(&answer(&columns, rows(["a", "b", "c"].map(key))));
-        assert_eq!((words.matches("class=\"error-bar\"").count(), words.matches("class=\"curve\"").count()), (3, 0));
-        for keys in [[1, 2, 3].map(number), ["2024-01-01", "2024-01-02", "2024-01-03"].map(key)] {
-            let lines = drawn(&answer(&columns, rows(keys)));
-            assert_eq!((lines.matches("class=\"band\"").count(), lines.matches("class=\"curve\"").count()), (1, 1));
-        }
-        let two = drawn(&answer(&columns, vec![vec![number(1), count(5)], vec![number(2), count(5)]]));
-        assert!(!two.contains("class=\"curve\""), "two places make no line");
-    }
-
-    #[test]
-    fn of_many_groups_the_largest_are_drawn_and_the_rest_told() {
-        let rows = (0..100).map(|i| vec![key(&format!("site {i}")), count(i)]).collect();
-        let svg = drawn(&answer(&[("site", Role::Key), ("visits", Role::Noisy)], rows));
-        assert_eq!(svg.matches("class=\"error-bar\"").count(), GROUPS);
-        assert!(svg.contains("Drawn are the 40 largest of 100 groups."));
-        assert!(svg.contains(">site 99<") && svg.contains(">site 60<") && !svg.contains(">site 59<"));
-    }
-
-    #[test]
-    fn a_second_key_is_told_apart_by_colour() {
-        let rows = ["a", "b", "c", "d", "e", "f", "g"]
-            .iter()
-            .flat_map(|site| ["mobile", "desktop"].map(|device| vec![key(site), key(device), count(50)]));
-        let columns = [("site", Role::Key), ("device", Role::Key), ("visits", Role::Noisy)];
-        let svg = drawn(&answer(&columns, rows.collect()));
-        assert!(svg.contains("visits by site and device"));
-        assert!(svg.contains(">mobile<") && svg.contains(">desktop<"));
-        assert_eq!(svg.matches(&format!("fill=\"{}\"", PALETTE[1])).count(), 8, "seven bars and the legend");
-    }
-
-    #[test]
-    fn values_of_different_size_get_a_picture_each() {
-        let row = |name: &str, n: i64| vec![key(name), count(n), cell(Value::Float(0.5), 0.4, 0.6)];
-        let columns = [("site", Role::Key), ("visits", Role::Noisy), ("share", Role::Noisy)];
-        let apart = drawn(&priced(answer(&columns, vec![row("a", 900), row("b", 800), row("c", 700)])));
-        assert_eq!(apart.matches("<svg").count(), 3);
-        assert_eq!(apart.matches("for each element").count(), 2, "in the description and under the first title");
-        let row = |name: &str, n: i64| vec![key(name), count(n), cell(Value::Float(0.5), 0.4, 0.6), count(2 * n)];
-        let columns = [("site", Role::Key), ("a", Role::Noisy), ("share", Role::Noisy), ("b", Role::Noisy)];
-        let mixed = drawn(&answer(&columns, vec![row("a", 900), row("b", 800), row("c", 700)]));
-        assert!(mixed.contains(">a and b by site<") && mixed.contains(">share by site<"), "{mixed}");
-        let row = |name: &str, n: i64| vec![key(name), count(n), count(2 * n)];
-        let together = drawn(&answer(&columns, vec![row("a", 900), row("b", 800), row("c", 700)]));
-        assert_eq!(together.matches("<svg").count(), 1);
-    }
-
-    #[test]
-    fn keys_that_the_question_left_out_do_not_merge_rows() {
-        let rows = vec![vec![count(5)], vec![count(6)], vec![count(7)]];
-        let svg = drawn(&answer(&[("visits", Role::Noisy)], rows));
-        assert_eq!(svg.matches("class=\"error-bar\"").count(), 3);
-        assert!(svg.contains("row 3"));
-    }
-
-    #[test]
-    fn one_number_is_one_bar() {
-        let svg = drawn(&priced(answer(&[("visits", Role::Noisy)], vec![vec![count(1234)]])));
-        assert!(svg.contains("ε ≤ 1 for each element (user_id, domain), replace."));
-        assert!(svg.contains("1,234 [1,224 … 1,246]"));
-    }
-
-    #[test]
-    fn no_numbers_are_no_picture() {
-        assert!(of(&answer(&[("site", Role::Key)], vec![vec![key("a")]])).is_none());
-        assert!(of(&answer(&[("site", Role::Key), ("n", Role::Noisy)], Vec::new())).is_none());
-        let nothing = Cell { value: Value::Float(f64::NAN), low: None, high: None };
-        assert!(of(&answer(&[("n", Role::Noisy)], vec![vec![nothing]])).is_none());
-    }
-
-    #[test]
-    fn keys_cannot_break_out_of_the_picture() {
-        let rows = ["<script>alert(1)</script>", "\"><svg onload=x>", "&amp;"].map(|name| vec![key(name), count(5)]);
-        let svg = drawn(&answer(&[("<i>", Role::Key), ("</svg>", Role::Noisy)], rows.to_vec()));
-        assert!(
-            drawn(&answer(&[("k", Role::Key), ("n", Role::Noisy)], vec![vec![key("\u{202e}rtl"), count(5)]]))
-                .contains("\\u{202e}rtl")
-        );
-        assert!(!svg.contains("<script") && !svg.contains("<svg onload") && !svg.contains("<i>"));
-        assert_eq!(svg.matches("</svg>").count(), 1);
-    }
-}
+mod tests;

@@ -47,15 +47,18 @@ pub(crate) fn write_price(preview: &Preview, fits: &Fits, out: &mut dyn Write) -
             table.row([price.unit.clone(), brief_up(price.epsilon), format!("{:e}", price.delta)]);
         }
         table.write(out)?;
-        match (fits.stored, &fits.denied) {
-            (Some(entry), _) => {
+        match (fits.stored, fits.goes_on, &fits.denied) {
+            (Some(entry), ..) => {
                 writeln!(
                     out,
                     "It was answered before: asking it reads entry {entry} of the ledger again, and costs nothing."
                 )?;
             }
-            (None, None) => writeln!(out, "Nothing was charged. Ask it with `whit query`.")?,
-            (None, Some(_)) => writeln!(out, "Nothing was charged.")?,
+            (None, Some(entry), _) => {
+                writeln!(out, "It was interrupted: asking it goes on under entry {entry}, and costs nothing more.")?;
+            }
+            (None, None, None) => writeln!(out, "Nothing was charged. Ask it with `whit query`.")?,
+            (None, None, Some(_)) => writeln!(out, "Nothing was charged.")?,
         }
     }
     for note in &preview.notes {

@@ -57,6 +57,29 @@ impl Table {
         self.rows.iter().try_for_each(|row| self.line(row, &widths, out))
     }
 
+    /// The same where a line has so many columns: a table that is wider is written row by row, each cell behind its heading, so that no line is broken in the middle of a table.
+    pub(crate) fn write_within(&self, columns: usize, out: &mut dyn Write) -> io::Result<()> {
+        let widest = |i: usize| self.rows.iter().map(|row| width(&row[i])).chain([width(&self.columns[i].0)]).max();
+        let all: usize = (0..self.columns.len()).filter_map(widest).map(|wide| wide + 2).sum();
+        if all <= columns.saturating_add(2) || self.rows.is_empty() {
+            return self.write(out);
+        }
+        let named = self.columns.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
+        for (number, row) in self.rows.iter().enumerate() {
+            if number > 0 {
+                writeln!(out)?;
+            }
+            for ((name, _), cell) in self.columns.iter().zip(row) {
+                let gap = " ".repeat(named - width(name));
+                for (line, words) in folded(cell.trim(), columns.saturating_sub(named + 2)).iter().enumerate() {
+                    let name = if line == 0 { format!("{name}{gap}") } else { " ".repeat(named) };
+                    writeln!(out, "{}", format!("{name}  {words}").trim_end())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn line<T: AsRef<str>>(&self, cells: &[T], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
         let mut line = String::new();
         for ((cell, &wide), (_, side)) in cells.iter().zip(widths).zip(&self.columns) {
@@ -68,6 +91,48 @@ impl Table {
         }
         writeln!(out, "{}", line.trim_end())
     }
+}
+
+/// A text in lines of so many columns, broken between words, and inside of one where it is longer than a line. There is always one line.
+pub(crate) fn folded(text: &str, columns: usize) -> Vec<String> {
+    // Less room than this helps nobody: the terminal breaks lines then.
+    if columns < 12 || width(text) <= columns {
+        return vec![text.to_owned()];
+    }
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut word = word.to_owned();
+        loop {
+            let line = lines.last_mut().expect("there is always one");
+            let needed = width(&word) + usize::from(!line.is_empty());
+            if width(line) + needed <= columns {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(&word);
+                break;
+            }
+            if width(&word) <= columns {
+                lines.push(String::new());
+                continue;
+            }
+            // A word that is longer than a line fills one after the other.
+            let room = columns.saturating_sub(width(line) + usize::from(!line.is_empty()));
+            let mut taken = 0;
+            let end = word.char_indices().find(|(_, c)| {
+                taken += width(c.encode_utf8(&mut [0; 4]));
+                taken > room
+            });
+            let (head, tail) = word.split_at(end.map_or(word.len(), |(at, _)| at));
+            if !line.is_empty() && !head.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(head);
+            lines.push(String::new());
+            word = tail.to_owned();
+        }
+    }
+    lines
 }
 
 /// The text, or as much of its beginning as fits into so many columns of a terminal with an ellipsis.
@@ -120,6 +185,35 @@ mod tests {
             written(&table),
             "unit        ε  note\n───────  ────  ───────\nelement     1  a bound\nuser     12.5\n"
         );
+    }
+
+    #[test]
+    fn a_table_that_is_wider_than_the_screen_is_written_row_by_row() {
+        let mut table = Table::new([("unit", Side::Left), ("ε at most", Side::Right)]);
+        table.row(["element (user_id, domain), replace", "  1"]);
+        table.row(["user", "12.5"]);
+        let within = |columns| {
+            let mut out = Vec::new();
+            table.write_within(columns, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(within(usize::MAX), written(&table));
+        assert_eq!(within(45), written(&table), "it has just that many");
+        let narrow = "unit       element (user_id, domain),\n           replace\nε at most  1\n\nunit       user\nε at most  12.5\n";
+        assert_eq!(within(44), narrow);
+        assert!(within(30).lines().all(|line| width(line) <= 30), "{}", within(30));
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_and_lose_nothing() {
+        assert_eq!(folded("one two three four five", 12), ["one two", "three four", "five"]);
+        assert_eq!(folded("", 12), [""]);
+        for text in ["ab abcdefghijklmnopqrstuvwxyz cd", "abcdefghijklmnopqrstuvwxyz", "単位単位単位単位単位 x"]
+        {
+            let lines = folded(text, 12);
+            assert!(lines.iter().all(|line| width(line) <= 12), "{lines:?}");
+            assert_eq!(lines.concat().replace(' ', ""), text.replace(' ', ""));
+        }
     }
 
     #[test]

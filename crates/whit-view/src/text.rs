@@ -3,7 +3,7 @@
 use crate::measure::{Measure, Shown, column};
 use crate::number::{brief, brief_up, grouped, number_of, percent, times_left};
 use crate::plain::PlainText;
-use crate::table::{Side, Table, fit};
+use crate::table::{Side, Table, fit, folded};
 use std::io::{self, Write};
 use whit_query::{Answer, Cell, Role, Statement, Value};
 
@@ -14,13 +14,15 @@ pub struct Excerpt {
     pub rows: usize,
     /// The most letters of a key.
     pub letters: usize,
+    /// How many columns a line has.
+    pub columns: usize,
 }
 
 impl Excerpt {
     /// Everything.
-    pub const ALL: Self = Self { rows: usize::MAX, letters: usize::MAX };
+    pub const ALL: Self = Self { rows: usize::MAX, letters: usize::MAX, columns: usize::MAX };
     /// What fits on a terminal.
-    pub const TERMINAL: Self = Self { rows: 50, letters: 60 };
+    pub const TERMINAL: Self = Self { rows: 50, letters: 60, columns: usize::MAX };
 }
 
 /// Writes the table, what was left out of it, and the statement.
@@ -28,13 +30,13 @@ pub fn write(answer: &Answer, cut: Excerpt, out: &mut dyn Write) -> io::Result<(
     let out = &mut PlainText::onto(out);
     write_rows(answer, cut, out)?;
     writeln!(out)?;
-    write_statement(answer, out)
+    statement_within(answer, cut.columns, out)
 }
 
 /// Writes the table alone, and what was left out of it.
 pub(crate) fn write_rows(answer: &Answer, cut: Excerpt, out: &mut dyn Write) -> io::Result<()> {
     if !answer.columns.is_empty() {
-        table(answer, cut).write(out)?;
+        table(answer, cut).write_within(cut.columns, out)?;
     }
     let left = answer.rows.len().saturating_sub(cut.rows);
     if left > 0 {
@@ -102,22 +104,27 @@ pub fn measure(cell: &Cell, role: Role) -> Option<Measure> {
 
 /// What the answer protects, what it costs at every rung, how it was made and what to know about it.
 pub fn write_statement(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
+    statement_within(answer, usize::MAX, out)
+}
+
+fn statement_within(answer: &Answer, columns: usize, out: &mut dyn Write) -> io::Result<()> {
     let out = &mut PlainText::onto(out);
     let statement = &answer.statement;
     if statement.prices.is_empty() {
         writeln!(out, "Nothing private was read: this answer is exact and free.")?;
     } else {
         writeln!(out, "  protected  {}\n", statement.unit)?;
-        prices(statement).write(out)?;
+        prices(statement).write_within(columns, out)?;
         writeln!(out)?;
     }
-    write_account(answer, out)
+    write_account(answer, columns, out)
 }
 
-/// All that a statement says but its prices.
-pub(crate) fn write_account(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
+/// All that a statement says but its prices, in lines of so many columns.
+pub(crate) fn write_account(answer: &Answer, columns: usize, out: &mut dyn Write) -> io::Result<()> {
     for (label, lines) in account(answer) {
-        for (i, line) in lines.iter().enumerate() {
+        let lines = lines.iter().flat_map(|line| folded(line, columns.saturating_sub(13)));
+        for (i, line) in lines.enumerate() {
             writeln!(out, "  {:<9}  {line}", if i == 0 { label } else { "" })?;
         }
     }
@@ -265,8 +272,26 @@ Nothing private was read: this answer is exact and free.
         assert!(printed.contains("\n… 1,250 more rows: --all shows them\n"), "{printed}");
         assert!(printed.lines().count() < 60 && printed.lines().all(|line| line.chars().count() < 80));
         assert_eq!(written(&long, Excerpt::ALL).lines().count(), 1300 + 5);
-        let one = written(&long, Excerpt { rows: 1299, letters: 9 });
+        let one = written(&long, Excerpt { rows: 1299, letters: 9, ..Excerpt::ALL });
         assert!(one.contains("\n… 1 more row: --all shows them\n"));
+    }
+
+    #[test]
+    fn no_line_is_longer_than_a_narrow_screen() {
+        let row = |i: i64| {
+            vec![
+                key("a long name of a place"),
+                cell(Value::Int(1234 + i), 0.0, 9999.0),
+                cell(Value::Float(41.27), 39.9, 42.64),
+            ]
+        };
+        let columns = [("domain", Role::Key), ("visits", Role::Noisy), ("mean seconds", Role::Noisy)];
+        let answer = priced(answer(&columns, (0..3).map(row).collect()));
+        for columns in [60, 40] {
+            let printed = written(&answer, Excerpt { columns, ..Excerpt::TERMINAL });
+            assert!(printed.lines().all(|line| line.chars().count() <= columns), "{printed}");
+            assert_eq!(printed.matches("a long name of a place").count(), 3, "{printed}");
+        }
     }
 
     #[test]

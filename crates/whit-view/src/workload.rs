@@ -1,6 +1,7 @@
 //! Questions that are asked together: one answer after the other, and one price for all.
 
 use crate::page::Report;
+use crate::picture::ChartKind;
 use crate::plain::PlainText;
 use crate::preview::{write_errors, write_price};
 use crate::text::{self, Excerpt};
@@ -44,7 +45,7 @@ pub fn write(workload: &WorkloadAnswer, cut: Excerpt, out: &mut dyn Write) -> io
         writeln!(out, "{}\n", title(place, named.name.as_deref().or(question.as_deref())))?;
         text::write_rows(&answer, cut, out)?;
         writeln!(out)?;
-        text::write_account(&answer, out)?;
+        text::write_account(&answer, cut.columns, out)?;
         writeln!(out)?;
     }
     text::write_statement(&whole(workload), out)
@@ -56,14 +57,15 @@ fn in_one_line(question: &str) -> String {
 }
 
 /// One page with all answers.
-pub fn page(workload: &WorkloadAnswer) -> String {
+pub fn page(workload: &WorkloadAnswer, kind: Option<ChartKind>) -> String {
     let dataset = &workload.statement.dataset;
     let of = if dataset.is_empty() { String::new() } else { format!(" about `{dataset}`") };
     let mut report =
         Report::new(format!("{} answers{of}", workload.answers.len())).lead(&text::one_line(&workload.statement));
     for (place, named) in workload.answers.iter().enumerate() {
         let Some(answer) = workload.answer(place).map(alone) else { continue };
-        report = report.section(&title(place, named.name.as_deref()), "").rows(&answer).list(&text::account(&answer));
+        report =
+            report.section(&title(place, named.name.as_deref()), "").rows(&answer, kind).list(&text::account(&answer));
     }
     report.section("All of them together", "").statement(&whole(workload)).finish()
 }

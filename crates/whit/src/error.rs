@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
+use whit_account::desk::Interruption;
 use whit_account::ledger::{ChainFault, LedgerError};
 use whit_core::Refusal;
 use whit_learn::LearnError;
@@ -39,6 +40,8 @@ pub enum Reason {
         /// The entry.
         entry: u64,
     },
+    /// Whoever asked stopped it: what became of its charge, and whether asking again goes on under it.
+    Interrupted(Interruption),
     /// Whatever worked for an [`AsyncSession`](crate::AsyncSession) is gone. What was reserved stays spent.
     Closed,
 }
@@ -144,7 +147,8 @@ impl From<QueryError> for Error {
         };
         let voided = error.voided.map(|entry| Reason::Voided { entry });
         let ledger = error.ledger.as_deref().and_then(reason_of);
-        let reason = error.refusal.map(Reason::Refused).or(voided).or(ledger);
+        let interrupted = error.interrupted.map(Reason::Interrupted);
+        let reason = error.refusal.map(Reason::Refused).or(voided).or(ledger).or(interrupted);
         Self { hint: error.hint, reason, ..Self::of(kind, error.sentence) }
     }
 }

@@ -19,7 +19,7 @@ use whit_query::estimate::{HistogramQuestion, HittersQuestion, ask};
 use whit_query::explain::{Fits, Preview, Within, WorkloadPreview};
 use whit_query::plan::Asking;
 use whit_query::source::owner::{Owner, OwnerView};
-use whit_query::source::{Inputs, Tuning};
+use whit_query::source::{Inputs, Interrupt, Tuning};
 use whit_query::{Answer, QueryError, Tables, Workload, WorkloadAnswer};
 
 /// How a session is opened.
@@ -179,6 +179,12 @@ impl Session {
     /// The ledger, opened where it is not yet, and made where there is none.
     pub fn books(&mut self) -> Result<&mut dyn Register, Error> {
         self.state.made()
+    }
+
+    /// What stops the question that is asked, from another thread. What was charged for it stays spent, nothing of it is released, and asking the same again goes on under that charge:
+    /// the error says so, and its [reason](crate::error::Reason::Interrupted) too.
+    pub fn interrupt(&self) -> Interrupt {
+        self.state.tables.runtime().interrupt().clone()
     }
 
     /// What a question in SQL would cost, how wrong it would be, and what asking it would come to. Nothing is charged and nothing private is read.

@@ -218,3 +218,74 @@ fn of_two_under_one_entry_both_get_what_was_committed_first() {
     assert_eq!(Books::open(&path).unwrap().verify().unwrap().entries, 1);
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+fn stopped() -> ReadError {
+    ReadError { interrupted: true, ..ReadError::failed("it was stopped") }
+}
+
+#[test]
+fn what_was_interrupted_goes_on_under_its_entry_and_is_charged_once() {
+    let events = RefCell::new(Vec::new());
+    let mut room = Room { ledger: Memory::new(), events: &events };
+    // Of a budget of 1: what is charged a second time would not fit.
+    for time in 1..=3_u64 {
+        let error = room.ask(0.6, false, Start::Anew, Err(stopped())).unwrap_err();
+        assert_eq!(error, DeskError::Interrupted(Interruption { entry: Some(1), goes_on: true }), "time {time}");
+        assert!(error.to_string().contains("as entry 1 of the ledger, stays spent"), "{error}");
+        assert!(error.hint().unwrap().contains("goes on under entry 1"), "{error}");
+        assert_eq!(room.ledger.entries()[0].progress.as_ref().unwrap().step, 2 * time - 1);
+        assert!(room.ledger.entries()[0].is_interrupted());
+    }
+    let served = room.ask(0.6, false, Start::Anew, Ok(41)).unwrap();
+    assert_eq!((served.value, served.entry, served.stored), (42, 1, false));
+    assert_eq!(room.states(), ["committed"]);
+    assert!(room.ask(0.6, false, Start::Anew, Ok(99)).unwrap().stored);
+    assert_eq!(events.take(), ["read", "read", "read", "read", "sanitise"]);
+}
+
+#[test]
+fn nobody_goes_on_with_what_died_or_failed() {
+    let events = RefCell::new(Vec::new());
+    let mut room = Room { ledger: Memory::new(), events: &events };
+    // A read that fails, and a mechanism that does, leave what is spent.
+    room.ask(0.2, false, Start::Anew, Err(ReadError::failed("the disk is gone"))).unwrap_err();
+    room.ask(0.2, true, Start::Anew, Ok(41)).unwrap_err();
+    assert_eq!(room.states(), ["reserved", "reserved"]);
+    // One that was interrupted, gone on with, and failed then, is as spent as any.
+    room.ask(0.2, false, Start::Anew, Err(stopped())).unwrap_err();
+    room.ask(0.2, true, Start::Anew, Ok(41)).unwrap_err();
+    assert!(!room.ledger.entries()[2].is_interrupted());
+    assert_eq!(room.ask(0.2, false, Start::Anew, Ok(41)).unwrap().entry, 4);
+    assert_eq!(room.states(), ["reserved", "reserved", "reserved", "committed"]);
+    // And what was made void is over.
+    room.ask(0.1, false, Start::Anew, Err(stopped())).unwrap_err();
+    room.ledger.void(5, "asked by mistake").unwrap();
+    assert_eq!(room.ask(0.1, false, Start::Anew, Ok(41)).unwrap().entry, 6);
+}
+
+#[test]
+fn one_of_two_goes_on_with_what_was_interrupted() {
+    let events = RefCell::new(Vec::new());
+    let mut room = Room { ledger: Memory::new(), events: &events };
+    room.ask(0.3, false, Start::Anew, Err(stopped())).unwrap_err();
+    let (budgets, charge) = (budgets(), vec![(user(), pure(0.3))]);
+    let question = question("0.3");
+    let mut desk = Desk::new(&mut room.ledger, &budgets);
+    assert_eq!(desk.goes_on(&question, &charge).unwrap().unwrap().number, 1);
+    // Another price, another analyst or other data do not go on with it.
+    assert_eq!(desk.goes_on(&question, &vec![(user(), pure(0.2))]).unwrap(), None);
+    for other in [
+        Question { analyst: "bob".to_owned(), ..question.clone() },
+        Question { fingerprint: "blake3:2".to_owned(), ..question.clone() },
+        Question { meaning: "another".to_owned(), ..question.clone() },
+    ] {
+        assert_eq!(desk.goes_on(&other, &charge).unwrap(), None);
+    }
+    // Both have seen it; the first takes it, and the second finds nothing to take.
+    let seen = desk.goes_on(&question, &charge).unwrap().unwrap();
+    let first = desk.interrupted(&question, &charge).unwrap().unwrap();
+    assert_eq!((first.0, first.1.as_ref().unwrap().step), (1, 2));
+    let late = room.ledger.note_progress(1, seen.progress.as_ref(), &gone_on_with_after(seen.progress.as_ref()));
+    assert!(matches!(late, Err(LedgerError::OtherCheckpoint { .. })), "{late:?}");
+    assert_eq!(Desk::new(&mut room.ledger, &budgets).interrupted(&question, &charge).unwrap(), None);
+}

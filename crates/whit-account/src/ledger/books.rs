@@ -148,6 +148,12 @@ impl Register for Books {
         self.look(|books| Ok(about.open(&books.seen.entries).cloned()))
     }
 
+    fn interrupted_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
+        let Some(fingerprints) = self.fingerprints(question) else { return Ok(None) };
+        let about = About::new(question, &fingerprints);
+        self.look(|books| Ok(about.interrupted(&books.seen.entries).cloned()))
+    }
+
     /// Whether a charge would fit now. Nothing is written, so it may not fit any more when it is reserved.
     fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied> {
         let budgets = question.budgets_of(budgets);

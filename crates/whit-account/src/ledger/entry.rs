@@ -260,6 +260,28 @@ impl EntriesSeen {
     }
 }
 
+/// What is noted in place of a checkpoint, where whoever asked stopped the work before anything of it was released,
+const INTERRUPTED: &str = "interrupted";
+/// and where somebody goes on with that.
+const GONE_ON_WITH: &str = "gone on with";
+
+impl Entry {
+    /// Whether whoever asked stopped the work, and nobody has gone on with it since.
+    pub fn is_interrupted(&self) -> bool {
+        self.state == State::Reserved && self.progress.as_ref().is_some_and(|last| last.checkpoint == INTERRUPTED)
+    }
+}
+
+/// What is noted of work that was stopped, after what was noted last.
+pub(crate) fn interrupted_after(last: Option<&Progress>) -> Progress {
+    Progress { step: last.map_or(0, |last| last.step) + 1, checkpoint: INTERRUPTED.to_owned() }
+}
+
+/// What is noted of work that somebody goes on with, after what was noted last.
+pub(crate) fn gone_on_with_after(last: Option<&Progress>) -> Progress {
+    Progress { step: last.map_or(0, |last| last.step) + 1, checkpoint: GONE_ON_WITH.to_owned() }
+}
+
 /// How far work has come, as the chain keeps it.
 pub(super) fn write_progress(progress: &Progress) -> String {
     format!("{} {}", progress.step, progress.checkpoint)

@@ -187,6 +187,10 @@ impl Register for Memory {
         Ok(self.about(question, |about, entries| about.open(entries).cloned()))
     }
 
+    fn interrupted_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
+        Ok(self.about(question, |about, entries| about.interrupted(entries).cloned()))
+    }
+
     fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied> {
         let (budgets, entries) = (question.budgets_of(budgets), (&self.seen.entries[..], self.seen.voids));
         self.watches.judge(&question.dataset, &budgets, entries, charge)

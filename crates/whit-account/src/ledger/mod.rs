@@ -84,6 +84,7 @@ pub use booking::Booking;
 pub use budget::{Budget, CurrencyName, Fit, MOST_TIMES, NoSuchCurrency};
 pub use chain::{ChainFault, Head};
 pub use entry::{Decision, Entry, State};
+pub(crate) use entry::{gone_on_with_after, interrupted_after};
 pub use error::{Denied, LedgerError};
 pub use export::ExportError;
 pub use format::time_text;

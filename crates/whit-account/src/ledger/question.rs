@@ -83,9 +83,17 @@ impl<'a> About<'a> {
 
     /// The first entry of the same analyst that is open for it.
     pub(super) fn open<'e>(&self, entries: &'e [Entry]) -> Option<&'e Entry> {
-        entries
-            .iter()
-            .find(|entry| entry.state == State::Reserved && entry.analyst == self.question.analyst && self.is_of(entry))
+        self.all_open(entries).next()
+    }
+
+    /// The first of them that was interrupted.
+    pub(super) fn interrupted<'e>(&self, entries: &'e [Entry]) -> Option<&'e Entry> {
+        self.all_open(entries).find(|entry| entry.is_interrupted())
+    }
+
+    fn all_open<'e>(&self, entries: &'e [Entry]) -> impl Iterator<Item = &'e Entry> {
+        let open = |entry: &&Entry| entry.state == State::Reserved && entry.analyst == self.question.analyst;
+        entries.iter().filter(move |entry| open(entry) && self.is_of(entry))
     }
 }
 

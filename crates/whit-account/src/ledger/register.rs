@@ -53,6 +53,9 @@ pub trait Register {
     /// The entry of the same question, by the same analyst, that was reserved and of which nothing has come yet.
     fn open_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError>;
 
+    /// The entry of the same question, by the same analyst, that [was interrupted](Entry::is_interrupted): the oldest, where there are several.
+    fn interrupted_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError>;
+
     /// Whether a charge would fit now. Nothing is written.
     fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied>;
 

@@ -95,6 +95,10 @@ impl Register for Unmade<'_> {
         self.now_mut().open_reservation(question)
     }
 
+    fn interrupted_reservation(&mut self, question: &Question) -> Result<Option<Entry>, LedgerError> {
+        self.now_mut().interrupted_reservation(question)
+    }
+
     fn would_fit(&mut self, question: &Question, budgets: &[Budget], charge: &Charge) -> Result<(), Denied> {
         self.now_mut().would_fit(question, budgets, charge)
     }

@@ -3,6 +3,7 @@
 use super::asked::QuestionOptions;
 use super::hitters::lines;
 use crate::error::Error;
+use crate::interrupt::stoppable;
 use crate::number::{self, Wrong};
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
@@ -102,7 +103,8 @@ impl HistogramCommand {
             shares: self.shares,
         };
         progress.start("adding up");
-        let answer = session.histogram(&question, &self.asked.asking());
+        let asking = self.asked.asking();
+        let answer = stoppable(&mut session, |session| session.histogram(&question, &asking));
         progress.finish();
         write_answer(&answer?, &self.output, out, talk)
     }

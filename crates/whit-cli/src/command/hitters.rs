@@ -2,6 +2,7 @@
 
 use super::asked::QuestionOptions;
 use crate::error::Error;
+use crate::interrupt::stoppable;
 use crate::number::{self, Wrong};
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
@@ -61,7 +62,8 @@ impl HittersCommand {
             gap: self.gap,
         };
         progress.start("counting users");
-        let answer = session.hitters(&question, &self.asked.asking());
+        let asking = self.asked.asking();
+        let answer = stoppable(&mut session, |session| session.hitters(&question, &asking));
         progress.finish();
         write_answer(&answer?, &self.output, out, talk)
     }

@@ -29,7 +29,7 @@ use whit_view::plain::PlainText;
 /// exactly that, and says what it costs at every coarser unit too.
 #[derive(Parser)]
 #[command(name = "whit", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 refused.")]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 refused, 130 interrupted.")]
 struct Whit {
     #[command(subcommand)]
     command: Command,

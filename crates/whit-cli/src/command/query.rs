@@ -3,6 +3,7 @@
 use super::asked::QuestionOptions;
 use super::workload::{self, AskedText, QuestionText};
 use crate::error::Error;
+use crate::interrupt::stoppable;
 use crate::number;
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
@@ -11,7 +12,8 @@ use whit::query::plan::Asking;
 /// Ask a question in SQL, and pay for it.
 ///
 /// The answer protects the unit that is declared for the data set. Its price is reserved in the ledger before anything is read; asking the
-/// same again, in whatever words, is answered from the ledger and costs nothing.
+/// same again, in whatever words, is answered from the ledger and costs nothing. Ctrl-C stops it: what was charged stays spent, and asking the same again goes on under
+/// that charge.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   whit query \"SELECT country, COUNT(*) FROM visits GROUP BY country\" --epsilon 0.5
@@ -58,13 +60,13 @@ impl Query {
         progress.start("asking");
         match &text {
             AskedText::One(sql) => {
-                let answer = session.ask(sql, &asking);
+                let answer = stoppable(&mut session, |session| session.ask(sql, &asking));
                 progress.finish();
                 write_answer(&answer?, &self.output, out, talk)
             }
             AskedText::Several(workload) => {
                 workload::check(workload, &self.output)?;
-                let answer = session.ask_workload(workload, &asking);
+                let answer = stoppable(&mut session, |session| session.ask_workload(workload, &asking));
                 progress.finish();
                 workload::write(&answer?, &self.output, out, talk)
             }

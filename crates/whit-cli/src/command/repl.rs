@@ -94,8 +94,13 @@ impl Talking {
             match order(&entry) {
                 None => continue,
                 Some(ShellOrder::Quit) => return Ok(()),
-                Some(order) if keep_going => self.obey(&order, out, talk)?,
-                Some(order) => self.try_obey(&order, out, talk)?,
+                Some(order) => match self.try_obey(&order, out, talk) {
+                    // Whoever stops a question that a program asked means all of them.
+                    Err(error) if keep_going && !error.is_interruption() && !matches!(error, Error::Output(_)) => {
+                        error.write(talk)?;
+                    }
+                    done => done?,
+                },
             }
             entry.clear();
         }

@@ -95,7 +95,10 @@ pub(super) fn write(
         whit_view::workload::write(answer, output.excerpt(), out)?;
     }
     out.flush()?;
-    output.plot.iter().try_for_each(|drawing| drawing.write("", || whit_view::workload::page(answer), talk))
+    output
+        .plot
+        .iter()
+        .try_for_each(|drawing| drawing.write("", || whit_view::workload::page(answer, output.kind), talk))
 }
 
 /// A preview for programs.

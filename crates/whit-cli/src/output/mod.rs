@@ -18,6 +18,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use whit::Session;
 use whit::query::{Answer, export};
+use whit_view::picture::ChartKind;
 use whit_view::text::Excerpt;
 use whit_view::{csv, page, picture, raster, text};
 
@@ -36,6 +37,9 @@ pub(crate) struct OutputOptions {
     /// Draw the answer into a file that ends in .svg, .png or .html; may be given several times.
     #[arg(long, value_name = "FILE", value_parser = drawing)]
     pub(crate) plot: Vec<Drawing>,
+    /// Draw bars, lines or a heat map (heat); without it whatever fits the answer.
+    #[arg(long, value_name = "KIND", value_parser = chart_kind, requires = "plot")]
+    pub(crate) kind: Option<ChartKind>,
     /// Show all rows and whole keys, also on a terminal.
     #[arg(long)]
     pub(crate) all: bool,
@@ -55,7 +59,11 @@ impl OutputOptions {
     }
 
     pub(crate) fn excerpt(&self) -> Excerpt {
-        if self.all || !io::stdout().is_terminal() { Excerpt::ALL } else { Excerpt::TERMINAL }
+        let all = if self.all || !io::stdout().is_terminal() { Excerpt::ALL } else { Excerpt::TERMINAL };
+        match terminal_size::terminal_size_of(io::stdout()) {
+            Some((terminal_size::Width(columns), _)) => Excerpt { columns: usize::from(columns), ..all },
+            None => all,
+        }
     }
 }
 
@@ -71,6 +79,16 @@ enum DrawingKind {
     Svg,
     Png,
     Html,
+}
+
+/// Reads what an answer is to be drawn as.
+fn chart_kind(text: &str) -> Result<ChartKind, Wrong> {
+    match text.to_ascii_lowercase().as_str() {
+        "bars" => Ok(ChartKind::Bars),
+        "lines" => Ok(ChartKind::Lines),
+        "heat" => Ok(ChartKind::Heat),
+        _ => Err(Wrong { range: "bars, lines or heat", hint: "without --kind, whatever fits the answer is drawn" }),
+    }
 }
 
 /// Reads the name of a file to draw into; its ending says how.
@@ -161,7 +179,7 @@ pub(crate) fn write_answer(
     }
     out.flush()?;
     for drawing in &options.plot {
-        let picture = picture::of(answer);
+        let picture = picture::of(answer, options.kind);
         if picture.is_none() && drawing.kind != DrawingKind::Html {
             return Err(Error::failed(format!(
                 "`{}` was not drawn: the answer has no number to draw{}",
@@ -170,7 +188,7 @@ pub(crate) fn write_answer(
             )));
         }
         let svg = picture.as_ref().map_or("", AsRef::as_ref);
-        drawing.write(svg, || page::of(answer), talk)?;
+        drawing.write(svg, || page::of(answer, options.kind), talk)?;
     }
     Ok(())
 }
@@ -223,6 +241,8 @@ mod tests {
         );
         assert!(asked("ask --csv --json").is_err() && asked("ask --json --parquet a").is_err());
         assert!(asked("ask --plot a.gif").is_err() && asked("ask --plot svg").is_err());
+        assert_eq!(asked("ask --plot a.svg --kind heat").unwrap().output.kind, Some(ChartKind::Heat));
+        assert!(asked("ask --plot a.svg --kind pie").is_err() && asked("ask --kind bars").is_err());
     }
 
     #[test]

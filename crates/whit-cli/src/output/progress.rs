@@ -4,6 +4,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+/// What is shown while nothing may be known of how far it is. How many rows were read, and how many are left, tells of the data before a question is answered, so whoever asks one sees the time
+/// alone, which they could measure themselves.
+const WAITING: &str = "{spinner} {msg}  {elapsed}";
+
 /// A line that says what is being done and how much of it is; nothing at all where nobody watches.
 ///
 /// It is shown only where standard error is a terminal. It may be shared between threads, and goes away when dropped.
@@ -20,12 +24,12 @@ impl ProgressLine {
     }
 
     fn onto(target: ProgressDrawTarget) -> Self {
-        Self { bar: ProgressBar::with_draw_target(None, target).with_style(style("{spinner} {msg}")) }
+        Self { bar: ProgressBar::with_draw_target(None, target).with_style(style(WAITING)) }
     }
 
     /// Says what is being done from now on; how long it will take is not known yet.
     pub(crate) fn start(&self, words: &str) {
-        self.bar.set_style(style("{spinner} {msg}"));
+        self.bar.set_style(style(WAITING));
         self.bar.set_message(words.to_owned());
         self.bar.unset_length();
         self.bar.reset();
@@ -75,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_templates_are_templates() {
-        for template in ["{spinner} {msg}", "{msg} {bar:28} {percent:>3} %  {eta} left"] {
+        for template in [WAITING, "{msg} {bar:28} {percent:>3} %  {eta} left"] {
             assert!(ProgressStyle::with_template(template).is_ok());
         }
     }

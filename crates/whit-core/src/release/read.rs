@@ -15,17 +15,19 @@ pub struct ReadError {
     pub sentence: String,
     /// The next step, where somebody knows one.
     pub hint: Option<String>,
+    /// Whether whoever asked stopped it. Nothing that is in a row may set this: what is stopped so may be asked again under the same reservation.
+    pub interrupted: bool,
 }
 
 impl ReadError {
     /// Data that is not what it was.
     pub fn changed(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), hint: Some(hint.into()) }
+        Self { sentence: sentence.into(), hint: Some(hint.into()), interrupted: false }
     }
 
     /// Something outside that went wrong.
     pub fn failed(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), hint: None }
+        Self { sentence: sentence.into(), hint: None, interrupted: false }
     }
 }
 

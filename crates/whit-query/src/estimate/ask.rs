@@ -150,6 +150,9 @@ where
     let request = ReleaseRequest { question, rungs, coins, start: Start::Anew, instead };
     let decode = |bytes: &[u8]| decode(bytes).ok_or_else(|| "it is of another form".to_owned());
     let budgets = tables.budgets(&question.dataset)?;
+    if tables.runtime().is_stopped() {
+        return Err(QueryError::interrupted());
+    }
     let served = Desk::new(books, &budgets).once(request, mechanism, read, decode).map_err(unserved)?;
     let unit = declared.protected().to_string();
     let statement = statement::unpaid(&question.dataset, &question.text, unit, declared.confidence);

@@ -80,6 +80,7 @@ impl Reading<'_> {
         let read = || quietly(|| tables.runtime().block_on(self.stream(tables, seed)));
         let done = match read() {
             Some(Ok(gathered)) => return Ok(gathered),
+            _ if tables.runtime().is_stopped() => Some(Err(QueryError::interrupted())),
             _ if Patience::gained(tables.warehouse().context()) => read(),
             failed => failed,
         };
@@ -91,6 +92,9 @@ impl Reading<'_> {
         let mut rows = execute_stream(plan, context).map_err(|error| running(&error))?;
         let mut pool = Pool::new(seed);
         while let Some(batch) = rows.next().await {
+            if tables.runtime().is_stopped() {
+                return Err(QueryError::interrupted());
+            }
             pool.take(&batch.map_err(|error| running(&error))?, self.weight.map(|(_, most)| most))?;
         }
         pool.compact();

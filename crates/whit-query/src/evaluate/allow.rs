@@ -265,6 +265,9 @@ fn fault_of(expr: &Expr, public: &mut dyn FnMut(&LogicalPlan) -> Result<bool, Qu
         Expr::InSubquery(inside) => subquery(&inside.subquery, public),
         Expr::Exists(inside) => subquery(&inside.subquery, public),
         Expr::ScalarSubquery(inside) => subquery(inside, public),
+        Expr::Placeholder(gap) => {
+            refuse(format!("`{}` stands for a value that nobody gives here", gap.id), "write the value itself")
+        }
         other => refuse(
             format!(
                 "`{}` may not read a private row: this kind of expression is not known to stay within it",
@@ -285,6 +288,7 @@ fn instead_of(name: &str) -> String {
         "encode" | "decode" | "md5" | "sha224" | "sha256" | "sha384" | "sha512" | "digest" => "compare the text itself",
         "arrow_typeof" | "version" => "nothing of a row is in it: leave it out",
         "arrow_cast" => "CAST(x AS DOUBLE)",
+        "struct" | "named_struct" => "compare one thing after the other, with AND between them",
         _ => "",
     };
     match nearest(name, FUNCTIONS.iter().copied()).filter(|_| rewritten.is_empty()) {

@@ -3,7 +3,7 @@
 use super::growth::Growth;
 use super::{missing, samples};
 use crate::error::QueryError;
-use crate::translate::in_our_words;
+use crate::translate::{in_our_words, with_sql_types};
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use datafusion::arrow::compute::{cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -75,12 +75,10 @@ impl Attempt {
         let schema = Arc::new(Schema::new(fields));
         let own = DFSchema::try_from(Arc::clone(&schema))?;
         let never = |error: &DataFusionError| {
-            let sentence =
-                format!("`{said}` can be computed on no row: {}", in_our_words(&error.strip_backtrace()).sentence);
-            DataFusionError::External(Box::new(QueryError::asked(
-                sentence,
-                "write it differently, or compute it beforehand",
-            )))
+            let why = in_our_words(&error.strip_backtrace());
+            let sentence = format!("`{}` can be computed on no row: {}", with_sql_types(&said), why.sentence);
+            let hint = why.hint.unwrap_or_else(|| "write it differently, or compute it beforehand".to_owned());
+            DataFusionError::External(Box::new(QueryError::asked(sentence, hint)))
         };
         let compiled = state.create_physical_expr(step.clone(), &own).map_err(|error| never(&error))?;
         let returns = compiled.data_type(&schema)?;

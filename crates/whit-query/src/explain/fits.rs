@@ -50,6 +50,9 @@ pub struct Fits {
     /// The entry that answers it already: asking reads it again from there, and costs nothing.
     #[serde(rename = "stored_entry", skip_serializing_if = "Option::is_none")]
     pub stored: Option<u64>,
+    /// The entry under which it was interrupted: asking goes on there, and costs nothing more.
+    #[serde(rename = "interrupted_entry", skip_serializing_if = "Option::is_none")]
+    pub goes_on: Option<u64>,
     /// The largest ε with which it would fit all of them, where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epsilon_that_fits: Option<String>,
@@ -179,16 +182,19 @@ impl Tables {
         let Charged { question, reads, charge, price } = charged;
         // Of data that is not as the ledger last saw it, nothing is stored.
         let known = self.known_fingerprint_of(&reads, books)?;
-        let stored = match known {
-            Some(fingerprint) => books.stored(&Question { fingerprint, ..question.clone() }).map_err(of_ledger)?,
-            None => None,
-        };
-        let stored = stored.map(|stored| stored.number);
         let budgets = self.budgets(&question.dataset)?;
+        let (mut stored, mut goes_on) = (None, None);
+        if let Some(fingerprint) = known {
+            let question = Question { fingerprint, ..question.clone() };
+            stored = books.stored(&question).map_err(of_ledger)?.map(|stored| stored.number);
+            let open = Desk::new(books, &budgets).goes_on(&question, &charge).map_err(of_ledger)?;
+            goes_on = open.map(|entry| entry.number).filter(|_| stored.is_none());
+        }
         // Where one of them cannot be kept there is nothing to show of any, and why is said below.
         let mut fits = books.fits((&question.dataset, &question.analyst), &budgets, &charge).unwrap_or_default();
         let mut denied = None;
-        if stored.is_none() {
+        let paid = stored.is_some() || goes_on.is_some();
+        if !paid {
             let price = |epsilon: f64, _: &mut dyn Register| price(epsilon);
             let instead = Instead::Search { epsilon, price: &price };
             denied = Desk::new(books, &budgets).fits(&question, &charge, instead).err();
@@ -199,7 +205,7 @@ impl Tables {
         };
         for fit in &mut fits {
             // What is read again is charged to nobody.
-            fit.refusal = fit.refusal.take().filter(|_| stored.is_none());
+            fit.refusal = fit.refusal.take().filter(|_| !paid);
             if let Some(shortfall) = fit.refusal.as_mut().and_then(|refusal| refusal.shortfall.as_mut()) {
                 shortfall.fits = instead.as_ref().and_then(|epsilon| epsilon.parse().ok());
             }
@@ -217,6 +223,6 @@ impl Tables {
             refusal,
         };
         let budgets = fits.into_iter().map(view).collect();
-        Ok(Fits { budgets, stored, epsilon_that_fits: instead, denied: denied.map(unserved) })
+        Ok(Fits { budgets, stored, goes_on, epsilon_that_fits: instead, denied: denied.map(unserved) })
     }
 }

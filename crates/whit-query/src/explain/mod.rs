@@ -19,6 +19,7 @@ use crate::plan::{Asking, Grain, Groups, Measure, Plan, Statistic, What};
 use crate::release::finish::picking;
 use crate::sanitise::{Calibrated, calibrate, is_private, short};
 use crate::source::Tables;
+use crate::translate::with_sql_types;
 use datafusion::logical_expr::LogicalPlan;
 use imagine::Guess;
 use std::fmt::Write as _;
@@ -66,7 +67,7 @@ impl Tables {
         asking: &Asking,
     ) -> Result<(Vec<Error>, Option<Useless>), QueryError> {
         let rows = asking.about.filter(|rows| *rows >= 1.0).unwrap_or(ABOUT);
-        let guesses = imagine::guesses(self, plan, noise, rows, asking.confidence()?)?;
+        let guesses = by_grouping(plan, imagine::guesses(self, plan, noise, rows, asking.confidence()?)?);
         let useless = useless(plan, &guesses, rows);
         Ok((guesses.into_iter().map(|guess| described(plan, guess, rows)).collect(), useless))
     }
@@ -153,6 +154,22 @@ fn exact(name: String) -> Error {
     Error { name, within: None, share: None, words: EXACT.to_owned() }
 }
 
+/// The same guesses, with the grouping behind names that several have: those of ROLLUP.
+fn by_grouping(plan: &Plan, mut guesses: Vec<Guess>) -> Vec<Guess> {
+    let keys_of = |part: usize| plan.parts[part].keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>();
+    let names: Vec<(String, Option<Vec<&str>>)> =
+        guesses.iter().map(|guess| (guess.name.clone(), guess.of.map(|(part, _)| keys_of(part)))).collect();
+    for guess in &mut guesses {
+        let Some((part, _)) = guess.of else { continue };
+        let keys = keys_of(part);
+        if names.iter().any(|(name, others)| *name == guess.name && others.as_ref() != Some(&keys)) {
+            let by = if keys.is_empty() { ", in all".to_owned() } else { format!(" by {}", keys.join(", ")) };
+            guess.name = with_sql_types(&format!("{}{by}", guess.name));
+        }
+    }
+    guesses
+}
+
 /// A guess in words: what it rests on.
 fn described(plan: &Plan, guess: Guess, rows: f64) -> Error {
     let Guess { name, of, within, share } = guess;
@@ -199,8 +216,12 @@ fn useless(plan: &Plan, guesses: &[Guess], rows: f64) -> Option<Useless> {
     })
 }
 
-/// The plan as people see it: from what is released down to what is read.
+/// The plan as people see it: from what is released down to what is read, with types as SQL calls them.
 fn lines(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
+    described_parts(plan, calibrated).iter().map(|line| with_sql_types(line)).collect()
+}
+
+fn described_parts(plan: &Plan, calibrated: Option<&Calibrated>) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, part) in plan.parts.iter().enumerate() {
         let keys: Vec<&str> = part.keys.iter().map(|key| key.name.as_str()).collect();

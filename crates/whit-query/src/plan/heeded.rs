@@ -3,7 +3,8 @@
 use crate::error::QueryError;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
-    GroupByExpr, GroupByWithModifier, Query, Select, Statement, TableFactor, Visit, Visitor,
+    CharacterLength, DataType, Expr, GroupByExpr, GroupByWithModifier, Query, Select, Statement, TableFactor, Visit,
+    Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -13,25 +14,54 @@ pub(super) fn all(statement: &Parsed) -> Result<(), QueryError> {
     let statement: &Statement = statement;
     match statement.visit(&mut Unheeded) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(clause) => Err(QueryError::asked(
-            format!("{clause} would not be heeded, so the answer would be that of another question"),
-            "leave it out",
-        )),
+        ControlFlow::Break(fault) => Err(*fault),
     }
 }
 
 /// Finds the first clause that is not heeded.
 struct Unheeded;
 
-fn unless(clauses: &[(bool, &'static str)]) -> ControlFlow<&'static str> {
+type Heeded = ControlFlow<Box<QueryError>>;
+
+fn unless(clauses: &[(bool, &'static str)]) -> Heeded {
     match clauses.iter().find(|(stands, _)| *stands) {
-        Some((_, clause)) => ControlFlow::Break(clause),
+        Some((_, clause)) => unheeded(clause, "leave it out".to_owned()),
         None => ControlFlow::Continue(()),
     }
 }
 
+fn unheeded(clause: &str, hint: String) -> Heeded {
+    let sentence = format!("{clause} would not be heeded, so the answer would be that of another question");
+    ControlFlow::Break(Box::new(QueryError::asked(sentence, hint)))
+}
+
+/// To how many letters a type would cut a text, where it says so.
+fn cut_to(kind: &DataType) -> Option<u64> {
+    match kind {
+        DataType::Varchar(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::Char(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::Character(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::CharVarying(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::CharacterVarying(Some(CharacterLength::IntegerLength { length, .. })) => Some(*length),
+        _ => None,
+    }
+}
+
+/// The words after the columns of GROUP BY, as they are written here: in front of them.
+fn modified(keys: &[Expr], modifiers: &[GroupByWithModifier]) -> Heeded {
+    let Some(modifier) = modifiers.first() else { return ControlFlow::Continue(()) };
+    let keys = keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let (clause, instead) = match modifier {
+        GroupByWithModifier::Rollup => ("GROUP BY … WITH ROLLUP", format!("ROLLUP({keys})")),
+        GroupByWithModifier::Cube => ("GROUP BY … WITH CUBE", format!("CUBE({keys})")),
+        GroupByWithModifier::Totals => ("GROUP BY … WITH TOTALS", format!("GROUPING SETS (({keys}), ())")),
+        _ => return unheeded("what follows the columns of GROUP BY", "leave it out".to_owned()),
+    };
+    unheeded(clause, format!("write GROUP BY {instead}"))
+}
+
 impl Visitor for Unheeded {
-    type Break = &'static str;
+    type Break = Box<QueryError>;
 
     fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Self::Break> {
         match table {
@@ -51,18 +81,36 @@ impl Visitor for Unheeded {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Self::Break> {
-        let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
-        let with = |one: &GroupByWithModifier| modifiers.contains(one);
+        match &select.group_by {
+            GroupByExpr::All(modifiers) => modified(&[], modifiers)?,
+            GroupByExpr::Expressions(keys, modifiers) => modified(keys, modifiers)?,
+        }
         unless(&[
-            (with(&GroupByWithModifier::Rollup), "GROUP BY … WITH ROLLUP"),
-            (with(&GroupByWithModifier::Cube), "GROUP BY … WITH CUBE"),
-            (with(&GroupByWithModifier::Totals), "GROUP BY … WITH TOTALS"),
-            (!modifiers.is_empty(), "what follows the columns of GROUP BY"),
             (select.prewhere.is_some(), "PREWHERE"),
             (!select.connect_by.is_empty(), "CONNECT BY"),
             (select.value_table_mode.is_some(), "SELECT AS VALUE or AS STRUCT"),
             (select.select_modifiers.is_some(), "a modifier of SELECT"),
         ])
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
+        if let Expr::Cast { expr: of, data_type, .. } = expr
+            && let Some(letters) = cut_to(data_type)
+        {
+            let clause = format!("the length of {data_type}");
+            return unheeded(&clause, format!("write left({of}, {letters})"));
+        }
+        let Expr::Interval(span) = expr else { return ControlFlow::Continue(()) };
+        let number = span.value.to_string();
+        let number = number.trim_matches('\'');
+        if span.leading_field.is_some() || number.trim().parse::<f64>().is_err() {
+            return ControlFlow::Continue(());
+        }
+        let fault = QueryError::asked(
+            format!("INTERVAL {number} says no unit: {number} of what?"),
+            format!("write INTERVAL '{} days', or hours, or months", number.trim()),
+        );
+        ControlFlow::Break(Box::new(fault))
     }
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Self::Break> {

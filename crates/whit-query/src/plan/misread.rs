@@ -4,8 +4,9 @@ use super::aggregate;
 use crate::error::{QueryError, own_words};
 use crate::evaluate::allow;
 use crate::evaluate::words::one_of;
+use crate::forms::miscalled;
 use crate::source::Warehouse;
-use crate::translate::{as_name, in_our_words, last_name, plain};
+use crate::translate::{as_name, in_our_words, last_name, plain, with_sql_types};
 use datafusion::common::DataFusionError;
 use whit_core::declare::nearest;
 
@@ -65,7 +66,7 @@ pub(super) fn misread(error: &DataFusionError, sql: &str, warehouse: &Warehouse)
         Some(rest.trim_start_matches([' ', '\'', '"', '`', ':']).chars().take_while(|&c| c != '\'').collect())
     };
     let said = if let Some((_, written)) = text.split_once("No field named") {
-        no_column(&last_name(written), sql, warehouse)
+        no_column(written, sql, warehouse)
     } else if let (Some(wanted), true) = (behind("table '"), text.contains("not found")) {
         let wanted = wanted.rsplit('.').next().unwrap_or_default();
         let known: Vec<&str> = warehouse.declaration().datasets.keys().map(String::as_str).collect();
@@ -77,19 +78,17 @@ pub(super) fn misread(error: &DataFusionError, sql: &str, warehouse: &Warehouse)
     } else if let Some(got) = behind("No function matches the given name and argument types") {
         // The engine lists everything that it would have taken; what it got is enough.
         let (function, types) = got.split_once('(').unwrap_or((&got, ""));
-        let types = types.strip_suffix(')').unwrap_or(types);
-        if types.is_empty() {
-            QueryError::asked(format!("`{function}` needs something in its parentheses"), "name a column there")
-        } else {
-            let sentence = format!("`{function}` does not take {}", plain(types));
-            QueryError::asked(sentence, "cast it, or ask for something else of it, such as COUNT")
-        }
+        let (sentence, hint) = miscalled(function, &plain(types.strip_suffix(')').unwrap_or(types)));
+        QueryError::asked(sentence, hint)
     } else if let Some(function) = behind("Invalid function") {
         no_function(&function)
     } else {
         let said = in_our_words(&text);
         let swapped = swapped(sql).map(|(word, keyword)| format!("did you mean {keyword} where {word} stands?"));
-        let hint = swapped.or_else(|| needs_quotes(sql, warehouse, |_| true)).or(said.hint).or_else(|| unclosed(sql));
+        let pair = said.sentence.contains("neither in GROUP BY") && sql.to_uppercase().contains("GROUP BY (");
+        let pair = pair.then(|| "leave out the parentheses behind GROUP BY: they make one key of several".to_owned());
+        let hint = pair.or(swapped).or_else(|| needs_quotes(sql, warehouse, |_| true)).or(said.hint);
+        let hint = hint.or_else(|| unclosed(sql)).or_else(|| out_of_order(sql, &said.sentence));
         let hint = hint.unwrap_or_else(|| "check the spelling of the question".to_owned());
         let error = QueryError::asked(said.sentence, hint);
         // What the reader of SQL says has its place already.
@@ -99,7 +98,15 @@ pub(super) fn misread(error: &DataFusionError, sql: &str, warehouse: &Warehouse)
 }
 
 /// A column that nobody has.
-fn no_column(wanted: &str, sql: &str, warehouse: &Warehouse) -> QueryError {
+fn no_column(written: &str, sql: &str, warehouse: &Warehouse) -> QueryError {
+    let wanted = &*last_name(written);
+    let before = |keyword: &str| {
+        let words: Vec<String> = words_of(sql).collect();
+        words.windows(2).any(|pair| pair[0] == keyword && pair[1].eq_ignore_ascii_case(wanted))
+    };
+    if before("LIMIT") || before("OFFSET") {
+        return QueryError::asked("LIMIT and OFFSET are whole numbers, from 0 on", "write such a number");
+    }
     let asked =
         || warehouse.sources().filter(|source| sql.to_lowercase().contains(&source.dataset.name.to_lowercase()));
     let known: Vec<&str> =
@@ -110,9 +117,30 @@ fn no_column(wanted: &str, sql: &str, warehouse: &Warehouse) -> QueryError {
     let elsewhere = || {
         let owner = asked().find(|source| source.schema.fields().iter().any(|field| field.name() == wanted))?;
         let table = &owner.dataset.name;
+        let qualifier = written.trim_start_matches([' ', ':', '\'', '`', '"']);
+        let qualifier: String = qualifier.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if qualifier != wanted && qualifier != *table {
+            return Some(format!(
+                "`{wanted}` is a column of `{table}`, and nothing that has it is called `{qualifier}` here: write `{wanted}` alone, or name the table so, with FROM {table} AS {qualifier}"
+            ));
+        }
+        if let Some(sign) = dangling(sql) {
+            return Some(format!("something is missing between {sign} and FROM"));
+        }
         Some(format!(
             "`{wanted}` is a column of `{table}`: select it in the sub-query too, and write before it no table but that which FROM has"
         ))
+    };
+    let named = || {
+        let words: Vec<String> = words_of(sql).collect();
+        let named = words.windows(2).any(|pair| pair[0] == "AS" && pair[1].eq_ignore_ascii_case(wanted));
+        named.then(|| {
+            format!("`{wanted}` is what SELECT calls a result, and WHERE picks rows before there is one: put the condition into HAVING, or ask of a sub-query in FROM")
+        })
+    };
+    let clock = || {
+        let clock = ["now", "today", "current_date", "current_timestamp"].iter().find(|clock| **clock == wanted)?;
+        Some(format!("the time of asking is {clock}()"))
     };
     let quoted = || {
         let text = in_double_quotes(sql, wanted)?;
@@ -131,9 +159,11 @@ fn no_column(wanted: &str, sql: &str, warehouse: &Warehouse) -> QueryError {
     };
     let hint = untyped()
         .or_else(|| needs_quotes(sql, warehouse, begins))
+        .or_else(named)
         .or_else(elsewhere)
         .or_else(|| nearest(wanted, known.iter().copied()).map(|near| format!("did you mean `{near}`?")))
         .or(of_time)
+        .or_else(clock)
         .or_else(quoted)
         .unwrap_or_else(listed);
     QueryError::asked(format!("there is no column `{wanted}`"), hint)
@@ -142,42 +172,48 @@ fn no_column(wanted: &str, sql: &str, warehouse: &Warehouse) -> QueryError {
 /// The parts of a time that people ask for.
 const TIMES: &[&str] = &["year", "quarter", "month", "week", "day", "hour", "minute", "second", "dow", "doy"];
 
-/// Types as SQL calls them, where an expression is cast to one.
-pub(super) fn with_sql_types(text: &str) -> String {
-    const TYPES: &[(&str, &str)] = &[
-        ("Date32", "DATE"),
-        ("Date64", "DATE"),
-        ("Utf8View", "VARCHAR"),
-        ("LargeUtf8", "VARCHAR"),
-        ("Utf8", "VARCHAR"),
-        ("Float64", "DOUBLE"),
-        ("Float32", "REAL"),
-        ("Int64", "BIGINT"),
-        ("Int32", "INT"),
-        ("Int16", "SMALLINT"),
-        ("Int8", "TINYINT"),
-        ("Boolean", "BOOLEAN"),
-        ("Decimal128", "DECIMAL"),
-        ("Decimal256", "DECIMAL"),
-    ];
-    let mut text = text.to_owned();
-    for (engine, ours) in TYPES {
-        for end in [')', '('] {
-            text = text.replace(&format!(" AS {engine}{end}"), &format!(" AS {ours}{end}"));
-        }
-    }
-    // A time has its unit in parentheses, and its zone.
-    while let Some(at) = text.find(" AS Timestamp(") {
-        let Some(end) = text[at..].find(')') else { break };
-        text.replace_range(at..=at + end, " AS TIMESTAMP");
-    }
-    text
-}
-
 /// A function that nobody has: what does the same, or one that is spelled nearly so, or else which aggregates there are.
 fn no_function(function: &str) -> QueryError {
     let instead = match function {
-        "quantile" | "percentile" | "percentile_disc" => Some("APPROX_PERCENTILE_CONT(x, 0.9)".to_owned()),
+        "quantile" | "percentile" | "percentile_disc" | "percentile_approx" | "approx_quantile"
+        | "approx_quantiles" => Some("APPROX_PERCENTILE_CONT(x, 0.9)".to_owned()),
+        "kurtosis" | "skewness" | "skew" | "kurtosis_pop" => {
+            Some("VAR(x), STDDEV(x) and quantiles: higher moments have no private form".to_owned())
+        }
+        "first" | "last" | "any" | "arbitrary" | "some" => Some("MIN(x), MAX(x) or MEDIAN(x) of a number".to_owned()),
+        "list" | "collect_list" | "collect_set" | "array_concat_agg" => {
+            Some("COUNT(*) by it, with GROUP BY".to_owned())
+        }
+        "product" => Some("exp(SUM(clamp(ln(x), low, high)))".to_owned()),
+        "sumsq" | "sum_of_squares" => Some("SUM(x * x)".to_owned()),
+        "date_sub" | "subdate" => Some("x - INTERVAL '7 days'".to_owned()),
+        "date_add" | "dateadd" | "adddate" | "timestampadd" => Some("x + INTERVAL '7 days'".to_owned()),
+        "lag" | "lead" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "row_number" | "first_value"
+        | "nth_value" => Some(format!(
+            "{}(…) OVER (PARTITION BY the user ORDER BY a column) in a sub-query of FROM, and aggregate what it gives",
+            function.to_uppercase()
+        )),
+        "cast" | "try_cast" | "convert" | "to_number" | "toint64" | "int" | "float" | "safe_cast" => {
+            Some("CAST(x AS INT), or AS DOUBLE".to_owned())
+        }
+        "date" | "to_day" | "todate" => Some("CAST(x AS DATE)".to_owned()),
+        "datetime" | "timestamp" => Some("CAST(x AS TIMESTAMP)".to_owned()),
+        "getdate" | "sysdate" | "curdate" => Some("now() or current_date".to_owned()),
+        "unix_timestamp" | "epoch" => Some("date_part('epoch', x)".to_owned()),
+        "uniq" | "uniqexact" | "approx_count_distinct" | "count_distinct" | "ndv" => {
+            Some("COUNT(DISTINCT x)".to_owned())
+        }
+        "topk" | "top_k" | "approx_top_k" | "approx_top_count" => {
+            Some("SELECT x, COUNT(*) FROM t GROUP BY x ORDER BY 2 DESC LIMIT 10".to_owned())
+        }
+        "mod" => Some("x % y".to_owned()),
+        "safe_divide" | "div0" | "try_divide" => Some("x / nullif(y, 0)".to_owned()),
+        "zeroifnull" => Some("coalesce(x, 0)".to_owned()),
+        "split" => Some("split_part(x, ',', 1)".to_owned()),
+        "ucase" => Some("upper(x)".to_owned()),
+        "lcase" => Some("lower(x)".to_owned()),
+        "bucket" | "cut" | "qcut" => Some("bin(x, low, high, n) as a key of GROUP BY".to_owned()),
+        json if json.contains("json") => Some("a column of its own, unpacked where the file is written".to_owned()),
         "mode" => Some("SELECT x, COUNT(*) FROM t GROUP BY x ORDER BY 2 DESC LIMIT 1".to_owned()),
         "dayofweek" | "weekday" => Some("EXTRACT(dow FROM x) or date_part('dow', x)".to_owned()),
         "dayofyear" => Some("EXTRACT(doy FROM x) or date_part('doy', x)".to_owned()),
@@ -224,6 +260,41 @@ fn needs_quotes(sql: &str, warehouse: &Warehouse, fits: impl Fn(&str) -> bool) -
     Some(format!("a name with spaces or signs stands in double quotes: {}", as_name(name)))
 }
 
+/// The words of a question, in capital letters.
+fn words_of(sql: &str) -> impl Iterator<Item = String> {
+    sql.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).map(str::to_ascii_uppercase)
+}
+
+/// The sign before FROM behind which something is missing.
+fn dangling(sql: &str) -> Option<char> {
+    let lower = sql.to_ascii_lowercase();
+    let before = lower[..word_in(&lower, "from")?].trim_end();
+    let sign = before.chars().next_back().filter(|sign| "+-/%*|".contains(*sign))?;
+    // SELECT * and t.* end with a sign, and mean all columns.
+    let rest = before[..before.len() - 1].trim_end();
+    (sign != '*' || rest.ends_with([')', '_']) || rest.ends_with(char::is_numeric)).then_some(sign)
+}
+
+/// Clauses in another order than SQL has them, or cut short; and what may be missing before a word that nobody expects.
+fn out_of_order(sql: &str, sentence: &str) -> Option<String> {
+    const ORDER: [&str; 7] = ["SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT"];
+    let words: Vec<String> = words_of(sql).collect();
+    let cut = |word: &&str| {
+        words.iter().enumerate().any(|(at, own)| own == word && words.get(at + 1).is_none_or(|next| next != "BY"))
+    };
+    if let Some(word) = ["GROUP", "ORDER"].iter().find(|word| cut(word) && words.iter().any(|own| own == **word)) {
+        return Some(format!("write {word} BY and what it goes by"));
+    }
+    let single = words.iter().filter(|word| *word == "SELECT").count() == 1;
+    let places = words.iter().filter_map(|word| ORDER.iter().position(|keyword| keyword == word));
+    if single && !places.is_sorted() {
+        return Some("clauses stand in this order: SELECT, FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT".to_owned());
+    }
+    sentence
+        .starts_with("nothing is expected any more where `")
+        .then(|| "is a comma or a sign missing before it?".to_owned())
+}
+
 /// Parentheses that are not closed.
 fn unclosed(sql: &str) -> Option<String> {
     let many = |sign: char| sql.matches(sign).count();
@@ -267,21 +338,6 @@ mod tests {
         assert_eq!(swapped("SELECT COUNT(*) FORM visits"), Some(("FORM".to_owned(), "FROM")));
         assert_eq!(swapped("slecet form FROM t"), Some(("SLECET".to_owned(), "SELECT")));
         assert_eq!(swapped("SELECT form FROM forms"), None);
-    }
-
-    #[test]
-    fn types_of_casts_are_those_of_sql() {
-        for (engine, ours) in [
-            ("`day - CAST('2024-01-01' AS Date32)` is wide", "`day - CAST('2024-01-01' AS DATE)` is wide"),
-            ("clamp(TRY_CAST(s AS Float64), low, high)", "clamp(TRY_CAST(s AS DOUBLE), low, high)"),
-            (
-                "CAST(CAST(a AS Timestamp(ns, \"UTC\")) AS Decimal128(10, 2))",
-                "CAST(CAST(a AS TIMESTAMP) AS DECIMAL(10, 2))",
-            ),
-            ("COUNT(*) AS Utf8", "COUNT(*) AS Utf8"),
-        ] {
-            assert_eq!(with_sql_types(engine), ours);
-        }
     }
 
     #[test]

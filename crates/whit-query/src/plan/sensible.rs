@@ -41,10 +41,11 @@ fn wrong(expr: &Expr, schema: &DFSchema) -> Option<QueryError> {
         // TRY_CAST says itself that it may fail.
         Expr::Cast(cast) => no_zone(cast.field.data_type())
             .or_else(|| text(&cast.expr).and_then(|text| no_such(text, cast.field.data_type(), None))),
-        Expr::Case(case) => {
-            let of = case.expr.as_ref()?;
-            case.when_then_expr.iter().find_map(|(when, _)| pair(of, when, schema))
-        }
+        Expr::Case(case) => case.when_then_expr.iter().find_map(|(when, _)| match &case.expr {
+            Some(of) => pair(of, when, schema),
+            None => no_condition(when, schema),
+        }),
+        Expr::AggregateFunction(call) => no_condition(call.params.filter.as_ref()?, schema),
         Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => {
             let of = call.args.iter().find(|one| text(one).is_none())?;
             let kind = of.get_type(schema).ok().filter(|kind| !is_text(kind))?;
@@ -53,6 +54,21 @@ fn wrong(expr: &Expr, schema: &DFSchema) -> Option<QueryError> {
         Expr::ScalarFunction(call) if call.name() == "to_char" => no_time_in(text(call.args.get(1)?)?),
         _ => None,
     }
+}
+
+/// What is taken for a condition, and is none: a number would count as true where it is not 0.
+fn no_condition(expr: &Expr, schema: &DFSchema) -> Option<QueryError> {
+    let kind = expr.get_type(schema).ok().filter(|kind| !matches!(kind, DataType::Boolean | DataType::Null))?;
+    let said = said(expr);
+    let hint = if kind.is_numeric() {
+        format!("compare it: {} <> 0", written(expr))
+    } else {
+        "compare it with something".to_owned()
+    };
+    Some(QueryError::asked(
+        format!("the condition `{said}` is {}, and a condition is true or false", in_words(&kind)),
+        hint,
+    ))
 }
 
 /// A zone that no clock goes by.
@@ -206,6 +222,7 @@ mod tests {
             ("at AT TIME ZONE 'Mars/Olympus' > at", "there is no time zone 'Mars/Olympus'", "Europe/Vienna"),
             ("to_char(at, 'YYYY-MM-DD HH24:MI') = 'a'", "the same for every row", "write '%Y-%m-%d %H:%M'"),
             ("to_char(at, 'week') = 'a'", "the same for every row", "signs such as"),
+            ("CASE WHEN n THEN TRUE END", "the condition `n` is a whole number", "n <> 0"),
         ];
         for (condition, sentence, hint) in wrong {
             for sql in [

@@ -110,7 +110,7 @@ impl<'a> Rows<'a> {
         let (context, part, found, seed) =
             (self.tables.warehouse.context().clone(), part.clone(), found.to_vec(), self.seed);
         let work = async move { engine::sums(&context, &part, pass, &found, seed).await };
-        let done = self.tables.runtime.block_on(self.tables.runtime.spawn(work));
+        let done = self.tables.runtime.run(work).ok_or_else(QueryError::interrupted)?;
         done.map_err(|error| QueryError::failed(unfinished(&error)))?
     }
 

@@ -85,9 +85,10 @@ impl Tables {
         let confidence = asking.confidence()?;
         if !plan.parts.iter().any(is_private) {
             let mechanism = QueryMechanism::new(self, plan, None, confidence);
-            let released = mechanism
-                .everything(&Rows::unpaid(self, 0), &mut Os)
-                .map_err(|error| QueryError::failed(error.to_string()))?;
+            let released = mechanism.everything(&Rows::unpaid(self, 0), &mut Os).map_err(|error| match error {
+                SanitiseError::Read(error) if error.interrupted => QueryError::interrupted(),
+                error => QueryError::failed(error.to_string()),
+            })?;
             let statement = Self::statement(plan, confidence, &released);
             return Ok((released, None, statement));
         }
@@ -106,6 +107,9 @@ impl Tables {
             start: Start::Anew,
             instead,
         };
+        if self.runtime.is_stopped() {
+            return Err(QueryError::interrupted());
+        }
         let read = |reservation: &Reservation| Ok(Rows::of(self, Os.bits(64), Some(&stamps), reservation));
         let budgets = self.budgets(&plan.dataset)?;
         let served = Desk::new(books, &budgets).once(request, &mechanism, read, Released::read).map_err(unserved)?;
@@ -256,6 +260,9 @@ pub(crate) fn unserved(error: DeskError) -> QueryError {
             QueryError { hint, ..QueryError::failed(failure.to_string()) }
         }
         DeskError::Release(_) => QueryError::failed(sentence),
+        DeskError::Interrupted(interruption) => {
+            QueryError { hint, interrupted: Some(interruption), ..QueryError::failed(sentence) }
+        }
         DeskError::Void { entry } => QueryError { hint, voided: Some(entry), ..QueryError::failed(sentence) },
         DeskError::Ledger(error) => of_ledger(error),
         DeskError::Unreadable { .. } => QueryError { hint, ..QueryError::failed(sentence) },

@@ -4,7 +4,7 @@ use super::Inspection;
 use super::inspect::{is_moment, is_text, names_somebody};
 use super::line::{key, quoted};
 use super::schema::declared_as;
-use crate::translate::in_words;
+use crate::translate::{as_name, in_words};
 use std::fmt::Write as _;
 use whit_core::declare::{ColumnType, Format};
 use whit_core::digits::number_of;
@@ -34,7 +34,13 @@ impl Inspection {
         let names = layout.names.as_ref().map(|_| row.to_owned());
         let table = "it is a Delta table: its newest version is read, unless `version` names another";
         let table = (self.format == Format::Delta).then(|| table.to_owned());
-        [table, delimiter, comment, names, encoding, folders].into_iter().flatten().collect()
+        let commas = self.commas.iter().map(|column| {
+            format!(
+                "{column} is drafted as text, since its numbers have a comma (2,50): write them with a point, or ask with CAST(replace({}, ',', '.') AS DOUBLE)",
+                as_name(column)
+            )
+        });
+        [table, delimiter, comment, names, encoding, folders].into_iter().flatten().chain(commas).collect()
     }
 
     fn write(&self, out: &mut String, name: &str, source: &str) -> std::fmt::Result {

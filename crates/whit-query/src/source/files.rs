@@ -299,6 +299,11 @@ fn format_of(whose: &str, name: &str) -> Result<Format, QueryError> {
         Some("gz" | "gzip" | "zst" | "zstd") => {
             "an ending before it says how the file is written, as in `visits.csv.gz`; else say it: format = \"csv\"; Parquet is compressed within".to_owned()
         }
+        // A draft is made of files that say by their names how they are written.
+        _ if whose.is_empty() => format!(
+            "known are: {}; give the file such an ending, or write whit.toml by hand, with format = \"csv\" below its source",
+            known.join(", ")
+        ),
         _ => format!("known are: {}; for another name say how it is written: format = \"csv\"", known.join(", ")),
     };
     let told = shown(name);

@@ -79,6 +79,16 @@ pub(crate) fn slice_kind(kind: &DataType) -> Option<SliceKind> {
 
 /// What is declared of columns.
 fn columns(source: &Source, sources: &BTreeMap<String, Source>) -> Check {
+    let own = |name: &&String| name.to_lowercase().starts_with("__whit");
+    if let Some(name) = source.schema.fields().iter().map(|field| field.name()).find(own) {
+        return Err(QueryError::asked(
+            format!(
+                "`{}.{name}` has a name that begins with `__whit`, and such names are kept for whit itself",
+                source.dataset.name
+            ),
+            "call the column something else where the file is written",
+        ));
+    }
     for (name, declared) in &source.dataset.columns {
         let kind = column(source, name, &format!("columns.{}", line::key(name)))?;
         let fits = match declared.bounds {

@@ -27,6 +27,8 @@ pub struct Inspection {
     pub looked: bool,
     /// Columns of which some values are not of the type that is drafted: name, type, how many, and of how many. For the owner's eyes, and not for the draft.
     pub odd: Vec<(String, String, u64, u64)>,
+    /// Columns that are drafted as text because their numbers have a comma where a point is expected.
+    pub commas: Vec<String>,
     /// Whether values of a CSV file seem to hold line breaks, in quotes.
     pub newlines: bool,
     /// How the files seem to be written, where that is not what their endings say.
@@ -94,7 +96,8 @@ pub async fn inspect(_: &Owner, path: &Path) -> Result<Inspection, QueryError> {
     let schema = with_folders(&fields.collect::<Vec<_>>());
     let odd = suggested.iter().filter(|one| one.wrong > 0);
     let odd = odd.map(|one| (one.name.clone(), one.kind.to_string(), one.wrong, one.values)).collect();
-    Ok(Inspection { odd, newlines, layout, partitioned_by, ..guess(found.format, files, schema) })
+    let commas = suggested.iter().filter(|one| one.commas).map(|one| one.name.clone()).collect();
+    Ok(Inspection { odd, commas, newlines, layout, partitioned_by, ..guess(found.format, files, schema) })
 }
 
 /// Words by which people call the one whose row it is, the surest first.
@@ -135,6 +138,7 @@ fn guess(format: Format, files: usize, schema: SchemaRef) -> Inspection {
         schema,
         looked,
         odd: Vec::new(),
+        commas: Vec::new(),
         newlines: false,
         layout,
         partitioned_by,

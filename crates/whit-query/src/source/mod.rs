@@ -41,9 +41,10 @@ pub(crate) use parquet::bytes::Patience;
 pub(crate) use survey::payer;
 pub use survey::{BudgetView, ColumnView, DatasetView, RungView};
 pub use tables::Tables;
-pub use threads::Threads;
+pub use threads::{Interrupt, Threads};
 
 use crate::error::QueryError;
+use crate::translate::in_words;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::listing::ListingTableUrl;
@@ -137,9 +138,10 @@ impl Source {
         self.files.iter().all(|path| hash::is_known(path, hashes))
     }
 
-    /// The names of its columns, and their types in the engine's words.
+    /// The names of its columns, and their types as a declaration calls them; what it has no word for, as people do.
     pub fn columns(&self) -> impl Iterator<Item = (&str, String)> {
-        self.schema.fields().iter().map(|field| (field.name().as_str(), field.data_type().to_string()))
+        let called = |kind| schema::declared_as(kind).map_or_else(|| in_words(kind), |kind| kind.to_string());
+        self.schema.fields().iter().map(move |field| (field.name().as_str(), called(field.data_type())))
     }
 
     /// What to do about a column that a private file may have, but that has no declared type; nothing where that is not the matter.

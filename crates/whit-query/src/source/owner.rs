@@ -353,6 +353,10 @@ fn in_words(shape: Shape) -> (&'static str, &'static str) {
             "letters that are not of the encoding, UTF-8 unless declared",
             "such text is NULL; where files are written so, declare encoding = \"latin1\", \"windows-1252\" or \"utf-16\"",
         ),
+        Shape::Cut => (
+            "nothing any more, since their file is packed and breaks off",
+            "what stood from here on is no rows; pack the file again",
+        ),
         Shape::Broken => ("no JSON object", "what stands behind the break is NULL"),
     }
 }

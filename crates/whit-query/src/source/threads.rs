@@ -10,7 +10,31 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
+
+/// By which whoever waits for an answer stops the question, from another thread or a handler of signals.
+///
+/// What is stopped while rows are read ends soon, and nothing of it is released; its charge stays spent, and asking the same again goes on under it. From when all rows are read a question
+/// is answered all the same: little is left to do.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Stops what is asked now, and whatever is asked until [`reset`](Self::reset).
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Lets questions be asked again.
+    pub fn reset(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    /// Whether it was stopped.
+    fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
 
 /// The threads on which the engine runs.
 ///
@@ -18,6 +42,7 @@ use tokio::task::JoinHandle;
 pub struct Threads {
     /// Taken when it is dropped, and never before.
     runtime: Option<Runtime>,
+    interrupt: Interrupt,
 }
 
 impl Threads {
@@ -33,7 +58,7 @@ impl Threads {
             .enable_all()
             .build()
             .map_err(|error| QueryError::failed(format!("the threads of the engine could not be started: {error}")))?;
-        Ok(Self { runtime: Some(runtime) })
+        Ok(Self { runtime: Some(runtime), interrupt: Interrupt::default() })
     }
 
     /// Runs a future to its end, on the thread of the caller; what it spawns runs on these threads.
@@ -45,6 +70,57 @@ impl Threads {
         // A runtime does not start inside another one, so the future is polled here.
         let _spawning = runtime.enter();
         poll_to_end(tokio::task::unconstrained(future))
+    }
+
+    /// What stops a question that these threads work at.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// Whether whoever asks has stopped it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.interrupt.is_stopped()
+    }
+
+    /// Runs a future on one of these threads, and waits for it; nothing comes of it where it is stopped before its end.
+    pub(crate) fn run<F>(&self, future: F) -> Option<Result<F::Output, JoinError>>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        /// Between two looks.
+        const PAUSE: Duration = Duration::from_millis(20);
+        if self.is_stopped() {
+            return None;
+        }
+        let task = self.spawn(future);
+        // Nobody else has the handle, so nobody can stop it.
+        if Arc::strong_count(&self.interrupt.0) == 1 {
+            return Some(self.block_on(task));
+        }
+        let (stop, done) = (task.abort_handle(), AtomicBool::new(false));
+        let ended = std::thread::scope(|scope| {
+            let watch = || {
+                while !done.load(Ordering::Acquire) && !self.is_stopped() {
+                    std::thread::park_timeout(PAUSE);
+                }
+                // What has ended is not stopped by this.
+                if !done.load(Ordering::Acquire) {
+                    stop.abort();
+                }
+            };
+            // Without a thread to watch it, it goes on to its end.
+            let watcher = std::thread::Builder::new().spawn_scoped(scope, watch);
+            let ended = self.block_on(task);
+            done.store(true, Ordering::Release);
+            if let Ok(watcher) = watcher {
+                watcher.thread().unpark();
+            }
+            ended
+        });
+        match ended {
+            Err(error) if error.is_cancelled() && self.is_stopped() => None,
+            ended => Some(ended),
+        }
     }
 
     /// Runs a future on one of these threads.
@@ -69,7 +145,8 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
-        if Handle::try_current().is_ok() {
+        // A task that was stopped may be at one more block of rows, which nobody waits for.
+        if Handle::try_current().is_ok() || self.interrupt.is_stopped() {
             // To wait for them would stop a thread of somebody's runtime, which panics. Each ends with what it is at.
             runtime.shutdown_background();
         }
@@ -127,6 +204,26 @@ mod tests {
         assert_eq!(Threads::start(Some(3)).unwrap().count(), 3);
         assert_eq!(Threads::start(Some(0)).unwrap().count(), 1);
         assert!(Threads::start(None).unwrap().block_on(async { true }));
+    }
+
+    #[test]
+    fn what_is_stopped_ends_soon_and_nothing_comes_of_it() {
+        let threads = Threads::start(Some(2)).unwrap();
+        assert_eq!(threads.run(busy()).unwrap().unwrap(), 44_850);
+        let interrupt = threads.interrupt().clone();
+        assert_eq!(threads.run(busy()).unwrap().unwrap(), 44_850);
+        let stopper = std::thread::spawn({
+            let interrupt = interrupt.clone();
+            move || {
+                std::thread::sleep(Duration::from_millis(60));
+                interrupt.stop();
+            }
+        });
+        assert!(threads.run(std::future::pending::<u64>()).is_none());
+        assert!(threads.run(busy()).is_none(), "it stays stopped");
+        stopper.join().unwrap();
+        interrupt.reset();
+        assert_eq!(threads.run(busy()).unwrap().unwrap(), 44_850);
     }
 
     #[test]

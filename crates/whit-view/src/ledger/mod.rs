@@ -269,7 +269,7 @@ impl ShowView {
                 .map(|entry| ReleaseView {
                     entry: entry.number,
                     time: time_text(entry.time),
-                    state: entry.state.word(),
+                    state: if entry.is_interrupted() { "interrupted" } else { entry.state.word() },
                     reason: match entry.state {
                         State::Void { reason, .. } => Some(reason),
                         State::Reserved | State::Committed { .. } => None,

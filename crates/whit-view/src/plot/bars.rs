@@ -69,6 +69,11 @@ impl BarChart {
         if low == high { (0.0, 1.0) } else { (low, high) }
     }
 
+    /// Whether nothing was released of a bar: that is no 0, and no bar of no height.
+    fn is_gap(&self, group: usize, series: &BarSeries) -> bool {
+        series.values.get(group).is_none_or(Option::is_none)
+    }
+
     /// What one bar stands for, in words.
     fn tip(&self, group: usize, series: &BarSeries, measure: &Measure) -> String {
         let shown = measure.shown().line();
@@ -138,6 +143,17 @@ mod tests {
         assert!(upright(vec!["a".into(), "b".into(), "c".into()]));
         assert!(!upright(vec!["a".into(); 17]));
         assert!(!upright(vec!["a".into(), "b".into(), "long ".repeat(20)]));
+    }
+
+    #[test]
+    fn what_was_not_released_is_no_bar_and_no_zero() {
+        for many in [3, 20] {
+            let mut chart = chart((0..many).map(|i| format!("g{i}")).collect(), Measure::around(5.0, 1.0));
+            chart.series[0].values[1] = None;
+            let svg = chart.draw().svg;
+            assert_eq!(svg.matches("fill=\"red\"").count(), many - 1);
+            assert_eq!(svg.matches(">–<").count(), 1, "{svg}");
+        }
     }
 
     #[test]

@@ -1,15 +1,17 @@
-//! Pictures, as SVG text: bars with error bars, lines with bands, steps and curves.
+//! Pictures, as SVG text: bars with error bars, lines with bands, steps, curves and heat maps.
 //! No fonts, scripts or files from elsewhere; what a mark stands for is its tooltip.
 
 mod bars;
 mod curve;
 mod frame;
+mod heat;
 pub(crate) mod letters;
 mod lines;
 pub(crate) mod time;
 
 pub use bars::{BarChart, BarSeries, ExactMarks};
 pub use curve::{CurveChart, CurveLine};
+pub(crate) use heat::{HeatChart, HeatKey};
 pub use lines::{ChartAxis, LimitLine, LineChart, Scale, Trace};
 
 use crate::number::grouped;
@@ -32,7 +34,11 @@ const EDGE: f64 = 24.0;
 const STYLE: &str = "text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;fill:#222}\
 .title{font-size:19px;font-weight:600}.subtitle{font-size:13px;fill:#555}.label{font-size:13px}\
 .tick{font-size:12px;fill:#555}.grid{stroke:#e4e4e4;stroke-width:1}.axis{stroke:#555;stroke-width:1.2}\
-.error-bar{stroke:#222;stroke-width:1.4;fill:none}.halo{stroke:#fff;stroke-width:4;stroke-opacity:.45;fill:none}.strong{font-size:13px;font-weight:600}.exact{stroke:#222;stroke-width:2.6}";
+.error-bar{stroke:#222;stroke-width:1.4;fill:none}.halo{stroke:#fff;stroke-width:4;stroke-opacity:.45;fill:none}.strong{font-size:13px;font-weight:600}.exact{stroke:#222;stroke-width:2.6}\
+.cell-dark{font-size:11px;fill:#222}.cell-light{font-size:11px;fill:#fff}.gap{fill:none;stroke:#999;stroke-width:1;stroke-dasharray:2 3}";
+
+/// A picture is never wider than the screen that shows it; inside of another it has its own size.
+const FITTING: &str = " style=\"max-width:100%;height:auto\"";
 
 /// A finished picture.
 #[derive(Debug, Clone)]
@@ -54,7 +60,8 @@ impl Picture {
             let mut svg = Svg::new(&format!("{} pictures", pictures.len()), "");
             let (mut width, mut height) = (0_f64, 0.0);
             for picture in pictures {
-                svg.body.push_str(&picture.svg.replacen("<svg ", &format!("<svg y=\"{height}\" "), 1));
+                let inner = picture.svg.replacen("<svg ", &format!("<svg y=\"{height}\" "), 1);
+                svg.body.push_str(&inner.replacen(FITTING, "", 1));
                 (width, height) = (width.max(picture.width), height + picture.height);
             }
             return svg.finish(width, height);
@@ -149,9 +156,18 @@ impl Svg {
         );
     }
 
+    /// Text that reads upwards and ends at its point, for names under narrow columns.
+    fn text_turned(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
+        let _ = writeln!(
+            self.body,
+            "<text class=\"{class}\" transform=\"translate({x:.1} {y:.1}) rotate(-90)\" text-anchor=\"end\">{}</text>",
+            escape(text)
+        );
+    }
+
     fn finish(self, width: f64, height: f64) -> Picture {
         let svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\"{FITTING} role=\"img\">\n\
              <title>{}</title>\n<desc>{}</desc>\n<style>{STYLE}</style>\n\
              <rect class=\"paper\" width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n{}</svg>\n",
             escape(&self.title),
@@ -262,6 +278,7 @@ mod tests {
         let stacked = Picture::stack(&[picture(300.0), picture(200.0)]);
         assert_eq!((stacked.width, stacked.height), (980.0, 500.0));
         assert!(stacked.svg().contains("<svg y=\"300\" xmlns"));
+        assert_eq!(stacked.svg().matches(FITTING).count(), 1, "the whole fits a screen, and its parts the whole");
         assert_eq!(Picture::stack(&[picture(300.0)]).svg(), picture(300.0).svg());
     }
 }

@@ -15,6 +15,7 @@ use whit_account::ledger::{Account, Entry, Verified};
 use whit_query::estimate::{HistogramQuestion, HittersQuestion};
 use whit_query::explain::Within;
 use whit_query::plan::Asking;
+use whit_query::source::Interrupt;
 use whit_query::source::owner::{Owner, OwnerView};
 use whit_query::{Answer, Workload, WorkloadAnswer};
 
@@ -150,6 +151,11 @@ impl AsyncSession {
     /// Who asks.
     pub async fn analyst(&self) -> Result<String, Error> {
         self.run(|session, _| Ok(session.analyst().to_owned())).await
+    }
+
+    /// What stops the question that is asked: see [`Session::interrupt`]. It is to be had before one is.
+    pub async fn interrupt(&self) -> Result<Interrupt, Error> {
+        self.run(|session, _| Ok(session.interrupt())).await
     }
 
     /// What a question in SQL would cost, and how wrong it would be: see [`Session::preview`].

@@ -4,6 +4,7 @@ use super::super::preview;
 use super::order::ShellOrder;
 use super::words::{CompletionWords, SQL};
 use crate::error::Error;
+use crate::interrupt::stoppable;
 use crate::output::{OutputOptions, write_answer};
 use std::io::Write;
 use std::time::Instant;
@@ -13,13 +14,13 @@ use whit_view::dataset;
 use whit_view::ledger::write_budgets;
 
 const HELP: &str = "\
-  SELECT …;           ask, and pay ε
+  SELECT …;           ask, and pay ε; Ctrl-C stops it, and asking again goes on
   \\preview SELECT …;  see what it would cost; nothing is charged
   \\epsilon 0.5        what a question may cost from now on
   \\tables             the data sets, and what they protect
   \\schema [TABLE]     columns and their types
   \\budget             what was spent and what is left
-  \\timing             say how long each question took, or no longer
+  \\timing [on|off]    say how long each question took, or no longer
   \\help, \\quit       all of these also with a point in front: .tables";
 
 /// A session, and what a question may cost in it.
@@ -71,7 +72,7 @@ impl Talking {
         match order {
             ShellOrder::Ask(sql) => {
                 let begun = Instant::now();
-                let answer = self.session.ask(sql, &self.asking)?;
+                let answer = stoppable(&mut self.session, |session| session.ask(sql, &self.asking))?;
                 write_answer(&answer, &OutputOptions::default(), out, talk)?;
                 if self.timing {
                     writeln!(talk, "took {:.3} s", begun.elapsed().as_secs_f64())?;
@@ -96,8 +97,8 @@ impl Talking {
                 let one = if name.is_empty() { None } else { Some(tables.table_called(name)?) };
                 Ok(dataset::write_columns(tables, one, out)?)
             }
-            ShellOrder::Timing => {
-                self.timing = !self.timing;
+            ShellOrder::Timing(wanted) => {
+                self.timing = wanted.unwrap_or(!self.timing);
                 Ok(writeln!(
                     out,
                     "From now on it is {} how long a question took.",

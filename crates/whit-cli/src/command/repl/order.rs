@@ -9,7 +9,8 @@ pub(super) enum ShellOrder<'a> {
     Tables,
     Schema(&'a str),
     Budget,
-    Timing,
+    /// Whether it is to be said from now on how long a question took; nothing asks for the other of the two.
+    Timing(Option<bool>),
     Help,
     Quit,
     Unknown(&'a str),
@@ -29,7 +30,12 @@ pub(super) fn order(entry: &str) -> Option<ShellOrder<'_>> {
             "d" if name.is_empty() => Some(ShellOrder::Tables),
             "schema" | "d" => Some(ShellOrder::Schema(name)),
             "budget" => Some(ShellOrder::Budget),
-            "timing" | "timer" => Some(ShellOrder::Timing),
+            "timing" | "timer" => Some(match name.to_ascii_lowercase().as_str() {
+                "" => ShellOrder::Timing(None),
+                "on" => ShellOrder::Timing(Some(true)),
+                "off" => ShellOrder::Timing(Some(false)),
+                _ => ShellOrder::Unknown(entry),
+            }),
             "help" | "h" | "?" => Some(ShellOrder::Help),
             "quit" | "q" | "exit" => Some(ShellOrder::Quit),
             _ => Some(ShellOrder::Unknown(entry)),
@@ -57,6 +63,10 @@ mod tests {
         assert_eq!(order(".tables"), Some(ShellOrder::Tables));
         assert_eq!(order("\\d visits"), Some(ShellOrder::Schema("visits")));
         assert_eq!(order(".schema"), Some(ShellOrder::Schema("")));
+        assert_eq!(order(".timing"), Some(ShellOrder::Timing(None)));
+        assert_eq!(order(".timing off;"), Some(ShellOrder::Timing(Some(false))));
+        assert_eq!(order("\\timing ON"), Some(ShellOrder::Timing(Some(true))));
+        assert_eq!(order(".timing loud"), Some(ShellOrder::Unknown(".timing loud")));
         assert_eq!(order("\\nonsense"), Some(ShellOrder::Unknown("\\nonsense")));
     }
 }

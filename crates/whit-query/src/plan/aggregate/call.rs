@@ -97,13 +97,27 @@ impl<'a> Asked<'a> {
 
     /// Why it cannot be had.
     pub(super) fn refused(&self, why: &str) -> QueryError {
-        QueryError::asked(format!("`{}` cannot be made private: {why}", self.title), "ask it differently")
+        let hint = if why.contains("a share between 0 and 1") {
+            "write the share out: APPROX_PERCENTILE_CONT(x, 0.9)"
+        } else if why.contains("more than one argument") {
+            "count one thing, or several as one: COUNT(DISTINCT concat_ws('|', a, b))"
+        } else {
+            "ask it differently"
+        };
+        QueryError::asked(format!("`{}` cannot be made private: {why}", self.title), hint)
     }
 }
 
 /// An aggregate that can be computed of public columns, or not at all.
 pub(super) fn no_private_form(name: &str) -> QueryError {
-    let hint = format!("use {}", one_of(super::suggested().into_iter()));
+    let hint = match name.to_lowercase().as_str() {
+        "bool_and" | "bool_or" | "every" => "count the rows where it is true: COUNT(*) FILTER (WHERE …)".to_owned(),
+        "any_value" | "first_value" | "last_value" | "nth_value" => "use MIN, MAX or MEDIAN of a number".to_owned(),
+        "array_agg" | "string_agg" => {
+            "COUNT(*) by it, with GROUP BY, names the values that enough units have".to_owned()
+        }
+        _ => format!("use {}", one_of(super::suggested().into_iter())),
+    };
     QueryError::asked(format!("`{name}` has no private form here"), hint)
 }
 

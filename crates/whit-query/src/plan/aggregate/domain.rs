@@ -103,13 +103,13 @@ impl Draft<'_> {
         let values = ScalarValue::iter_to_array(values.into_iter().chain([missing]));
         let values: ArrayRef = values.map_err(|error| planning(&error))?;
         // A key that is missing although its column is there would be left out unseen: rows may have it.
-        let there = Expr::Column(Column::new(Some(TableReference::bare("domain")), "value")).is_not_null();
-        let schema = Arc::new(Schema::new(vec![Field::new("value", values.data_type().clone(), true)]));
+        // It keeps its name, which is what a refusal says.
+        let value = || Expr::Column(Column::new(Some(TableReference::bare("domain")), column.name.as_str()));
+        let there = value().is_not_null();
+        let schema = Arc::new(Schema::new(vec![Field::new(column.name.as_str(), values.data_type().clone(), true)]));
         let own = |inner: Expr| {
             Ok(match inner {
-                Expr::Column(inner) if inner == *column => {
-                    Transformed::yes(Expr::Column(Column::new(Some(TableReference::bare("domain")), "value")))
-                }
+                Expr::Column(inner) if inner == *column => Transformed::yes(value()),
                 other => Transformed::no(other),
             })
         };

@@ -384,7 +384,10 @@ fn along_user(
     }
     if !keeps_left(join.join_type) {
         return never(
-            format!("a {} join of two private tables is not known to keep the user", join.join_type),
+            format!(
+                "a {} join of two private tables is not known to keep the user",
+                join.join_type.to_string().to_uppercase()
+            ),
             "use an inner or left join",
         );
     }

@@ -22,6 +22,8 @@ pub(in crate::source) struct Suggested {
     /// How many values were looked at, and how many of them are not of that type.
     pub(in crate::source) values: u64,
     pub(in crate::source) wrong: u64,
+    /// Whether it is text only because its numbers have a comma where a point is expected.
+    pub(in crate::source) commas: bool,
 }
 
 /// The types in the order in which they are tried: the first that holds nearly all values is suggested.
@@ -36,6 +38,8 @@ struct Seen {
     fits: [u64; TRIED.len()],
     /// Dates that are written as moments are moments.
     plain_dates: u64,
+    /// Numbers with a comma: `1.234,50`.
+    commas: u64,
     lists: u64,
     items: Option<Box<Seen>>,
 }
@@ -50,6 +54,7 @@ impl Seen {
             *fits += u64::from(Column::new(kind).take(text) == Taken::Value);
         }
         self.plain_dates += u64::from(text.trim_ascii().len() == 10);
+        self.commas += u64::from(has_comma(text));
     }
 
     fn raw(&mut self, raw: Raw<'_>) {
@@ -74,6 +79,12 @@ impl Seen {
         }
     }
 
+    /// Whether nearly all values are numbers if a comma may stand in them, and some have one.
+    fn has_commas(&self) -> bool {
+        let numbers = self.commas + self.fits[1];
+        self.commas > 0 && self.values.saturating_sub(numbers) * SHARE <= self.values
+    }
+
     fn suggested(&self) -> (ColumnType, u64) {
         let enough = |fits: u64| self.values > 0 && (self.values - fits) * SHARE <= self.values;
         if enough(self.lists) {
@@ -88,6 +99,15 @@ impl Seen {
         });
         fitting.map_or((ColumnType::Text, 0), |(kind, fits)| (kind.clone(), self.values - fits))
     }
+}
+
+/// Whether a number stands there whose fraction follows a comma, with or without points between its thousands.
+fn has_comma(text: &[u8]) -> bool {
+    let Some((whole, fraction)) = std::str::from_utf8(text).ok().and_then(|text| text.trim().split_once(',')) else {
+        return false;
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits(fraction) && digits(&whole.trim_start_matches(['-', '+']).replace('.', ""))
 }
 
 /// The type that nearly all of some values have, as they stand in the names of folders.
@@ -138,7 +158,8 @@ pub(in crate::source) fn suggest(files: &[(&String, &PathBuf, Writing)]) -> Resu
     }
     let suggested = seen.into_iter().filter(|seen| !seen.name.is_empty()).map(|seen| {
         let (kind, wrong) = seen.suggested();
-        Suggested { name: seen.name, kind, values: seen.values, wrong }
+        let commas = kind == ColumnType::Text && seen.has_commas();
+        Suggested { name: seen.name, kind, values: seen.values, wrong, commas }
     });
     Ok(suggested.collect())
 }
@@ -182,6 +203,21 @@ mod tests {
             ("code", "int", 0),
         ];
         assert_eq!(found, expected(&columns));
+    }
+
+    #[test]
+    fn numbers_with_a_comma_are_text_and_known_as_such() {
+        for (number, comma) in [("1,5", true), ("-1.234,50", true), ("1.5", false), ("a,b", false), ("1,2,3", false)] {
+            assert_eq!(has_comma(number.as_bytes()), comma, "{number}");
+        }
+        let scratch = Scratch::new("suggest_commas");
+        let path = scratch.write("f", "id;price;note\n1;2,50;a, b\n2;3;c\n3;1.000,00;d\n");
+        let layout = FileLayout { delimiter: Some(';'), ..FileLayout::default() };
+        let writing = Writing::of(&layout, Format::Csv, false, "f");
+        let found = suggest(&[(&"f".to_owned(), &path, writing)]).unwrap();
+        let found: Vec<_> = found.into_iter().map(|one| (one.name, one.kind.to_string(), one.commas)).collect();
+        let wanted = [("id", "int", false), ("price", "text", true), ("note", "text", false)];
+        assert_eq!(found, wanted.map(|(name, kind, commas)| (name.to_owned(), kind.to_owned(), commas)));
     }
 
     #[test]

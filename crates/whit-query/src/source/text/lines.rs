@@ -36,6 +36,8 @@ pub(super) struct Lines {
     end: u64,
     /// Whether the file has no more.
     done: bool,
+    /// Whether that is because it is packed, and what is packed breaks off.
+    broken: bool,
 }
 
 impl Lines {
@@ -48,21 +50,30 @@ impl Lines {
         let back = u64::from(from > start);
         let text: Box<dyn Read + Send> = if writing.is_stream() {
             let mut text = writing.text(path)?;
-            io::copy(&mut text.by_ref().take(start), &mut io::sink())?;
-            text
+            match io::copy(&mut text.by_ref().take(start), &mut io::sink()) {
+                Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
+                // One that breaks off says so again when it is read on.
+                _ => text,
+            }
         } else {
             let mut file = File::open(path)?;
             file.seek(SeekFrom::Start(from - back))?;
             Box::new(file)
         };
         let (buffer, spare) = (vec![0; BUFFER], Vec::new());
-        let mut lines = Self { text, writing, buffer, spare, rest: 0..0, at: from - back, end: part.end, done: false };
+        let (rest, at, end) = (0..0, from - back, part.end);
+        let mut lines = Self { text, writing, buffer, spare, rest, at, end, done: false, broken: false };
         if back > 0 {
             lines.end = u64::MAX;
             lines.skip()?;
             lines.end = part.end;
         }
         Ok(lines)
+    }
+
+    /// Whether the file breaks off: rows that stood behind are none.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
     }
 
     /// Goes to the end of the present line, however long it is.
@@ -106,6 +117,11 @@ impl Lines {
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What failed here would tell whoever asks of the file after the charge. What could be unpacked is read, and of a line that is cut nothing is known to be whole.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    (self.done, self.broken) = (true, true);
+                    return Ok(());
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -148,7 +164,7 @@ impl Lines {
                 break self.cut()?;
             }
             if self.done {
-                if text.is_empty() {
+                if text.is_empty() || self.broken {
                     return Ok(None);
                 }
                 let all = text.len();

@@ -313,6 +313,8 @@ pub(super) enum Shape {
     Broken,
     /// Bytes that are not UTF-8.
     Foreign,
+    /// The first line that is no row, since its file is packed and breaks off.
+    Cut,
 }
 
 /// From lines of one file to cells.

@@ -78,6 +78,9 @@ impl TextTable {
                     held = 0;
                 }
             }
+            if lines.is_broken() {
+                At { tally: &mut tally, place: (number, line_number + 1) }.shape(Shape::Cut);
+            }
         }
         Ok(tally)
     }

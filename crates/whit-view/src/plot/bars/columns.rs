@@ -38,6 +38,12 @@ pub(super) fn draw(chart: &BarChart) -> Picture {
         let from = left + room * g as f64 + (room - taken) / 2.0;
         let measured = chart.series.iter().enumerate();
         let measured = measured.filter_map(|(s, series)| Some((s, series, series.values.get(g)?.as_ref()?)));
+        for (s, series) in chart.series.iter().enumerate() {
+            if chart.is_gap(g, series) {
+                let middle = wide.mul_add(s as f64 + 0.5, from);
+                svg.text("tick", (middle, y(0.0) - 5.0), Anchor::Middle, "–");
+            }
+        }
         for (s, series, measure) in measured.filter(|(_, _, measure)| measure.value.is_finite()) {
             let x = wide.mul_add(s as f64, from);
             svg.begin(&chart.tip(g, series, measure));

@@ -25,8 +25,11 @@ pub(super) fn draw(chart: &BarChart) -> Picture {
 
     // With one series there is room to write each number next to its bar.
     let shown = |g: usize| chart.series.first()?.values.get(g)?.as_ref().map(|measure| measure.shown().line());
-    let numbers: Vec<String> =
-        if alone { (0..chart.groups.len()).map(|g| shown(g).unwrap_or_default()).collect() } else { Vec::new() };
+    let numbers: Vec<String> = if alone {
+        (0..chart.groups.len()).map(|g| shown(g).unwrap_or_else(|| "–".to_owned())).collect()
+    } else {
+        Vec::new()
+    };
     let widest = |texts: &[String], size| texts.iter().map(|text| width(text, size)).fold(0.0, f64::max);
     let named = widest(&chart.groups, 13.0).min(NAMES);
     let left = EDGE + if named > 0.0 { named + 8.0 } else { 0.0 };
@@ -50,6 +53,12 @@ pub(super) fn draw(chart: &BarChart) -> Picture {
         svg.text("label", (left - 8.0, middle + 4.5), Anchor::End, &name);
         let measured = chart.series.iter().enumerate();
         let measured = measured.filter_map(|(s, series)| Some((s, series, series.values.get(g)?.as_ref()?)));
+        for (s, series) in chart.series.iter().enumerate() {
+            if !alone && chart.is_gap(g, series) {
+                let middle = thick.mul_add(s as f64 + 0.5, from);
+                svg.text("tick", (x(0.0) + 4.0, middle + 4.0), Anchor::Start, "–");
+            }
+        }
         for (s, series, measure) in measured.filter(|(_, _, measure)| measure.value.is_finite()) {
             let y = thick.mul_add(s as f64, from);
             svg.begin(&chart.tip(g, series, measure));
