@@ -109,6 +109,7 @@ impl Tables {
             }
             members.push(SharingPlan { plan, places });
         }
+        // Charged to all slices that one of them reads.
         Ok(PlannedWorkload { whole: self.sliced(whole), questions: members })
     }
 
