@@ -136,23 +136,20 @@ impl Tables {
         let mut places: Vec<Vec<Option<PartPlace>>> =
             questions.iter().map(|(plan, _)| vec![None; plan.parts.len()]).collect();
         for group in groups {
-            match self.part_of(&group, asking) {
-                Some(part) => {
-                    for member in &group.members {
-                        let place = Some(member.place(&part, parts.len()));
-                        places[member.of.question][member.of.number] = place;
-                    }
-                    parts.push(part);
+            if let Some(part) = self.part_of(&group, asking) {
+                for member in &group.members {
+                    let place = Some(member.place(&part, parts.len()));
+                    places[member.of.question][member.of.number] = place;
                 }
-                // What cannot be planned together stays apart.
-                None => {
-                    for AskedPart { question, number, part, .. } in group.members.iter().map(|member| member.of) {
-                        let (keys, statistics) = (0..part.keys.len(), 0..part.statistics.len());
-                        let (keys, statistics) = (keys.collect(), statistics.collect());
-                        places[*question][*number] = Some(PartPlace { part: parts.len(), keys, statistics });
-                        parts.push((*part).clone());
-                    }
-                }
+                parts.push(part);
+                continue;
+            }
+            // What cannot be planned together stays apart.
+            for AskedPart { question, number, part, .. } in group.members.iter().map(|member| member.of) {
+                let (keys, statistics) = (0..part.keys.len(), 0..part.statistics.len());
+                let (keys, statistics) = (keys.collect(), statistics.collect());
+                places[*question][*number] = Some(PartPlace { part: parts.len(), keys, statistics });
+                parts.push((*part).clone());
             }
         }
         let lost = || QueryError::failed("a part of a question that stands nowhere");
@@ -303,13 +300,11 @@ impl<'a> Respelled<'a> {
         let respelled = expr.transform_up(|part| {
             let Expr::Column(column) = &part else { return Ok(Transformed::no(part)) };
             let place = self.rows.schema().maybe_index_of_column(column);
-            match place.and_then(|place| names.get(place)?.clone()) {
-                Some(there) => Ok(Transformed::yes(there)),
-                None => {
-                    found = false;
-                    Ok(Transformed::no(part))
-                }
+            if let Some(there) = place.and_then(|place| names.get(place)?.clone()) {
+                return Ok(Transformed::yes(there));
             }
+            found = false;
+            Ok(Transformed::no(part))
         });
         respelled.ok().map(|respelled| respelled.data).filter(|_| found)
     }

@@ -316,10 +316,12 @@ fn try_way(number: usize, way: &'static Way, together: bool) -> Found {
         for _ in 0..ASKED {
             // A third of what is asked looks through a window.
             let windows = QUESTIONS.iter().filter(|question| question.contains("WINDOW")).copied().collect::<Vec<_>>();
-            let asked = match together {
-                true => dice.of(TOGETHER),
-                false if dice.one_in(3) => dice.of(&windows),
-                false => dice.of(QUESTIONS),
+            let asked = if together {
+                dice.of(TOGETHER)
+            } else if dice.one_in(3) {
+                dice.of(&windows)
+            } else {
+                dice.of(QUESTIONS)
             };
             let template = asked.replace("WINDOW2", &any_window(&mut dice)).replace("WINDOW", &any_window(&mut dice));
             let template = template.as_str();
