@@ -393,6 +393,7 @@ impl Filter {
                     | Cost::Geometric { .. }
                     | Cost::BoundedRange { .. }
                     | Cost::Sampled(_)
+                    | Cost::Chosen { .. }
                     | Cost::Repeat { .. }
                     | Cost::Series(_) => gdp::mu(leaf)?,
                 };
@@ -457,6 +458,10 @@ fn with_more_noise(cost: &Cost, share: f64) -> Option<Cost> {
         Cost::Geometric { shift, scale } => Cost::Geometric { shift: *shift, scale: scale / share },
         Cost::BoundedRange { epsilon } => Cost::BoundedRange { epsilon: less(epsilon)? },
         Cost::Sampled(step) => Cost::Sampled(Sampled { noise: step.noise / share, ..*step }),
+        Cost::Chosen { candidates, law } => Cost::Chosen {
+            candidates: candidates.iter().map(|cost| with_more_noise(cost, share)).collect::<Option<_>>()?,
+            law: *law,
+        },
         Cost::Repeat { times, cost } => with_more_noise(cost, share)?.repeat(*times),
         Cost::Series(costs) => {
             Cost::Series(costs.iter().map(|cost| with_more_noise(cost, share)).collect::<Option<_>>()?)

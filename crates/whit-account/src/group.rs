@@ -94,6 +94,10 @@ pub fn group(cost: &Cost, k: u64) -> Result<Cost, Unsupported> {
                 instead: "state the cost at the coarser rung, with `holds` set to the group's size",
             });
         }
+        Cost::Chosen { candidates, law } => Cost::Chosen {
+            candidates: candidates.iter().map(|cost| group(cost, k)).collect::<Result<_, _>>()?,
+            law: *law,
+        },
         Cost::Repeat { times, cost } => group(cost, k)?.repeat(*times),
         Cost::Series(costs) => Cost::Series(costs.iter().map(|cost| group(cost, k)).collect::<Result<_, _>>()?),
     })

@@ -187,6 +187,21 @@ fn the_page_about_tables_runs_as_printed() {
     assert!(folder.join("answer.html").exists() && folder.join("ledger.jsonl").exists());
 }
 
+/// What PyTorch would write of `nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1))`.
+fn start(path: &Path) {
+    let tensor = |shape: &[usize], start: usize, end: usize| serde_json::json!({ "dtype": "F32", "shape": shape, "data_offsets": [4 * start, 4 * end] });
+    let header = serde_json::json!({
+        "0.weight": tensor(&[16, 2], 0, 32),
+        "0.bias": tensor(&[16], 32, 48),
+        "2.weight": tensor(&[1, 16], 48, 64),
+        "2.bias": tensor(&[1], 64, 65),
+    });
+    let header = header.to_string();
+    let numbers: Vec<u8> = (0..65_u16).flat_map(|i| f32::from(i).sin().to_le_bytes()).collect();
+    let length = (header.len() as u64).to_le_bytes();
+    std::fs::write(path, [&length[..], header.as_bytes(), &numbers].concat()).unwrap();
+}
+
 #[test]
 fn the_page_about_learning_runs_as_printed() {
     let folder = folder("learning");
@@ -216,6 +231,9 @@ fn the_page_about_learning_runs_as_printed() {
         }
         let own = folder.join(format!("part-{}", part.line));
         std::fs::create_dir_all(&own).unwrap();
+        if part.text.contains("start =") {
+            start(&own.join("base.safetensors"));
+        }
         std::fs::copy(folder.join("visits.csv"), own.join("visits.csv")).unwrap();
         std::fs::write(own.join("whit.toml"), declared).unwrap();
         std::fs::write(own.join("train.toml"), toml::to_string(&whole).unwrap()).unwrap();

@@ -49,6 +49,45 @@ pub struct Sampled {
     pub holds: u64,
 }
 
+/// How often a mechanism is run of which the best output alone is released: a law that depends on no data. How often it was is not released.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunLaw {
+    /// k times with probability stop·(1 − stop)^(k−1).
+    Geometric {
+        /// The probability that a run is the last one.
+        stop: f64,
+    },
+    /// k times with probability (1 − e^−spread)^k/(k·spread).
+    Logarithmic {
+        /// What the law is spread over.
+        spread: f64,
+    },
+}
+
+impl RunLaw {
+    /// How many runs there are on average, rounded up.
+    pub fn mean(&self) -> f64 {
+        let mean = match *self {
+            Self::Geometric { stop } => 1.0 / stop,
+            Self::Logarithmic { spread } => libm::expm1(spread) / spread,
+        };
+        mean * (1.0 + 8.0 * f64::EPSILON)
+    }
+
+    fn validate(&self) -> Result<(), OutOfRange> {
+        match *self {
+            Self::Geometric { stop } if !(stop > 0.0 && stop <= 1.0) => {
+                Err(OutOfRange { name: "probability of stopping", value: stop, range: "greater than 0 and at most 1" })
+            }
+            Self::Logarithmic { spread } if !(spread > 0.0 && spread <= 100.0) => {
+                Err(OutOfRange { name: "spread", value: spread, range: "greater than 0 and at most 100" })
+            }
+            Self::Geometric { .. } | Self::Logarithmic { .. } => Ok(()),
+        }
+    }
+}
+
 /// What one run of a mechanism costs one rung.
 ///
 /// ```
@@ -107,6 +146,14 @@ pub enum Cost {
     },
     /// A step of subsampled Gaussian noise.
     Sampled(Sampled),
+    /// The best of several runs, by an order of outputs that is fixed beforehand: so many runs as a law says that depends on no data, each of which is drawn, by coins alone, from
+    /// candidates that cost this. Nothing is released of the others, nor how many there were. (Papernot and Steinke 2022.)
+    Chosen {
+        /// What a run of each candidate costs, its output with what decides its place in the order.
+        candidates: Vec<Cost>,
+        /// How many runs there are.
+        law: RunLaw,
+    },
     /// The same, again and again; parameters of later runs may depend on earlier outputs.
     Repeat {
         /// How often.
@@ -166,13 +213,14 @@ impl Cost {
             | Self::Laplace { .. }
             | Self::Geometric { .. }
             | Self::BoundedRange { .. }
-            | Self::Sampled(_) => found.push((self.clone(), times)),
+            | Self::Sampled(_)
+            | Self::Chosen { .. } => found.push((self.clone(), times)),
         }
     }
 
-    /// A total order on leaves: the variant's number, then the bits of its parameters.
-    fn rank(&self) -> (u8, [u64; 8]) {
-        let mut bits = [0; 8];
+    /// A total order on leaves: the variant's number, then the bits of its parameters, and what it has of others.
+    fn rank(&self) -> (u8, [u64; 8], Vec<u64>) {
+        let (mut bits, mut others) = ([0; 8], Vec::new());
         let kind = match self {
             Self::Nothing => 0,
             Self::Everything => 1,
@@ -223,8 +271,25 @@ impl Cost {
             }
             Self::Repeat { .. } => 10,
             Self::Series(_) => 11,
+            Self::Chosen { candidates, law } => {
+                let (name, parameter) = match *law {
+                    RunLaw::Geometric { stop } => (0, stop),
+                    RunLaw::Logarithmic { spread } => (1, spread),
+                };
+                bits[..3].copy_from_slice(&[name, parameter.to_bits(), candidates.len() as u64]);
+                for candidate in candidates {
+                    let leaves = candidate.leaves();
+                    others.push(leaves.len() as u64);
+                    for (leaf, times) in leaves {
+                        let (kind, bits, more) = leaf.rank();
+                        others.extend([kind.into(), times, more.len() as u64]);
+                        others.extend(bits.into_iter().chain(more));
+                    }
+                }
+                12
+            }
         };
-        (kind, bits)
+        (kind, bits, others)
     }
 
     /// Whether every number in the tree is one that its variant can mean. Costs that come from a file are checked
@@ -246,6 +311,13 @@ impl Cost {
             Self::Gaussian { noise } => positive("noise", *noise),
             Self::Laplace { scale } | Self::Geometric { scale, .. } => positive("scale", *scale),
             Self::Sampled(s) => s.validate(),
+            Self::Chosen { candidates, law } => {
+                if candidates.is_empty() {
+                    return Err(OutOfRange { name: "number of candidates", value: 0.0, range: "at least 1" });
+                }
+                law.validate()?;
+                candidates.iter().try_for_each(Self::validate)
+            }
             Self::Repeat { cost, .. } => cost.validate(),
             Self::Series(costs) => costs.iter().try_for_each(Self::validate),
         }
@@ -306,6 +378,25 @@ mod tests {
         assert_eq!(nested.leaves(), flat.leaves());
         assert_eq!(nested.leaves(), vec![(a, 3), (b, 3)]);
         assert!(Cost::Everything.repeat(0).leaves().is_empty());
+    }
+
+    #[test]
+    fn choices_are_the_same_where_their_candidates_are() {
+        let law = RunLaw::Logarithmic { spread: 2.0 };
+        let chosen = |candidates: Vec<Cost>, law| Cost::Chosen { candidates, law };
+        let twice = chosen(vec![pure(0.5).repeat(2), Cost::Gaussian { noise: 3.0 }], law);
+        let written = chosen(vec![Cost::Series(vec![pure(0.5), pure(0.5)]), Cost::Gaussian { noise: 3.0 }], law);
+        assert_eq!(Cost::Series(vec![twice.clone(), written]).leaves().len(), 1);
+        for other in [
+            chosen(vec![pure(0.5), Cost::Gaussian { noise: 3.0 }], law),
+            chosen(vec![pure(0.5).repeat(2)], law),
+            chosen(vec![pure(0.5).repeat(2), Cost::Gaussian { noise: 3.0 }], RunLaw::Geometric { stop: 0.5 }),
+        ] {
+            assert_eq!(Cost::Series(vec![twice.clone(), other]).leaves().len(), 2);
+        }
+        assert!(twice.validate().is_ok() && chosen(Vec::new(), law).validate().is_err());
+        assert!(chosen(vec![pure(1.0)], RunLaw::Geometric { stop: 0.0 }).validate().is_err());
+        assert!(chosen(vec![Cost::Gaussian { noise: -1.0 }], law).validate().is_err());
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub mod release;
 pub mod unit;
 
 pub use bound::{Bound, Clusters, HeavyHitters, Sensitivity, Support};
-pub use cost::{Cost, Draw, Sampled, Sampling};
+pub use cost::{Cost, Draw, RunLaw, Sampled, Sampling};
 pub use lattice::Lattice;
 pub use loss::{Delta, Epsilon, Loss, Mu, OutOfRange, Rho};
 pub use mechanism::{Accuracy, Mechanism};

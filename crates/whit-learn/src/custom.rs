@@ -79,4 +79,10 @@ pub trait Model: Module + Send {
 
     /// How many numbers come out for a row.
     fn outputs(&self) -> usize;
+
+    /// The same function without what only learning needs: adapters become a part of the weights that they adapt.
+    #[must_use]
+    fn merged(self) -> Self {
+        self
+    }
 }

@@ -7,8 +7,10 @@
 
 #[cfg(test)]
 mod audit;
+pub mod augment;
 pub mod bound;
 pub mod checkpoint;
+pub mod choice;
 pub mod confusion;
 pub mod custom;
 mod error;
@@ -28,6 +30,7 @@ pub mod sample;
 pub mod sanitise;
 pub mod scatter;
 pub mod source;
+pub mod start;
 pub mod statistics;
 pub mod store;
 pub mod symmetric;

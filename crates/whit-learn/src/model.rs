@@ -6,6 +6,7 @@ use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
 use crate::kernel::Window;
 use crate::layer::{Convolution, Linear, Pooling, Tape, dropout};
+use crate::params::Layout;
 use burn::module::Module;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,10 @@ impl Model for Linear {
 
     fn outputs(&self) -> usize {
         Linear::outputs(self)
+    }
+
+    fn merged(self) -> Self {
+        Linear::merged(self)
     }
 }
 
@@ -36,6 +41,11 @@ impl Perceptron {
     pub fn new(widths: &[usize], activation: Activation, dropout: f64, entropy: &mut dyn Entropy) -> Self {
         let layers = widths.windows(2).map(|pair| Linear::new(pair[0], pair[1], entropy)).collect();
         Self { layers, activation, dropout }
+    }
+
+    /// The same with another function in the place of each layer.
+    fn each(self, change: impl FnMut(Linear) -> Linear) -> Self {
+        Self { layers: self.layers.into_iter().map(change).collect(), ..self }
     }
 
     fn of(&self, mut x: Tensor<2>, tape: &mut Tape) -> Tensor<2> {
@@ -238,4 +248,46 @@ impl Model for Network {
             Self::Convolutional(model) => Model::outputs(model),
         }
     }
+
+    fn merged(self) -> Self {
+        self.each_linear(Linear::merged)
+    }
+}
+
+impl Network {
+    /// The same with another function in the place of each linear layer.
+    fn each_linear(self, mut change: impl FnMut(Linear) -> Linear) -> Self {
+        match self {
+            Self::Linear(model) => Self::Linear(change(model)),
+            Self::Perceptron(model) => Self::Perceptron(model.each(change)),
+            Self::Convolutional(model) => {
+                Self::Convolutional(Convolutional { dense: model.dense.each(change), ..model })
+            }
+        }
+    }
+
+    /// The same function, whose linear layers are adapted from now on: to each of them the product of two matrices of this rank is added, times alpha over the rank.
+    #[must_use]
+    pub fn adapted(self, rank: usize, alpha: f64, entropy: &mut dyn Entropy) -> Self {
+        self.each_linear(|layer| layer.adapted(rank, alpha, entropy))
+    }
+}
+
+/// Whether a parameter, by its name, belongs to an adapter.
+pub fn is_of_adapter(name: &str) -> bool {
+    name.contains(".adapter.")
+}
+
+/// The names of the parameters of each layer of a model, layer by layer in the order in which rows go through them. Adapters are parts of their layers.
+pub fn layers_of(layout: &Layout) -> Vec<Vec<String>> {
+    let mut layers: Vec<(String, Vec<String>)> = Vec::new();
+    for slot in layout.slots() {
+        let end = slot.name.find(".adapter.").or_else(|| slot.name.rfind('.')).unwrap_or(0);
+        let layer = &slot.name[..end];
+        match layers.last_mut() {
+            Some((last, names)) if last == layer => names.push(slot.name.clone()),
+            _ => layers.push((layer.to_owned(), vec![slot.name.clone()])),
+        }
+    }
+    layers.into_iter().map(|(_, names)| names).collect()
 }

@@ -23,16 +23,21 @@ pub struct ParamSlot {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     slots: Vec<ParamSlot>,
+    /// Those that stay as they are, and stand nowhere.
+    frozen: Vec<ParamId>,
 }
 
 #[derive(Default)]
-struct Visit {
+struct Visit<'a> {
     path: Vec<String>,
     slots: Vec<ParamSlot>,
     values: Vec<f32>,
+    /// The names of those that are left out.
+    without: &'a [String],
+    frozen: Vec<ParamId>,
 }
 
-impl ModuleVisitor for Visit {
+impl ModuleVisitor for Visit<'_> {
     fn enter_module(&mut self, name: &str, _: &str) {
         self.path.push(name.to_owned());
     }
@@ -42,22 +47,31 @@ impl ModuleVisitor for Visit {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let name = self.path.join(".");
+        if self.without.contains(&name) {
+            self.frozen.push(param.id);
+            return;
+        }
         let value = param.val().inner();
         let shape = value.dims().to_vec();
         let values = tensor::floats(value);
         let range = self.values.len()..self.values.len() + values.len();
         self.values.extend(values);
-        self.slots.push(ParamSlot { name: self.path.join("."), shape, range, id: param.id });
+        self.slots.push(ParamSlot { name, shape, range, id: param.id });
     }
 }
 
 struct Fill<'a> {
+    layout: &'a Layout,
     values: &'a [f32],
     next: usize,
 }
 
 impl ModuleMapper for Fill<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if self.layout.frozen.contains(&param.id) {
+            return param;
+        }
         let start = self.next;
         let values = self.values;
         let mut end = start;
@@ -74,9 +88,19 @@ impl ModuleMapper for Fill<'_> {
 impl Layout {
     /// Of a model, with the values that its parameters have now.
     pub fn of<M: Model>(model: &M) -> (Self, Vec<f32>) {
-        let mut visit = Visit::default();
+        Self::without(model, &[])
+    }
+
+    /// The same without the parameters of these names, which stay as they are: they have no place in the vector, so they are neither clipped nor sanitised nor moved.
+    pub fn without<M: Model>(model: &M, frozen: &[String]) -> (Self, Vec<f32>) {
+        let mut visit = Visit { without: frozen, ..Visit::default() };
         model.visit(&mut visit);
-        (Self { slots: visit.slots }, visit.values)
+        (Self { slots: visit.slots, frozen: visit.frozen }, visit.values)
+    }
+
+    /// Those that stay as they are.
+    pub(crate) fn frozen(&self) -> &[ParamId] {
+        &self.frozen
     }
 
     /// The parameters, one after the other.
@@ -100,7 +124,7 @@ impl Layout {
             let what = format!("there are {} parameters, not {}", self.len(), values.len());
             return Err(LearnError::file(what, "take the parameters of the same model"));
         }
-        Ok(model.map(&mut Fill { values, next: 0 }))
+        Ok(model.map(&mut Fill { layout: self, values, next: 0 }))
     }
 
     pub(crate) fn find(&self, id: ParamId) -> Option<&ParamSlot> {

@@ -4,10 +4,13 @@
 //! only then can it be read. Files of models are in the format of safetensors, with card and recipe among their metadata.
 
 mod labels;
+mod onnx;
 mod run;
+pub(crate) mod torch;
 
 pub use labels::LabelRun;
 pub use run::{AfterStep, Begun, Keeping, Make, Task, TrainingRun, run_hash, train, train_once};
+pub use torch::Arrangement;
 
 use crate::custom::Model;
 use crate::error::LearnError;
@@ -25,12 +28,15 @@ use whit_core::digits::number_of;
 use whit_core::feature::Feature;
 use whit_core::release::Persist;
 use whit_core::{Draw, Rung, Sampling};
+use whit_noise::Replay;
 
 /// The version of cards and of what stands next to them in a model's file. Cards of version 1 had a hash of the data, which is not read any more.
 const VERSION: u32 = 2;
 
 /// The version of the file of a model. From 3 on it has a checksum.
 const FORMAT: u32 = 3;
+/// What a file says of its layout where its tensors are PyTorch's; those that are ours have nothing to say.
+const TORCH: &str = "torch";
 /// What to do about a file that is no model, or another.
 const AGAIN: &str = "`Session::train` writes it again, from the ledger and at no cost";
 
@@ -89,6 +95,12 @@ pub struct Card {
     /// What is released around the parameters after the steps, in words; ε includes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervals: Option<String>,
+    /// What it was chosen among, and how, in words; ε includes all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<String>,
+    /// Which public numbers it started from, and what of them was learned, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
     /// The model.
     pub model: Named,
     /// What it was measured by.
@@ -158,6 +170,8 @@ impl Card {
             }),
             labels: None,
             intervals: None,
+            choice: None,
+            start: None,
             model: recipe.model.clone(),
             loss: recipe.loss,
             parameters,
@@ -220,6 +234,12 @@ impl Card {
         }
         if let Some(intervals) = &self.intervals {
             say("intervals", &format!("{intervals}; ε includes it"));
+        }
+        if let Some(choice) = &self.choice {
+            say("choice", &format!("{choice}; ε includes it"));
+        }
+        if let Some(start) = &self.start {
+            say("start", start);
         }
         let plain = |value: serde_json::Result<String>| value.unwrap_or_default().replace('"', ""); // plain enums have a text
         let (model, loss) = (plain(serde_json::to_string(&self.model)), plain(serde_json::to_string(&self.loss)));
@@ -316,6 +336,11 @@ pub struct Trained {
 }
 
 impl Trained {
+    /// A model that was learned, by the places and values of its parameters.
+    pub(crate) fn of(card: Card, recipe: Recipe, (layout, theta): (&crate::params::Layout, Vec<f32>)) -> Self {
+        Self { card, recipe, projection: None, shapes: shapes_of(layout), theta }
+    }
+
     /// The parameters, one after the other.
     pub fn theta(&self) -> &[f32] {
         &self.theta
@@ -326,22 +351,34 @@ impl Trained {
     /// The header is written here and not by the crate of that name, which lays tensors out by their names and metadata in the order of a hash map, so that the same model
     /// would be another file each time.
     pub fn to_file(&self) -> Vec<u8> {
+        self.to_file_as(Arrangement::Whit)
+    }
+
+    /// The same, with its tensors arranged in one of two ways. [`Trained::of_file`] reads both.
+    pub fn to_file_as(&self, arrangement: Arrangement) -> Vec<u8> {
+        let (shapes, theta) = match arrangement {
+            Arrangement::Whit => (self.shapes.clone(), self.theta.clone()),
+            Arrangement::Torch => self.as_torch(),
+        };
         let text = |value: serde_json::Result<String>| value.unwrap_or_default(); // plain structs have a text
         let projection = self.projection.as_ref().map(|projection| Shape {
             name: Projection::TENSOR.to_owned(),
             sides: vec![projection.kept(), projection.columns()],
         });
         let projected = self.projection.iter().flat_map(Projection::directions);
-        let data: Vec<u8> = projected.chain(&self.theta).flat_map(|value| value.to_le_bytes()).collect();
+        let data: Vec<u8> = projected.chain(&theta).flat_map(|value| value.to_le_bytes()).collect();
         let (card, recipe) = (text(serde_json::to_string(&self.card)), text(serde_json::to_string(&self.recipe)));
         let format = format!("whit model {FORMAT}");
-        let checksum = checksum([&format, &card, &recipe], projection.iter().chain(&self.shapes), &data);
-        let metadata: BTreeMap<&str, String> =
+        let layout = (arrangement == Arrangement::Torch).then_some(TORCH);
+        let texts = [&format, &card, &recipe].into_iter().map(String::as_str).chain(layout);
+        let checksum = checksum(texts, projection.iter().chain(&shapes), &data);
+        let mut metadata: BTreeMap<&str, String> =
             BTreeMap::from([("format", format), ("card", card), ("recipe", recipe), ("checksum", checksum)]);
+        metadata.extend(layout.map(|layout| ("layout", layout.to_owned())));
         let mut header = serde_json::Map::new();
         header.insert("__metadata__".to_owned(), serde_json::json!(metadata));
         let mut start = 0;
-        for shape in projection.iter().chain(&self.shapes) {
+        for shape in projection.iter().chain(&shapes) {
             let end = start + 4 * shape.sides.iter().product::<usize>();
             let stored = TensorInfo { dtype: Dtype::F32, shape: shape.sides.clone(), data_offsets: (start, end) };
             header.insert(shape.name.clone(), serde_json::json!(stored));
@@ -359,6 +396,35 @@ impl Trained {
     /// A hash of its file, by which it is known.
     pub fn hash(&self) -> String {
         blake3::hash(&self.to_file()).to_hex().to_string()
+    }
+
+    /// Names, sides and numbers of tensors as PyTorch has them.
+    fn as_torch(&self) -> (Vec<Shape>, Vec<f32>) {
+        let (mut shapes, mut theta, mut place) = (Vec::new(), Vec::with_capacity(self.theta.len()), 0);
+        for tensor in torch::sequential(&self.recipe.model, &self.shapes) {
+            let end = place + tensor.shape.sides.iter().product::<usize>();
+            theta.extend(tensor.numbers(&self.theta[place..end]));
+            place = end;
+            shapes.push(tensor.shape);
+        }
+        (shapes, theta)
+    }
+
+    /// The same as we have them, of tensors that are PyTorch's of this recipe; nothing where they are not.
+    fn of_torch(recipe: &Recipe, shapes: &[Shape], theta: &[f32]) -> Option<(Vec<Shape>, Vec<f32>)> {
+        let model = recipe.model.build(recipe.read(), recipe.outputs, &mut Replay::new(0)).ok()?;
+        let ours = shapes_of(&crate::params::Layout::of(&model).0);
+        let (mut numbers, mut place) = (Vec::with_capacity(theta.len()), 0);
+        let theirs = torch::sequential(&recipe.model, &ours);
+        if !theirs.iter().map(|tensor| &tensor.shape).eq(shapes) {
+            return None;
+        }
+        for tensor in theirs {
+            let end = place + tensor.shape.sides.iter().product::<usize>();
+            numbers.extend(tensor.ours(theta.get(place..end)?));
+            place = end;
+        }
+        Some((ours, numbers))
     }
 
     /// Reads the file of a model; what is not exactly one is refused.
@@ -411,7 +477,12 @@ impl Trained {
         let shape = |(name, tensor): (String, &TensorInfo)| Shape { name, sides: tensor.shape.clone() };
         let mut shapes: Vec<Shape> = tensors.into_iter().map(shape).collect();
         let text = |name: &str| metadata.get(name).map_or("", String::as_str);
-        let found = checksum([text("format"), text("card"), text("recipe")], shapes.iter(), data);
+        let layout = metadata.get("layout").map(String::as_str);
+        if layout.is_some_and(|layout| layout != TORCH) {
+            return Err(wrong("its tensors are laid out in a way that is not known"));
+        }
+        let texts = ["format", "card", "recipe"].map(text).into_iter().chain(layout);
+        let found = checksum(texts, shapes.iter(), data);
         if says.is_some_and(|says| *says != found) {
             let what = "the model is not as it was written: its checksum is another";
             return Err(LearnError::file(what, AGAIN));
@@ -430,6 +501,10 @@ impl Trained {
             }
             (Some(_), _) => return Err(wrong("its projection is missing")),
         };
+        if layout.is_some() {
+            let ours = Self::of_torch(&recipe, &shapes, &theta);
+            (shapes, theta) = ours.ok_or_else(|| wrong("its tensors are not those of its recipe"))?;
+        }
         Ok((Self { card, recipe, projection, shapes, theta }, says.is_some()))
     }
 
@@ -461,7 +536,7 @@ impl Trained {
 ///
 /// All of it was released, or was public before, so that a hash of it says nothing of rows that the file does not. It finds what a disk or a
 /// hand has changed; who changes it as well is not found.
-fn checksum<'a>(texts: [&str; 3], shapes: impl Iterator<Item = &'a Shape>, data: &[u8]) -> String {
+fn checksum<'a>(texts: impl Iterator<Item = &'a str>, shapes: impl Iterator<Item = &'a Shape>, data: &[u8]) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut take = |part: &[u8]| {
         hasher.update(&(part.len() as u64).to_le_bytes());
@@ -482,7 +557,7 @@ fn read<T: serde::de::DeserializeOwned>(metadata: &BTreeMap<String, String>, nam
     serde_json::from_str(text).map_err(|why| format!("its {name} cannot be read: {why}"))
 }
 
-fn shapes_of(layout: &crate::params::Layout) -> Vec<Shape> {
+pub(crate) fn shapes_of(layout: &crate::params::Layout) -> Vec<Shape> {
     let shape = |slot: &crate::params::ParamSlot| Shape { name: slot.name.clone(), sides: slot.shape.clone() };
     layout.slots().iter().map(shape).collect()
 }

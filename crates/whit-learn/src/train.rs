@@ -9,6 +9,7 @@ pub use crate::reporting::LabelReporting;
 pub use label_gradient::{LabelGradients, label_gradients};
 pub use plain::Plain;
 
+use crate::augment::Augmenting;
 use crate::bound::{Bags, Batch, ClippedSum, Seen, Step, Total, add_plain};
 use crate::custom::{Inputs, Model};
 use crate::error::LearnError;
@@ -28,6 +29,7 @@ use crate::store::Store;
 use crate::tensor;
 use whit_account::normal;
 use whit_core::{Draw, Kind};
+use whit_noise::round::norm_up;
 use whit_noise::{Entropy, Os, Replay};
 
 /// What can be set without changing what is promised.
@@ -90,6 +92,8 @@ pub struct Learner<M: Model> {
     rows: Rows,
     projection: Option<Projection>,
     directions_of: Option<Scatter>,
+    /// How rows are seen that are images of this shape.
+    augmenting: Option<(Augmenting, [usize; 3])>,
     sampler: Sampler,
     public: Option<Sampler>,
     sanitiser: Sanitiser,
@@ -147,6 +151,11 @@ impl<M: Model> Learner<M> {
 
     /// Checks that everything fits, and stands at the start.
     pub fn new(parts: Parts<M>) -> Result<Self, LearnError> {
+        Self::without(parts, &[])
+    }
+
+    /// The same, where the parameters of these names stay as they are: no gradient of them is formed, none counts for a unit's norm, and none gets noise.
+    pub fn without(parts: Parts<M>, frozen: &[String]) -> Result<Self, LearnError> {
         let Parts { model, plan, loss, rows, optimiser, average, tuning } = parts;
         loss.check(rows.targets(), model.outputs())?;
         rows.check(plan.ladder())?;
@@ -158,7 +167,7 @@ impl<M: Model> Learner<M> {
                 )));
             }
         }
-        let (layout, theta) = Layout::of(&model);
+        let (layout, theta) = Layout::without(&model, frozen);
         let pool = match plan.draw() {
             Draw::Unit => Pool::Units(rows.units()),
             Draw::User { .. } => Pool::Users { ends: rows.user_ends() },
@@ -181,6 +190,7 @@ impl<M: Model> Learner<M> {
             rows,
             projection: None,
             directions_of: None,
+            augmenting: None,
             sampler,
             public,
             sanitiser,
@@ -235,6 +245,23 @@ impl<M: Model> Learner<M> {
         Ok(sums)
     }
 
+    /// The same, where each row of a unit is an image of this shape and is seen several times in a step, all in the unit's bag: its gradient is their mean, and is clipped as
+    /// one, so what a unit contributes is bounded as before.
+    pub fn augmenting(self, how: Augmenting, image: [usize; 3]) -> Result<Self, LearnError> {
+        how.check(image)?;
+        if image.iter().product::<usize>() != self.rows.width() {
+            let sides = image.map(|side| side.to_string()).join(" × ");
+            return Err(LearnError::Data(format!("an image of {sides} is not {} numbers", self.rows.width())));
+        }
+        if !matches!(self.plan.way(), Way::Mean | Way::Truncated | Way::Sum) {
+            return Err(LearnError::file(
+                "images are seen several times where a unit's rows contribute as a whole, and not where parts of them are public or steps are local",
+                "leave `augment` out, or protect events, elements or users with privacy.way = \"mean\"",
+            ));
+        }
+        Ok(Self { augmenting: Some((how, image)), ..self })
+    }
+
     /// Throws the coins of who is drawn by a seed from now on. A learner with secret noise is left as it is: its coins are secret too.
     pub fn draw_by(&mut self, seed: u64) {
         if !self.plan.step_noise().protects() {
@@ -247,7 +274,7 @@ impl<M: Model> Learner<M> {
         &self.plan
     }
 
-    /// Where each parameter stands.
+    /// Where each parameter that is learned stands.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -363,7 +390,7 @@ impl<M: Model> Learner<M> {
     /// How many rows go through the model for a unit.
     fn rows_of_model(&self, unit: u32) -> usize {
         let padded = if matches!(self.plan.way(), Way::Feature { .. }) { 2 } else { 1 };
-        self.rows.of_unit(unit).len() * padded
+        self.rows.of_unit(unit).len() * padded * self.augmenting.map_or(1, |(how, _)| how.copies)
     }
 
     /// How many rows go through the model at once, always: what comes out for a row may differ in its last bits with that number, and so it must not follow from who
@@ -403,6 +430,17 @@ impl<M: Model> Learner<M> {
                 .for_each(|(weight, &row)| *weight *= self.class_weights[targets.class(row)]);
         }
         let mut features = self.rows.pick(&picked)?;
+        if let Some((how, image)) = self.augmenting {
+            let (mut seen, copies) = (Vec::with_capacity(features.len() * how.copies), how.copies);
+            for row in features.chunks_exact(self.rows.width()) {
+                (0..copies).for_each(|_| how.take(image, row, &mut *self.entropy, &mut seen));
+            }
+            features = seen;
+            picked = picked.iter().flat_map(|&row| std::iter::repeat_n(row, copies)).collect();
+            let each = |&weight: &f32| std::iter::repeat_n(weight / copies as f32, copies);
+            weights = weights.iter().flat_map(each).collect();
+            sizes.iter_mut().for_each(|size| *size *= copies);
+        }
         let share = if *self.plan.way() == Way::Label { Share::OfLabel } else { Share::Whole };
         if let Way::Feature { private, padding, .. } = self.plan.way() {
             // Each row of a bag is followed by itself with its private features padded, which counts against it.
@@ -503,7 +541,8 @@ impl<M: Model> Learner<M> {
                     share: Share::Whole,
                     coins: Some(Replay::new(self.entropy.bits(64))),
                 };
-                seen.add(&add_plain(&model, &self.layout, self.loss, batch, &mut gradient)?);
+                let step = add_plain(&model, &self.layout, self.loss, batch, &mut gradient)?;
+                seen.add(&Seen { bags: 0, ..step });
                 theta
                     .iter_mut()
                     .zip(gradient.values())
@@ -514,7 +553,10 @@ impl<M: Model> Learner<M> {
             let moved = |(from, to): (&f32, &f32)| (f64::from(*from) - f64::from(*to)) / size;
             let moves: Vec<f64> = self.theta.iter().zip(&theta).map(moved).collect();
             // Who went out of all bounds contributes nothing.
-            seen.emptied += usize::from(!sums.add(&moves)?);
+            let counts = sums.add(&moves)?;
+            seen.bags += 1;
+            seen.emptied += usize::from(!counts);
+            seen.clipped += usize::from(counts && norm_up(&moves) > sums.clip().norm);
         }
         Ok(seen)
     }

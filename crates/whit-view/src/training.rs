@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use whit::Error;
 use whit::error::ErrorKind;
 use whit::learn::Card;
-use whit::train::{Estimate, Estimates, Judged, Learned, Measures, Predictions, Prospect, Score, Training};
+use whit::train::{Estimate, Estimates, Judged, Learned, Measures, Predictions, Prospect, Score, Shortened, Training};
 use whit_query::explain::Denial;
 
 /// The loss over the steps.
@@ -143,6 +143,14 @@ pub fn score_line(score: &Score) -> String {
     format!("private, not sanitised, for the owner only: on {rows} a mean loss of {loss}{accuracy}")
 }
 
+/// How many units were clipped, in one line.
+pub fn shortened_line(shortened: &Shortened) -> String {
+    let (all, last) = (percent(shortened.all), percent(shortened.last));
+    format!(
+        "private, not sanitised, for the owner only: {all} of the units that were drawn had gradients longer than the clip norm, {last} in the last tenth of the steps"
+    )
+}
+
 /// The card: a table of rungs, and what else there is.
 fn write_card(card: &Card, out: &mut dyn Write) -> io::Result<()> {
     let mut table =
@@ -212,6 +220,9 @@ pub struct TrainView<'a> {
     intervals: Option<&'a Estimates>,
     /// On the rows of `evaluate_where`: as private as they are.
     private: Option<Score>,
+    /// How many of the units that were drawn were clipped: as private as the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    private_clipped: Option<Shortened>,
     #[serde(flatten)]
     foreseen: Option<ForeseenView>,
 }
@@ -247,6 +258,7 @@ impl<'a> TrainView<'a> {
             resumed_from: learned.resumed_from,
             intervals: learned.intervals.as_ref(),
             private: learned.score,
+            private_clipped: learned.shortened,
             foreseen: None,
         }
     }
@@ -256,7 +268,16 @@ impl<'a> TrainView<'a> {
         let Prospect { card, stored, free, gives_up, denied } = prospect;
         let foreseen = ForeseenView { free: *free, gives_up_privacy: *gives_up, denied: denied.as_ref().map(denial) };
         let foreseen = Some(foreseen);
-        Self { card, model: None, stored: *stored, resumed_from: None, intervals: None, private: None, foreseen }
+        Self {
+            card,
+            model: None,
+            stored: *stored,
+            resumed_from: None,
+            intervals: None,
+            private: None,
+            private_clipped: None,
+            foreseen,
+        }
     }
 }
 

@@ -4,8 +4,9 @@
 //! noise, subsampled or not, or ρ) is first given an (ε, δ) of its own by its exact one-step profile; all such runs
 //! share what the approximate runs leave of δ in equal parts.
 
+use super::divergence::run_divergence_up;
 use super::pair::{dominating, step_epsilon_up};
-use super::{Name, Unsupported, check_delta, check_epsilon, invert, pure_epsilon_up, runs, word_for, zcdp};
+use super::{Name, Unsupported, check_delta, check_epsilon, invert, pure_epsilon_up, renyi, runs, word_for, zcdp};
 use crate::normal::gaussian_epsilon_up;
 use whit_core::{Cost, Delta, Epsilon};
 
@@ -56,7 +57,10 @@ impl Split {
                 Cost::Approximate { epsilon, delta } => (epsilon.get(), delta.get()),
                 Cost::Laplace { scale } => (pure_epsilon_up(1.0, *scale), 0.0),
                 Cost::Geometric { shift, scale } => (pure_epsilon_up(*shift as f64, *scale), 0.0),
-                Cost::Sampled(_) | Cost::Gaussian { .. } | Cost::Concentrated { .. } => {
+                Cost::Chosen { .. } if run_divergence_up(&leaf, f64::INFINITY)?.is_finite() => {
+                    (run_divergence_up(&leaf, f64::INFINITY)?, 0.0)
+                }
+                Cost::Sampled(_) | Cost::Gaussian { .. } | Cost::Concentrated { .. } | Cost::Chosen { .. } => {
                     split.sharers = split.sharers.saturating_add(times);
                     split.shared.push((leaf, times));
                     continue;
@@ -93,6 +97,7 @@ fn run_epsilon_up(leaf: &Cost, delta: f64) -> Result<f64, Unsupported> {
         Cost::Gaussian { noise } => gaussian_epsilon_up(delta, (1.0 / noise).next_up()),
         Cost::Concentrated { rho } => zcdp::tight_epsilon(rho.get(), delta),
         Cost::Sampled(s) => step_epsilon_up(&dominating(s)?, s.rate, s.noise, delta),
+        Cost::Chosen { .. } => renyi::epsilon(leaf, delta)?,
         Cost::Nothing
         | Cost::Everything
         | Cost::Pure { .. }

@@ -1,6 +1,7 @@
 //! Rényi divergences of every kind of run, as upper bounds: closed forms here, `quadrature` for mixtures.
 
 use super::binomial::{BinomialParts, PartSide};
+use super::choice;
 use super::pair::{APART, Dominating, dominating, ln_add, ln_expm1};
 use super::quadrature::{BinomialMixture, INFLATION, from_ln_excess, ln_rest};
 pub use super::quadrature::{Direction, reflected, sided};
@@ -189,6 +190,25 @@ pub fn step(alpha: f64, pair: &Dominating, rate: f64, sigma: f64) -> f64 {
     if found.is_nan() { most } else { found.min(most) }
 }
 
+/// Whether a δ would have to be set aside for some run. How often that is, among runs of which nobody knows the number, is not known.
+fn sets_aside(cost: &Cost) -> bool {
+    cost.leaves().iter().any(|(leaf, _)| match leaf {
+        Cost::Approximate { delta, .. } => delta.get() > 0.0,
+        Cost::Chosen { candidates, .. } => candidates.iter().any(sets_aside),
+        Cost::Nothing
+        | Cost::Everything
+        | Cost::Pure { .. }
+        | Cost::Concentrated { .. }
+        | Cost::Gaussian { .. }
+        | Cost::Laplace { .. }
+        | Cost::Geometric { .. }
+        | Cost::BoundedRange { .. }
+        | Cost::Sampled(_)
+        | Cost::Repeat { .. }
+        | Cost::Series(_) => false,
+    })
+}
+
 /// D_α of one run of a leaf, an upper bound; for `Approximate` of the part that is left when its δ is set aside.
 /// At infinite order the pure ε, or infinity.
 pub(crate) fn run_divergence_up(leaf: &Cost, alpha: f64) -> Result<f64, Unsupported> {
@@ -203,6 +223,16 @@ pub(crate) fn run_divergence_up(leaf: &Cost, alpha: f64) -> Result<f64, Unsuppor
         Cost::Laplace { scale } => laplace(alpha, *scale),
         Cost::Geometric { shift, scale } => geometric(alpha, *shift, *scale),
         Cost::Sampled(s) => step(alpha, &dominating(s)?, s.rate, s.noise),
+        Cost::Chosen { candidates, .. } if candidates.iter().any(sets_aside) => f64::INFINITY,
+        Cost::Chosen { candidates, law } => {
+            for candidate in candidates {
+                run_divergence_up(candidate, alpha)?; // so that what has no price is said
+            }
+            let one = |candidate: &Cost, order| run_divergence_up(candidate, order).unwrap_or(f64::INFINITY);
+            choice::divergence_up(law, alpha, |order| {
+                candidates.iter().map(|candidate| one(candidate, order)).fold(0.0, f64::max)
+            })
+        }
         Cost::Repeat { .. } | Cost::Series(_) => {
             let mut sum = 0.0;
             for (inner, times) in leaf.leaves() {

@@ -3,6 +3,7 @@
 //! μ of Gaussian noise is exact, squares of μ add up, and the profile of what comes out is exact again. A central-limit
 //! theorem gives a μ for many small steps; it is an approximation that may understate, so [`Clt`] is a type of its own.
 
+use super::divergence::run_divergence_up;
 use super::pair::{Dominating, dominating};
 use super::{Name, Unsupported, check_delta, check_epsilon, exp_up, pure_epsilon_up, runs, word_for};
 use crate::normal::{
@@ -74,6 +75,14 @@ pub fn mu(leaf: &Cost) -> Result<f64, Unsupported> {
         Cost::Gaussian { noise } => (1.0 / noise).next_up(),
         Cost::Laplace { scale } => pure_mu(pure_epsilon_up(1.0, *scale)),
         Cost::Geometric { shift, scale } => pure_mu(pure_epsilon_up(*shift as f64, *scale)),
+        Cost::Chosen { .. } => match run_divergence_up(leaf, f64::INFINITY)? {
+            f64::INFINITY => {
+                return Err(unsupported(
+                    "no trade-off curve is known for it; ask rdp or pld, and give budgets currency = \"renyi\"",
+                ));
+            }
+            pure => pure_mu(pure),
+        },
         Cost::Sampled(s) if s.rate == 0.0 => 0.0,
         Cost::Sampled(s) => (dominating(s)?.distance() / s.noise).next_up(),
         Cost::Repeat { .. } | Cost::Series(_) => {
@@ -172,6 +181,7 @@ pub fn clt(cost: &Cost) -> Option<Clt> {
             | Cost::Laplace { .. }
             | Cost::Geometric { .. }
             | Cost::BoundedRange { .. }
+            | Cost::Chosen { .. }
             | Cost::Repeat { .. }
             | Cost::Series(_) => return None,
         };

@@ -18,6 +18,7 @@
 pub mod advanced;
 pub mod basic;
 mod binomial;
+mod choice;
 pub mod divergence;
 pub mod gdp;
 pub mod pair;
@@ -213,19 +214,29 @@ pub fn delta_by(cost: &Cost, epsilon: f64, accountant: Name) -> Result<(DeltaLos
 pub(crate) fn runs(cost: &Cost) -> Result<Option<Vec<(Cost, u64)>>, Unsupported> {
     cost.validate()?;
     let leaves = cost.leaves();
-    let exposed = leaves.iter().any(|(leaf, _)| match leaf {
-        Cost::Everything => true,
-        Cost::Pure { epsilon } | Cost::BoundedRange { epsilon } => epsilon.get().is_infinite(),
-        Cost::Approximate { epsilon, delta } => epsilon.get().is_infinite() || delta.get() >= 1.0,
-        Cost::Concentrated { rho } => rho.get().is_infinite(),
-        Cost::Nothing
-        | Cost::Gaussian { .. }
-        | Cost::Laplace { .. }
-        | Cost::Geometric { .. }
-        | Cost::Sampled(_)
-        | Cost::Repeat { .. }
-        | Cost::Series(_) => false,
-    });
+    let mut exposed = false;
+    for (leaf, _) in &leaves {
+        exposed |= match leaf {
+            Cost::Chosen { candidates, .. } => {
+                let mut any = false;
+                for candidate in candidates {
+                    any |= runs(candidate)?.is_none();
+                }
+                any
+            }
+            Cost::Everything => true,
+            Cost::Pure { epsilon } | Cost::BoundedRange { epsilon } => epsilon.get().is_infinite(),
+            Cost::Approximate { epsilon, delta } => epsilon.get().is_infinite() || delta.get() >= 1.0,
+            Cost::Concentrated { rho } => rho.get().is_infinite(),
+            Cost::Nothing
+            | Cost::Gaussian { .. }
+            | Cost::Laplace { .. }
+            | Cost::Geometric { .. }
+            | Cost::Sampled(_)
+            | Cost::Repeat { .. }
+            | Cost::Series(_) => false,
+        };
+    }
     Ok((!exposed).then_some(leaves))
 }
 
@@ -242,6 +253,7 @@ pub(crate) fn word_for(cost: &Cost) -> &'static str {
         Cost::Geometric { .. } => "discrete Laplace noise",
         Cost::BoundedRange { .. } => "a bounded range ε",
         Cost::Sampled(_) => "subsampled Gaussian noise",
+        Cost::Chosen { .. } => "the best of several runs",
         Cost::Repeat { .. } | Cost::Series(_) => "several runs",
     }
 }

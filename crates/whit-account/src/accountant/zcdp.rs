@@ -3,6 +3,7 @@
 //! ρ adds up under composition, also when later runs depend on earlier outputs. An (ε, δ) run is δ-approximate
 //! ε²/2-concentrated (their Lemma 8.8): its δ is set aside, and what is left of δ pays for the conversion.
 
+use super::divergence::run_divergence_up;
 use super::pair::dominating;
 use super::renyi::{cks_epsilon, cks_ln_delta, lowest};
 use super::{Name, Unsupported, check_delta, check_epsilon, exp_up, pure_epsilon_up, runs, word_for};
@@ -38,6 +39,13 @@ pub fn rho(leaf: &Cost) -> Result<(f64, f64), Unsupported> {
         Cost::Gaussian { noise } => (gaussian_rho(*noise), 0.0),
         Cost::Laplace { scale } => (pure_rho(pure_epsilon_up(1.0, *scale)), 0.0),
         Cost::Geometric { shift, scale } => (pure_rho(pure_epsilon_up(*shift as f64, *scale)), 0.0),
+        Cost::Chosen { .. } => match run_divergence_up(leaf, f64::INFINITY)? {
+            f64::INFINITY => {
+                let instead = "how much is lost at small orders is not bounded by any ρ; ask rdp or pld, and give budgets currency = \"renyi\"";
+                return Err(Unsupported::Cost { accountant: Name::Zcdp, cost: word_for(leaf), instead });
+            }
+            pure => (pure_rho(pure), 0.0),
+        },
         Cost::Sampled(s) if s.rate == 0.0 => (0.0, 0.0),
         Cost::Sampled(s) => (gaussian_rho((s.noise / dominating(s)?.distance()).next_down()), 0.0),
         Cost::Repeat { .. } | Cost::Series(_) => {

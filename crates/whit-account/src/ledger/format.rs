@@ -182,6 +182,10 @@ fn writable(cost: &Cost) -> Cow<'_, Cost> {
         Cost::Gaussian { noise } => drowned(*noise),
         Cost::Laplace { scale } | Cost::Geometric { scale, .. } => drowned(*scale),
         Cost::Sampled(step) => drowned(step.noise),
+        Cost::Chosen { candidates, law } => Some(Cost::Chosen {
+            candidates: candidates.iter().map(|cost| writable(cost).into_owned()).collect(),
+            law: *law,
+        }),
         Cost::Repeat { times, cost } => Some(writable(cost).into_owned().repeat(*times)),
         Cost::Series(costs) => Some(Cost::Series(costs.iter().map(|cost| writable(cost).into_owned()).collect())),
     };
@@ -249,7 +253,7 @@ pub fn time_text(milliseconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whit_core::{Change, Delta, Draw, Epsilon, Rho, Sampled, Sampling, Unit};
+    use whit_core::{Change, Delta, Draw, Epsilon, Rho, RunLaw, Sampled, Sampling, Unit};
 
     fn rung() -> Rung {
         Rung { unit: Unit::user("id", Change::Replace), holds: 3, disjoint: true, slices: None }
@@ -278,6 +282,11 @@ mod tests {
             Cost::Geometric { shift: u64::MAX, scale: 20.0 },
             Cost::BoundedRange { epsilon },
             Cost::Sampled(step).repeat(u64::MAX),
+            Cost::Chosen {
+                candidates: vec![Cost::Sampled(step).repeat(7), Cost::Pure { epsilon }],
+                law: RunLaw::Logarithmic { spread: 1.0 / 3.0 },
+            },
+            Cost::Chosen { candidates: vec![Cost::Nothing], law: RunLaw::Geometric { stop: 0.1 } },
         ];
         let charge = vec![(rung(), Cost::Series(costs)), (rung(), Cost::Nothing)];
         assert_eq!(read_charge(&write_charge(&charge).unwrap()).unwrap(), charge);

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod choose;
 mod columns;
 mod data;
 mod experiment;
 mod judged;
 mod models;
+mod network;
 mod path;
 mod roles;
 

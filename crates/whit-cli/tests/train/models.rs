@@ -66,6 +66,27 @@ fn images_are_learned_by_windows() {
 }
 
 #[test]
+fn images_are_seen_several_times_at_no_price() {
+    let model = "[model]\nname = \"convolutional\"\nimage = [1, 1, 2]\nhidden = [4]\n\
+                 stages = [{ channels = 4, kernel = 1, stride = 1, padding = 0, pool = [1, 1] }]\n[optimiser]";
+    let once = TRAINING.replace("[optimiser]", model);
+    let augmented = |how: &str| once.replace("[privacy]", &format!("[augment]\n{how}\n[privacy]"));
+    let folder = room("augmented", &augmented("copies = 4\nflip = true"));
+    let trained = json(&folder, &["train", "train.toml"]);
+    let plain = json(&room("not_augmented", &once), &["train", "train.toml", "--preview"]);
+    for key in ["rungs", "noise", "clip", "divisor", "slack"] {
+        assert_eq!(trained["card"][key], plain["card"][key], "{key}");
+    }
+    // It is another training.
+    std::fs::write(folder.join("train.toml"), augmented("copies = 2\nflip = true")).unwrap();
+    assert_eq!(json(&folder, &["train", "train.toml", "--preview"])["stored"], false);
+    refused("moved_out", &augmented("copies = 2\ncrop = 1"), DECLARED, 2, &["images of 1 × 2 cannot be moved by 1"]);
+    refused("seen_never", &augmented("copies = 0"), DECLARED, 2, &["seen 0 times in a step"]);
+    let flat = TRAINING.replace("[privacy]", "[augment]\ncopies = 2\n[privacy]");
+    refused("no_image", &flat, DECLARED, 2, &["this model reads numbers without a shape"]);
+}
+
+#[test]
 fn users_are_drawn_in_batches_of_fixed_size() {
     let declared = DECLARED.replace("protect = \"element\"", "protect = \"user\"").replace("200.0", "3.0");
     let declared: Vec<&str> = declared.lines().filter(|line| !line.contains("budget.element")).collect();

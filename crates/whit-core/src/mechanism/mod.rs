@@ -7,6 +7,7 @@
 //! | [`gaussian`] | integers plus rounded (or discrete) Gaussian noise | Gaussian (or concentrated) |
 //! | [`select`] | one of several candidates, by score: exponential mechanism, permute-and-flip | bounded range, pure ε |
 //! | [`noisy_max`] | the same two laws, by adding noise to the scores | the same |
+//! | [`best`] | the best of a random number of runs of one mechanism | that of a choice among what runs cost |
 //! | [`topk`] | the best few candidates in order | bounded range, repeated |
 //! | [`response`] | one unit's own answer, true only with a stated probability | pure ε |
 //! | [`unary`] | one unit's own value as noisy bits (optimised unary encoding, RAPPOR) | pure ε |
@@ -19,6 +20,7 @@
 //! is drawn exactly, so each claim is about the very numbers that leave, not about an idealised version of them.
 
 pub mod additive;
+pub mod best;
 pub mod gaussian;
 pub mod keys;
 pub mod laplace;

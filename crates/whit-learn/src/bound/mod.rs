@@ -22,6 +22,7 @@ use crate::loss::{LossFunction, Share, Targets};
 use crate::params::Layout;
 use crate::plan::{Clip, Clipping};
 use crate::tensor;
+use burn::module::ParamId;
 use formed::Lengths;
 use whit_noise::Replay;
 
@@ -55,7 +56,7 @@ pub struct Seen {
     pub loss: f64,
     /// How many rows went through the model.
     pub rows: usize,
-    /// How many bags were shortened.
+    /// How many bags had a gradient longer than the clip norm, or some layer's part of it longer than that layer's.
     pub clipped: usize,
     /// How many bags there were.
     pub bags: usize,
@@ -73,13 +74,14 @@ impl Seen {
     }
 }
 
-/// One backward pass: the inputs and output gradients of all layers.
+/// One backward pass: the inputs and output gradients of all layers whose weights are not frozen.
 fn output_gradients<M: Model>(
     model: &M,
+    frozen: &[ParamId],
     loss: LossFunction,
     batch: Batch<'_>,
 ) -> Result<(Vec<OutputGradient>, Vec<f32>), LearnError> {
-    let mut tape = Tape::tapped(batch.coins);
+    let mut tape = Tape::tapped(batch.coins, frozen);
     let z = model.forward(&batch.inputs, &mut tape)?;
     let [rows, width] = z.dims();
     let values = tensor::floats(z.clone().inner());
@@ -121,7 +123,7 @@ fn add_clipped<M: Model>(
         return Ok(Seen { bags: bags.len(), ..Seen::default() });
     }
     let weights = batch.weights.to_vec();
-    let (mut outputs, losses) = output_gradients(model, loss, batch)?;
+    let (mut outputs, losses) = output_gradients(model, layout.frozen(), loss, batch)?;
     check(layout, &outputs)?;
     if let Some(Clip { how: Clipping::PerLayer { layers }, .. }) = limit.clip
         && layers as usize != outputs.len()
@@ -154,19 +156,22 @@ fn add_clipped<M: Model>(
             lengths.empty(&overflowed);
         }
     }
-    let factors = match limit.clip {
-        None => vec![vec![1.0; bags.len()]],
+    let (factors, scales) = match limit.clip {
+        None => (vec![vec![1.0; bags.len()]], None),
         Some(clip) => {
             let squared: Vec<&[f64]> = lengths.iter().map(|lengths| &lengths.squared[..]).collect();
             let scales = limit.truncated.map(|step| truncations(&squared, bags, &losses, &weights, step));
-            clip.factors(&squared, scales.as_deref())
+            (clip.factors(&squared, scales.as_deref()), scales)
         }
     };
     // Rows that only fill up weigh nothing.
     let real: Vec<bool> =
         bags.ranges().map(|range| range.is_empty() || weights[range].iter().any(|w| *w != 0.0)).collect();
     let count = |marks: &mut dyn Iterator<Item = bool>| marks.zip(&real).filter(|(mark, real)| *mark && **real).count();
-    let clipped = factors.iter().map(|factors| count(&mut factors.iter().map(|factor| factor.abs() < 1.0))).max();
+    // What a truncated step takes away is not clipped.
+    let whole = |bag: usize| scales.as_ref().map_or(1.0, |scales| scales[bag].abs());
+    let is_shorter = |bag: usize| factors.iter().any(|factors| factors[bag].abs() < whole(bag));
+    let clipped = count(&mut (0..bags.len()).map(is_shorter));
     let allowed = limit.allowed / (outputs.len() as f64).sqrt();
     for (i, (output, lengths)) in outputs.iter().zip(&lengths).enumerate() {
         let factors = &factors[i.min(factors.len() - 1)];
@@ -182,7 +187,7 @@ fn add_clipped<M: Model>(
     Ok(Seen {
         loss: counted.map(|(&loss, _)| f64::from(loss)).sum(),
         rows: weights.iter().filter(|weight| **weight != 0.0).count(),
-        clipped: clipped.unwrap_or(0),
+        clipped,
         bags: real.iter().filter(|real| **real).count(),
         emptied: count(&mut emptied.iter().zip(&overflowed).map(|(emptied, overflowed)| *emptied || *overflowed)),
     })
@@ -207,7 +212,7 @@ pub(crate) fn lengths_of<M: Model>(model: &M, loss: LossFunction, batch: Batch<'
     if bags.rows() == 0 {
         return Ok(vec![0.0; bags.len()]);
     }
-    let (outputs, _) = output_gradients(model, loss, batch)?;
+    let (outputs, _) = output_gradients(model, &[], loss, batch)?;
     let mut squared = vec![0.0; bags.len()];
     for output in &outputs {
         squared.iter_mut().zip(Lengths::of(output, bags).squared).for_each(|(sum, layer)| *sum += layer);

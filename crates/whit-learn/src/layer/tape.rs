@@ -53,6 +53,8 @@ pub(crate) struct Use {
 pub struct Tape {
     uses: Vec<Use>,
     tapped: bool,
+    /// Weights that stay as they are: what goes through them is not tapped, and gradients go through them to what comes before.
+    frozen: Vec<ParamId>,
     /// What dropout draws from; nothing where rows are only looked at.
     coins: Option<whit_noise::Replay>,
 }
@@ -88,9 +90,14 @@ impl Tape {
         Self::default()
     }
 
-    /// One that taps every layer. `coins` decides what dropout drops.
-    pub(crate) fn tapped(coins: Option<whit_noise::Replay>) -> Self {
-        Self { tapped: true, coins, ..Self::default() }
+    /// One that taps every layer but those whose weights are frozen. `coins` decides what dropout drops.
+    pub(crate) fn tapped(coins: Option<whit_noise::Replay>, frozen: &[ParamId]) -> Self {
+        Self { tapped: true, coins, frozen: frozen.to_vec(), ..Self::default() }
+    }
+
+    /// Whether a layer with this weight is tapped.
+    fn taps(&self, weight: ParamId) -> bool {
+        self.tapped && !self.frozen.contains(&weight)
     }
 
     /// z = x·W + b for every row of `x`.
@@ -103,7 +110,7 @@ impl Tape {
         let (rows, width) = (x.dims()[0], weight.lazy_shape()[1]);
         let input = x.clone();
         let z = x.matmul(constant(weight));
-        if !self.tapped {
+        if !self.taps(weight.id) {
             return match bias {
                 Some(bias) => z + constant(bias).unsqueeze(),
                 None => z,
@@ -128,7 +135,7 @@ impl Tape {
     pub(crate) fn lookup(&mut self, tokens: &[u32], weight: &Param<Tensor<2>>) -> Tensor<2> {
         let table = constant(weight);
         let found = tensor::rows_of(&table, tokens);
-        if !self.tapped {
+        if !self.taps(weight.id) {
             return found;
         }
         let tap = found.autodiff().require_grad();
@@ -145,7 +152,7 @@ impl Tape {
     pub(crate) fn scale(&mut self, x: Tensor<2>, scale: &Param<Tensor<1>>, shift: &Param<Tensor<1>>) -> Tensor<2> {
         let [rows, width] = x.dims();
         let (scaled, shift_value) = (x.clone() * constant(scale).unsqueeze(), constant(shift).unsqueeze::<2>());
-        if !self.tapped {
+        if !self.taps(scale.id) {
             return scaled + shift_value;
         }
         let tap = shift_value.expand([rows, width]).autodiff().require_grad();
@@ -167,7 +174,7 @@ impl Tape {
         window: Window,
     ) -> Result<Tensor<4>, LearnError> {
         let (constants, tap) = ((constant(weight), constant(bias)), tensor::of(vec![0.0], [1, 1]));
-        if !self.tapped {
+        if !self.taps(weight.id) {
             return Ok(kernel::convolve(images, &constants.0, &constants.1, tap, window)?);
         }
         let tap = tap.autodiff().require_grad();

@@ -69,6 +69,12 @@ pub enum PlanError {
         /// The multiplier.
         noise: f64,
     },
+    /// The limit of losses is none.
+    #[error("a loss of {limit} is no limit below which rows count")]
+    Limit {
+        /// The limit.
+        limit: f64,
+    },
     /// The difference is no distance of two clipped contributions.
     #[error("two contributions of at most 1 clip norm are not {difference} clip norms apart")]
     Difference {
@@ -198,6 +204,7 @@ impl PlanError {
             }
             Self::WayOfNoisyLabels => "leave the way out, or learn without noisy labels".to_owned(),
             Self::Noise { .. } => "give a noise multiplier between 2^-30 and 2^30, such as 1, or a target".to_owned(),
+            Self::Limit { .. } => "give a loss greater than 0, from which on a row counts nothing".to_owned(),
             Self::Difference { .. } => "give a difference greater than 0 and at most 2, or leave it at 2".to_owned(),
             Self::DifferenceOf { .. } => {
                 "leave the difference at 2; less holds for feature and label units only, whose neighbours share public columns"

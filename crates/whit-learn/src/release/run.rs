@@ -5,6 +5,7 @@ use crate::bound::Seen;
 use crate::checkpoint::{Checkpoint, CheckpointFile, Standing};
 use crate::custom::Model;
 use crate::error::LearnError;
+use crate::params::Layout;
 use crate::plan::{NoiseSource, Plan, PlanError};
 use crate::scatter::Scatter;
 use crate::train::Learner;
@@ -182,9 +183,9 @@ impl<'a, M: Model> TrainingRun<'a, M> {
                 return Err(stopped);
             }
         }
-        let shapes = shapes_of(learner.layout());
         let (card, recipe) = (self.task.card.clone(), self.task.recipe.clone());
-        Ok(Trained { card, recipe, projection: learner.projection().cloned(), shapes, theta: learner.learned() })
+        let (layout, theta) = Layout::of(&learner.model()?.merged());
+        Ok(Trained { card, recipe, projection: learner.projection().cloned(), shapes: shapes_of(&layout), theta })
     }
 }
 

@@ -50,6 +50,24 @@ fn a_model_comes_back_from_its_file() {
     assert_eq!(crate::params::Layout::of(&model).1, trained.theta);
 }
 
+#[test]
+fn a_model_comes_back_from_the_layout_of_pytorch() {
+    let trained = sample();
+    let bytes = trained.to_file_as(Arrangement::Torch);
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(tensors.tensor("0.weight").unwrap().shape(), [1, 2]);
+    assert_eq!(tensors.tensor("0.bias").unwrap().shape(), [1]);
+    assert_eq!(Trained::of_file_checked(&bytes).unwrap(), (trained, true));
+    let damaged = |old: &[u8], new: &[u8]| {
+        let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
+        let mut other = bytes.clone();
+        other[at..at + old.len()].copy_from_slice(new);
+        Trained::of_file(&other).unwrap_err().to_string()
+    };
+    assert!(damaged(b"\"torch\"", b"\"tooth\"").contains("laid out in a way that is not known"));
+    assert!(damaged(b"\"0.bias\"", b"\"1.bias\"").contains("its checksum is another"));
+}
+
 /// A file that was written before headers were read by the crate `safetensors`: it is read, and written the same, byte by byte.
 #[test]
 fn a_file_of_format_3_is_read_and_written_as_it_was() {

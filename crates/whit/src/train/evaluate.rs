@@ -5,7 +5,7 @@ use super::measure::Measures;
 use super::owner::{self, Owner};
 use super::spec::{Spec, asked};
 use super::trial::{Score, Trial, network};
-use super::{Training, keep, rows};
+use super::{Training, choose, keep, rows};
 use crate::Error;
 use std::path::{Path, PathBuf};
 use whit_learn::{Recipe, Trained};
@@ -59,7 +59,11 @@ pub(crate) fn evaluate(tables: &Tables, asked_for: &Evaluation<'_>) -> Result<Ev
     let path = asked_for.model.clone().unwrap_or_else(|| asked_for.training.model());
     let mut notes = Vec::new();
     let trained = load(&path, &mut notes)?;
-    of_training(tables, spec, &trained, &path)?;
+    // A choice makes the model of one of its candidates.
+    let candidates = choose::specs(asked_for.training, tables)?;
+    if !candidates.iter().any(|candidate| of_training(tables, candidate, &trained, &path).is_ok()) {
+        of_training(tables, spec, &trained, &path)?;
+    }
     let chosen = spec.tried_on().unwrap_or_default();
     let trial = Trial::read(owner, tables, &trained.recipe, chosen, &keep(tables, asked_for.memory))?;
     let (score, measures) = trial.measures(&trained.recipe, &network(&trained)?, trained.projection.as_ref())?;

@@ -102,7 +102,8 @@ fn check(spec: &Spec, kind: Kind) -> Result<(Schedule, u64), Error> {
             );
         }
     }
-    let one = matches!(spec.model, Named::Linear { .. }) && spec.loss != Some(LossFunction::Softmax);
+    let plain = spec.model.is_learned_as_a_whole() && matches!(spec.model.named, Named::Linear { .. });
+    let one = plain && spec.loss != Some(LossFunction::Softmax);
     if !one || spec.classes.as_ref().is_some_and(|classes| classes.names().len() > 2) {
         return refuse(
             "they are for linear models of one output",
@@ -167,7 +168,7 @@ impl Intervals {
         }
         let features = checked.features.iter().zip(&checked.widths);
         let mut names: Vec<String> = features.flat_map(|(feature, &width)| feature.names(width)).collect();
-        if let Named::Linear { bias: true } = spec.model {
+        if let Named::Linear { bias: true } = spec.model.named {
             names.push("constant".to_owned());
         }
         let clip = spec.privacy.clip()?;

@@ -41,7 +41,10 @@ pub(crate) fn clipped<'a>(
         return Ok(Cow::Borrowed(spec));
     }
     // The longest of deeper models moves with their parameters.
-    let Named::Linear { bias } = spec.model else { return Ok(Cow::Borrowed(spec)) };
+    let Named::Linear { bias } = spec.model.named else { return Ok(Cow::Borrowed(spec)) };
+    if !spec.model.is_learned_as_a_whole() {
+        return Ok(Cow::Borrowed(spec)); // an adapter's gradients are others
+    }
     let longest = rows.longest_label_gradient(bias)?;
     if longest == 0.0 {
         return Ok(Cow::Borrowed(spec));
@@ -58,8 +61,8 @@ pub(crate) fn clipped<'a>(
 
 /// All that the norm and the note depend on besides the data, as text: trainings that agree in it have the same.
 pub(crate) fn decided_by(spec: &Spec) -> Result<String, Error> {
-    let Spec { dataset, learned, split, privacy, .. } = spec;
-    Ok(format!("{:?} {dataset:?} {learned:?} {split:?} {:?} {:?}", recipe(spec)?, privacy.clip, privacy.way))
+    let Spec { dataset, learned, split, privacy, model, .. } = spec;
+    Ok(format!("{:?} {model:?} {dataset:?} {learned:?} {split:?} {:?} {:?}", recipe(spec)?, privacy.clip, privacy.way))
 }
 
 /// The features alone, brought together as the unit is, in as much memory as rows may take.
@@ -80,12 +83,12 @@ fn up(value: f64) -> f64 {
 
 /// What whoever trains should know of a clip that is given.
 fn note(spec: &Spec, recipe: &Recipe, rows: &Rows) -> Result<Option<String>, Error> {
-    let Some(norm) = spec.privacy.clip else { return Ok(None) };
+    let Some(norm) = spec.privacy.clip.filter(|_| spec.model.is_plain()) else { return Ok(None) };
     // Where models start at random, another start of the same law serves as well.
     let model = recipe.model.build(rows.width(), recipe.outputs, &mut Replay::new(0x510e))?;
     let slopes = label_gradients(&model, recipe.loss, rows, norm, LOOKED_AT)?;
     let Some(slopes) = slopes.filter(|slopes| slopes.beyond > 0.0) else { return Ok(None) };
-    let (when, better) = if matches!(spec.model, Named::Linear { .. }) {
+    let (when, better) = if matches!(spec.model.named, Named::Linear { .. }) {
         ("", "leave privacy.clip out to take the longest")
     } else {
         (" at the start", "write a larger privacy.clip")

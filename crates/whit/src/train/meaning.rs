@@ -8,6 +8,7 @@ use whit_account::meaning;
 use whit_account::meaning::number;
 use whit_core::feature::{Feature, FeatureEncoding};
 use whit_core::{Draw, Ladder, Sampling};
+use whit_learn::augment::Augmenting;
 use whit_learn::loss::LossFunction;
 use whit_learn::model::{Activation, Named, Stage};
 use whit_learn::optimise::{Rule, Schedule, Weights};
@@ -230,6 +231,8 @@ pub(super) struct Learning<'a> {
     /// How much the loss of a row of each class counts; nothing where all count the same.
     pub(super) weights: &'a [f32],
     pub(super) delta: f64,
+    /// What it starts from and what of it is learned, where it is not as the model's name says.
+    pub(super) start: Option<&'a Value>,
     /// What is released of labels before, and of curvature afterwards.
     pub(super) accompanying: [Option<&'a Value>; 2],
 }
@@ -252,6 +255,12 @@ impl Learning<'_> {
         // It came later: where it says nothing, a training means what it meant before.
         if !self.weights.is_empty() {
             what["weights"] = json!(self.weights.iter().map(|&weight| number(f64::from(weight))).collect::<Vec<_>>());
+        }
+        if let Some(start) = self.start {
+            what["start"] = start.clone();
+        }
+        if let Some(Augmenting { copies, flip, crop }) = spec.augment {
+            what["augment"] = json!({ "copies": copies, "flip": flip, "crop": crop });
         }
         meaning::of("training", VERSION, &what)
     }
@@ -297,7 +306,7 @@ pub(super) fn labels(
         let by = Moves { rule: &rule, schedule: &schedule, radius: optimiser.radius, average: optimiser.average };
         json!({
             "features": read(&Recipe { widths: spec.widths.clone(), ..frozen(spec, checked)? }, &checked.meanings),
-            "model": model(&spec.model),
+            "model": model(&spec.model.named),
             "loss": spec.loss.map(loss),
             "moves": moves(&by),
             "units": privacy.units,

@@ -5,6 +5,7 @@
 //! [`Watch`]es hears how far it has come and may stop it between two steps.
 
 mod accompanying;
+mod choose;
 mod curve;
 mod evaluate;
 pub mod experiment;
@@ -14,6 +15,7 @@ mod judge;
 mod label_clip;
 mod meaning;
 mod measure;
+mod network;
 mod owner;
 mod predict;
 mod prepare;
@@ -24,6 +26,7 @@ mod respond;
 mod resume;
 mod rows;
 mod run;
+mod shortened;
 mod spec;
 mod trial;
 mod watch;
@@ -34,6 +37,7 @@ pub use judge::{AccuracyRange, Judged, PrivateEvaluation};
 pub use measure::{ClassMeasure, Measures, Reliability};
 pub use predict::{Predicted, Prediction, Predictions};
 pub use run::{Learned, Outcome, Prospect, Request};
+pub use shortened::Shortened;
 pub use trial::Score;
 pub use watch::{Step, Watch};
 pub use whit_query::source::owner::Owner;
@@ -41,10 +45,9 @@ pub use whit_query::source::owner::Owner;
 pub(crate) use evaluate::evaluate;
 pub(crate) use judge::judge;
 pub(crate) use predict::predict;
-pub(crate) use run::{preview, train};
 
 use crate::Error;
-use crate::state::ledger_of;
+use crate::state::{SessionState, ledger_of};
 use spec::Spec;
 use std::path::{Path, PathBuf};
 use whit_learn::Keep;
@@ -90,6 +93,11 @@ impl Training {
         Spec::next_to(&self.path, &self.spec.output.model)
     }
 
+    /// Where the model is written once more, for other runtimes, where that is asked for.
+    pub fn onnx(&self) -> Option<PathBuf> {
+        self.spec.output.onnx.as_ref().map(|file| Spec::next_to(&self.path, file))
+    }
+
     /// The data set that is learned from.
     pub fn dataset(&self) -> &str {
         &self.spec.dataset
@@ -103,6 +111,32 @@ impl Training {
     /// The rows that a model is tried on, as a condition in SQL; nothing where they are set aside otherwise.
     pub fn evaluate_where(&self) -> Option<&str> {
         self.spec.evaluate_where.as_deref()
+    }
+}
+
+/// What a training, or a choice among several, would come to.
+pub(crate) fn preview(
+    state: &mut SessionState,
+    request: &Request<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Prospect, Error> {
+    let training = request.training.spelled(&state.tables);
+    let request = &Request { training: &training, ..request.clone() };
+    if training.spec.choose.is_some() {
+        choose::preview(state, request, watch)
+    } else {
+        run::preview(state, request, watch)
+    }
+}
+
+/// Trains, or chooses among several trainings, or finds the same in the ledger.
+pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
+    let training = request.training.spelled(&state.tables);
+    let request = &Request { training: &training, ..request.clone() };
+    if training.spec.choose.is_some() {
+        choose::train(state, request, watch)
+    } else {
+        run::train(state, request, watch)
     }
 }
 

@@ -9,6 +9,7 @@ use super::features::ScaleSpec;
 use super::interval::Intervals;
 use super::label_clip;
 use super::meaning::Learning;
+use super::network::Starting;
 use super::project::Directions;
 use super::respond::Answers;
 use super::rows::{Read, declared, frozen, in_view, learning, nothing, recipe, rows_per_unit, unprotected};
@@ -18,12 +19,14 @@ use whit_account::ledger::{Question, Register};
 use whit_core::declare::{Dataset, UnitDeclaration, UserKey};
 use whit_core::feature::FeatureEncoding;
 use whit_core::{Charge, Draw, Kind, Sampling};
+use whit_learn::augment::Augmenting;
+use whit_learn::custom::Model as _;
 use whit_learn::model::{Named, Network};
 use whit_learn::optimise::{Average, Optimiser};
 use whit_learn::params::Layout;
 use whit_learn::source::{Cut, Places};
 use whit_learn::train::{Learner, Padding, Parts, Tuning, Way};
-use whit_learn::{Card, Clip, Clipping, Count, Draft, Drawn, Keep, LearnError, NoiseSource, Plan, Recipe};
+use whit_learn::{Card, Clip, Clipping, Count, Draft, Drawn, Keep, LearnError, NoiseSource, Plan, Recipe, Rows};
 use whit_noise::{Entropy, Os, Ratio, Replay};
 use whit_query::Tables;
 use whit_query::source::learn::{Checked, InView};
@@ -42,7 +45,7 @@ pub(crate) struct Planned {
     /// What whoever trains should know.
     pub(crate) notes: Vec<String>,
     /// The model, where it starts.
-    model: Network,
+    model: Starting,
     parameters: usize,
     /// The promise's plan, with the way of a unit and the source of noise.
     plan: Plan,
@@ -52,6 +55,8 @@ pub(crate) struct Planned {
     rows_per_unit: Option<u64>,
     /// How much the loss of a row of each class counts.
     weights: Vec<f32>,
+    /// How images of this shape are seen.
+    augmenting: Option<(Augmenting, [usize; 3])>,
 }
 
 impl Planned {
@@ -65,7 +70,8 @@ impl Planned {
         let card = Card::of(self.steps(), self.delta, &self.recipe, self.parameters)
             .map_err(|error| asked(format!("this run has no price: {error}"), "draw with Poisson sampling"))?;
         let labels = self.promise.answers.as_ref().map(Answers::words);
-        Ok(Card { labels, intervals: self.promise.intervals.as_ref().map(Intervals::words), ..card })
+        let intervals = self.promise.intervals.as_ref().map(Intervals::words);
+        Ok(Card { labels, intervals, start: self.model.words.clone(), ..card })
     }
 
     /// What steps and the releases that accompany them cost together, as far as it is not paid: what must fit before any is charged.
@@ -85,6 +91,18 @@ impl Planned {
         Ok(accompanying::exposed(accompanying::together(charges), self.noise))
     }
 
+    /// Rows that were read, cut to the caps, and to so many places where there are no more.
+    pub(crate) fn cut(&self, read: Read, places: Option<Places>) -> Rows {
+        let cut = Cut {
+            ladder: self.plan.ladder(),
+            rows_per_unit: self.rows_per_unit,
+            places,
+            contents: read.contents.as_deref(),
+            key: Cut::key_of(&self.recipe.dataset),
+        };
+        read.rows.bounded(&cut)
+    }
+
     /// A learner that stands at its start, of rows that were read. They are cut to the caps, whoever has more.
     pub(crate) fn learner(&self, read: Read) -> Result<Learner<Network>, Error> {
         let plan = self.steps().clone();
@@ -92,16 +110,9 @@ impl Planned {
             Draw::Unit => Places::Units(places),
             Draw::User { .. } => Places::Users(places),
         });
-        let cut = Cut {
-            ladder: plan.ladder(),
-            rows_per_unit: self.rows_per_unit,
-            places,
-            contents: read.contents.as_deref(),
-            key: Cut::key_of(&self.recipe.dataset),
-        };
-        let rows = read.rows.bounded(&cut);
+        let rows = self.cut(read, places);
         let parts = Parts {
-            model: self.model.clone(),
+            model: self.model.network.clone(),
             plan,
             loss: self.recipe.loss,
             rows,
@@ -109,18 +120,29 @@ impl Planned {
             average: self.average.clone(),
             tuning: Tuning::default(),
         };
-        Ok(Learner::new(parts)?.weighing(self.weights.clone())?)
+        let learner = Learner::without(parts, &self.model.frozen)?.weighing(self.weights.clone())?;
+        Ok(match self.augmenting {
+            Some((how, image)) => {
+                learner.augmenting(how, image).map_err(|error| asked(error.to_string(), error.hint()))?
+            }
+            None => learner,
+        })
     }
 }
 
-/// How many layers have parameters.
-fn layers(model: &Named) -> u32 {
-    let many = match model {
-        Named::Linear { .. } => 1,
-        Named::Perceptron { hidden, .. } => hidden.len() + 1,
-        Named::Convolutional { stages, hidden, .. } => stages.len() + hidden.len() + 1,
-    };
-    many as u32
+/// How rows are seen, where they are images.
+fn augmenting(spec: &Spec) -> Result<Option<(Augmenting, [usize; 3])>, Error> {
+    match (spec.augment, &spec.model.named) {
+        (None, _) => Ok(None),
+        (Some(_), _) if spec.projection.is_some() => {
+            Err(asked("`augment` is for images, and `projection` makes other numbers of them", "leave one of them out"))
+        }
+        (Some(how), Named::Convolutional { image, .. }) => Ok(Some((how, *image))),
+        (Some(_), Named::Linear { .. } | Named::Perceptron { .. }) => Err(asked(
+            "`augment` mirrors and moves images, and this model reads numbers without a shape",
+            "write model = { name = \"convolutional\", image = [1, 28, 28] }, or leave it out",
+        )),
+    }
 }
 
 /// Which features a unit hides, as places of numbers: those that read a column which is not public.
@@ -273,7 +295,7 @@ fn promised(
     };
     let how = match privacy.clipping {
         spec::Clipped::Flat => Clipping::Flat,
-        spec::Clipped::PerLayer => Clipping::PerLayer { layers: layers(&spec.model) },
+        spec::Clipped::PerLayer => Clipping::PerLayer { layers: spec.model.layers() },
         spec::Clipped::Normalising => Clipping::Normalising,
     };
     let rows = rows_per_unit(unit);
@@ -475,15 +497,24 @@ pub(crate) fn with_promise(
         None => Box::new(Os),
         Some(seed) => Box::new(Replay::new(seed)),
     };
-    let model = recipe.model.build(recipe.read(), recipe.outputs, &mut *start)?;
-    let parameters = Layout::of(&model).0.len();
+    let model = spec.model.build(&recipe, &mut *start)?;
+    // The meaning of a prior for labels says nothing of where its model starts.
+    let prior = spec.privacy.way.and_then(spec::WaySpec::first).is_some_and(|first| first < 1.0);
+    if prior && !spec.model.is_plain() {
+        return Err(asked(
+            "two stages of labels learn their prior by the model as it is named, and this one starts elsewhere or is learned in part",
+            "write way = \"response\", or leave model.start, model.frozen and model.lora out",
+        ));
+    }
+    let learned = Layout::without(&model.network, &model.frozen).0.len();
+    let parameters = Layout::of(&model.network.clone().merged()).0.len();
     let plan = &promise.plan;
     let deviation = if plan.has_noisy_labels() { 0.0 } else { plan.noise() * plan.clip().norm / plan.divisor() };
     let (rule, schedule) = (spec.optimiser.rule(deviation)?, spec.optimiser.schedule()?);
     let radius = spec.optimiser.radius;
-    let optimiser = Optimiser::new(rule, schedule, radius, parameters).map_err(LearnError::from)?;
+    let optimiser = Optimiser::new(rule, schedule, radius, learned).map_err(LearnError::from)?;
     let weights = spec.optimiser.average;
-    let average = weights.map(|weights| Average::new(weights, parameters)).transpose().map_err(LearnError::from)?;
+    let average = weights.map(|weights| Average::new(weights, learned)).transpose().map_err(LearnError::from)?;
     let moves = Moves { rule: &rule, schedule: &schedule, radius, average: weights };
     let rows_per_unit = rows_per_unit(unit);
     let weights = spec.class_weights(recipe.classes.as_deref(), unit.protect)?;
@@ -496,6 +527,7 @@ pub(crate) fn with_promise(
         moves: &moves,
         rows_per_unit,
         delta,
+        start: model.meaning.as_ref(),
         accompanying: [
             promise.answers.as_ref().map(Answers::meaning),
             promise.intervals.as_ref().map(Intervals::meaning),
@@ -518,6 +550,7 @@ pub(crate) fn with_promise(
         average,
         rows_per_unit,
         weights,
+        augmenting: augmenting(spec)?,
     };
     planned.learner(nothing(&planned.recipe, unit)?)?;
     Ok(planned)

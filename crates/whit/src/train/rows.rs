@@ -168,7 +168,7 @@ pub(crate) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
         _ => 1,
     };
     let mut widths = spec.widths.clone();
-    if let (Named::Convolutional { image, .. }, [only]) = (&spec.model, &spec.features[..]) {
+    if let (Named::Convolutional { image, .. }, [only]) = (&spec.model.named, &spec.features[..]) {
         widths.entry(only.feature.of.clone()).or_insert_with(|| image.iter().product());
     }
     spec.check_split()?;
@@ -183,7 +183,7 @@ pub(crate) fn recipe(spec: &Spec) -> Result<Recipe, Error> {
         offset,
         target: spec.target.clone(),
         classes,
-        model: spec.model.clone(),
+        model: spec.model.named.clone(),
         loss,
         projection: spec.projection.clone(),
         inputs: 0,

@@ -7,6 +7,7 @@ use super::owner::{self, Owner};
 use super::prepare::{self, Planned};
 use super::reader::Reader;
 use super::resume::Begin;
+use super::shortened::{Shortened, Shortening};
 use super::spec::{Spec, asked};
 use super::trial::{Score, Trial, network};
 use super::{Step, Training, Watch, keep};
@@ -100,6 +101,8 @@ pub struct Learned {
     pub intervals: Option<Estimates>,
     /// How it does on rows that were set aside: not sanitised, and for the owner.
     pub score: Option<Score>,
+    /// How many of the units that were drawn were clipped, where steps were taken: not sanitised, and for the owner.
+    pub shortened: Option<Shortened>,
     /// Steps, and the loss on these rows: not sanitised either.
     pub curve: Vec<(f64, f64)>,
 }
@@ -115,6 +118,7 @@ struct Done {
     stored: bool,
     resumed_from: Option<u64>,
     points: Vec<(f64, f64)>,
+    shortened: Option<Shortened>,
 }
 
 /// A training whose price is known, and of which no private row was read.
@@ -170,8 +174,6 @@ pub(crate) fn preview(
     request: &Request<'_>,
     watch: &mut dyn Watch,
 ) -> Result<Prospect, Error> {
-    let training = request.training.spelled(&state.tables);
-    let request = &Request { training: &training, ..request.clone() };
     check_curve(request)?;
     state.books_if_any()?;
     let Ready { planned, card, mut question } = ready(state, request, watch)?;
@@ -202,8 +204,6 @@ pub(crate) fn preview(
 
 /// Trains, or finds the same training in the ledger.
 pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut dyn Watch) -> Result<Outcome, Error> {
-    let training = request.training.spelled(&state.tables);
-    let request = &Request { training: &training, ..request.clone() };
     check_curve(request)?;
     state.books_if_any()?;
     let Ready { planned, card, mut question } = ready(state, request, watch)?;
@@ -236,11 +236,11 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
         place: &place,
         run: &run,
     };
-    let Done { trained, stored, resumed_from, points } = match way.learn(card, &mut books, watch)? {
+    let Done { trained, stored, resumed_from, points, shortened } = match way.learn(card, &mut books, watch)? {
         Stepped::Done(done) => *done,
         Stepped::Stopped { taken, steps } => return Ok(Outcome::Stopped { taken, steps }),
     };
-    write_model(&path, &trained, watch)?;
+    write_model(request.training, &trained, watch)?;
     // The ledger has the model now, so the checkpoint is of no more use. Another run's stays.
     if place.find(&run).is_ok() {
         place.clear().map_err(|error| Error::file(place.path(), &error))?;
@@ -249,12 +249,12 @@ pub(crate) fn train(state: &mut SessionState, request: &Request<'_>, watch: &mut
     let around = |intervals: &Intervals| intervals.release(&reader, &trained, &question, (&mut books, &budgets));
     let intervals = planned.promise.intervals.as_ref().map(around).transpose()?;
     let score = score(request, tables, &trained)?;
-    let learned = Learned { trained, model: path, stored, resumed_from, intervals, score, curve: points };
+    let learned = Learned { trained, model: path, stored, resumed_from, intervals, score, shortened, curve: points };
     Ok(Outcome::Done(Box::new(learned)))
 }
 
 /// Refuses a training that somebody is at work on, wherever that writes its model. Its entry is open, and to void it would end a good run.
-fn check_running(question: &Question, model: &Path, books: &mut dyn Register) -> Result<(), Error> {
+pub(super) fn check_running(question: &Question, model: &Path, books: &mut dyn Register) -> Result<(), Error> {
     if !books.is_at_work(question).map_err(of_ledger)? {
         return Ok(());
     }
@@ -268,8 +268,11 @@ fn check_running(question: &Question, model: &Path, books: &mut dyn Register) ->
 }
 
 /// Refuses files that no output may replace, before anything is charged: the model, its cards, its checkpoints and whatever else is written.
-fn check_outputs(request: &Request<'_>, inputs: Inputs) -> Result<(), Error> {
-    let inputs = inputs.and(Input::Declaration, request.training.path());
+pub(super) fn check_outputs(request: &Request<'_>, inputs: Inputs) -> Result<(), Error> {
+    let mut inputs = inputs.and(Input::Declaration, request.training.path());
+    if let Some(start) = &request.training.spec.model.start {
+        inputs = inputs.and(Input::Model, start);
+    }
     let model = request.training.model();
     let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
@@ -278,7 +281,14 @@ fn check_outputs(request: &Request<'_>, inputs: Inputs) -> Result<(), Error> {
             "make the folder, or write another path as output.model",
         ));
     }
-    files_of(&model).iter().chain(&request.outputs).try_for_each(|file| inputs.check(file))?;
+    let onnx = request.training.onnx();
+    files_of(&model).iter().chain(&onnx).chain(&request.outputs).try_for_each(|file| inputs.check(file))?;
+    if let Some(onnx) = onnx.filter(|onnx| files_of(&model).contains(onnx)) {
+        return Err(asked(
+            format!("output.onnx is `{}`, where the model or its card is written", onnx.display()),
+            "give it a name of its own, such as \"model.onnx\"",
+        ));
+    }
     // Its own checkpoints are there where it was interrupted.
     let inputs = inputs.may_replace(Input::Checkpoint);
     let checkpoint = with_ending(&model, "checkpoint");
@@ -289,14 +299,14 @@ fn check_outputs(request: &Request<'_>, inputs: Inputs) -> Result<(), Error> {
 }
 
 /// The budgets that watch over a training, unless its owner gives all privacy up.
-fn budgets(request: &Request<'_>, tables: &Tables) -> Result<Budgets, Error> {
+pub(super) fn budgets(request: &Request<'_>, tables: &Tables) -> Result<Budgets, Error> {
     let spec = &request.training.spec;
     let given_up = spec.output.seed.is_some() && request.seed_destroys_privacy;
     Ok(Budgets { list: tables.budgets(&spec.dataset)?, given_up })
 }
 
 /// How the model does on rows that were set aside, for the owner alone.
-fn score(request: &Request<'_>, tables: &Tables, trained: &Trained) -> Result<Option<Score>, Error> {
+pub(super) fn score(request: &Request<'_>, tables: &Tables, trained: &Trained) -> Result<Option<Score>, Error> {
     let chosen = request.training.spec.tried_on();
     let Some((owner, chosen)) = request.owner.zip(chosen) else { return Ok(None) };
     let trial = Trial::read(owner, tables, &trained.recipe, chosen, &keep(tables, request.memory))?;
@@ -339,7 +349,7 @@ impl Course<'_> {
         if let Some(stored) = books.stored(question).map_err(of_ledger)? {
             let mut trained = Trained::of_file(&stored.value)?;
             trained.card.entry = Some(stored.number);
-            let done = Done { trained, stored: true, resumed_from: None, points: Vec::new() };
+            let done = Done { trained, stored: true, resumed_from: None, points: Vec::new(), shortened: None };
             return Ok(Stepped::Done(Box::new(done)));
         }
         let entry = books.open_reservation(question).map_err(of_ledger)?;
@@ -382,13 +392,15 @@ impl Course<'_> {
         let (from, every) = (begin.from, spec.output.checkpoint_every);
         let keeping = Keeping { run: run.to_owned(), file: place, every, from, unnoted: begin.unnoted };
         let mut stopped = None;
+        let mut shortened = Shortening::new(planned.steps().steps());
         let mut see = |learner: &Learner<Network>, seen: &Seen| {
             if let Some(curve) = &mut curve {
                 curve.see(learner);
             }
             let (taken, steps) = (learner.taken(), planned.steps().steps());
             let loss = request.owner.filter(|_| seen.rows > 0).map(|_| seen.loss / seen.rows as f64);
-            watch.step(&Step { taken, steps, loss, plan: learner.plan(), delta: planned.delta });
+            let clipped = request.owner.and_then(|owner| shortened.see(owner, taken, seen));
+            watch.step(&Step { taken, steps, loss, clipped, plan: learner.plan(), delta: planned.delta });
             if watch.stop() && taken < steps {
                 stopped = Some((taken, steps));
                 return Err(LearnError::Stopped { taken, steps });
@@ -413,7 +425,7 @@ impl Course<'_> {
         };
         let (trained, stored, resumed_from) = (served.value, served.stored, resumed.then_some(taken));
         let points = curve.map_or_else(Vec::new, |curve| curve.points);
-        let done = Done { trained, stored, resumed_from, points };
+        let done = Done { trained, stored, resumed_from, points, shortened: shortened.found() };
         Ok(Stepped::Done(Box::new(done)))
     }
 
@@ -455,11 +467,13 @@ fn files_of(model: &Path) -> [PathBuf; 3] {
     [model.to_owned(), with_ending(&stem, "card.json"), with_ending(&stem, "card.txt")]
 }
 
-/// Writes the model and its two cards.
-fn write_model(path: &Path, trained: &Trained, watch: &mut dyn Watch) -> Result<(), Error> {
+/// Writes the model and its two cards, and once more for other runtimes where that is asked for.
+pub(super) fn write_model(training: &Training, trained: &Trained, watch: &mut dyn Watch) -> Result<(), Error> {
     let card = serde_json::to_string_pretty(&trained.card).map_err(|why| Error::failed(why.to_string()))?;
-    let contents = [trained.to_file(), format!("{card}\n").into_bytes(), trained.card.words().into_bytes()];
-    for (path, bytes) in files_of(path).into_iter().zip(contents) {
+    let model = trained.to_file_as(training.spec.output.layout);
+    let contents = [model, format!("{card}\n").into_bytes(), trained.card.words().into_bytes()];
+    let onnx = training.onnx().map(|path| (path, trained.to_onnx()));
+    for (path, bytes) in files_of(&training.model()).into_iter().zip(contents).chain(onnx) {
         write_at_once(&path, &bytes).map_err(|error| {
             Error::failed(format!(
                 "`{}` could not be written: {error}; the model is in the ledger, so training again costs nothing",

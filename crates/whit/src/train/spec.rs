@@ -1,15 +1,18 @@
 //! What a training file says.
 
 use super::features::{AskedFeature, ClassWeights, Missing, ScaleSpec, SplitSpec};
+use super::network::ModelSpec;
 use crate::Error;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whit_core::declare::nearest;
 use whit_learn::Projecting;
+use whit_learn::augment::Augmenting;
 use whit_learn::loss::LossFunction;
 use whit_learn::model::Named;
 use whit_learn::optimise::{Rule, Schedule, Weights};
+use whit_learn::release::Arrangement;
 
 /// A training file, as it is written.
 #[derive(Debug, Clone, Deserialize)]
@@ -47,17 +50,58 @@ pub(crate) struct Spec {
     pub(crate) evaluate_where: Option<String>,
     /// Or how rows are set aside for that.
     pub(crate) split: Option<SplitSpec>,
+    /// Images are seen several times in a step.
+    pub(crate) augment: Option<Augmenting>,
     /// Rows are projected on their private principal directions first.
     pub(crate) projection: Option<Projecting>,
     #[serde(default = "linear")]
-    pub(crate) model: Named,
+    pub(crate) model: ModelSpec,
     pub(crate) loss: Option<LossFunction>,
     pub(crate) privacy: Privacy,
     /// Intervals are released around the parameters.
     pub(crate) intervals: Option<Around>,
     #[serde(default)]
     pub(crate) optimiser: Optimising,
+    /// The best of several trainings is released, in the place of one.
+    pub(crate) choose: Option<Choosing>,
     pub(crate) output: Output,
+    /// All of it as it was read, for what is written over it.
+    #[serde(skip)]
+    pub(crate) raw: toml::Table,
+}
+
+/// Among which trainings the best is chosen, and how.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Choosing {
+    /// How many trainings there are on average. How many there are is drawn, and nobody is told.
+    pub(crate) runs: f64,
+    #[serde(default)]
+    pub(crate) law: CountLaw,
+    /// Standard deviation of the noise on each score, in units.
+    pub(crate) noise: f64,
+    /// The loss from which on a row counts nothing in a score, where a number is predicted.
+    pub(crate) limit: Option<f64>,
+    /// What each candidate sets, written over the file.
+    pub(crate) among: Vec<toml::Table>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CountLaw {
+    #[default]
+    Logarithmic,
+    Geometric,
+}
+
+impl CountLaw {
+    /// Its name.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Logarithmic => "logarithmic",
+            Self::Geometric => "geometric",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -271,6 +315,11 @@ impl Optimising {
 pub(crate) struct Output {
     /// The file of the model, relative to the training file.
     pub(crate) model: PathBuf,
+    /// How the tensors of that file are named and laid out.
+    #[serde(default)]
+    pub(crate) layout: Arrangement,
+    /// Where the model goes once more, as a graph that other runtimes read.
+    pub(crate) onnx: Option<PathBuf>,
     /// A checkpoint is written after so many steps each.
     #[serde(default = "often")]
     pub(crate) checkpoint_every: u64,
@@ -290,8 +339,8 @@ fn often() -> u64 {
     100
 }
 
-fn linear() -> Named {
-    Named::Linear { bias: true }
+fn linear() -> ModelSpec {
+    ModelSpec::of(Named::Linear { bias: true })
 }
 
 pub(crate) fn asked(sentence: impl Into<String>, hint: impl Into<String>) -> Error {
@@ -312,11 +361,20 @@ impl Spec {
         let text = std::fs::read_to_string(path).map_err(|why| {
             asked(format!("`{}` cannot be read: {why}", path.display()), "docs/learning.md has one to begin with")
         })?;
-        Self::parse(&text).map_err(|error| error.at(format!("`{}`", path.display())))
+        let spec = Self::parse(&text).map_err(|error| error.at(format!("`{}`", path.display())))?;
+        Ok(spec.beside(path))
+    }
+
+    /// The same, where files that it reads are found from the folder of the training file.
+    pub(crate) fn beside(mut self, training: &Path) -> Self {
+        self.model.start = self.model.start.map(|file| Self::next_to(training, &file));
+        self
     }
 
     fn parse(text: &str) -> Result<Self, Error> {
-        toml::from_str(text).map_err(|error| misread(text, &error))
+        let wrong = |error: toml::de::Error| misread(text, &error);
+        let spec: Self = toml::from_str(text).map_err(wrong)?;
+        Ok(Self { raw: text.parse().map_err(wrong)?, ..spec })
     }
 
     /// Takes what several files said together.
@@ -327,6 +385,18 @@ impl Spec {
     /// A file that the training file names.
     pub(crate) fn next_to(training: &Path, path: &Path) -> PathBuf {
         training.parent().unwrap_or(Path::new("")).join(path)
+    }
+}
+
+/// Writes one table over another: tables go into tables, and everything else takes the place of what was there.
+pub(crate) fn merge(below: &mut toml::Table, above: &toml::Table) {
+    for (key, value) in above {
+        match (below.get_mut(key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
+            _ => {
+                below.insert(key.clone(), value.clone());
+            }
+        }
     }
 }
 
@@ -437,7 +507,7 @@ mod tests {
         let spec = Spec::parse(WHOLE).unwrap();
         assert_eq!(spec.classes.unwrap().names(), ["0", "1"]);
         assert_eq!(spec.optimiser.schedule().unwrap(), Schedule::Constant { size: 0.1 });
-        assert_eq!((spec.model, spec.scale), (Named::Linear { bias: true }, ScaleSpec::By(1.0)));
+        assert_eq!((spec.model.named, spec.scale), (Named::Linear { bias: true }, ScaleSpec::By(1.0)));
     }
 
     #[test]

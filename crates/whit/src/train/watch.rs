@@ -6,7 +6,7 @@ use whit_learn::Plan;
 
 /// Somebody who watches, and whom nothing obliges to do anything about it.
 ///
-/// What is said here is not private, but for what [`Step::loss`] has for the owner.
+/// What is said here is not private, but for what [`Step::loss`] and [`Step::clipped`] have for the owner.
 pub trait Watch {
     /// This is being done from now on.
     fn doing(&mut self, _what: &str) {}
@@ -44,6 +44,8 @@ pub struct Step<'a> {
     pub steps: u64,
     /// The mean loss on the rows that were drawn. It was not sanitised, so only the owner has it.
     pub loss: Option<f64>,
+    /// The share of the units that were drawn whose gradients were longer than the clip norm. It was not sanitised either.
+    pub clipped: Option<f64>,
     pub(crate) plan: &'a Plan,
     pub(crate) delta: f64,
 }

@@ -364,6 +364,11 @@ impl Problem {
     }
 }
 
+/// Whether some leaf is a choice, of which divergences alone are known: Rényi accounting of all leaves bounds it then.
+fn has_choice(cost: &Cost) -> bool {
+    cost.leaves().iter().any(|(leaf, _)| matches!(leaf, Cost::Chosen { .. }))
+}
+
 /// The cost without the leaves that are lost for sure.
 fn without_sure(cost: &Cost) -> Cost {
     let rest = cost.leaves().into_iter().filter_map(|(leaf, times)| match leaf {
@@ -399,6 +404,9 @@ pub fn epsilon(cost: &Cost, delta: f64) -> Result<Loss, Unsupported> {
 
 /// The same, and who proved the upper bound: another accountant where it says less, or where no lattice is fine enough.
 pub(super) fn epsilon_by(cost: &Cost, delta: f64) -> Result<(Loss, Name), Unsupported> {
+    if has_choice(cost) {
+        return Ok((Loss { upper: renyi::epsilon(cost, delta)?, lower: 0.0, delta }, Name::Rdp));
+    }
     let problem = Problem::new(cost)?;
     let loss = |upper: f64, lower: f64| Ok((Loss { upper, lower, delta }, Name::Pld));
     if problem.everything {
@@ -504,6 +512,9 @@ pub fn delta(cost: &Cost, epsilon: f64) -> Result<DeltaLoss, Unsupported> {
 
 /// The same, and who proved the upper bound.
 pub(super) fn delta_by(cost: &Cost, epsilon: f64) -> Result<(DeltaLoss, Name), Unsupported> {
+    if has_choice(cost) {
+        return Ok((DeltaLoss { upper: renyi::delta(cost, epsilon)?.min(1.0), lower: 0.0, epsilon }, Name::Rdp));
+    }
     let problem = Problem::new(cost)?;
     let loss = |upper: f64, lower: f64| Ok((DeltaLoss { upper, lower, epsilon }, Name::Pld));
     if problem.everything {

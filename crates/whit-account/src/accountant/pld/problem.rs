@@ -134,7 +134,8 @@ impl Problem {
         let t = times as f64;
         match leaf {
             Cost::Nothing | Cost::Repeat { .. } | Cost::Series(_) => {} // leaves have none of these
-            Cost::Everything => self.everything = true,
+            // Nothing but divergences is known of a choice, and these were asked before.
+            Cost::Everything | Cost::Chosen { .. } => self.everything = true,
             Cost::Pure { epsilon } => {
                 self.add_bounded(epsilon.get(), times, true, |e| (atoms(Atoms::response(e, 0.0)), true, Some(e)));
             }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use whit::learn::train::keep_memory;
 use whit::train::{Learned, Outcome, Prospect, Request, Training, Watch};
 use whit_view::page::Report;
-use whit_view::training::{TrainView, curve, score_line, write_learned, write_prospect};
+use whit_view::training::{TrainView, curve, score_line, shortened_line, write_learned, write_prospect};
 
 /// Learn a model, and pay for it once.
 ///
@@ -93,8 +93,14 @@ impl Train {
         if let Some(from) = learned.resumed_from {
             writeln!(talk, "went on from step {from}, under the same reservation")?;
         }
-        if let Some(score) = learned.score.as_ref().filter(|_| !self.json) {
+        if self.json {
+            return Ok(());
+        }
+        if let Some(score) = &learned.score {
             writeln!(talk, "{}", score_line(score))?;
+        }
+        if let Some(shortened) = &learned.shortened {
+            writeln!(talk, "{}", shortened_line(shortened))?;
         }
         Ok(())
     }

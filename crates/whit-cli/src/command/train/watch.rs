@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 use whit::train::{Step, Watch};
-use whit_view::number::{brief, brief_up, grouped};
+use whit_view::number::{brief, brief_up, grouped, percent};
 
 /// How often ε is shown.
 const TIMES: u64 = 20;
@@ -66,8 +66,9 @@ impl Watch for Watcher<'_> {
         let (_, spent) = self.shown.clone().unwrap_or_default();
         let rate = self.seen as f64 / since.elapsed().as_secs_f64().max(1e-9);
         let loss = step.loss.map_or_else(String::new, |loss| format!("  loss {} (private)", brief(loss)));
+        let clipped = step.clipped.map_or_else(String::new, |share| format!("  clipped {} (private)", percent(share)));
         let rate = grouped(&format!("{rate:.0}"));
-        self.progress.say(&format!("step {taken} of {steps}  {spent}{loss}  {rate} steps/s"));
+        self.progress.say(&format!("step {taken} of {steps}  {spent}{loss}{clipped}  {rate} steps/s"));
         self.progress.set(taken, steps);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::train::prepare::UNCLIPPED;
-use crate::train::spec::{Spec, asked, misread};
+use crate::train::spec::{Spec, asked, merge, misread};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -225,7 +225,7 @@ impl Design {
                 for value in if self.is_level(place) { vec![None] } else { places(&self.across) } {
                     for seed in 0..seeds {
                         let spec = self.spec(&table, place, panel, value, seed);
-                        let spec = spec.map_err(|error| of_arm(&arm.name, in_file(&path, error)))?;
+                        let spec = spec.map_err(|error| of_arm(&arm.name, in_file(&path, error)))?.beside(&path);
                         jobs.push(Job { panel, arm: place, value, seed, spec });
                     }
                 }
@@ -257,21 +257,15 @@ impl Design {
             unprotect(&mut table);
         }
         let mut spec = Spec::of_table(table)?;
+        if spec.choose.is_some() {
+            return Err(asked(
+                "`choose` is for one training that is released, and an experiment compares all of its own",
+                "give the arm a training file without it",
+            ));
+        }
         let marks = [Some(arm.name.as_str()), panel.as_deref(), value.as_deref()];
         spec.output.seed = Some(mixed(seed, marks.into_iter().flatten()));
         Ok(spec)
-    }
-}
-
-/// Writes one table over another: tables go into tables, and everything else takes the place of what was there.
-fn merge(below: &mut Table, above: &Table) {
-    for (key, value) in above {
-        match (below.get_mut(key), value) {
-            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
-            _ => {
-                below.insert(key.clone(), value.clone());
-            }
-        }
     }
 }
 
