@@ -286,7 +286,7 @@ mod tests {
             .map(|rung| Scoring::new(6.0, None).unwrap().cost(&ladder(), rung))
             .collect::<Vec<_>>();
         assert_eq!(costs, [Cost::Gaussian { noise: 6.0 }, Cost::Gaussian { noise: 2.0 }]);
-        let other = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false };
+        let other = Rung { unit: Unit::event(Change::AddRemove), holds: 1, disjoint: false, slices: None };
         assert_eq!(Scoring::new(6.0, None).unwrap().cost(&ladder(), &other), Cost::Everything);
     }
 

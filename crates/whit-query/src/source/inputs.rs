@@ -218,7 +218,7 @@ fn is_database(first: &[u8]) -> bool {
 }
 
 /// How a file begins; nothing where it cannot be read, or is none but a device or a pipe.
-pub(in crate::source) fn first_bytes(path: &Path) -> Vec<u8> {
+fn first_bytes(path: &Path) -> Vec<u8> {
     let mut first = Vec::new();
     if path.is_file() {
         // What cannot be read shows nothing of what it is.

@@ -3,7 +3,6 @@
 use super::csv::Signs;
 use super::letters::{FromUtf16, in_utf8, shown_by};
 use crate::source::files::endings;
-use crate::source::inputs::first_bytes;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -174,9 +173,11 @@ impl<R: Read> Read for Unpacked<R> {
 
 /// How a file is packed, by its first bytes, which no text begins with.
 pub(in crate::source) fn packed_by(path: &Path) -> Option<Compression> {
-    match first_bytes(path).as_slice() {
+    let mut first = Vec::new();
+    std::fs::File::open(path).ok()?.take(4).read_to_end(&mut first).ok()?;
+    match first.as_slice() {
         [0x1f, 0x8b, ..] => Some(Compression::Gzip),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
+        [0x28, 0xb5, 0x2f, 0xfd] => Some(Compression::Zstd),
         _ => None,
     }
 }
