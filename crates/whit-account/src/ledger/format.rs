@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn slices_are_written_into_a_charge_of_their_own_version() {
         use whit_core::unit::{SliceKind, SliceRange, SliceValue, Slices, Slicing};
-        let slicing = Slicing { column: "day".to_owned(), kind: SliceKind::Day };
+        let slicing = Slicing { column: "day".to_owned(), kind: SliceKind::Day, reading: String::new() };
         let slices = Slices::new(slicing, vec![SliceRange::one(SliceValue::Whole(19_725))]);
         let charge = vec![(Rung { slices, ..rung() }, Cost::Nothing), (rung(), Cost::Everything)];
         let text = write_charge(&charge).unwrap();

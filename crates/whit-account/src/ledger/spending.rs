@@ -32,6 +32,9 @@ use whit_core::{Charge, Cost, Refusal, Rung, Unit};
 /// What was charged under another slicing, or at a coarser unit, counts in every slice: that is more than it costs, and so is safe. Where slicings change, what a charge is
 /// added to is, for every pair that it costs something, at least what the pair has lost so far. So the pair's own costs fit whenever one of them is let through.
 ///
+/// It is about data sets that differ in one unit, whatever is asked of them. Data that is written anew is another data set: a row that is corrected into another slice is another unit there, and
+/// each of the two has paid for itself alone.
+///
 /// # Tried by
 /// `the_state_of_every_slice_is_the_composition_of_what_touches_it` (against an independent sum for each value, on random sequences), `a_charge_without_slices_or_under_another_slicing_touches_all`
 /// and `slices_hold_on_every_ledger` (on each kind of ledger); for questions `a_slice_that_is_not_asked_about_moves_nothing` and `what_only_seems_to_be_sliced_touches_all`.

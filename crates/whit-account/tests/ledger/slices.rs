@@ -11,7 +11,7 @@ fn element() -> Unit {
 }
 
 fn by_day() -> Slicing {
-    Slicing { column: "day".to_owned(), kind: SliceKind::Day }
+    Slicing { column: "day".to_owned(), kind: SliceKind::Day, reading: String::new() }
 }
 
 /// The third of January 2024, and days after it.
@@ -88,12 +88,12 @@ fn slices_hold(ledger: &mut dyn Register) {
     assert!(near(spent(ledger, &of_bob).spent, 0.4));
     // What reads everything is charged to every day, and so is what was sliced otherwise.
     let entry = reserve(ledger, "alice", "all days", &charge(None, 0.3)).unwrap();
-    let week = Slicing { column: "week".to_owned(), kind: SliceKind::Day };
+    let week = Slicing { column: "week".to_owned(), kind: SliceKind::Day, reading: String::new() };
     let weekly = Slices::new(week, vec![SliceRange::one(SliceValue::Whole(1))]);
     assert!(short(reserve(ledger, "alice", "a week", &charge(weekly.clone(), 0.2))).2.is_some());
     assert_eq!(levels(&spent(ledger, &element_budget)), [(0.9, Some(5)), (0.8, Some(1)), (0.7, Some(2)), (0.3, None)]);
     // A budget that is sliced in another way, or in none, believes no charge to be of some days alone.
-    for other in [None, Some(Slicing { column: "week".to_owned(), kind: SliceKind::Day })] {
+    for other in [None, Some(Slicing { column: "week".to_owned(), kind: SliceKind::Day, reading: String::new() })] {
         let sum = spent(ledger, &element_budget.clone().along(other));
         assert!(near(sum.spent, 4.6) && sum.slices.len() < 2, "{sum:?}");
     }

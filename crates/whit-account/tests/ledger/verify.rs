@@ -399,7 +399,7 @@ fn a_ledger_of_version_2_is_read() {
         Connection::open(books.path()).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
     };
     assert_eq!(version(&books), 2, "to look at it writes nothing");
-    let day = Slicing { column: "day".to_owned(), kind: SliceKind::Day };
+    let day = Slicing { column: "day".to_owned(), kind: SliceKind::Day, reading: String::new() };
     let whole = Budget::new("visits", Unit::element("id", "day"), 3.0, 1e-6);
     let (whole, by_day) = (books.spent(&whole).unwrap(), books.spent(&whole.along(Some(day))).unwrap());
     assert_eq!((whole.spent, by_day.slices.len()), (by_day.spent, 1));
@@ -441,7 +441,7 @@ fn written(path: &Path) -> String {
     fill(&mut books);
     books.note_progress(4, None, &Progress { step: 120, checkpoint: "blake3:c".to_owned() }).unwrap();
     let element = Unit::element("id", "day");
-    let day = Slicing { column: "day".to_owned(), kind: SliceKind::Day };
+    let day = Slicing { column: "day".to_owned(), kind: SliceKind::Day, reading: String::new() };
     let by_day = Budget::new("visits", element.clone(), 3.0, 1e-6).along(Some(day.clone()));
     let budget = [Budget::new("visits", user(), 1.0, 0.0), by_day];
     let pure = Cost::Pure { epsilon: Epsilon::new(0.1).unwrap() };

@@ -21,7 +21,7 @@ pub enum SliceKind {
 
 /// By which column rows are divided into slices.
 ///
-/// What was said of slices under one slicing says nothing under another, not even where only the type of the column is another.
+/// What was said of slices under one slicing says nothing under another, not even where only the type of the column, or how it is read, is another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slicing {
@@ -29,6 +29,10 @@ pub struct Slicing {
     pub column: String,
     /// What its values are.
     pub kind: SliceKind,
+    /// How they are read from files, as far as that is declared: under another heading, encoding or sign for what is missing, the same rows have other values under the same name, and so lie
+    /// in other slices. Empty where nothing is declared of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reading: String,
 }
 
 /// The value of a slice.
@@ -138,7 +142,7 @@ impl SliceRange {
 ///
 /// ```
 /// use whit_core::unit::{SliceKind, SliceRange, SliceValue, Slices, Slicing};
-/// let slicing = Slicing { column: "day".into(), kind: SliceKind::Day };
+/// let slicing = Slicing { column: "day".into(), kind: SliceKind::Day, reading: String::new() };
 /// let day = |number| SliceRange::one(SliceValue::Whole(number));
 /// let slices = Slices::new(slicing, vec![day(19_726), day(19_725), day(19_730)]).unwrap();
 /// assert_eq!(slices.to_string(), "day = 2024-01-03 to 2024-01-04, 2024-01-08");
@@ -225,7 +229,7 @@ mod tests {
     }
 
     fn numbers(ranges: Vec<SliceRange>) -> Option<Slices> {
-        Slices::new(Slicing { column: "n".to_owned(), kind: SliceKind::Number }, ranges)
+        Slices::new(Slicing { column: "n".to_owned(), kind: SliceKind::Number, reading: String::new() }, ranges)
     }
 
     fn text(from: &str, to: &str) -> SliceRange {
@@ -288,7 +292,7 @@ mod tests {
 
     #[test]
     fn slices_read_as_people_write_values() {
-        let region = Slicing { column: "region".to_owned(), kind: SliceKind::Text };
+        let region = Slicing { column: "region".to_owned(), kind: SliceKind::Text, reading: String::new() };
         let slices = Slices::new(region, vec![text("de", "de"), text("at", "at")]).unwrap();
         assert_eq!(slices.to_string(), "region = 'at', 'de'");
         let many = numbers((0..9).map(|n| range(Some(2 * n), Some(2 * n))).collect()).unwrap();

@@ -19,7 +19,7 @@ impl Tables {
         let source = self.warehouse.source(dataset).ok()?;
         let column = source.dataset.slice.as_ref()?;
         let kind = slice_kind(source.schema.field_with_name(column).ok()?.data_type())?;
-        Some(Slicing { column: column.clone(), kind })
+        Some(Slicing { column: column.clone(), kind, reading: source.dataset.reading() })
     }
 
     /// The same, where units of this rung lie in one slice each.

@@ -401,6 +401,27 @@ fn another_declaration_of_slices_believes_nothing_that_was_charged_before() {
     ask(&room.tables(VISITS), &room, &sql(2), &pure).unwrap();
 }
 
+/// Under another heading the same rows lie in other slices of the same name.
+#[test]
+fn slices_that_are_read_in_another_way_are_others() {
+    let room = Room::new("slices_read");
+    room.write("v.csv", "1,2\n1,2\n1,2\n5,6\n");
+    let declared = |names: &str| {
+        format!(
+            "[dataset.v]\nsource = \"v.csv\"\nheader = {names}\nslice = \"day\"\nunit.protect = \"event\"\nunit.change = \"add-remove\"\n\
+             columns.day = \"int\"\ncolumns.b = \"int\"\nbudget.event = {{ epsilon = 1.0, delta = 0.0 }}"
+        )
+    };
+    let asked = |names: &str, day: u32| {
+        let pure = Asking { epsilon: Some(0.9), delta: Some(0.0), ..Asking::default() };
+        ask(&room.tables(&declared(names)), &room, &format!("SELECT COUNT(*) FROM v WHERE day = {day}"), &pure)
+    };
+    asked("[\"day\", \"b\"]", 1).unwrap();
+    let no = asked("[\"b\", \"day\"]", 2).unwrap_err();
+    assert!(no.sentence.contains("where day = 2"), "{no:?}");
+    asked("[\"day\", \"b\"]", 5).unwrap();
+}
+
 #[test]
 fn a_column_that_makes_no_slices_is_refused_when_it_is_declared() {
     let room = visits("slices_refused");

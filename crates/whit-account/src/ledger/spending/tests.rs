@@ -10,7 +10,7 @@ fn element() -> Unit {
 }
 
 fn by_day() -> Slicing {
-    Slicing { column: "day".to_owned(), kind: SliceKind::Number }
+    Slicing { column: "day".to_owned(), kind: SliceKind::Number, reading: String::new() }
 }
 
 fn days(days: &[i64]) -> Option<Slices> {
@@ -70,7 +70,7 @@ fn asked(numbers: &mut SameNumbers) -> (Charge, Vec<i64>) {
         // Nothing said, another column, another kind, and a whole user.
         0 => (vec![(rung(None), cost)], all),
         1 => {
-            let other = Slicing { column: "week".to_owned(), kind: SliceKind::Number };
+            let other = Slicing { column: "week".to_owned(), kind: SliceKind::Number, reading: String::new() };
             let slices = Slices::new(other, vec![SliceRange::one(SliceValue::Whole(1))]);
             (vec![(rung(slices), cost)], all)
         }
@@ -154,7 +154,7 @@ fn a_charge_without_slices_or_under_another_slicing_touches_all() {
     };
     let sliced = spent(rung(days(&[3])));
     assert_eq!(sliced, [("3".to_owned(), Some(1), 0.25), ("2 and below | 4 and above".to_owned(), None, 0.0)]);
-    let week = Slicing { column: "week".to_owned(), kind: SliceKind::Number };
+    let week = Slicing { column: "week".to_owned(), kind: SliceKind::Number, reading: String::new() };
     let one = |slicing| Slices::new(slicing, vec![SliceRange::one(SliceValue::Whole(3))]);
     for whole in [rung(None), rung(one(week)), rung(one(Slicing { kind: SliceKind::Day, ..by_day() }))] {
         assert_eq!(spent(whole), [("every value".to_owned(), None, 0.25)]);

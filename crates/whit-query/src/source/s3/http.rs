@@ -106,7 +106,7 @@ impl Get<'_> {
             say("cacert", certificates);
         }
         let command = Command::new("curl")
-            .args(["--disable", "--config", "-"])
+            .args(["-q", "-K", "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
