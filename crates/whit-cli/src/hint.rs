@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use whit::query::explain::Fits;
 
 thread_local! {
     /// The ledger that this command is about, as an option of other commands, where it is not the one that they take without being told.
@@ -114,6 +115,13 @@ const COMMANDS: &[(&str, &str)] = &[
 
 /// How the library says that something is to be called again as it was, and how one says it who types.
 const AGAIN: (&str, &str) = ("the same `Session::train`", "the same command");
+
+/// Notes, and why something would be refused, with the command's own options.
+pub(crate) fn settings_as_options<'a>(notes: impl Iterator<Item = &'a mut String>, fits: &'a mut Fits) {
+    for text in notes.chain(fits.denied.as_mut().and_then(|denied| denied.hint.as_mut())) {
+        *text = for_command(text);
+    }
+}
 
 /// A text of the library, with the options and commands that do what it speaks of.
 pub(crate) fn for_command(text: &str) -> String {

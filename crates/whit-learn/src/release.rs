@@ -350,7 +350,7 @@ impl Trained {
     ///
     /// The header is written here and not by the crate of that name, which lays tensors out by their names and metadata in the order of a hash map, so that the same model
     /// would be another file each time.
-    pub fn to_file(&self) -> Vec<u8> {
+    pub(crate) fn to_file(&self) -> Vec<u8> {
         self.to_file_as(Arrangement::Whit)
     }
 

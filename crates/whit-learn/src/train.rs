@@ -1,4 +1,6 @@
 //! Learning, step by step: draw, bound, sanitise, step.
+//!
+//! Long: a learner and the whole way of one of its steps are one thing, and each part of it that stands by itself has a file below.
 
 mod directions;
 mod label_gradient;

@@ -61,14 +61,14 @@ impl Workload {
                 "close every quote and every comment, and put a semicolon between two questions",
             )
         })?;
-        let places = Places::of(text);
-        let (mut questions, mut said) = (Vec::new(), Said::default());
+        let places = TextPlaces::of(text);
+        let (mut questions, mut said) = (Vec::new(), Remarks::default());
         // Where a question began and where its last word ended.
         let mut open: Option<(Location, Location)> = None;
-        let mut close = |open: Option<(Location, Location)>, said: &mut Said| {
+        let mut close = |open: Option<(Location, Location)>, said: &mut Remarks| {
             let Some((from, to)) = open else { return };
             let sql = text[places.at(from)..places.at(to)].to_owned();
-            let Said { name, weight } = std::mem::take(said);
+            let Remarks { name, weight } = std::mem::take(said);
             let (weight, Location { line, column }) = (weight.unwrap_or(1.0), from);
             questions.push(WorkloadQuestion { name, weight, line, column, sql });
         };
@@ -134,12 +134,12 @@ impl Workload {
 
 /// What comments say of the question after them.
 #[derive(Debug, Default)]
-struct Said {
+struct Remarks {
     name: Option<String>,
     weight: Option<f64>,
 }
 
-impl Said {
+impl Remarks {
     /// Reads a comment, if it says anything of that kind.
     fn read(&mut self, comment: &str, line: u64) -> Result<(), QueryError> {
         let Some((word, rest)) = comment.split_once(':') else { return Ok(()) };
@@ -165,12 +165,12 @@ impl Said {
 }
 
 /// Where lines begin in a text.
-struct Places<'a> {
+struct TextPlaces<'a> {
     text: &'a str,
     lines: Vec<usize>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> TextPlaces<'a> {
     fn of(text: &'a str) -> Self {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, lines }

@@ -4,7 +4,7 @@ use super::asked::QuestionOptions;
 use super::query::Limits;
 use super::workload::{self, AskedText, QuestionText};
 use crate::error::Error;
-use crate::hint::for_command;
+use crate::hint::settings_as_options;
 use crate::number::{self, Wrong};
 use crate::output::write_json;
 use std::io::Write;
@@ -101,13 +101,6 @@ impl PreviewCommand {
 pub(super) fn in_options(mut foreseen: Foreseen) -> Foreseen {
     settings_as_options(foreseen.preview.notes.iter_mut(), &mut foreseen.fits);
     foreseen
-}
-
-/// Notes, and why something would be refused, with the command's own options.
-pub(super) fn settings_as_options<'a>(notes: impl Iterator<Item = &'a mut String>, fits: &'a mut explain::Fits) {
-    for text in notes.chain(fits.denied.as_mut().and_then(|denied| denied.hint.as_mut())) {
-        *text = for_command(text);
-    }
 }
 
 /// A preview for people.

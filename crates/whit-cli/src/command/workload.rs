@@ -1,7 +1,7 @@
 //! What is asked: one question, or several in a file or on standard input, which are planned and paid for together.
 
-use super::preview::settings_as_options;
 use crate::error::Error;
+use crate::hint::settings_as_options;
 use crate::output::{OutputOptions, write_json};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

@@ -76,7 +76,7 @@ const BLOCK: usize = 128;
 
 /// Some rows as bytes.
 #[derive(Default)]
-struct Block {
+struct ColumnBytes {
     bytes: Vec<u8>,
     /// Where each row begins, and where the last one ends.
     starts: Vec<usize>,
@@ -84,7 +84,7 @@ struct Block {
     next: Vec<usize>,
 }
 
-impl Block {
+impl ColumnBytes {
     fn rows(&self) -> usize {
         self.next.len()
     }
@@ -117,9 +117,9 @@ impl Block {
 }
 
 /// The rows of some columns as bytes, some at a time.
-fn in_blocks(columns: &[ArrayRef], rows: usize, mut take: impl FnMut(&Block)) -> Outcome<()> {
+fn in_blocks(columns: &[ArrayRef], rows: usize, mut take: impl FnMut(&ColumnBytes)) -> Outcome<()> {
     let columns = columns.iter().map(Written::of).collect::<Outcome<Vec<_>>>()?;
-    let mut block = Block::default();
+    let mut block = ColumnBytes::default();
     for start in (0..rows).step_by(BLOCK) {
         block.fill(&columns, &(start..rows.min(start + BLOCK)));
         take(&block);

@@ -33,7 +33,7 @@ const FIRST: usize = 1 << 18;
 
 /// The rows of users of whom each keeps only so many. Their columns are the user, the element where a cap is on it, the number, and whether a row counts: one that does not
 /// takes the place of another, as it would in the table, and adds nothing.
-pub(super) struct RowChoice {
+pub(super) struct KeptRows {
     /// Those of elements first.
     caps: Vec<RowCap>,
     users: Numbering,
@@ -49,7 +49,7 @@ pub(super) struct RowChoice {
     first: usize,
 }
 
-impl RowChoice {
+impl KeptRows {
     /// With the columns that stand first in a schema.
     pub(super) fn new(caps: &[RowCap], schema: &Schema) -> Outcome<Self> {
         let mut caps = caps.to_vec();

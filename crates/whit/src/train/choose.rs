@@ -6,7 +6,7 @@ use super::accompanying;
 use super::prepare::{self, Planned};
 use super::rows::{self, Read};
 use super::run::{self, Learned, Outcome, Prospect, Request};
-use super::spec::{Choosing, CountLaw, Spec, asked, merge};
+use super::spec::{Choosing, RunsLaw, Spec, asked, merge};
 use super::{Training, Watch, keep};
 use crate::Error;
 use crate::error::{ErrorKind, Reason, of_ledger};
@@ -130,10 +130,10 @@ fn candidates(training: &Training, choosing: &Choosing) -> Result<Vec<Training>,
 fn best_of(choosing: &Choosing) -> Result<BestOf, Error> {
     let wrong = |error: &dyn std::fmt::Display| asked(format!("choose.runs cannot be: {error}"), "write runs = 5.0");
     let count = match choosing.law {
-        CountLaw::Geometric => {
+        RunsLaw::Geometric => {
             RunCount::Geometric { stop: Ratio::from_f64_up(1.0 / choosing.runs).map_err(|error| wrong(&error))? }
         }
-        CountLaw::Logarithmic => {
+        RunsLaw::Logarithmic => {
             // (e^x − 1)/x grows with x.
             let (mut low, mut high) = (0.0_f64, 40.0_f64);
             for _ in 0..80 {

@@ -161,8 +161,8 @@ impl FeatureTable {
 
 impl<'de> Deserialize<'de> for AskedFeature {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reads;
-        impl<'de> Visitor<'de> for Reads {
+        struct ReadsList;
+        impl<'de> Visitor<'de> for ReadsList {
             type Value = AskedFeature;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,7 +177,7 @@ impl<'de> Deserialize<'de> for AskedFeature {
                 FeatureTable::deserialize(MapAccessDeserializer::new(map))?.asked().map_err(serde::de::Error::custom)
             }
         }
-        deserializer.deserialize_any(Reads)
+        deserializer.deserialize_any(ReadsList)
     }
 }
 

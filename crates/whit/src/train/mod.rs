@@ -94,7 +94,7 @@ impl Training {
     }
 
     /// Where the model is written once more, for other runtimes, where that is asked for.
-    pub fn onnx(&self) -> Option<PathBuf> {
+    pub(crate) fn onnx(&self) -> Option<PathBuf> {
         self.spec.output.onnx.as_ref().map(|file| Spec::next_to(&self.path, file))
     }
 

@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for ModelSpec {
 
 /// A model where it starts.
 #[derive(Debug)]
-pub(crate) struct Starting {
+pub(crate) struct StartingModel {
     pub(crate) network: Network,
     /// The parameters that stay as they are, by their names.
     pub(crate) frozen: Vec<String>,
@@ -92,7 +92,7 @@ impl ModelSpec {
     }
 
     /// The model for rows and outputs of a recipe, where it starts. What is read here is public.
-    pub(crate) fn build(&self, recipe: &Recipe, entropy: &mut dyn Entropy) -> Result<Starting, Error> {
+    pub(crate) fn build(&self, recipe: &Recipe, entropy: &mut dyn Entropy) -> Result<StartingModel, Error> {
         let mut network = self.named.build(recipe.read(), recipe.outputs, entropy)?;
         let (mut meaning, mut words) = (Map::new(), Vec::new());
         if let Some(file) = &self.start {
@@ -123,7 +123,7 @@ impl ModelSpec {
             }
         };
         let meaning = (!meaning.is_empty()).then(|| Value::Object(meaning));
-        Ok(Starting { network, frozen, meaning, words: (!words.is_empty()).then(|| words.join("; ")) })
+        Ok(StartingModel { network, frozen, meaning, words: (!words.is_empty()).then(|| words.join("; ")) })
     }
 
     fn read(&self, file: &Path, network: Network) -> Result<start::Started, Error> {

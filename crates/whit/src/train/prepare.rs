@@ -9,7 +9,7 @@ use super::features::ScaleSpec;
 use super::interval::Intervals;
 use super::label_clip;
 use super::meaning::Learning;
-use super::network::Starting;
+use super::network::StartingModel;
 use super::project::Directions;
 use super::respond::Answers;
 use super::rows::{Read, declared, frozen, in_view, learning, nothing, recipe, rows_per_unit, unprotected};
@@ -45,7 +45,7 @@ pub(crate) struct Planned {
     /// What whoever trains should know.
     pub(crate) notes: Vec<String>,
     /// The model, where it starts.
-    model: Starting,
+    model: StartingModel,
     parameters: usize,
     /// The promise's plan, with the way of a unit and the source of noise.
     plan: Plan,

@@ -19,18 +19,18 @@ pub struct Shortened {
 pub(crate) struct Shortening {
     /// After so many steps the last tenth begins.
     late: u64,
-    all: Share,
-    last: Share,
+    all: ClippedShare,
+    last: ClippedShare,
 }
 
 /// How many of how many.
 #[derive(Debug, Clone, Copy, Default)]
-struct Share {
+struct ClippedShare {
     clipped: usize,
     drawn: usize,
 }
 
-impl Share {
+impl ClippedShare {
     fn add(&mut self, seen: &Seen) {
         self.clipped += seen.clipped;
         self.drawn += seen.bags;
@@ -44,7 +44,7 @@ impl Share {
 impl Shortening {
     /// Of a training of so many steps.
     pub(crate) fn new(steps: u64) -> Self {
-        Self { late: steps - steps.div_ceil(10), all: Share::default(), last: Share::default() }
+        Self { late: steps - steps.div_ceil(10), all: ClippedShare::default(), last: ClippedShare::default() }
     }
 
     /// What the owner is told of one step.
@@ -53,7 +53,7 @@ impl Shortening {
         if taken > self.late {
             self.last.add(seen);
         }
-        Share { clipped: seen.clipped, drawn: seen.bags }.get()
+        ClippedShare { clipped: seen.clipped, drawn: seen.bags }.get()
     }
 
     /// What the owner is told of all of them; nothing where none was seen.

@@ -77,7 +77,7 @@ pub(crate) struct Choosing {
     /// How many trainings there are on average. How many there are is drawn, and nobody is told.
     pub(crate) runs: f64,
     #[serde(default)]
-    pub(crate) law: CountLaw,
+    pub(crate) law: RunsLaw,
     /// Standard deviation of the noise on each score, in units.
     pub(crate) noise: f64,
     /// The loss from which on a row counts nothing in a score, where a number is predicted.
@@ -88,13 +88,13 @@ pub(crate) struct Choosing {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum CountLaw {
+pub(crate) enum RunsLaw {
     #[default]
     Logarithmic,
     Geometric,
 }
 
-impl CountLaw {
+impl RunsLaw {
     /// Its name.
     pub(crate) fn word(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use super::super::hash::Role;
 use super::super::number::Numbering;
-use super::super::rows::{RowCap, RowChoice, retain};
+use super::super::rows::{KeptRows, RowCap, retain};
 use super::super::text::NONE;
 use super::super::{Inner, Outcome, Rules};
 use super::{Collector, append};
@@ -13,11 +13,11 @@ use datafusion::common::DataFusionError;
 
 impl Collector {
     /// For rows that stand each for itself and of which a user, or a user in one element, keeps only so many. Whose they are, their numbers and whether they count
-    /// stand before all else ([`RowChoice`]).
+    /// stand before all else ([`KeptRows`]).
     pub(crate) fn keeping(rules: Rules, schema: &Schema, caps: &[RowCap]) -> Outcome<Self> {
-        let (own, rest) = schema.fields().split_at(RowChoice::width(caps));
+        let (own, rest) = schema.fields().split_at(KeptRows::width(caps));
         let (layout, seed, rest) = (rules.layout, rules.seed, Schema::new(rest.to_vec()));
-        let choice = RowChoice::new(caps, &Schema::new(own.to_vec()))?;
+        let choice = KeptRows::new(caps, &Schema::new(own.to_vec()))?;
         // Rows with one number are told apart by what they add to.
         let groups = Numbering::new(&rest, layout.groups(), (seed, Role::Group), layout.keys > 0)?;
         let inners = Numbering::new(&rest, layout.inners(), (seed, Role::Inner), layout.inner)?;
@@ -35,7 +35,7 @@ impl Collector {
         let Some(choice) = &mut self.choice else { return Ok(()) };
         let (own, rest) = columns.split_at(columns.len() - self.rules.layout.inners().end - self.added.len());
         let taken = choice.take(own, rows)?;
-        let counts = RowChoice::counts(own, taken.as_ref(), rows);
+        let counts = KeptRows::counts(own, taken.as_ref(), rows);
         let rest = match &taken {
             Some(taken) => rest.iter().map(|column| take(column, taken, None)).collect::<Result<Vec<_>, _>>()?,
             None => rest.to_vec(),

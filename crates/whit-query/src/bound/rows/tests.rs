@@ -72,7 +72,7 @@ fn collect(batches: &[&[Row]], inner: bool, caps: &[RowCap], (first, coarse): (u
     collector.finish().unwrap()
 }
 
-impl RowChoice {
+impl KeptRows {
     /// Lets rows beyond a cap go as soon as there are so many.
     pub(in crate::bound) fn early(&mut self, first: usize) {
         (self.first, self.full) = (first, first);

@@ -10,7 +10,7 @@ use whit_core::unit::{Change, Kind};
 use whit_core::{Bound, Rung, Sensitivity, Support};
 
 /// Hidden columns, and how many rows with the same values in them are kept.
-type RowCap = (Vec<&'static str>, u64);
+type CapOnRows = (Vec<&'static str>, u64);
 
 /// So many are, or one is.
 fn are(number: u64) -> String {
@@ -90,7 +90,7 @@ impl Draft<'_> {
     ///
     /// A row of the source may have become several, of which one event moves as many: so whoever is within a cap there is not cut here, and what is priced is as many
     /// events as a coarser unit holds, with all their copies.
-    pub(super) fn row_caps(&self) -> Vec<RowCap> {
+    pub(super) fn row_caps(&self) -> Vec<CapOnRows> {
         if !self.truncated || self.grain != Grain::Row {
             return Vec::new();
         }
@@ -105,7 +105,7 @@ impl Draft<'_> {
     }
 
     /// For each statistic, whether caps may leave something out of it.
-    pub(super) fn after_caps(&self, statistics: &[Statistic], row_caps: &[RowCap]) -> Vec<bool> {
+    pub(super) fn after_caps(&self, statistics: &[Statistic], row_caps: &[CapOnRows]) -> Vec<bool> {
         let chosen = self.limit.is_some() || self.element_cap().is_some() || !row_caps.is_empty();
         let scaled = self.may_scale().unwrap_or(false);
         let counts_users = |statistic: &Statistic| {
@@ -150,7 +150,7 @@ impl Draft<'_> {
     }
 
     /// What caps do, and what intervals say of it.
-    pub(super) fn caps_in_words(&self, row_caps: &[RowCap]) -> Vec<String> {
+    pub(super) fn caps_in_words(&self, row_caps: &[CapOnRows]) -> Vec<String> {
         let unit = self.unit_word();
         let mut words = Vec::new();
         if let Some(most) = self.element_cap() {

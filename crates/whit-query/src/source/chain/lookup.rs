@@ -37,7 +37,7 @@ pub(super) struct LookUpExec {
     column: usize,
     says: Says,
     /// What was read of the owners, by whichever stream of rows came first.
-    keys: Arc<OnceCell<Arc<Keys>>>,
+    keys: Arc<OnceCell<Arc<OwnerKeys>>>,
     properties: Arc<PlanProperties>,
 }
 
@@ -98,7 +98,7 @@ impl ExecutionPlan for LookUpExec {
         let (column, says, schema) = (self.column, self.says, self.schema());
         let made = Arc::clone(&schema);
         let found = futures::stream::once(async move {
-            let keys = cell.get_or_try_init(|| Keys::read(owners, context)).await?;
+            let keys = cell.get_or_try_init(|| OwnerKeys::read(owners, context)).await?;
             let keys = Arc::clone(keys);
             Ok::<_, DataFusionError>(rows.map(move |batch| keys.look_up(&batch?, column, says, &made)))
         });
@@ -127,8 +127,8 @@ impl ExecutionPlan for LookUpExec {
 
 /// Each key once, with the least and the largest of all users to whom it leads.
 #[derive(Debug)]
-struct Keys {
-    places: Places,
+struct OwnerKeys {
+    places: KeyPlaces,
     ends: Vec<[i64; 2]>,
     /// The memory that all of it takes.
     _taken: MemoryReservation,
@@ -136,7 +136,7 @@ struct Keys {
 
 /// Where a key's users stand.
 #[derive(Debug)]
-enum Places {
+enum KeyPlaces {
     /// By how far the key is from the least one.
     Near { least: i64, places: Vec<u32> },
     /// Where keys lie far apart.
@@ -146,7 +146,7 @@ enum Places {
 /// No place.
 const NONE: u32 = u32::MAX;
 
-impl Places {
+impl KeyPlaces {
     /// Room for keys from the least to the largest of so many, unless most of it would be empty.
     fn for_keys(keys: &[[i64; 3]], taken: &MemoryReservation) -> Outcome<Self> {
         let ends = keys.iter().fold(None, |ends: Option<(i64, i64)>, &[key, ..]| {
@@ -185,7 +185,7 @@ impl Places {
     }
 }
 
-impl Keys {
+impl OwnerKeys {
     /// Reads all owners.
     async fn read(owners: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Outcome<Arc<Self>> {
         let taken = Arc::new(MemoryConsumer::new("keys of users").register(context.memory_pool()));
@@ -214,7 +214,7 @@ impl Keys {
     }
 
     fn of(all: Vec<[i64; 3]>, taken: MemoryReservation) -> Outcome<Self> {
-        let (mut places, mut ends) = (Places::for_keys(&all, &taken)?, Vec::<[i64; 2]>::new());
+        let (mut places, mut ends) = (KeyPlaces::for_keys(&all, &taken)?, Vec::<[i64; 2]>::new());
         taken.try_grow(16 * all.len())?;
         for [key, least, most] in all {
             if let Some(place) = places.of(key) {
@@ -303,7 +303,7 @@ mod tests {
             append(&mut all, &columns).unwrap();
             let pool: Arc<dyn datafusion::execution::memory_pool::MemoryPool> =
                 Arc::new(datafusion::execution::memory_pool::UnboundedMemoryPool::default());
-            let made = Keys::of(all, MemoryConsumer::new("keys").register(&pool)).unwrap();
+            let made = OwnerKeys::of(all, MemoryConsumer::new("keys").register(&pool)).unwrap();
             for key in keys.iter().map(|key| key.0).chain(asked).chain([i64::MIN, 0, i64::MAX]) {
                 prop_assert_eq!(made.places.of(key).map(|place| made.ends[place]), expected.get(&key).copied());
             }
