@@ -162,28 +162,6 @@ impl Dataset {
         self.columns.get(column).and_then(|declared| declared.kind.as_ref())
     }
 
-    /// All that is declared of how values are read from files, in one text; empty where nothing is. Another text may mean other values of the same rows under the same names.
-    pub fn reading(&self) -> String {
-        let mut parts = serde_json::Map::new();
-        let mut say = |name: &str, value: serde_json::Value| parts.insert(name.to_owned(), value);
-        if let Some(format) = self.format {
-            say("format", serde_json::json!(format));
-        }
-        if self.newlines_in_values {
-            say("newlines_in_values", true.into());
-        }
-        if !self.layout.is_default() {
-            say("layout", serde_json::json!(self.layout));
-        }
-        if !self.partitioned_by.is_empty() {
-            say("partitioned_by", serde_json::json!(self.partitioned_by));
-        }
-        if let Some(open) = &self.open {
-            say("open", serde_json::json!(open));
-        }
-        if parts.is_empty() { String::new() } else { serde_json::Value::Object(parts).to_string() }
-    }
-
     /// The declared keys of a column.
     pub fn keys(&self, column: &str) -> Option<&Keys> {
         self.columns.get(column).and_then(|declared| declared.keys.as_ref())

@@ -9,7 +9,7 @@ mod chosen;
 use super::choice::{mix, share_of};
 use super::hash::Role;
 use super::number::Numbering;
-use super::rows::RowChoice;
+use super::rows::KeptRows;
 use super::{BoundedSums, Inner, Outcome, Rules, UnitLimit, WEIGHT};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
@@ -32,7 +32,7 @@ struct Leaf {
 pub(crate) struct Collector {
     rules: Rules,
     /// Where each row stands for itself and only so many of one user may: which are kept.
-    choice: Option<RowChoice>,
+    choice: Option<KeptRows>,
     users: Numbering,
     elements: Numbering,
     groups: Numbering,
@@ -231,7 +231,7 @@ impl Collector {
         let added: usize = self.added.iter().map(Vec::capacity).sum();
         let sums = (self.sums.len() + 2) * self.groups.known;
         let tables = self.users.size() + self.elements.size() + self.groups.size() + self.inners.size();
-        let choice = self.choice.as_ref().map_or(0, RowChoice::size);
+        let choice = self.choice.as_ref().map_or(0, KeptRows::size);
         4 * (numbers + added) + 8 * self.user.len() + 8 * sums + tables + 24 * self.weights.capacity() + choice
     }
 

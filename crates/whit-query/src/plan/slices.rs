@@ -11,6 +11,8 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, JoinType, LogicalPlan, Operator};
 use datafusion::scalar::ScalarValue;
+use serde_json::json;
+use whit_core::declare::Dataset;
 use whit_core::unit::{SliceKind, SliceRange, SliceValue, Slices, Slicing};
 
 impl Tables {
@@ -19,7 +21,7 @@ impl Tables {
         let source = self.warehouse.source(dataset).ok()?;
         let column = source.dataset.slice.as_ref()?;
         let kind = slice_kind(source.schema.field_with_name(column).ok()?.data_type())?;
-        Some(Slicing { column: column.clone(), kind, reading: source.dataset.reading() })
+        Some(Slicing { column: column.clone(), kind, reading: reading(&source.dataset) })
     }
 
     /// The same, where units of this rung lie in one slice each.
@@ -73,6 +75,28 @@ impl Tables {
         // Where no row can pass there is no slice to charge it to, and it is charged to all.
         Slices::new(slicing.clone(), ranges)
     }
+}
+
+/// All that is declared of how values are read from files, in one text; empty where nothing is. Another text may mean other values of the same rows under the same names.
+fn reading(dataset: &Dataset) -> String {
+    let mut parts = serde_json::Map::new();
+    let mut say = |name: &str, value: serde_json::Value| parts.insert(name.to_owned(), value);
+    if let Some(format) = dataset.format {
+        say("format", json!(format));
+    }
+    if dataset.newlines_in_values {
+        say("newlines_in_values", true.into());
+    }
+    if !dataset.layout.is_default() {
+        say("layout", json!(dataset.layout));
+    }
+    if !dataset.partitioned_by.is_empty() {
+        say("partitioned_by", json!(dataset.partitioned_by));
+    }
+    if let Some(open) = &dataset.open {
+        say("open", json!(open));
+    }
+    if parts.is_empty() { String::new() } else { serde_json::Value::Object(parts).to_string() }
 }
 
 /// A condition that rows have to pass: in the column of this place, a value in one of these ranges.
