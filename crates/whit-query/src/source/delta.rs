@@ -41,12 +41,17 @@ impl DeltaTable<'_> {
         for name in &parts.commits {
             state.commit(&log.join(name)).map_err(|error| self.broken(name, &error))?;
         }
-        let TableState { protocol, metadata, live } = state;
+        let TableState { protocol, metadata, live, struck } = state;
         let (Some(protocol), Some(metadata)) = (protocol, metadata) else {
             let first = parts.checkpoint.first().or(parts.commits.first()).map_or("", String::as_str);
             return Err(self.broken(first, &log::LogFault::Short));
         };
         self.understood(&protocol, &metadata)?;
+        // A protocol that is understood has no struck rows: a file that has some contradicts it, and read as it is would bring them back.
+        if !struck.is_empty() {
+            let last = parts.commits.last().or(parts.checkpoint.last()).map_or("", String::as_str);
+            return Err(self.broken(last, &log::LogFault::NoAction));
+        }
         let columns = types::columns(&metadata.schema, &metadata.partitions).map_err(|why| {
             QueryError::asked(format!("`{}` is a Delta table that cannot be read: {why}", self.shown()), ELSEWHERE)
         })?;

@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_has_no_private_form_is_answered_with_what_has() {
-        let hint = call::no_private_form("array_agg").hint;
+        let hint = call::no_private_form("bit_and").hint;
         assert_eq!(
             hint.as_deref(),
             Some(

@@ -129,6 +129,8 @@ pub(super) struct TableState {
     pub(super) metadata: Option<TableMetadata>,
     /// The files that are the table's, by their paths in its folder.
     pub(super) live: BTreeMap<String, PartitionValues>,
+    /// Those of them of which rows are struck out. Whether there may be such is for the protocol to say, once all of it is known: actions of a commit have no order.
+    pub(super) struck: BTreeSet<String>,
 }
 
 /// One line of a commit. What else there may be says nothing about which rows there are.
@@ -212,7 +214,9 @@ impl TableState {
             });
         }
         if let Some(own) = action.remove {
-            self.live.remove(&plain(&own.path).ok_or(LogFault::NoAction)?);
+            let path = plain(&own.path).ok_or(LogFault::NoAction)?;
+            self.struck.remove(&path);
+            self.live.remove(&path);
         }
         if let Some(own) = action.add {
             self.add(&own.path, own.partition_values.unwrap_or_default(), own.deletion_vector.is_some())?;
@@ -221,15 +225,14 @@ impl TableState {
     }
 
     fn add(&mut self, path: &str, values: PartitionValues, rows_are_struck: bool) -> Result<(), LogFault> {
-        // The protocol decides whether there may be such; one that says no and a file that has some contradict one another.
-        let allowed =
-            self.protocol.as_ref().is_none_or(|own| own.features.iter().any(|name| name == "deletionVectors"));
-        if rows_are_struck && !allowed {
-            return Err(LogFault::NoAction);
-        }
         let path = plain(path).ok_or(LogFault::NoAction)?;
         if !is_inside(&path) {
             return Err(LogFault::Outside);
+        }
+        if rows_are_struck {
+            self.struck.insert(path.clone());
+        } else {
+            self.struck.remove(&path);
         }
         self.live.insert(path, values);
         Ok(())
