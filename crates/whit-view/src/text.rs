@@ -113,7 +113,8 @@ fn statement_within(answer: &Answer, columns: usize, out: &mut dyn Write) -> io:
     if statement.prices.is_empty() {
         writeln!(out, "Nothing private was read: this answer is exact and free.")?;
     } else {
-        writeln!(out, "  protected  {}\n", statement.unit)?;
+        labelled("protected", std::slice::from_ref(&statement.unit), columns, out)?;
+        writeln!(out)?;
         prices(statement).write_within(columns, out)?;
         writeln!(out)?;
     }
@@ -122,11 +123,14 @@ fn statement_within(answer: &Answer, columns: usize, out: &mut dyn Write) -> io:
 
 /// All that a statement says but its prices, in lines of so many columns.
 pub(crate) fn write_account(answer: &Answer, columns: usize, out: &mut dyn Write) -> io::Result<()> {
-    for (label, lines) in account(answer) {
-        let lines = lines.iter().flat_map(|line| folded(line, columns.saturating_sub(13)));
-        for (i, line) in lines.enumerate() {
-            writeln!(out, "  {:<9}  {line}", if i == 0 { label } else { "" })?;
-        }
+    account(answer).iter().try_for_each(|(label, lines)| labelled(label, lines, columns, out))
+}
+
+/// Lines behind a label, folded so that none has more than so many columns.
+fn labelled(label: &str, lines: &[String], columns: usize, out: &mut dyn Write) -> io::Result<()> {
+    let lines = lines.iter().flat_map(|line| folded(line, columns.saturating_sub(13)));
+    for (i, line) in lines.enumerate() {
+        writeln!(out, "  {:<9}  {line}", if i == 0 { label } else { "" })?;
     }
     Ok(())
 }

@@ -74,7 +74,7 @@ fn what_questions_share_is_one_noise_and_one_entry() {
     assert_eq!(by_key(&answer, 2, 1), counts);
     assert_eq!(by_key(&answer, 3, 1), counts);
     let names: Vec<&str> = answer.answers[1].columns.iter().map(|column| column.name.as_str()).collect();
-    assert_eq!(names, ["place", "avg(seconds)", "n"]);
+    assert_eq!(names, ["place", "AVG(seconds)", "n"]);
     assert!(answer.statement.prices[0].epsilon <= 0.5, "{:?}", answer.statement.prices);
     // The count, the sum, the centred sum and the count of seconds that are there: each once.
     assert_eq!(answer.statement.mechanisms.len(), 4, "{:?}", answer.statement.mechanisms);
@@ -164,8 +164,8 @@ fn with_hardly_any_noise_each_is_answered_as_it_is_alone() {
                 match (&cell.value, &other.value) {
                     (Value::Float(_) | Value::Int(_), two) => {
                         let (one, two) = (number(&cell.value), number(two));
-                        // The noise of a sum is a few seconds of hundreds of thousands, and that of a count nothing.
-                        assert!((one - two).abs() <= 0.5 + 1e-4 * two.abs(), "{sql}: {one}, {two}");
+                        // The noise of a sum is some dozens of seconds of hundreds of thousands, and that of a count nothing.
+                        assert!((one - two).abs() <= 0.5 + 1e-3 * two.abs(), "{sql}: {one}, {two}");
                     }
                     (one, two) => assert_eq!(one, two, "{sql}"),
                 }
