@@ -91,11 +91,11 @@ fn a_file_of_questions_is_one_entry_and_an_answer_for_each() {
     }
     let ledger = shown(&folder, &["ledger", "--json"], "");
     let ledger: Value = serde_json::from_str(&ledger).expect("JSON");
-    assert!(ledger.to_string().contains("0.5"), "{ledger}");
+    assert_eq!(ledger["releases"].as_array().map(Vec::len), Some(1), "{ledger}");
     // One question in a file is a question like any other.
     std::fs::write(folder.join("one.sql"), "-- name: all\nSELECT COUNT(*) FROM visits;\n").expect("room");
     let csv = shown(&folder, &["query", "--file", "one.sql", "--epsilon", "0.1", "--csv"], "");
-    assert!(csv.starts_with("count(*),count(*)_low"), "{csv}");
+    assert!(csv.to_lowercase().starts_with("count(*),count(*)_low"), "{csv}");
 }
 
 #[test]
