@@ -84,6 +84,12 @@ fn what_questions_share_is_one_noise_and_one_entry() {
         let rows = &answer.answers[place].rows;
         assert!(rows.iter().all(|row| row[column].low.is_some() && row[column].high.is_some()), "{place}, {column}");
     }
+    let clear = together(&tables, &room, &SHARING, &asking(500.0)).unwrap();
+    assert!(
+        clear.answers[2].rows.iter().all(|row| row[2].low.is_some() && row[2].high.is_some()),
+        "{:?}",
+        clear.answers[2]
+    );
 }
 
 #[test]
